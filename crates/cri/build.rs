@@ -1,4 +1,4 @@
-//! Compiles the container runtime interface without a `protoc`.
+//! Compiles the container runtime interface without `protoc`.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! Compiles etcd's API, one set of stubs for engine and face, without a `protoc`.
+//! Compiles etcd's API, one set of stubs for client and server, without `protoc`.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! What server-side apply costs for a typical running Pod.
+//! Cost of server-side apply for a typical running Pod.
 
 mod measure;
 
@@ -28,7 +28,7 @@ fn main() {
         .value;
     canonical::canonicalize(&mut pod, of.node());
 
-    // A configuration as somebody would write it: without what the server added.
+    // A configuration as a user would write it: without what the server added.
     let mut config = json::parse(POD).expect("JSON");
     let members = config.as_object_mut().expect("an object");
     members.remove("status");
@@ -114,7 +114,7 @@ fn main() {
     measure(&about, cases, |_, _| String::new());
 }
 
-/// A Service with that many ports, all called this and a number.
+/// A Service with `ports` ports named `called` plus a number.
 fn service(ports: usize, called: &str) -> Value {
     let port = |number: usize| {
         format!(r#"{{"port":{number},"protocol":"TCP","name":"{called}{number}"}}"#)

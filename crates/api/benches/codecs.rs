@@ -1,5 +1,5 @@
-//! What it costs to read and write a typical running Pod, beside `serde_json` and typed structs, in
-//! one run.
+//! Cost of decoding and encoding a typical running Pod, compared with `serde_json` and typed
+//! structs in the same run.
 
 mod measure;
 
@@ -10,8 +10,8 @@ use coracle_api::typed;
 use k8s_openapi::api::core::v1::Pod;
 use measure::{Case, POD, measure};
 
-/// Where the cases that write begin. Each half starts with the peer that the others are compared
-/// with.
+/// Index of the first encoding case. Each half starts with the baseline that the others are
+/// compared with.
 const FIRST_ENCODER: usize = 8;
 
 fn main() {

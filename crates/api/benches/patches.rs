@@ -1,6 +1,7 @@
-//! What it costs to patch a typical running Pod, and to compute patches, in one run.
+//! Cost of patching a typical running Pod and of computing patches, in one run.
 //!
-//! Trees are cloned before they are patched, as the server does; that share is shown first.
+//! Trees are cloned before they are patched, as the server does; the cost of the clone is printed
+//! first.
 
 mod measure;
 
@@ -17,7 +18,7 @@ const JSON: &[u8] = br#"[{"op":"test","path":"/kind","value":"Pod"},{"op":"add",
 const MERGE: &[u8] =
     br#"{"metadata":{"labels":{"version":"2"}},"spec":{"nodeName":"other"},"status":null}"#;
 
-/// A Pod with that many variables, each with this value.
+/// A Pod with `count` environment variables, each with this value.
 fn variables(count: usize, value: &str) -> Map {
     let variable = |number: usize| format!(r#"{{"name":"V{number}","value":"{value}"}}"#);
     let list = (0..count).map(variable).collect::<Vec<_>>().join(",");

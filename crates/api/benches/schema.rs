@@ -1,7 +1,7 @@
-//! What it costs to validate, prune and default a typical running Pod and a custom resource of a
+//! Cost of validating, pruning and defaulting a typical running Pod and a custom resource with a
 //! realistic schema.
 //!
-//! Walks that change the object start from a clone, which is shown too: subtract it.
+//! Cases that change the object start from a clone, whose cost is printed too: subtract it.
 
 mod measure;
 
@@ -86,7 +86,7 @@ fn fill_in(schema: &Schema, object: &mut Value) {
     schema.default(object).expect("defaults are small");
 }
 
-/// All defaults of a Pod, those that depend on other fields too; and the copy that each round
+/// All defaults of a Pod, including those that depend on other fields; and the copy that each round
 /// begins with.
 fn defaulting(what: &str, pod: &Value) -> [Case<'static>; 2] {
     let kind = BUILTIN.kind_of("v1", "Pod").expect("Pods are built in");
@@ -102,7 +102,7 @@ fn defaulting(what: &str, pod: &Value) -> [Case<'static>; 2] {
     ]
 }
 
-/// A Pod as its author wrote it.
+/// A Pod as a user writes it.
 fn written() -> Value {
     let text = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"containers":[
         {"name":"web","image":"registry.example/web:1.27","ports":[{"containerPort":80}],
@@ -111,7 +111,7 @@ fn written() -> Value {
     json::parse(text.as_bytes()).expect("the Pod is JSON")
 }
 
-/// A schema with a bit of everything, as operators have them.
+/// A schema that uses most features, as operators write them.
 fn definition() -> Value {
     let text = r#"{"type":"object","properties":{"spec":{"type":"object","required":["engine","instances"],"properties":{
         "engine":{"type":"string","enum":["postgres","mysql"]},

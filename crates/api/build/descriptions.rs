@@ -1,5 +1,5 @@
-//! What types and fields are for: in upstream's words where `k8s-openapi` carries them in its
-//! schemas, in ours (`catalog/descriptions.txt`) for the rest.
+//! Descriptions of types and fields: upstream's where `k8s-openapi` has them in its schemas, our
+//! own (`catalog/descriptions.txt`) for the rest.
 
 use std::collections::HashMap;
 
@@ -22,10 +22,10 @@ pub(crate) fn published() -> Published {
         .collect()
 }
 
-/// A kind like many. What it says of `apiVersion` and `kind` holds for every other.
+/// A typical kind. Its descriptions of `apiVersion` and `kind` hold for every kind.
 const SOME_KIND: &str = "io.k8s.api.core.v1.Pod";
 
-/// Our own words, by `package.Type` or `package.Type.field`; `*List` stands for any list.
+/// Our own descriptions, by `package.Type` or `package.Type.field`; `*List` stands for any list.
 pub(crate) struct Own(HashMap<String, String>);
 
 impl Own {
@@ -35,7 +35,7 @@ impl Own {
             .filter(|line| !line.is_empty() && !line.starts_with('#'));
         let pair = |line: &str| match line.split_once(' ') {
             Some((name, text)) => (name.to_string(), text.trim().to_string()),
-            None => panic!("descriptions.txt: {line:?} says nothing"),
+            None => panic!("descriptions.txt: {line:?} has no description"),
         };
         Own(lines.map(pair).collect())
     }
@@ -55,8 +55,8 @@ impl Own {
     }
 }
 
-/// One text with every description once, and the place of each in it: of the types, then of their
-/// fields, in the order of the tables, then of the scalars by their definition names.
+/// One text that holds every description once, and the offset and length of each: of the types,
+/// then of their fields, in the order of the tables, then of the scalars by their definition names.
 pub(crate) fn tables(pages: &[Page], published: &Published, own: &Own) -> (String, String) {
     let mut texts = String::new();
     let mut places: HashMap<&str, (usize, usize)> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Parsed pages become Rust tables: names are resolved to indices, inlined messages to nested
+//! Turns parsed pages into Rust tables: names are resolved to indices, inlined messages to nested
 //! wires.
 
 use std::collections::{BTreeMap, HashMap};
@@ -59,7 +59,7 @@ pub(crate) fn is_struct(declared: &Type) -> bool {
     declared.scalar.is_none()
 }
 
-/// Rows that are written once and found again.
+/// Rows without duplicates: a row that exists already is reused.
 #[derive(Default)]
 struct Interned {
     rows: Vec<String>,
@@ -67,9 +67,9 @@ struct Interned {
 }
 
 impl Interned {
-    fn place(&mut self, row: String) -> usize {
-        if let Some(place) = self.places.get(&row) {
-            return *place;
+    fn intern(&mut self, row: String) -> usize {
+        if let Some(intern) = self.places.get(&row) {
+            return *intern;
         }
         self.rows.push(row.clone());
         self.places.insert(row, self.rows.len() - 1);
@@ -107,7 +107,7 @@ impl Tables {
         }
 
         let mut extras = Interned::default();
-        extras.place("NO_EXTRA".to_string());
+        extras.intern("NO_EXTRA".to_string());
 
         Tables {
             ids,
@@ -129,10 +129,10 @@ impl Tables {
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         let first_always = self.always.len();
 
-        for (place, field) in fields.iter().enumerate() {
+        for (intern, field) in fields.iter().enumerate() {
             let row = self.field(page, &name, field);
             if self.always_written(page, field) {
-                self.always.push(place.to_string());
+                self.always.push(intern.to_string());
             }
             self.fields.push(row);
         }
@@ -146,7 +146,7 @@ impl Tables {
             .iter()
             .enumerate()
             .filter(|(_, field)| !field.tag.is_empty())
-            .map(|(place, field)| (field.tag.clone(), place))
+            .map(|(intern, field)| (field.tag.clone(), intern))
             .collect();
         let wires = self.wire_span(&tags);
 
@@ -192,7 +192,7 @@ impl Tables {
             assert_eq!(field.type_name, "{}[]string", "{type_name}.{}", field.name);
             let item = self
                 .items
-                .place("Item { shape: Shape::Strings }".to_string());
+                .intern("Item { shape: Shape::Strings }".to_string());
             format!("Shape::Map(ItemId({item}))")
         } else {
             self.shape(page, &field.type_name)
@@ -205,12 +205,12 @@ impl Tables {
             .map(|(bit, set)| u8::from(*set) << bit)
             .sum();
 
-        let extra = self.extras.place(extra(field));
+        let extra = self.extras.intern(extra(field));
         format!("f({:?}, {shape}, {presence}, {extra})", field.name)
     }
 
-    /// Whether JSON shows the field even when it is not set: `codec::canonical` decides what it
-    /// shows.
+    /// Whether JSON has the field even when it is not set; `codec::canonical` decides with which
+    /// value.
     fn always_written(&mut self, page: &Page, field: &Field) -> bool {
         let shape = self.shape(page, &field.type_name);
         let can_be_nil = field.pointer
@@ -231,7 +231,7 @@ impl Tables {
         for (mark, shape) in [("[]", "List"), ("{}", "Map")] {
             if let Some(inner) = name.strip_prefix(mark) {
                 let inner = self.shape(page, inner);
-                let item = self.items.place(format!("Item {{ shape: {inner} }}"));
+                let item = self.items.intern(format!("Item {{ shape: {inner} }}"));
                 return format!("Shape::{shape}(ItemId({item}))");
             }
         }
@@ -290,17 +290,17 @@ impl Tables {
     /// Rows for the tags given, nested messages first so that a span is one run of rows.
     fn wire_span(&mut self, tags: &[(Vec<u16>, usize)]) -> String {
         let mut by_tag: BTreeMap<u16, Vec<(Vec<u16>, usize)>> = BTreeMap::new();
-        for (path, place) in tags {
+        for (path, intern) in tags {
             by_tag
                 .entry(path[0])
                 .or_default()
-                .push((path[1..].to_vec(), *place));
+                .push((path[1..].to_vec(), *intern));
         }
 
         let mut rows = Vec::new();
         for (tag, below) in by_tag {
             let to = match below.as_slice() {
-                [(rest, place)] if rest.is_empty() => format!("WireTo::Field({place})"),
+                [(rest, intern)] if rest.is_empty() => format!("WireTo::Field({intern})"),
                 nested => format!("WireTo::Inline({})", self.wire_span(nested)),
             };
             rows.push(format!("Wire {{ tag: {tag}, to: {to} }}"));

@@ -1,9 +1,10 @@
 //! Compiles the catalogue: `catalog/**/*.cat` (see `catalog/README.md` for the format) becomes
 //! static tables.
 //!
-//! `parse` reads each page into plain structs and complains with file and line; `emit` resolves
-//! names across pages and writes `OUT_DIR/tables.rs`, which `src/catalog/builtin.rs` includes.
-//! `descriptions` asks `k8s-openapi`, then `catalog/descriptions.txt`, what the fields are for.
+//! `parse` reads each page into plain structs and reports mistakes with file and line; `emit`
+//! resolves names across pages and writes `OUT_DIR/tables.rs`, which `src/catalog/builtin.rs`
+//! includes. `descriptions` takes field descriptions from `k8s-openapi`, then from
+//! `catalog/descriptions.txt`.
 
 mod descriptions;
 mod emit;

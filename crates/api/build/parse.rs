@@ -1,7 +1,6 @@
-//! The catalogue's text format, read line by line.
+//! Parser of the catalogue's text format, line by line.
 //!
-//! Every mistake ends the build with `file:line: what is wrong`, so that editing the API is a
-//! conversation with the compiler.
+//! Every mistake fails the build with `file:line: what is wrong`.
 
 #[derive(Default)]
 pub(crate) struct Page {
@@ -24,7 +23,7 @@ pub(crate) struct Resource {
     /// Group-version, key prefix, media type.
     pub(crate) storage: Option<(String, String, String)>,
     pub(crate) hash: Option<(String, bool)>,
-    /// Name, what it is compared with.
+    /// Name, and what it is compared with.
     pub(crate) selectable: Vec<(String, Option<String>)>,
     pub(crate) rules: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
@@ -35,7 +34,7 @@ pub(crate) struct Resource {
 
 pub(crate) struct Subresource {
     pub(crate) name: String,
-    /// Empty: the page's own.
+    /// Empty: the page's own group-version.
     pub(crate) group_version: String,
     pub(crate) kind: String,
     pub(crate) verbs: Vec<String>,
@@ -47,7 +46,7 @@ pub(crate) struct Column {
     pub(crate) data_type: String,
     pub(crate) format: String,
     pub(crate) wide: bool,
-    /// The field that it shows, or words of its own.
+    /// The field that the column shows, or a description of its own.
     pub(crate) described: Result<String, String>,
 }
 

@@ -1,8 +1,8 @@
-//! What is wrong with one field: `spec.replicas: Invalid value: -1: must be greater than or equal
-//! to 0`.
+//! A validation error of one field: `spec.replicas: Invalid value: -1: must be greater than or
+//! equal to 0`.
 //!
-//! Whoever validates says which field, what it found there and what it wanted; the server puts the
-//! parts into `Status.details.causes` and the whole into the message. The texts are upstream's.
+//! Validation reports the field, the value and what is allowed; the server puts the parts into
+//! `Status.details.causes` and the whole into the message. The texts are upstream's.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use crate::codec::json;
 use crate::go_text::{Float, Quoted};
 use crate::value::{Path, Value};
 
-/// One complaint about one field.
+/// One validation error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     pub kind: FieldErrorKind,
-    /// Where: `spec.containers[0].image`, or `<nil>` where nobody said.
+    /// The path: `spec.containers[0].image`, or `<nil>` if there is none.
     pub field: String,
-    /// What was found, as the message shows it: strings quoted, the rest as JSON. None: not shown.
+    /// The value as the message prints it: strings quoted, the rest as JSON. `None`: omitted.
     pub bad_value: Option<String>,
-    /// What was wanted; may be empty.
+    /// What is allowed; may be empty.
     pub detail: String,
 }
 
-/// The sort of complaint; clients see its reason in `Status.details.causes`.
+/// The kind of error; clients see its reason in `Status.details.causes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
     Required,
@@ -58,7 +58,7 @@ impl FieldErrorKind {
         }
     }
 
-    /// The words that open the message.
+    /// The first words of the message.
     pub fn words(self) -> &'static str {
         match self {
             FieldErrorKind::Required => "Required value",
@@ -77,7 +77,7 @@ impl FieldErrorKind {
 }
 
 impl FieldError {
-    /// A value that breaks a rule; `shown` is the value as the message shows it.
+    /// An invalid value; `shown` is the value as the message prints it.
     pub fn invalid(path: &Path<'_>, shown: String, detail: impl Into<String>) -> FieldError {
         FieldError {
             kind: FieldErrorKind::Invalid,
@@ -87,12 +87,12 @@ impl FieldError {
         }
     }
 
-    /// A string that breaks a rule.
+    /// An invalid string.
     pub fn invalid_str(path: &Path<'_>, found: &str, detail: impl Into<String>) -> FieldError {
         FieldError::invalid(path, Quoted(found).to_string(), detail)
     }
 
-    /// A string that is none of those allowed here.
+    /// A string that is not among the supported values.
     pub fn not_supported(path: &Path<'_>, found: &str, supported: &[&str]) -> FieldError {
         let quoted: Vec<String> = supported
             .iter()
@@ -113,17 +113,17 @@ impl FieldError {
         }
     }
 
-    /// A value that must be given.
+    /// A missing value.
     pub fn required(path: &Path<'_>, detail: impl Into<String>) -> FieldError {
         FieldError::without_value(FieldErrorKind::Required, path, detail)
     }
 
-    /// Something that may not be there.
+    /// A value that must not be set.
     pub fn forbidden(path: &Path<'_>, detail: impl Into<String>) -> FieldError {
         FieldError::without_value(FieldErrorKind::Forbidden, path, detail)
     }
 
-    /// A value that stands there a second time; `shown` is the value as the message shows it.
+    /// A duplicate value; `shown` is the value as the message prints it.
     pub fn duplicate(path: &Path<'_>, shown: String) -> FieldError {
         let kind = FieldErrorKind::Duplicate;
         FieldError {
@@ -134,12 +134,12 @@ impl FieldError {
         }
     }
 
-    /// Something that is not the writer's fault.
+    /// An internal error.
     pub fn internal(path: &Path<'_>, detail: impl Into<String>) -> FieldError {
         FieldError::without_value(FieldErrorKind::Internal, path, detail)
     }
 
-    /// A name for which there is nothing.
+    /// A reference to something that does not exist.
     pub fn not_found(path: &Path<'_>, found: &str) -> FieldError {
         let kind = FieldErrorKind::NotFound;
         let bad_value = Some(Quoted(found).to_string());
@@ -151,7 +151,7 @@ impl FieldError {
         }
     }
 
-    /// A list longer than so many items.
+    /// A list with more than `most` items.
     pub fn too_many(path: &Path<'_>, found: usize, most: usize) -> FieldError {
         let unit = if most == 1 { "item" } else { "items" };
         let detail = format!("must have at most {most} {unit}");
@@ -164,7 +164,7 @@ impl FieldError {
         }
     }
 
-    /// A text longer than so many bytes.
+    /// A text longer than `most` bytes.
     pub fn too_long(path: &Path<'_>, most: usize) -> FieldError {
         let unit = if most == 1 { "byte" } else { "bytes" };
         FieldError::without_value(
@@ -193,7 +193,7 @@ impl FieldError {
     }
 }
 
-/// A text that breaks rules: a complaint for each message.
+/// An invalid text: one error for each message.
 pub fn refuse(
     path: &Path<'_>,
     found: &str,
@@ -207,7 +207,7 @@ pub fn refuse(
     );
 }
 
-/// A value as messages show it.
+/// A value as messages print it.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Bool(flag) => flag.to_string(),
@@ -218,7 +218,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// A value as messages show it within others.
+/// A value as messages print it within others.
 pub fn as_json(value: &Value) -> String {
     json::to_string(value)
 }
@@ -253,28 +253,28 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// Errors as they are gathered: together they take a bounded amount of memory, however many there
-/// are. Printed each once: alone as it is, together as `[a, b]`.
+/// A list of errors that takes a bounded amount of memory. Displayed without duplicates: a single
+/// error as it is, several as `[a, b]`.
 ///
-/// An object of a few hundred kilobytes can have a hundred thousand errors, each of which names its
-/// field and shows its value; nobody reads so many, and an answer says each of them twice.
+/// An object of a few hundred kilobytes can have a hundred thousand errors, each with its path and
+/// value, and a response contains each of them twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors {
     found: Vec<FieldError>,
-    /// How many bytes their texts have.
+    /// Total size of their texts.
     bytes: usize,
-    /// Some were not kept, which the last one says.
+    /// Some were dropped, which the last one reports.
     is_cut: bool,
 }
 
-/// Texts of errors beyond so many bytes are not kept.
+/// Maximum size of the texts that are kept, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// What an error takes besides its texts.
+/// Size of an error besides its texts.
 const OVERHEAD: usize = 64;
 
 impl FieldError {
-    /// About how much memory it takes.
+    /// Approximate memory use.
     fn bytes(&self) -> usize {
         self.field.len()
             + self.detail.len()
@@ -292,7 +292,7 @@ impl FieldErrors {
         }
     }
 
-    /// Adds an error, unless there are too many; then the last one says so.
+    /// Adds an error, unless there are too many; then the last one reports that.
     pub fn push(&mut self, error: FieldError) {
         if self.bytes < MOST_BYTES {
             self.bytes += error.bytes();
@@ -308,14 +308,14 @@ impl FieldErrors {
         }
     }
 
-    /// Takes all errors away but the first so many.
+    /// Keeps only the first `length` errors.
     pub fn truncate(&mut self, length: usize) {
         self.is_cut &= length >= self.found.len();
         self.found.truncate(length);
         self.bytes = self.found.iter().map(FieldError::bytes).sum();
     }
 
-    /// Whether some were not kept, and another would not be: a walk may end here.
+    /// Whether errors were dropped, and further ones would be: validation may stop.
     pub fn is_full(&self) -> bool {
         self.is_cut
     }
@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_complaint_reads_as_upstream_words_it() {
+    fn an_error_has_upstreams_text() {
         let spec = Path::Root.field("spec");
         let mode = spec.field("mode");
         let error = FieldError::not_supported(&mode, "X", &["A", "B"]);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn several_complaints_are_listed_once_each() {
+    fn several_errors_are_listed_once_each() {
         let one = FieldError::invalid_str(&Path::Root.field("a"), "x", "");
         let two = FieldError::invalid_str(&Path::Root.field("b"), "x", "no");
         assert_eq!(
@@ -448,7 +448,7 @@ mod tests {
             Some("<nil>: Invalid value: there are more errors than can be shown")
         );
 
-        // One that is large on its own is shown all the same.
+        // A single large error is kept.
         let large = FieldErrors::from(FieldError::invalid_str(
             &Path::Root.field("a"),
             &"x".repeat(2 << 20),

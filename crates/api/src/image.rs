@@ -1,10 +1,10 @@
-//! Names of container images: `registry.example:5000/team/app:1.2@sha256:…`.
+//! Container image names: `registry.example:5000/team/app:1.2@sha256:…`.
 //!
-//! Read as the reference grammar of the distribution project has it, after the completion that
-//! runtimes do: a name without a registry is one of the default registry, and there without a
-//! folder one of `library/`.
+//! Parsed with the reference grammar of the distribution project, after the normalization that
+//! runtimes do: a name without a registry belongs to the default registry, and there without a
+//! folder to `library/`.
 
-/// What a name of an image says beyond the repository.
+/// The tag and digest of an image name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageName<'a> {
     /// The host that has it, with its port.
@@ -14,18 +14,18 @@ pub struct ImageName<'a> {
     pub digest: Option<&'a str>,
 }
 
-/// The longest repository, without its registry.
+/// Maximum length of a repository, without its registry.
 const LONGEST_PATH: usize = 255;
 const LONGEST_TAG: usize = 128;
-/// Whose images those are whose names have no registry.
+/// The registry of names that have none.
 const DEFAULT_REGISTRY: &str = "docker.io";
-/// What completes a name that has no registry and no folder.
+/// Prefix of names that have neither a registry nor a folder.
 const LIBRARY: &str = "library/";
 
 impl<'a> ImageName<'a> {
-    /// None: the text is no name of an image.
+    /// `None`: the text is no image name.
     pub fn parse(text: &'a str) -> Option<ImageName<'a>> {
-        // Sixty-four hexadecimal digits are an image's identifier, not its name.
+        // Sixty-four hexadecimal digits are an image ID, not a name.
         if text.len() == 64 && text.bytes().all(is_lower_hex) {
             return None;
         }
@@ -47,7 +47,7 @@ impl<'a> ImageName<'a> {
             0
         };
 
-        // What looks like a host and is none may still be a folder: `a_b.c/app`.
+        // What looks like a host but is none may still be a folder: `a_b.c/app`.
         let valid = domain.is_none_or(|domain| is_domain(domain) || is_path_component(domain))
             && path.split('/').all(is_path_component)
             && path.len() + completed <= LONGEST_PATH
@@ -65,7 +65,7 @@ impl<'a> ImageName<'a> {
         })
     }
 
-    /// Whether it asks for whatever is the newest: by the tag `latest`, or by saying nothing.
+    /// Whether it refers to the tag `latest`, explicitly or by default.
     pub fn is_latest(self) -> bool {
         match self.tag {
             Some(tag) => tag == "latest",
@@ -78,7 +78,7 @@ fn is_default(domain: &str) -> bool {
     matches!(domain, "docker.io" | "index.docker.io")
 }
 
-/// The registry is what stands before the first slash, if it looks like a host.
+/// The registry is the part before the first slash, if it looks like a host.
 fn split_domain(text: &str) -> (Option<&str>, &str) {
     match text.split_once('/') {
         Some((first, rest))
@@ -126,7 +126,7 @@ fn is_host_component(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Lower-case letters and digits, parted by one point, one or two underscores, or any number of
+/// Lower-case letters and digits, separated by one dot, one or two underscores, or any number of
 /// dashes.
 fn is_path_component(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -148,7 +148,7 @@ fn is_tag(text: &str) -> bool {
             .all(|byte| is_word(byte) || matches!(byte, b'.' | b'-'))
 }
 
-/// One of the three algorithms there are, and as many digits as it yields.
+/// One of the three algorithms, and as many digits as it yields.
 fn is_digest(text: &str) -> bool {
     let Some((algorithm, digits)) = text.split_once(':') else {
         return false;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_the_tag_latest_or_with_nothing_is_the_newest() {
+    fn a_name_with_the_tag_latest_or_without_a_tag_is_latest() {
         check(
             &[
                 "app",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_grammar_does_not_have_is_no_name() {
+    fn names_outside_the_grammar_are_refused() {
         check(
             &[
                 "",

@@ -12,7 +12,7 @@ pub enum IntOrString {
     String(Text),
 }
 
-/// Which way a percentage of few things goes.
+/// How a fraction of a percentage is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     Up,
@@ -32,7 +32,7 @@ pub enum ScaleError {
 }
 
 impl IntOrString {
-    /// The value as it stands in an object; none if it is neither.
+    /// The value of a field; `None` if it is neither.
     pub fn from_value(value: &Value) -> Option<IntOrString> {
         match value {
             Value::Int(number) => i32::try_from(*number).ok().map(IntOrString::Int),
@@ -41,7 +41,7 @@ impl IntOrString {
         }
     }
 
-    /// A text from a command line: a number if it is one.
+    /// A command-line value: a number if it parses as one.
     pub fn parse(text: &str) -> IntOrString {
         let number = parse_int(text)
             .ok()
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_percentage_is_refused_in_upstreams_words() {
+    fn invalid_percentages_are_refused_in_upstreams_words() {
         let no_percentage =
             "invalid value for IntOrString: invalid type: string is not a percentage";
         check("abc", 10, Err(no_percentage), Err(no_percentage));

@@ -1,9 +1,9 @@
-//! Addresses and networks as text: what is one, and in which form it should be written.
+//! IP addresses and networks as text: parsing, and validation of their form.
 //!
-//! Old fields took whatever Go's parser once took: leading zeros (which other programs read as
-//! octal) and IPv4 in IPv6's clothes. [`parse`] and [`Network::parse`] still do, so that what was
-//! stored can be read; [`check`] and [`check_network`] refuse such forms where something new is
-//! written, and the warnings name the better one.
+//! Old fields accepted what old Go parsers accepted: leading zeros (which other programs read as
+//! octal) and IPv4-mapped IPv6. [`parse`] and [`Network::parse`] still accept these, so that stored
+//! objects can be read; [`check`] and [`check_network`] refuse such forms in new values, and the
+//! warnings recommend the canonical one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use crate::field_error::{FieldError, FieldErrors};
 use crate::go_text::Quoted;
 use crate::value::Path;
 
-/// An address in any form that was ever taken. IPv4 written as IPv6 is IPv4.
+/// Parses an address in any form that was ever accepted. IPv4-mapped IPv6 is IPv4.
 pub fn parse(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         let address = Ipv6Addr::from_str_with_zeros(text)?;
@@ -24,17 +24,17 @@ pub fn parse(text: &str) -> Option<IpAddr> {
     v4_with_zeros(text).map(IpAddr::V4)
 }
 
-/// Whether the text is an IPv6 address that is not IPv4 in disguise.
+/// Whether the text is an IPv6 address that is not IPv4-mapped.
 pub fn is_v6(text: &str) -> bool {
     matches!(parse(text), Some(IpAddr::V6(_)))
 }
 
-/// An address as a field may newly have it. `known` are texts that it had before: they stay
+/// Validates an address in a new value. `known` are texts that the field had before: they stay
 /// allowed.
 pub fn check(text: &str, known: &[String], at: &Path<'_>, errors: &mut FieldErrors) {
     let why = match parse(text) {
         None => Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
-        Some(_) => odd(text),
+        Some(_) => discouraged(text),
     };
     let Some(why) = why else { return };
     if !known.iter().any(|known| known == text) {
@@ -42,7 +42,7 @@ pub fn check(text: &str, known: &[String], at: &Path<'_>, errors: &mut FieldErro
     }
 }
 
-/// An address in the one form that new fields take.
+/// Validates an address in a field that accepts only the canonical form.
 pub fn check_canonical(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     let before = errors.len();
     check(text, &[], at, errors);
@@ -57,12 +57,12 @@ pub fn check_canonical(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// What is to be said about an address that is taken, but oddly written.
+/// The warning for an accepted address in a discouraged form.
 pub fn warning(text: &str, at: &Path<'_>) -> Option<String> {
     let address = parse(text)?;
     let canonical = address.to_string();
     let (found, better) = (Quoted(text), Quoted(&canonical));
-    if odd(text).is_some() {
+    if discouraged(text).is_some() {
         return Some(format!(
             "{at}: non-standard IP address {found} is invalid: use {better}"
         ));
@@ -72,8 +72,8 @@ pub fn warning(text: &str, at: &Path<'_>) -> Option<String> {
     })
 }
 
-/// What is wrong with a form that only the lenient parser takes.
-fn odd(text: &str) -> Option<&'static str> {
+/// The problem with a form that only the lenient parser accepts.
+fn discouraged(text: &str) -> Option<&'static str> {
     match text.parse::<IpAddr>() {
         Err(_) => Some("must not have leading 0s"),
         Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
@@ -83,7 +83,7 @@ fn odd(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Addresses that stand for this host, this link or nothing cannot be reached by others.
+/// Refuses addresses that other hosts cannot reach: unspecified, loopback, link-local.
 pub fn check_reachable(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     let Some(address) = parse(text) else {
         errors.push(FieldError::invalid_str(
@@ -129,16 +129,16 @@ pub fn check_reachable(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     );
 }
 
-/// A network: an address and how many of its first bits count.
+/// A network: an address and a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// As it was written; bits beyond the prefix may be set.
+    /// As written; bits beyond the prefix may be set.
     pub address: IpAddr,
     pub bits: u8,
 }
 
 impl Network {
-    /// A network in any form that was ever taken.
+    /// Parses a network in any form that was ever accepted.
     pub fn parse(text: &str) -> Option<Network> {
         let (address, bits) = text.split_once('/')?;
         let written_v6 = address.contains(':');
@@ -154,7 +154,7 @@ impl Network {
             return None;
         }
 
-        // IPv4 in disguise has its 96 leading bits in the prefix.
+        // IPv4-mapped IPv6 has its 96 leading bits in the prefix.
         let bits = if written_v6 && address.is_ipv4() {
             bits.checked_sub(96)?
         } else {
@@ -191,14 +191,14 @@ impl Network {
                 == self.first()
     }
 
-    /// How many addresses it has; as many as fit into the number, if there are more.
+    /// The number of addresses, saturating.
     pub fn size(self) -> u64 {
         let width: u32 = if self.address.is_ipv4() { 32 } else { 128 };
         1u64.checked_shl(width - u32::from(self.bits))
             .unwrap_or(u64::MAX)
     }
 
-    /// The address at a place counted from the first.
+    /// The address at an offset from the first.
     pub fn nth(self, place: u64) -> IpAddr {
         match self.first() {
             IpAddr::V4(v4) => {
@@ -218,9 +218,10 @@ impl std::fmt::Display for Network {
     }
 }
 
-/// A network as a field may newly have it. `known` are texts that it had before: they stay allowed.
+/// Validates a network in a new value. `known` are texts that the field had before: they stay
+/// allowed.
 pub fn check_network(text: &str, known: &[String], at: &Path<'_>, errors: &mut FieldErrors) {
-    let why = match (Network::parse(text), odd_network(text)) {
+    let why = match (Network::parse(text), discouraged_network(text)) {
         (None, _) => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
         (Some(_), Some(why)) => why,
         (Some(network), None) if network.first() != network.address => {
@@ -233,7 +234,7 @@ pub fn check_network(text: &str, known: &[String], at: &Path<'_>, errors: &mut F
     }
 }
 
-/// A network in the one form that new fields take.
+/// Validates a network in a field that accepts only the canonical form.
 pub fn check_canonical_network(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     let before = errors.len();
     check_network(text, &[], at, errors);
@@ -248,7 +249,7 @@ pub fn check_canonical_network(text: &str, at: &Path<'_>, errors: &mut FieldErro
     }
 }
 
-/// What is to be said about a network that is taken, but oddly written.
+/// The warnings for an accepted network in a discouraged form.
 pub fn network_warnings(text: &str, at: &Path<'_>) -> Vec<String> {
     let Some(network) = Network::parse(text) else {
         return Vec::new();
@@ -266,7 +267,7 @@ pub fn network_warnings(text: &str, at: &Path<'_>) -> Vec<String> {
         ));
     }
 
-    if odd_network(text).is_some() {
+    if discouraged_network(text).is_some() {
         warnings.push(format!(
             "{at}: non-standard CIDR value {found} is invalid: use {}",
             Quoted(&whole)
@@ -283,9 +284,9 @@ pub fn network_warnings(text: &str, at: &Path<'_>) -> Vec<String> {
     warnings
 }
 
-fn odd_network(text: &str) -> Option<&'static str> {
+fn discouraged_network(text: &str) -> Option<&'static str> {
     let (address, bits) = text.split_once('/')?;
-    match odd(address) {
+    match discouraged(address) {
         Some("must not be an IPv4-mapped IPv6 address") => {
             Some("must not have an IPv4-mapped IPv6 address")
         }
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_forms_are_read_and_refused() {
+    fn discouraged_forms_are_parsed_and_refused() {
         let check = |text: &str, address: Option<&str>, expected: &str| {
             assert_eq!(
                 parse(text).map(|address| address.to_string()).as_deref(),
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_field_had_before_stays_allowed() {
+    fn previous_values_of_a_field_stay_allowed() {
         let known = ["010.0.0.1".to_owned()];
         assert!(messages(|at, errors| check("010.0.0.1", &known, at, errors)).is_empty());
     }
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_name_the_better_form() {
+    fn warnings_recommend_the_canonical_form() {
         let at = &Path::Root.field("f");
         assert_eq!(warning("10.0.0.1", at), None);
         assert_eq!(

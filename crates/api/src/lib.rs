@@ -1,18 +1,18 @@
-//! What a Kubernetes object is.
+//! The Kubernetes object model.
 //!
-//! Everything that another room would otherwise write again about objects stands here; nothing in
-//! here does I/O, reads a clock or throws dice: those are handed in.
+//! Everything about objects that several crates need is here; nothing in here does I/O, reads a
+//! clock or generates random numbers: these are passed in.
 //!
-//! The path of data: bytes arrive in one of three forms ([`codec`]: JSON, YAML, protobuf) and
-//! become a tree ([`value`]), with the [`catalog`] at hand, which knows every kind, type and field
-//! as data. On the tree work the vocabulary (names, selectors, quantities, times, owners, taints
-//! …), the [`defaults`] of built-in kinds and the engines that are driven by the catalogue; what
-//! decides reads it through [`meta`] or as a typed struct ([`typed`]). `codec::canonical` gives the
-//! tree the form upstream would write, and the codecs make bytes of it again. Refusals have
-//! upstream's words ([`field_error`], [`go_text`]), because people and programs read them.
+//! The flow of data: bytes arrive in one of three forms ([`codec`]: JSON, YAML, protobuf) and are
+//! decoded into a tree ([`value`]), driven by the [`catalog`], which describes every kind, type and
+//! field as data. The tree is processed by the vocabulary (names, selectors, quantities, times,
+//! owners, taints …), the [`defaults`] of built-in kinds and the engines that the catalogue drives;
+//! code that decides reads it through [`meta`] or as a typed struct ([`typed`]). `codec::canonical`
+//! brings the tree into the form upstream would write, and the codecs encode it again. Errors have
+//! upstream's texts ([`field_error`], [`go_text`]), because clients parse them.
 //!
-//! A custom resource is a [`catalog::Page`] made at run time; it takes the same road. [`fuzz`]
-//! holds what must be true of any input at all.
+//! A custom resource is a [`catalog::Page`] built at run time, and is processed the same way.
+//! [`fuzz`] has the properties that hold for any input.
 
 pub mod apply;
 pub mod catalog;

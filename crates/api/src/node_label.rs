@@ -1,6 +1,6 @@
-//! Labels of nodes that have newer names.
+//! Deprecated node labels.
 
-/// What to say of a node label that has gone out of use.
+/// The deprecation message of a node label.
 pub fn deprecation(key: &str) -> Option<&'static str> {
     DEPRECATED
         .iter()

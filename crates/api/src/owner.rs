@@ -1,23 +1,23 @@
-//! Who an object belongs to: `metadata.ownerReferences`.
+//! Owners of an object: `metadata.ownerReferences`.
 
 use crate::meta::ObjectMeta;
 use crate::value::{Map, Text, Value};
 
-/// One reference to an owner, as it stands in the object owned.
+/// One owner reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerReference<'a> {
     pub api_version: &'a str,
     pub kind: &'a str,
     pub name: &'a str,
     pub uid: &'a str,
-    /// Whether this owner manages the object; at most one does.
+    /// Whether this owner is the controller; at most one is.
     pub controller: bool,
     /// Whether the owner's foreground deletion waits for the object.
     pub block_owner_deletion: bool,
 }
 
 impl<'a> OwnerReference<'a> {
-    /// The reference in a value; what is missing is empty.
+    /// Reads a reference; missing fields are empty.
     pub fn from_value(value: &'a Value) -> OwnerReference<'a> {
         let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default();
         let flag = |name| value.get(name).and_then(Value::as_bool).unwrap_or_default();
@@ -31,7 +31,7 @@ impl<'a> OwnerReference<'a> {
         }
     }
 
-    /// The reference that a controller puts on what it makes for `owner`.
+    /// The controller reference that a controller sets on objects it creates for `owner`.
     pub fn to_controller(
         owner: ObjectMeta<'a>,
         api_version: &'a str,
@@ -55,7 +55,7 @@ impl<'a> OwnerReference<'a> {
             .map_or("", |(group, _)| group)
     }
 
-    /// The reference as an object carries it. Flags that are not set are left out.
+    /// The reference as a value. Flags that are not set are omitted.
     pub fn to_value(&self) -> Value {
         let text = |text| Value::String(Text::new(text));
         let mut members = vec![
@@ -81,12 +81,12 @@ impl<'a> OwnerReference<'a> {
     }
 }
 
-/// The owner that manages the object, if there is one.
+/// The object's controller, if there is one.
 pub fn controller_of(object: ObjectMeta<'_>) -> Option<OwnerReference<'_>> {
     object.owner_references().find(|owner| owner.controller)
 }
 
-/// Whether `owner` manages the object. A namesake with another UID does not.
+/// Whether `owner` is the object's controller. An object of the same name with another UID is not.
 pub fn is_controlled_by(object: ObjectMeta<'_>, owner: ObjectMeta<'_>) -> bool {
     controller_of(object).is_some_and(|controller| controller.uid == owner.uid())
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_is_the_owner_that_says_so() {
+    fn the_controller_is_the_owner_with_the_flag() {
         let (set, other, mut pod) = (
             object("web", "u1"),
             object("cm", "u2"),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namesake_is_not_the_controller() {
+    fn an_object_of_the_same_name_is_not_the_controller() {
         let (set, mut pod) = (object("web", "u1"), object("web-x", "u3"));
         pod.meta_mut()
             .set_owner_references([OwnerReference::to_controller(

@@ -1,22 +1,21 @@
-//! The names of resources: `cpu`, `hugepages-2Mi`, `example.com/gpu`, and in quotas `requests.cpu`,
-//! `pods`.
+//! Resource names: `cpu`, `hugepages-2Mi`, `example.com/gpu`, and in quotas `requests.cpu`, `pods`.
 //!
 //! A name without a domain is Kubernetes' own ("native"); one with a domain is an extended
-//! resource, which is counted in whole units and never given out twice.
+//! resource, which is counted in whole units and cannot be overcommitted.
 
 /// Whether the name is Kubernetes' own: without a domain, or with one of its own.
 pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether it is an extended resource: somebody else's, and short enough to stand in a quota.
+/// Whether it is an extended resource: not native, and short enough for a quota.
 pub fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with(REQUESTS)
         && crate::names::qualified_name(&format!("{REQUESTS}{name}")).is_empty()
 }
 
-/// Whether more of it may be promised than there is.
+/// Whether it can be overcommitted.
 pub fn may_be_overcommitted(name: &str) -> bool {
     is_native(name) && !is_huge_page(name)
 }
@@ -25,7 +24,7 @@ pub fn is_huge_page(name: &str) -> bool {
     name.starts_with(HUGE_PAGES)
 }
 
-/// The size of the pages of `hugepages-2Mi`, as it is written there.
+/// The page size of `hugepages-2Mi`, as text.
 pub fn huge_page_size(name: &str) -> Option<&str> {
     name.strip_prefix(HUGE_PAGES)
 }
@@ -35,7 +34,7 @@ pub fn is_whole(name: &str) -> bool {
     COUNTED.contains(&name) || is_extended(name)
 }
 
-/// Whether the system knows it, be it in a container, on a node or in a quota.
+/// Whether it is a known resource of a container, a node or a quota.
 pub fn is_known(name: &str) -> bool {
     COMPUTED.contains(&name)
         || COUNTED.contains(&name)
@@ -43,12 +42,12 @@ pub fn is_known(name: &str) -> bool {
         || is_huge_page_in_quota(name)
 }
 
-/// Whether a container may ask for it by that name without a domain.
+/// Whether it is a known native resource of containers.
 pub fn is_known_to_containers(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge_page(name)
 }
 
-/// Whether a quota may bound it by that name without a domain.
+/// Whether it is a known native resource of quotas.
 pub fn is_known_to_quotas(name: &str) -> bool {
     COMPUTED.contains(&name) || COUNTED.contains(&name) || is_huge_page_in_quota(name)
 }
@@ -60,7 +59,7 @@ fn is_huge_page_in_quota(name: &str) -> bool {
 const REQUESTS: &str = "requests.";
 const HUGE_PAGES: &str = "hugepages-";
 
-/// What a quota sums up.
+/// Resources that a quota sums up.
 const COMPUTED: [&str; 10] = [
     "cpu",
     "memory",
@@ -74,7 +73,7 @@ const COMPUTED: [&str; 10] = [
     "limits.ephemeral-storage",
 ];
 
-/// What a quota counts.
+/// Resources that a quota counts.
 const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",

@@ -1,4 +1,4 @@
-//! When an object was written last, as clients see it: an opaque text that is a number.
+//! Resource versions: opaque to clients, a number for us.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,7 @@ use crate::field_error::FieldError;
 use crate::go_text::{Quoted, parse_uint};
 use crate::value::Path;
 
-/// A revision of the store in a client's hands. Zero means "any", as in a list that may come from
-/// the cache.
+/// A store revision as clients see it. Zero means "any", as in a list that may come from the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(pub u64);
 

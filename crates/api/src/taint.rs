@@ -1,7 +1,7 @@
-//! Taints keep pods off a node, tolerations let them on.
+//! Taints and tolerations.
 //!
-//! The scheduler asks for the first taint that nobody tolerates, the taint manager how long a pod
-//! may stay. Both work on small borrowed structs, made from objects where they are.
+//! The scheduler needs the first untolerated taint, the taint manager how long a pod may stay. Both
+//! work on small borrowed structs.
 
 use crate::names;
 use crate::value::Value;
@@ -10,13 +10,13 @@ use crate::value::Value;
 pub mod effect {
     /// No new pods.
     pub const NO_SCHEDULE: &str = "NoSchedule";
-    /// New pods only if there is nowhere else.
+    /// New pods only if no other node fits.
     pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
-    /// No new pods, and those that are there have to go.
+    /// No new pods, and running ones are evicted.
     pub const NO_EXECUTE: &str = "NoExecute";
 }
 
-/// A mark on a node that repels pods.
+/// A taint of a node, which repels pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Taint<'a> {
     pub key: &'a str,
@@ -24,7 +24,7 @@ pub struct Taint<'a> {
     pub effect: &'a str,
 }
 
-/// What a pod puts up with.
+/// A toleration of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Toleration<'a> {
     /// Empty: any key.
@@ -33,7 +33,7 @@ pub struct Toleration<'a> {
     pub value: &'a str,
     /// Empty: any effect.
     pub effect: &'a str,
-    /// How long a pod stays on a node that got such a taint of effect `NoExecute`. None: forever.
+    /// How long a pod stays after a `NoExecute` taint was added. `None`: forever.
     pub seconds: Option<i64>,
 }
 
@@ -47,7 +47,7 @@ pub enum TolerationOperator {
     /// The taint's number is greater than the toleration's. Gate
     /// `TaintTolerationComparisonOperators`.
     Gt,
-    /// A word that this version does not know: tolerates nothing.
+    /// An unknown operator: tolerates nothing.
     Unknown,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Toleration<'a> {
 }
 
 impl TolerationOperator {
-    /// The operator of a name; none is `Equal`.
+    /// The operator of a name; an empty name is `Equal`.
     pub fn from_name(name: &str) -> TolerationOperator {
         match name {
             "" | "Equal" => TolerationOperator::Equal,
@@ -120,7 +120,7 @@ impl TolerationOperator {
     }
 }
 
-/// Both as numbers, if both are written as people write numbers.
+/// Both as numbers, if both are decimal integers.
 fn numbers(one: &str, other: &str) -> Option<(i64, i64)> {
     let number = |text: &str| {
         text.parse()
@@ -147,14 +147,14 @@ pub fn find_untolerated<'t>(
 /// How long a pod may stay on a node with these taints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stay {
-    /// Some taint is not tolerated at all, or no longer.
+    /// Some taint is not tolerated, or no longer.
     Not,
-    /// So many seconds after the taint came.
+    /// This many seconds after the taint was added.
     Seconds(i64),
     Forever,
 }
 
-/// The stay that a pod's tolerations buy it on a node with these taints of effect `NoExecute`. For
+/// How long a pod with these tolerations may stay on a node with these `NoExecute` taints. For
 /// every taint the first toleration that covers it counts; the shortest stay decides.
 pub fn stay<'t>(
     taints: impl IntoIterator<Item = Taint<'t>>,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_taint_that_nobody_tolerates_is_found() {
+    fn the_first_untolerated_taint_is_found() {
         let taints = [
             taint("a", "", effect::NO_SCHEDULE),
             taint("b", "", effect::NO_EXECUTE),

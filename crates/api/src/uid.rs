@@ -1,9 +1,9 @@
-//! What tells an object from any other that ever had its name.
+//! UIDs, which distinguish an object from any other that ever had its name.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A UUID, as the server gives one to every object: `0b9c1fd2-6c1b-4e83-9f3a-5a7f2f0d5b11`.
+/// A UUID, which the server assigns to every object: `0b9c1fd2-6c1b-4e83-9f3a-5a7f2f0d5b11`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uid([u8; 16]);
 
@@ -13,7 +13,7 @@ pub struct Uid([u8; 16]);
 pub struct NotAUid;
 
 impl Uid {
-    /// A version 4 UUID of the random bits handed in.
+    /// A version 4 UUID from random bits.
     pub fn from_random(mut random: [u8; 16]) -> Uid {
         random[6] = random[6] & 0x0f | 0x40;
         random[8] = random[8] & 0x3f | 0x80;
@@ -53,7 +53,7 @@ impl FromStr for Uid {
 }
 
 impl fmt::Display for Uid {
-    /// In one piece: every request has one, and every object.
+    /// In one write: every request and every object has one.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [b'-'; 36];

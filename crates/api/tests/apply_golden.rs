@@ -1,10 +1,9 @@
-//! Recorded requests and answers, replayed through server-side apply: who owns what after each, and
-//! what is refused.
+//! Replays recorded requests through server-side apply: the owners after each, and conflicts.
 //!
-//! Only the part that is pure is played. What an applied configuration makes of a recorded object
-//! is worked out; what a create, update or patch made is taken from the record, as defaulting and
-//! admission had their hands in it. There the recorded owners must be those of the recorded change,
-//! less what was added after ownership was told.
+//! Only the pure part is replayed. The result of an applied configuration is computed; that of a
+//! create, update or patch is taken from the record, because defaulting and admission contributed
+//! to it. There the recorded owners must be those of the recorded change, less what was added after
+//! ownership was computed.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -38,8 +37,8 @@ fn recorded_scenarios_have_the_same_owners() {
     assert!(count("written") >= 110, "{counts:?}");
 }
 
-/// The record has the members of a set in the order of their names, so this is about what each is
-/// called. The order is the business of `fields_v1`'s own tests.
+/// The record has the members of a set sorted by name, so this compares names. The order is covered
+/// by `fields_v1`'s own tests.
 #[test]
 fn recorded_sets_are_written_as_they_were() {
     let folder = recorded::place("golden");
@@ -79,18 +78,18 @@ struct Scenario {
     steps: Vec<Value>,
     /// The objects as last recorded, by path.
     live: BTreeMap<String, Value>,
-    /// The paths of objects that were written, nobody knows how.
+    /// The paths of objects that were written in an unknown way.
     unknown: BTreeSet<String>,
     /// The schemas of custom resources, by group, version and plural name, with their kinds.
     custom: BTreeMap<(String, String, String), (String, Option<Declared>)>,
 }
 
-/// What a request is for.
+/// The target of a request.
 struct Target {
     api_version: String,
     kind: String,
     subresource: String,
-    /// The path of the object itself; of a create, of its collection.
+    /// The path of the object itself; for a create, of its collection.
     path: String,
     has_status: bool,
 }
@@ -139,7 +138,7 @@ impl Scenario {
             return "dry run";
         }
 
-        self.learn_custom(step);
+        self.add_custom(step);
 
         match text("method") {
             "PATCH" if content_type.contains("apply-patch") => {
@@ -228,7 +227,7 @@ impl Scenario {
             }
             Ok(_) if status >= 300 => "refused later",
             Ok(mut applied) => {
-                settle(&mut applied).unwrap();
+                canonicalize(&mut applied).unwrap();
 
                 if let Some(expected) = recorded_entries(step) {
                     assert_eq!(entries(&applied), entries_of(expected), "{place}");
@@ -244,12 +243,12 @@ impl Scenario {
         }
     }
 
-    /// A create, update or patch whose result was recorded whole, or can be worked out.
+    /// A create, update or patch whose result was recorded completely, or can be computed.
     fn write(&mut self, step: &Value, target: &Target, query: &str) -> &'static str {
         let is_create = step.get("method").and_then(Value::as_str) == Some("POST")
             && target.subresource.is_empty();
         let recorded = recorded_object(step);
-        let Some(mut new) = recorded.clone().or_else(|| self.worked_out(step, target)) else {
+        let Some(mut new) = recorded.clone().or_else(|| self.computed(step, target)) else {
             self.live.remove(&target.path);
             self.unknown.insert(target.path.clone());
             return "not recorded whole";
@@ -276,7 +275,7 @@ impl Scenario {
             return "onto something unknown";
         }
 
-        // A list that was sent empty is not there any more, once the object was kept.
+        // A list that was sent empty is absent in the stored object.
         for (name, value) in step
             .get("body")
             .and_then(Value::as_object)
@@ -313,7 +312,7 @@ impl Scenario {
             check_written(&entries(&ours), &entries_of(expected), &place);
         }
 
-        settle(&mut ours).unwrap();
+        canonicalize(&mut ours).unwrap();
         self.unknown.remove(&path);
         self.live.insert(
             path,
@@ -327,7 +326,7 @@ impl Scenario {
         }
     }
 
-    /// A write to the scale of an object: who owns the replicas then is seen in what comes after.
+    /// A write to the scale of an object: the owners of replicas show in later requests.
     fn scale(&mut self, step: &Value, parent: &str) -> &'static str {
         let status = step
             .at(&["expect", "status"])
@@ -402,8 +401,8 @@ impl Scenario {
         "scaled"
     }
 
-    /// What a merge patch or a replacement makes of the object that is there.
-    fn worked_out(&self, step: &Value, target: &Target) -> Option<Value> {
+    /// The result of a merge patch or a replacement.
+    fn computed(&self, step: &Value, target: &Target) -> Option<Value> {
         let mut object = self.live.get(&target.path)?.clone();
         let body = step.get("body").filter(|body| body.get("$raw").is_none())?;
         if header(step, "Content-Type").contains("merge-patch") {
@@ -429,7 +428,7 @@ impl Scenario {
             return None;
         }
 
-        settle(&mut object)?;
+        canonicalize(&mut object)?;
 
         Some(object)
     }
@@ -503,7 +502,7 @@ impl Scenario {
                 .to_owned(),
         };
 
-        // Only of objects themselves and their status: other subresources have kinds of their own.
+        // Only objects themselves and their status: other subresources have kinds of their own.
         if !matches!(subresource, "" | "status") {
             return None;
         }
@@ -518,8 +517,8 @@ impl Scenario {
         })
     }
 
-    /// Remembers the schemas of a CustomResourceDefinition.
-    fn learn_custom(&mut self, step: &Value) {
+    /// Records the schemas of a CustomResourceDefinition.
+    fn add_custom(&mut self, step: &Value) {
         let Some(spec) = step.at(&["body", "spec"]) else {
             return;
         };
@@ -551,9 +550,8 @@ impl Scenario {
     }
 }
 
-/// Owners from the record: those that ours has too, and nothing else. What was added to the object
-/// after owners were told (by admission, by the registry) is not owned, so the recorded fields may
-/// be fewer.
+/// The recorded owners must be among ours. What was added to the object after ownership was
+/// computed (by admission, by the registry) is not owned, so the recorded fields may be fewer.
 fn check_written(ours: &[(String, String)], recorded: &[(String, String)], place: &str) {
     let managers = |entries: &[(String, String)]| {
         entries
@@ -578,7 +576,7 @@ fn check_written(ours: &[(String, String)], recorded: &[(String, String)], place
     }
 }
 
-/// The entries of an object: who, and which fields.
+/// The entries of an object: manager and fields.
 fn entries(object: &Value) -> Vec<(String, String)> {
     entries_of(
         object
@@ -615,7 +613,7 @@ fn entries_of(entries: &[Value]) -> Vec<(String, String)> {
     shown.collect()
 }
 
-/// The answer, if it is a whole object; placeholders that are no values of their type become some.
+/// The response, if it is a whole object; placeholders of the wrong type are replaced.
 fn recorded_object(step: &Value) -> Option<Value> {
     let body = step
         .at(&["expect", "body"])
@@ -625,12 +623,12 @@ fn recorded_object(step: &Value) -> Option<Value> {
     if text("kind") == "Status" || body.get("metadata").is_none() || body.get("items").is_some() {
         return None;
     }
-    settle(&mut object)?;
+    canonicalize(&mut object)?;
     Some(object)
 }
 
-/// Brings an object into the form in which it is kept.
-fn settle(object: &mut Value) -> Option<()> {
+/// Brings an object into the form in which it is stored.
+fn canonicalize(object: &mut Value) -> Option<()> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     if let Some(kind) = BUILTIN.kind_of(text("apiVersion"), text("kind")) {
         let node = BUILTIN.root(kind).node();

@@ -1,4 +1,4 @@
-//! What holds for every applied configuration of every kind.
+//! Properties of applied configurations of every kind.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -17,8 +17,8 @@ use coracle_api::{Map, Value};
 const SEEDS: u64 = 12;
 const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
-/// Runs `check` on two generated configurations of every kind that is kept; a failure names kind
-/// and seed.
+/// Runs `check` on two generated configurations of every stored kind; a failure reports kind and
+/// seed.
 fn for_every_kind(check: impl Fn(&World<'_>, &Value, &Value) -> Result<(), String>) {
     let mut checked = 0;
     for resource in BUILTIN
@@ -55,7 +55,7 @@ fn for_every_kind(check: impl Fn(&World<'_>, &Value, &Value) -> Result<(), Strin
                 mixed(&ours, &other, &mut random)
             };
 
-            // Lists of made-up objects may well hold an element twice.
+            // Lists of generated objects may have duplicate elements.
             if [&ours, &theirs]
                 .into_iter()
                 .any(|config| world.apply(None, config, "try", true).is_err())
@@ -81,7 +81,7 @@ fn for_every_kind(check: impl Fn(&World<'_>, &Value, &Value) -> Result<(), Strin
     );
 }
 
-/// A configuration with some of each, and with some of it said differently.
+/// A configuration with parts of both, and some other values.
 fn mixed(ours: &Value, other: &Value, random: &mut Seeded) -> Value {
     match ours {
         Value::Object(map) => {
@@ -112,7 +112,7 @@ struct World<'a> {
 
 impl World<'_> {
     fn config(&self, random: &mut Seeded) -> Value {
-        let mut config = settled(&objects::value(BUILTIN.root(self.kind).node(), random));
+        let mut config = normalized(&objects::value(BUILTIN.root(self.kind).node(), random));
         let members = config.as_object_mut().unwrap();
         members.insert("apiVersion", self.kind.api_version());
         members.insert("kind", self.kind.name.clone());
@@ -122,7 +122,7 @@ impl World<'_> {
         config
     }
 
-    /// The object with a configuration applied, in the form in which it would be kept.
+    /// The object with a configuration applied, in the form in which it would be stored.
     fn apply(
         &self,
         live: Option<&Value>,
@@ -156,21 +156,21 @@ fn owned_by(object: &Value, manager: &str) -> Set {
     owner.map(|owner| owner.fields).unwrap_or_default()
 }
 
-/// Without nulls and empty lists, which say nothing, and with trees where texts are.
-fn settled(value: &Value) -> Value {
+/// Without nulls and empty lists, and with raw texts as trees.
+fn normalized(value: &Value) -> Value {
     match value {
-        Value::Raw(raw) => settled(&json::parse(raw.as_str().as_bytes()).unwrap()),
+        Value::Raw(raw) => normalized(&json::parse(raw.as_str().as_bytes()).unwrap()),
         Value::Array(items) => Value::Array(
             items
                 .iter()
                 .filter(|item| !item.is_null())
-                .map(settled)
+                .map(normalized)
                 .collect(),
         ),
         Value::Object(map) => {
             let kept = map
                 .iter()
-                .map(|(name, value)| (name.into(), settled(value)));
+                .map(|(name, value)| (name.into(), normalized(value)));
             let empty = |value: &Value| {
                 value.is_null() || value.as_array().is_some_and(<[Value]>::is_empty)
             };
@@ -205,7 +205,7 @@ fn applying_twice_is_applying_once() {
 }
 
 #[test]
-fn whoever_forces_owns_exactly_the_fields_of_the_configuration() {
+fn a_forced_apply_owns_exactly_the_fields_of_the_configuration() {
     for_every_kind(|world, ours, theirs| {
         let alone = owned_by(&world.force(None, ours, "us"), "us");
         let there = world.force(None, theirs, "them");
@@ -214,11 +214,11 @@ fn whoever_forces_owns_exactly_the_fields_of_the_configuration() {
             return Err(format!("{forced:?} instead of {alone:?}"));
         }
 
-        // Nothing more: whatever is owned is there. Nothing less: whatever is there is owned, or
-        // part of what is.
+        // Nothing more: whatever is owned is present. Nothing less: whatever is present is owned,
+        // or part of what is.
         let mut owned = HashSet::new();
         for path in forced.paths() {
-            let place = place_of(ours, &path).ok_or_else(|| format!("{path} is nowhere"))?;
+            let place = resolve(ours, &path).ok_or_else(|| format!("{path} is nowhere"))?;
             owned.insert(place);
         }
 
@@ -231,39 +231,41 @@ fn whoever_forces_owns_exactly_the_fields_of_the_configuration() {
             .find(|leaf| !is_identity(leaf) && !is_owned(leaf))
         {
             None => Ok(()),
-            Some(leaf) => Err(format!("nobody owns {leaf:?}")),
+            Some(leaf) => Err(format!("no manager owns {leaf:?}")),
         }
     });
 }
 
 #[test]
-fn after_a_forced_apply_two_own_a_field_only_if_they_say_the_same() {
+fn after_a_forced_apply_two_managers_share_a_field_only_with_equal_values() {
     let shared = Cell::new(0);
     let taken = Cell::new(0);
     for_every_kind(|world, ours, theirs| {
         let there = world.force(None, theirs, "them");
         let before = owned_by(&there, "them");
-        let kept = settled(&there);
+        let kept = normalized(&there);
         let forced = world.force(Some(&there), ours, "us");
 
         let (us, them) = (owned_by(&forced, "us"), owned_by(&forced, "them"));
         for path in before.leaves().intersection(&us.leaves()).paths() {
-            // Theirs as it is kept: without zeros that need not be said, and with those that are.
+            // Theirs as stored: without zeros that are omitted, and with those that are written.
             let [our, their] = [ours, &kept].map(|object| value_at(object, &path));
             let our = our.ok_or_else(|| format!("{path} is owned, but not there"))?;
             if our.as_object().is_some_and(Map::is_empty) {
-                // It is mentioned, and nothing is said about it.
+                // It is owned without a value.
                 continue;
             }
 
             match (them.has(&path.0), their == Some(our)) {
                 (true, true) => shared.set(shared.get() + 1),
                 (false, false) => taken.set(taken.get() + 1),
-                (true, false) => return Err(format!("both own {path}, but say different things")),
-                // What is owned as a whole may be kept with more zeros than were said.
+                (true, false) => return Err(format!("both own {path}, with different values")),
+                // What is owned as a whole may be stored with more zeros than were given.
                 (false, true) if matches!(our, Value::Array(_) | Value::Object(_)) => {}
                 (false, true) => {
-                    return Err(format!("{path} was taken from somebody who says the same"));
+                    return Err(format!(
+                        "{path} was taken from a manager with the same value"
+                    ));
                 }
             }
         }
@@ -279,11 +281,11 @@ fn after_a_forced_apply_two_own_a_field_only_if_they_say_the_same() {
     );
 }
 
-/// A step down a tree: a member's name, or an element's place.
+/// A step down a tree: a member's name, or an element's index.
 type Step = String;
 
-/// Where a path leads in an object.
-fn place_of(object: &Value, path: &FieldPath) -> Option<Vec<Step>> {
+/// Resolves a path in an object.
+fn resolve(object: &Value, path: &FieldPath) -> Option<Vec<Step>> {
     let mut at = object;
     let mut place = Vec::new();
     for element in &path.0 {
@@ -300,7 +302,7 @@ fn place_of(object: &Value, path: &FieldPath) -> Option<Vec<Step>> {
                         item.get(name).map_or(if_absent, |found| found == value)
                     })
                 };
-                // What is left out is the default; an element that says it all comes first.
+                // An omitted key is the default; an element that has it explicitly comes first.
                 let exact = items.iter().position(|item| fits(item, false));
                 exact.or_else(|| items.iter().position(|item| fits(item, true)))?
             }
@@ -316,7 +318,7 @@ fn place_of(object: &Value, path: &FieldPath) -> Option<Vec<Step>> {
 }
 
 fn value_at<'v>(object: &'v Value, path: &FieldPath) -> Option<&'v Value> {
-    place_of(object, path)?
+    resolve(object, path)?
         .iter()
         .try_fold(object, |value, step| match value {
             Value::Array(items) => items.get(step.parse::<usize>().ok()?),
@@ -324,7 +326,7 @@ fn value_at<'v>(object: &'v Value, path: &FieldPath) -> Option<&'v Value> {
         })
 }
 
-/// The places of everything that holds nothing else.
+/// The paths of all leaves.
 fn leaves(value: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
     let below: Vec<(Step, &Value)> = match value {
         Value::Object(map) => map
@@ -350,7 +352,7 @@ fn leaves(value: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
     }
 }
 
-/// Says which object it is, or is the server's business: nobody owns that.
+/// Identifies the object, or is set by the server: never owned.
 fn is_identity(place: &[Step]) -> bool {
     match place {
         [top] => matches!(top.as_str(), "apiVersion" | "kind"),
@@ -387,14 +389,14 @@ fn leaving_everything_out_leaves_what_the_others_own() {
             return Err(format!("the owners are {:?}", owners(&left)));
         }
 
-        // What nobody tracks stays as it is.
+        // Untracked fields stay as they are.
         let without_identity = |object: &Value| {
             let mut object = object.clone();
             object
                 .meta_mut()
                 .members()
                 .retain(|name, _| !UNTRACKED.contains(&name));
-            settled(&object)
+            normalized(&object)
         };
 
         same(

@@ -1,5 +1,5 @@
-//! Whole objects in other versions: recorded views of one object, full objects there and back, and
-//! any object at all.
+//! Conversion of whole objects: recorded views of one object, round trips of full objects, and of
+//! generated ones.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -11,7 +11,7 @@ use coracle_api::codec::{canonical, json};
 use coracle_api::convert::convert;
 use coracle_api::fuzz::objects::{self, Seeded};
 
-/// Kinds that are not stored in the version they are served in: served, stored.
+/// Kinds whose storage version differs from the served one: served, stored.
 fn moved_kinds() -> impl Iterator<Item = (&'static Kind, &'static Kind)> {
     BUILTIN.resources().iter().filter_map(|resource| {
         let storage = resource.storage.as_ref()?;
@@ -33,8 +33,7 @@ fn kind_of(object: &Value) -> &'static Kind {
     BUILTIN.kind_of(text("apiVersion"), text("kind")).unwrap()
 }
 
-/// In a scenario, two answers that show one object in two versions: step that shows it in one, step
-/// in the other.
+/// Steps of a scenario whose responses show one object in two versions.
 const VIEWS: [(&str, &str, &str); 4] = [
     ("policy-hpa.json", "v2 minimal", "v1 view"),
     ("policy-hpa.json", "v1 create", "v2 view"),
@@ -47,7 +46,7 @@ const VIEWS: [(&str, &str, &str); 4] = [
 ];
 
 #[test]
-fn one_object_is_shown_in_each_version_as_upstream_shows_it() {
+fn one_object_converts_to_each_version_as_upstream_converts_it() {
     let folder = recorded::place("golden");
     for (file, first, second) in VIEWS {
         let file = recorded::files(&folder, file).remove(0);
@@ -60,7 +59,7 @@ fn one_object_is_shown_in_each_version_as_upstream_shows_it() {
                 .unwrap();
             let body = step.at(&["expect", "body"]).unwrap();
 
-            // Written as it stands in the file: `<` is not escaped there.
+            // Encoded as in the file: `<` is not escaped there.
             let text = json::to_string(body)
                 .replace(r"\u003c\u003ctime\u003e\u003e", "2026-01-02T03:04:05Z");
 
@@ -118,15 +117,14 @@ fn full_objects_survive_a_round_trip() {
             };
             let file = folder.join(format!("{group}.{}.{}.json", home.version, home.name));
 
-            // Definitions have no full object in the version that is stored.
+            // Definitions have no full object in the storage version.
             let Ok(text) = std::fs::read(&file) else {
                 continue;
             };
             let object = read(&text, home);
             let back = there_and_back(object.clone(), there);
 
-            // The full autoscaler says things that contradict each other: of those only one part
-            // can survive.
+            // The full autoscaler has contradicting values, of which only some can survive.
             if home.name != "HorizontalPodAutoscaler" {
                 assert_eq!(back, object, "{}", file.display());
             }
@@ -139,7 +137,7 @@ fn full_objects_survive_a_round_trip() {
 }
 
 #[test]
-fn any_object_is_settled_after_one_round_trip() {
+fn any_object_is_stable_after_one_round_trip() {
     for (place, (served, stored)) in moved_kinds().enumerate() {
         for seed in 0..100 {
             for (home, there) in [(served, stored), (stored, served)] {
@@ -162,7 +160,7 @@ fn any_object_is_settled_after_one_round_trip() {
 }
 
 #[test]
-fn any_object_that_stays_in_its_version_is_settled_after_one_round() {
+fn any_object_in_its_version_is_stable_after_one_conversion() {
     for (place, kind) in BUILTIN.kinds().iter().enumerate() {
         for seed in 0..20 {
             let root = BUILTIN.root(kind).node();

@@ -1,9 +1,8 @@
-//! The recorded corpus at the decoder: what the real server could not read, and in which words; and
-//! what it could.
+//! Decodes the recorded corpus: what the real server refused to decode, with which texts; and what
+//! it accepted.
 //!
-//! Only creates are looked at, and only how far the decoder comes: `cannot be handled as` answers
-//! must be refused with the same text, and objects that were accepted, or refused by validation,
-//! must be read.
+//! Only creates are replayed, and only decoding: `cannot be handled as` responses must be refused
+//! with the same text, and objects that were accepted, or refused by validation, must be decoded.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -19,11 +18,11 @@ use coracle_api::catalog::{BUILTIN, Struct};
 use coracle_api::codec::json;
 use corpus::{body, text_of};
 
-/// What becomes of the request before its object is decoded with a type: nothing to compare here.
+/// Errors before the object is decoded with a type: not compared here.
 const BEFORE_THE_TYPE: [&str; 3] = ["no kind ", "no version ", "converting ("];
 
 #[test]
-fn the_decoder_reads_and_refuses_what_the_real_server_does() {
+fn the_decoder_accepts_and_refuses_what_the_real_server_does() {
     let folder = recorded::place("corpus");
     let mut tally = Tally::default();
     for file in recorded::files(&folder, ".jsonl") {
@@ -125,7 +124,9 @@ fn check(head: &Value, case: &Value, of: Struct<'_>) -> Option<Result<Outcome, S
 
     let found = read(&body(head, case), of, lenient);
     match (refusal, found) {
-        (Some(expected), Err(found)) if shortened(&found) == expected => Some(Ok(Outcome::Refused)),
+        (Some(expected), Err(found)) if abbreviated(&found) == expected => {
+            Some(Ok(Outcome::Refused))
+        }
         (Some(expected), found) => Some(Err(format!("{found:?}, not {expected:?}"))),
         (None, Ok(())) if was_read => Some(Ok(Outcome::Read)),
         (None, Err(found)) if was_read => Some(Err(format!("refused: {found}"))),
@@ -145,9 +146,9 @@ fn read(text: &str, of: Struct<'_>, lenient: bool) -> Result<(), String> {
     ))
 }
 
-/// A text as the corpus records it: the layouts of times look like times to it, and forty of one
-/// character and more are `<<x*300>>`.
-fn shortened(text: &str) -> String {
+/// A text as the corpus records it: layouts of times are replaced like times, and forty or more of
+/// one character are `<<x*300>>`.
+fn abbreviated(text: &str) -> String {
     let text = text
         .replace("2006-01-02T15:04:05Z", "<<time>>")
         .replace("2006-01-02T15:04:05.000000Z", "<<microtime>>");
@@ -168,7 +169,7 @@ fn shortened(text: &str) -> String {
     written.collect()
 }
 
-/// Kinds that have cases, so that none is forgotten by a misspelt name.
+/// Kinds with cases, so that none is missed because of a misspelt name.
 #[test]
 fn every_kind_of_the_corpus_is_known() {
     let folder = recorded::place("corpus");

@@ -17,7 +17,7 @@ use coracle_api::{Map, Text, Value};
 const NOW: Timestamp = Timestamp::from_unix(1_700_000_000, 999_999_999);
 
 #[test]
-fn recorded_objects_get_what_upstream_gave_them() {
+fn recorded_objects_get_upstreams_defaults() {
     let recorded = read("defaults-cases.json");
     let cases = recorded.get("cases").unwrap().as_array().unwrap();
 
@@ -89,7 +89,7 @@ fn every_kind_gets_exactly_the_defaults_it_has() {
                 }
             }
 
-            // What was recorded ends eight levels down, and has no objects of no name.
+            // The record ends eight levels down, and has no objects without a name.
             found.retain(|path, _| path.matches('.').count() < 8);
             wrong.extend(found.iter().map(|(path, value)| {
                 format!("{id}, {form}: {path} became {}", json::to_string(value))
@@ -108,7 +108,7 @@ fn every_kind_gets_exactly_the_defaults_it_has() {
 }
 
 #[test]
-fn defaults_of_any_object_are_there_after_one_round() {
+fn defaulting_any_object_is_idempotent() {
     for (place, kind) in BUILTIN.kinds().iter().enumerate() {
         for seed in 0..20 {
             let mut random = Seeded::new(seed * 1_000 + place as u64);
@@ -142,7 +142,7 @@ fn is_stored_or_served(kind: &Kind) -> bool {
     })
 }
 
-/// The object with its defaults, in the form upstream writes. Defaults are there after one round.
+/// The object with its defaults, in canonical form. Defaulting is idempotent.
 fn defaulted(mut object: Value, kind: &Kind) -> Value {
     defaults::apply(&mut object, kind, NOW).unwrap();
     let mut again = object.clone();
@@ -175,8 +175,8 @@ fn is_expected(found: &Value, recorded: &Value) -> bool {
     }
 }
 
-/// What was set or taken away, by its path. A part that was not there before is one entry, if it is
-/// no struct that was made for its fields.
+/// What was set or removed, by path. A part that was absent before is one entry, unless it is a
+/// struct created for its fields.
 fn differences(
     before: Option<&Value>,
     after: Option<&Value>,
@@ -240,7 +240,7 @@ fn filled(of: Struct<'_>) -> Value {
 }
 
 struct Filler {
-    /// Types that contain themselves end here.
+    /// Recursive types end here.
     around: Vec<TypeId>,
 }
 
@@ -248,7 +248,7 @@ impl Filler {
     fn of(&mut self, node: Node<'_>) -> Option<Value> {
         match node.shape {
             Shape::Struct(id) if self.around.contains(&id) => None,
-            // Selectors were not filled in when the defaults were recorded: some have one.
+            // Selectors were not filled when the defaults were recorded: some have one.
             Shape::Struct(id) if node.page.struct_of(id).short_name() == "LabelSelector" => None,
             Shape::Struct(id) => {
                 self.around.push(id);

@@ -1,4 +1,4 @@
-//! What discovery answers, made from the catalogue and compared with what the real server answered.
+//! Discovery documents, built from the catalogue and compared with the real server's.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -143,7 +143,7 @@ fn groups_and_their_preferred_versions_come_in_the_recorded_order() {
 }
 
 #[test]
-fn storage_facts_and_columns_are_the_recorded_ones() {
+fn storage_and_columns_match_the_record() {
     let folder = recorded::place("facts");
     let storage: Value =
         serde_json::from_slice(&std::fs::read(folder.join("storage.json")).unwrap()).unwrap();
@@ -214,7 +214,7 @@ fn storage_facts_and_columns_are_the_recorded_ones() {
 }
 
 #[test]
-fn every_field_fact_is_the_recorded_one() {
+fn every_field_attribute_matches_the_record() {
     let folder = recorded::place("facts");
     let facts: Value =
         serde_json::from_slice(&std::fs::read(folder.join("api-facts.json")).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The fuzz targets, run briefly: over the corpus, over changes of it, and over large hostile
+//! Runs the fuzz targets briefly: over the corpus, over mutations of it, and over large hostile
 //! inputs whose cost is counted in steps.
 
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use coracle_api::fuzz::objects::Seeded;
 use coracle_api::fuzz::{self, steps};
 
-/// A target's name, which is its folder's in `fuzz/corpus`, and its function.
+/// A target's name, which is its folder in `fuzz/corpus`, and its function.
 type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: &[Target] = &[
@@ -22,8 +22,8 @@ const TARGETS: &[Target] = &[
     ("yaml", fuzz::yaml),
 ];
 
-/// Inputs that would be slow to a careless reader: the target, and what is repeated between a start
-/// and an end.
+/// Inputs that would be slow for a careless parser: the target, and what is repeated between a
+/// start and an end.
 const HOSTILE: &[(&str, &str, &str, &str)] = &[
     ("apply", "{\"spec\":{\"tolerations\":[", "{},", "{}]}}"),
     (
@@ -177,16 +177,16 @@ fn the_corpus_keeps_every_property() {
 }
 
 #[test]
-fn changes_of_the_corpus_keep_every_property() {
+fn mutations_of_the_corpus_keep_every_property() {
     for (name, target) in TARGETS {
         let seeds = corpus(name);
-        let mut chance = Seeded::new(0x5eed);
+        let mut random = Seeded::new(0x5eed);
         for round in 0..CHANGES_PER_TARGET {
-            let (file, seed) = &seeds[below(&mut chance, seeds.len())];
-            let (_, other) = &seeds[below(&mut chance, seeds.len())];
+            let (file, seed) = &seeds[below(&mut random, seeds.len())];
+            let (_, other) = &seeds[below(&mut random, seeds.len())];
             let mut data = seed.clone();
-            for _ in 0..=below(&mut chance, 4) {
-                change(&mut data, other, &mut chance);
+            for _ in 0..=below(&mut random, 4) {
+                change(&mut data, other, &mut random);
             }
 
             run(
@@ -239,7 +239,7 @@ fn every_corpus_has_a_target() {
         let folder = folder.unwrap().file_name().into_string().unwrap();
         assert!(
             TARGETS.iter().any(|(name, _)| *name == folder),
-            "nobody runs fuzz/corpus/{folder}"
+            "fuzz/corpus/{folder} has no target"
         );
     }
 }
@@ -255,7 +255,7 @@ fn corpus_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
 }
 
-/// The files of a target's corpus, in the order of their names.
+/// The files of a target's corpus, sorted by name.
 fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
     let folder = corpus_root().join(name);
     let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(&folder)
@@ -277,32 +277,33 @@ fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// One change: a byte set, removed or put in, a stretch repeated, or one of another input put in.
-fn change(data: &mut Vec<u8>, other: &[u8], chance: &mut Seeded) {
-    let place = below(chance, data.len() + 1);
-    let byte = match below(chance, 3) {
-        0 => u8::try_from(below(chance, 256)).expect("below 256"),
+/// One mutation: a byte set, removed or inserted, a range repeated, or a range of another input
+/// inserted.
+fn change(data: &mut Vec<u8>, other: &[u8], random: &mut Seeded) {
+    let place = below(random, data.len() + 1);
+    let byte = match below(random, 3) {
+        0 => u8::try_from(below(random, 256)).expect("below 256"),
         _ => *other
-            .get(below(chance, other.len().max(1)))
+            .get(below(random, other.len().max(1)))
             .unwrap_or(&b'0'),
     };
 
-    match below(chance, 5) {
+    match below(random, 5) {
         0 if place < data.len() => data[place] = byte,
         1 if place < data.len() => drop(data.remove(place)),
         2 => data.insert(place, byte),
         3 => {
-            let stretch = data[place..data.len().min(place + 16)].repeat(1 + below(chance, 4));
+            let stretch = data[place..data.len().min(place + 16)].repeat(1 + below(random, 4));
             data.splice(place..place, stretch);
         }
         _ => {
-            let start = below(chance, other.len() + 1);
+            let start = below(random, other.len() + 1);
             let stretch = &other[start..other.len().min(start + 16)];
             data.splice(place..place, stretch.iter().copied());
         }
     }
 }
 
-fn below(chance: &mut Seeded, bound: usize) -> usize {
-    usize::try_from(chance.below(bound as u64)).expect("below a usize")
+fn below(random: &mut Seeded, bound: usize) -> usize {
+    usize::try_from(random.below(bound as u64)).expect("below a usize")
 }

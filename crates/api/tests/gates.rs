@@ -1,5 +1,5 @@
-//! Fields of disabled features, in the objects of the corpus: what the real server took away goes,
-//! and nothing else does.
+//! Fields of disabled features in the objects of the corpus: exactly those that the real server
+//! removed are removed.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -16,7 +16,7 @@ use coracle_api::gates::drop_disabled;
 use corpus::{body, text_of};
 
 #[test]
-fn what_the_real_server_took_away_goes_and_nothing_else() {
+fn exactly_the_fields_that_the_real_server_removed_are_removed() {
     let folder = recorded::place("corpus");
     let mut taken = BTreeSet::new();
 
@@ -74,7 +74,7 @@ fn is_accepted_create(case: &Value) -> bool {
     create && case.at(&["answer", "code"]).and_then(Value::as_int) == Some(201)
 }
 
-/// What is taken away from the object of a case, and whether the real server did so.
+/// The fields removed from the object of a case, and whether the real server did so.
 fn compared(head: &Value, case: &Value, kind: &Kind) -> Vec<(String, bool)> {
     let text = body(head, case);
     let object = json::decode(text.as_bytes(), Some(BUILTIN.root(kind).node()))
@@ -108,7 +108,7 @@ fn compared(head: &Value, case: &Value, kind: &Kind) -> Vec<(String, bool)> {
 
 fn losses(before: &Value, after: Option<&Value>, pointer: &str, lost: &mut Vec<String>) {
     match (before, after) {
-        // Null is as good as absent.
+        // Null counts as absent.
         (Value::Null, None) => {}
         (_, None) => lost.push(pointer.to_owned()),
         (Value::Object(map), Some(after)) => {

@@ -1,8 +1,7 @@
-//! The recorded patches of the real server, replayed on the engines.
+//! Replays the recorded patches of the real server on the engines.
 //!
-//! The server fills in defaults and managed fields that no engine knows of; so what an engine makes
-//! must be *in* what the server answered, with lists in the same order, and refusals must have the
-//! same text.
+//! The server adds defaults and managed fields; so the result of an engine must be *contained* in
+//! the server's response, with lists in the same order, and errors must have the same text.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -13,8 +12,8 @@ use coracle_api::codec::json;
 use coracle_api::patch::{self, merge, strategic};
 use coracle_api::{Map, Value};
 
-/// Steps whose outcome is decided behind the engine: by validation, or by the road from trees to
-/// typed objects.
+/// Steps whose outcome is decided after the engine: by validation, or by the conversion from trees
+/// to typed objects.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("patch-merge", "deleting a required thing"),
     ("patch-merge", "managedFields reset"),
@@ -130,7 +129,7 @@ fn apply(media_type: &str, text: &[u8], object: Map, of: Struct<'static>) -> Res
     }
 }
 
-/// What the server makes of the patched tree: an object of its type.
+/// The typed object that the server makes of the patched tree.
 fn typed(patched: &Value, of: Struct<'static>) -> Result<Map, String> {
     let decoded =
         json::decode(&json::to_vec(patched), Some(of.node())).map_err(|error| error.to_string())?;
@@ -177,7 +176,7 @@ fn at<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
         })
 }
 
-/// Everything that `found` has is the same in `expected`, which may have more.
+/// Everything in `found` is equal in `expected`, which may have more.
 fn contained(found: &Value, expected: &Value, place: &str) -> Result<(), String> {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {

@@ -1,4 +1,4 @@
-//! What holds for patches of objects of many kinds, whatever is in them.
+//! Properties of patches of objects of many kinds.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -12,17 +12,17 @@ use coracle_api::{Map, Text, Value};
 
 const SEEDS: u64 = 24;
 
-/// Two objects of one kind, the second made from the first by changing some of it.
+/// Two objects of one kind, the second a mutation of the first.
 struct Pair {
     of: Struct<'static>,
     original: Map,
     modified: Map,
 }
 
-/// Whether a property could be looked at.
+/// Whether a property could be checked.
 enum Outcome {
     Held,
-    /// Some places are merged by nobody: upstream refuses too.
+    /// Some fields cannot be merged: upstream refuses too.
     RefusedByType,
 }
 
@@ -82,8 +82,7 @@ fn make(of: Struct<'static>, random: &mut Seeded) -> Value {
     made
 }
 
-/// Leaves out nulls, and what is twice in a list that is a set or a map: no server keeps such an
-/// object.
+/// Removes nulls, and duplicates in lists of type set or map: no server stores such an object.
 fn tidy(value: &mut Value, node: Node<'_>, random: &mut Seeded) {
     match value {
         Value::Object(map) => {
@@ -239,8 +238,8 @@ fn without_local_changes_a_three_way_patch_yields_the_new_configuration() {
                         Err(error) if is_refused_by_type(&error) => {
                             return Ok(Outcome::RefusedByType);
                         }
-                        // Upstream takes a struct that is replaced as a whole for changed, whether
-                        // it is or not.
+                        // Upstream treats a struct that is replaced as a whole as changed, even
+                        // when it is not.
                         Err(strategic::Error::Conflict { .. }) if replaces(of.node(), 3) => {
                             continue;
                         }
@@ -266,7 +265,7 @@ fn without_local_changes_a_three_way_patch_yields_the_new_configuration() {
     );
 }
 
-/// Whether some field, so many levels down, is patched by replacing it.
+/// Whether some field, up to that many levels down, is patched by replacing it.
 fn replaces(node: Node<'_>, levels: u8) -> bool {
     let fields = node.as_struct().into_iter().flat_map(|of| of.iter());
     fields.into_iter().any(|field| {
@@ -313,7 +312,7 @@ fn a_three_way_patch_keeps_what_only_others_have() {
 
             match kept.at(&["metadata", "labels", "theirs"]) {
                 Some(_) => Ok(Outcome::Held),
-                // We had labels and want none: all of them go.
+                // We had labels and want none: all of them are removed.
                 None if metadata_dropped => Ok(Outcome::Held),
                 None => Err("a label of others is gone".to_string()),
             }
@@ -322,7 +321,7 @@ fn a_three_way_patch_keeps_what_only_others_have() {
 }
 
 #[test]
-fn a_merge_patch_makes_one_object_of_the_other() {
+fn a_merge_patch_turns_one_object_into_the_other() {
     for_every_pair(
         |Pair {
              original, modified, ..

@@ -1,4 +1,4 @@
-//! What holds for objects of every kind, whatever is in them.
+//! Properties of objects of every kind.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -9,7 +9,7 @@ use coracle_api::fuzz::objects::{self, Seeded};
 
 const SEEDS: u64 = 12;
 
-/// Runs `check` on generated objects of every kind; a failure names kind and seed.
+/// Runs `check` on generated objects of every kind; a failure reports kind and seed.
 fn for_every_kind(check: impl Fn(Node<'static>, &Value) -> Result<(), String>) {
     for kind in BUILTIN.kinds() {
         for seed in 0..SEEDS {
@@ -47,7 +47,7 @@ fn same(what: &str, found: &Value, expected: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn json_reads_back_what_was_written() {
+fn json_round_trips() {
     for_every_kind(|node, object| {
         let decoded =
             json::decode(&json::to_vec(object), Some(node)).map_err(|error| error.to_string())?;
@@ -59,15 +59,15 @@ fn json_reads_back_what_was_written() {
 }
 
 #[test]
-fn yaml_reads_back_what_was_printed() {
+fn yaml_round_trips() {
     for_every_kind(|node, object| {
         let value =
             yaml::decode(yaml::print(object).as_bytes()).map_err(|error| error.to_string())?;
         let decoded =
             json::decode(&json::to_vec(&value), Some(node)).map_err(|error| error.to_string())?;
 
-        // Members of a raw value have no order in YAML, nor do its numbers keep their text: as
-        // text, once more.
+        // In YAML, members of a raw value have no order and its numbers lose their notation:
+        // compare as text.
         let (found, wanted) = (yaml::print(&decoded.value), yaml::print(object));
         if found == wanted {
             Ok(())
@@ -89,7 +89,7 @@ fn the_canonical_form_is_stable() {
 }
 
 #[test]
-fn protobuf_reads_back_the_canonical_form() {
+fn protobuf_round_trips_the_canonical_form() {
     for_every_kind(|node, object| {
         let of = node.as_struct().unwrap();
         if of.declared.json_only {
@@ -115,8 +115,8 @@ fn protobuf_reads_back_the_canonical_form() {
     });
 }
 
-/// Protobuf cannot tell an empty list or map from one that is not there, and has no place for
-/// apiVersion and kind below the top.
+/// Protobuf cannot distinguish an empty list or map from an absent one, and has no apiVersion and
+/// kind below the top.
 fn as_protobuf_keeps_it(mut value: Value, node: Node<'static>, top: bool) -> Value {
     match (&mut value, node.as_struct()) {
         (Value::Object(map), Some(of)) => {

@@ -1,5 +1,5 @@
-//! Objects as upstream writes them, in every form: each decodes to the same tree and encodes to the
-//! same bytes.
+//! Objects as upstream encodes them, in every form: each decodes to the same tree and encodes to
+//! the same bytes.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -11,7 +11,7 @@ use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Struct};
 use coracle_api::codec::{canonical, json, protobuf};
 
-/// Kinds that no v1.36 server serves have no catalogue page; everything else in the folder must be
+/// Kinds that no v1.36 server serves have no catalogue page; every other kind in the folder must be
 /// known.
 fn root(file: &Path) -> Option<Struct<'static>> {
     let name = file.file_name().unwrap().to_str().unwrap();
@@ -23,7 +23,7 @@ fn root(file: &Path) -> Option<Struct<'static>> {
     let (group, version) = group_version.rsplit_once('.').unwrap();
     let group = if group == "core" { "" } else { group };
 
-    // No kind of its own: its envelope carries two empty strings.
+    // No kind of its own: its envelope has two empty strings.
     if kind == "WatchEvent" {
         return BUILTIN.type_named("meta.v1.WatchEvent");
     }

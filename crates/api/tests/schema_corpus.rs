@@ -1,6 +1,6 @@
-//! The schema engine against what a real API server answered: the definitions it refused, and the
-//! custom resources it refused, defaulted and pruned. Only the engine's part of each answer is
-//! looked at: names, metadata and CEL are others' business.
+//! Compares the schema engine with a real API server: the definitions it refused, and the custom
+//! resources it refused, defaulted and pruned. Only the engine's part of each response is compared,
+//! not names, metadata and CEL.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -20,8 +20,8 @@ use serde_json::{Value as Json, json};
 /// `[field, reason, message]`.
 type Cause = [String; 3];
 
-/// Answered otherwise: a number or text for `items` is decoded as null, and so counts as absent.
-const OTHERWISE: [&str; 2] = [
+/// Intended differences: a number or text for `items` is decoded as null, and so counts as absent.
+const DIFFERENCES: [&str; 2] = [
     "full:/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/list/items=num",
     "combo:full:57",
 ];
@@ -45,7 +45,7 @@ fn definitions_are_refused_in_upstreams_words() {
         let Some(found) = definition_causes(&sent) else {
             continue;
         };
-        if !OTHERWISE.contains(&case["id"].as_str().unwrap()) {
+        if !DIFFERENCES.contains(&case["id"].as_str().unwrap()) {
             tally.compare(case, expected, found);
         }
     }
@@ -122,7 +122,7 @@ fn golden_objects_are_validated_pruned_and_defaulted() {
                 listed_causes(&body["details"]["causes"]),
                 engine.errors(&object, None),
             ),
-            Some(400) => tally.say(
+            Some(400) => tally.record(
                 &id,
                 body["message"]
                     .as_str()
@@ -132,7 +132,7 @@ fn golden_objects_are_validated_pruned_and_defaulted() {
             ),
             _ => {
                 let spec = body.get("spec").unwrap_or(&body["/spec"]);
-                tally.say(
+                tally.record(
                     &id,
                     *spec == plain(&object)["spec"],
                     &plain(&object)["spec"],
@@ -155,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// What decoding does: unknown fields are dropped and returned, the rest is filled in.
+    /// The schema's part of decoding: unknown fields are dropped and returned, defaults are set.
     fn admit(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = self.schema.prune(object);
         self.schema.prune_nulls(object);
@@ -203,7 +203,7 @@ impl Engine {
         match code {
             200 | 201 if !update => {
                 let expected = cases.answered(case, &sent);
-                tally.say(
+                tally.record(
                     case,
                     expected["spec"] == plain(&object)["spec"],
                     &plain(&object)["spec"],
@@ -217,7 +217,7 @@ impl Engine {
             400 if query.contains("Strict") => {
                 let message = case["answer"]["message"].as_str().unwrap_or_default();
                 if message.contains("unknown field") && !message.contains("metadata.") {
-                    tally.say(case, message.ends_with(&strict(&unknown)), &unknown);
+                    tally.record(case, message.ends_with(&strict(&unknown)), &unknown);
                 }
             }
             _ => {}
@@ -225,7 +225,7 @@ impl Engine {
     }
 }
 
-/// Causes that are the schema's: not those of metadata at the root, nor of CEL.
+/// Causes reported by the schema: not those of metadata at the root, nor of CEL.
 fn is_the_schemas(cause: &Cause) -> bool {
     const RULES: [&str; 4] = [
         "some validation rules were not checked",
@@ -250,7 +250,7 @@ fn is_about_a_schema(cause: &Cause) -> bool {
     cause[0].contains("openAPIV3Schema") && !cel && !missing
 }
 
-/// What the engine says about the schemas of a definition; None: the definition cannot be decoded.
+/// The engine's errors for the schemas of a definition; `None`: the definition cannot be decoded.
 fn definition_causes(definition: &Json) -> Option<Vec<Cause>> {
     let kind = BUILTIN
         .kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -380,7 +380,7 @@ impl Cases {
         patched(self.base(case)["object"].clone(), case)
     }
 
-    /// What came back: what was sent with what the answer says was set and taken away.
+    /// The response: the request with what the record says was set and removed.
     fn answered(&self, case: &Json, sent: &Json) -> Json {
         let members = |value: &Json| value.as_object().cloned().unwrap_or_default().into_iter();
         let mut set: BTreeMap<String, Json> = members(&self.base(case)["set"]).collect();
@@ -420,7 +420,7 @@ fn patched(mut object: Json, case: &Json) -> Option<Json> {
     Some(object)
 }
 
-/// Sets or removes what a pointer names; false: there is nothing around it.
+/// Sets or removes what a pointer refers to; false: its parent does not exist.
 fn change(object: &mut Json, pointer: &str, value: Option<Json>) -> bool {
     let Some((parent, last)) = pointer.rsplit_once('/') else {
         return false;
@@ -441,7 +441,7 @@ fn change(object: &mut Json, pointer: &str, value: Option<Json>) -> bool {
     true
 }
 
-/// `{"$rep": ["a", "x", 300]}` and `{"$list": [n, element]}` written out.
+/// Expands `{"$rep": ["a", "x", 300]}` and `{"$list": [n, element]}`.
 fn expanded(value: &Json) -> Json {
     match value {
         Json::Object(map) if map.contains_key("$rep") => {
@@ -490,14 +490,14 @@ impl Tally {
                 expected[..2] == found[..2] && is_the_text(&expected[2], &found[2])
             });
 
-        self.say(
+        self.record(
             case,
             same,
             &format!("\n  expected {expected:#?}\n  found {found:#?}"),
         );
     }
 
-    fn say(&mut self, case: &Json, same: bool, found: &impl std::fmt::Debug) {
+    fn record(&mut self, case: &Json, same: bool, found: &impl std::fmt::Debug) {
         if same {
             self.passed += 1;
         } else {
@@ -524,8 +524,8 @@ impl Tally {
     }
 }
 
-/// Whether a text is the recorded one, in which `<<dump>>` stands for any text and `<<x*300>>` for
-/// 300 times x.
+/// Whether a text equals the recorded one, in which `<<dump>>` stands for any text and `<<x*300>>`
+/// for 300 times x.
 fn is_the_text(recorded: &str, found: &str) -> bool {
     if let Some((start, rest)) = recorded.split_once("<<dump>>") {
         return found
@@ -554,8 +554,8 @@ fn is_the_text(recorded: &str, found: &str) -> bool {
 
 #[test]
 fn the_engine_names_what_other_crates_need() {
-    // Server-side apply walks compiled schemas: list types, keys and defaults of keys are within
-    // reach.
+    // Server-side apply uses compiled schemas: list types, keys and defaults of keys must be
+    // accessible.
     let schema = json!({"type": "object", "properties": {"l": {
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "p"],
         "items": {"type": "object", "properties": {"k": {"type": "string"}, "p": {"type": "string", "default": "TCP"}}}

@@ -1,11 +1,11 @@
-//! The YAML that upstream printed, read and printed again.
+//! YAML printed by upstream, decoded and printed again.
 
 mod recorded;
 
 use coracle_api::codec::{json, yaml};
 
 #[test]
-fn what_upstream_printed_is_printed_the_same_again() {
+fn yaml_printed_by_upstream_round_trips() {
     let folder = recorded::place("facts/roundtrip");
     let mut differ = Vec::new();
     for file in recorded::files(&folder, ".yaml") {

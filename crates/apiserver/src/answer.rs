@@ -1,5 +1,7 @@
 //! Answers: what the road came to, as an HTTP response.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use coracle_api::Value;
 use futures_util::stream;
@@ -10,6 +12,7 @@ use hyper::body::{Body as _, Frame};
 use tracing::warn;
 
 use crate::ApiError;
+use crate::byte_budget::Reservation;
 use crate::render::{Form, LongList};
 use crate::warnings;
 
@@ -146,6 +149,12 @@ pub fn with_first_warning(mut answer: Answer, warning: &str) -> Answer {
         answer.headers_mut().append(header::WARNING, warning);
     }
 
+    answer
+}
+
+/// Keeps bytes reserved until the client has read the answer.
+pub(crate) fn holding(mut answer: Answer, reservation: Arc<Reservation>) -> Answer {
+    answer.extensions_mut().insert(reservation);
     answer
 }
 

@@ -4,6 +4,7 @@ use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::request::Target;
 use crate::served::Served;
+use crate::status::Reason;
 
 const DEPRECATED: [(&str, &str); 2] = [
     (
@@ -28,7 +29,14 @@ pub(crate) fn noted(
     match result {
         Ok(answer) => Ok(answer::with_first_warning(answer, warning)),
         // Nobody looked at the kind.
-        Err(error) if matches!(error.reason, "MethodNotAllowed" | "NotAcceptable") => Err(error),
+        Err(error)
+            if matches!(
+                error.reason,
+                Reason::MethodNotAllowed | Reason::NotAcceptable
+            ) =>
+        {
+            Err(error)
+        }
         Err(error) => Err(error.after(vec![warning.to_owned()])),
     }
 }

@@ -14,18 +14,17 @@ use crate::discovery::Landscape;
 use crate::handler::{Server, has_group};
 use crate::openapi::OpenApi;
 use crate::render::Form;
-use crate::request::Query;
+use crate::request::Request;
 use crate::{ApiError, discovery};
 
 impl Server {
     /// `form` is what the client accepts of a document with one shape.
     pub(crate) async fn plain(
         &self,
-        head: &Parts,
-        path: &str,
-        query: &Query,
+        request: &Request<'_>,
         form: Result<Form, ApiError>,
     ) -> Result<Answer, ApiError> {
+        let (head, path, query) = (request.head, request.info.path.as_str(), request.query);
         if OpenApi::is_at(path) {
             let catalog = self.registry.caches.definitions().catalog();
             return Ok(self

@@ -25,6 +25,7 @@ use crate::authn::{
     ProxyHeaders,
 };
 use crate::bootstrap::{self, Advertised};
+use crate::byte_budget::ByteBudget;
 use crate::cache::{Caches, FeedError};
 use crate::chain::Chain;
 use crate::connect::{Connect, Identity, KubeletConfig};
@@ -309,7 +310,8 @@ fn assemble(
         metrics: metrics.clone(),
         min_watch: config.min_request_timeout,
         journal: config.journal.clone(),
-        bodies: Arc::default(),
+        bodies: Arc::new(ByteBudget::of_bodies()),
+        answers: Arc::new(ByteBudget::of_answers()),
     });
 
     let chain = Arc::new(Chain {

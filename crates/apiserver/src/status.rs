@@ -14,7 +14,7 @@ use http::StatusCode;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiError {
     pub code: StatusCode,
-    pub reason: &'static str,
+    pub reason: Reason,
     pub message: String,
     /// Boxed: most requests are not refused, and a large error makes every answer a large move.
     pub details: Option<Box<Details>>,
@@ -24,6 +24,53 @@ pub struct ApiError {
     pub warnings: Vec<String>,
     /// Where a list whose version is gone may go on; empty: nowhere.
     pub continue_token: String,
+}
+
+/// Why a request is refused, in the word that clients match on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The Status has no reason.
+    None,
+    BadRequest,
+    InternalError,
+    TooManyRequests,
+    ServiceUnavailable,
+    Unauthorized,
+    NotFound,
+    MethodNotAllowed,
+    AlreadyExists,
+    Conflict,
+    Timeout,
+    Forbidden,
+    Invalid,
+    RequestEntityTooLarge,
+    UnsupportedMediaType,
+    NotAcceptable,
+    Expired,
+}
+
+impl Reason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::None => "",
+            Reason::BadRequest => "BadRequest",
+            Reason::InternalError => "InternalError",
+            Reason::TooManyRequests => "TooManyRequests",
+            Reason::ServiceUnavailable => "ServiceUnavailable",
+            Reason::Unauthorized => "Unauthorized",
+            Reason::NotFound => "NotFound",
+            Reason::MethodNotAllowed => "MethodNotAllowed",
+            Reason::AlreadyExists => "AlreadyExists",
+            Reason::Conflict => "Conflict",
+            Reason::Timeout => "Timeout",
+            Reason::Forbidden => "Forbidden",
+            Reason::Invalid => "Invalid",
+            Reason::RequestEntityTooLarge => "RequestEntityTooLarge",
+            Reason::UnsupportedMediaType => "UnsupportedMediaType",
+            Reason::NotAcceptable => "NotAcceptable",
+            Reason::Expired => "Expired",
+        }
+    }
 }
 
 /// What a refusal is about.
@@ -44,7 +91,7 @@ pub struct Cause {
 }
 
 impl ApiError {
-    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> ApiError {
+    pub fn new(code: StatusCode, reason: Reason, message: impl Into<String>) -> ApiError {
         ApiError {
             code,
             reason,
@@ -68,7 +115,7 @@ impl ApiError {
     }
 
     pub fn bad_request(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+        ApiError::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message)
     }
 
     pub fn internal(message: impl Into<String>) -> ApiError {
@@ -81,7 +128,7 @@ impl ApiError {
 
         ApiError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "InternalError",
+            Reason::InternalError,
             format!("Internal error occurred: {message}"),
         )
         .with(Details {
@@ -92,12 +139,16 @@ impl ApiError {
 
     /// A failure that upstream hands on as it is, without a reason.
     pub fn unexplained(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, Reason::None, message)
     }
 
     /// The client is to come again in a second.
     pub fn too_many_requests(message: impl Into<String>) -> ApiError {
-        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+        let error = ApiError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            Reason::TooManyRequests,
+            message,
+        );
         ApiError {
             retry_after: Some(1),
             ..error
@@ -107,7 +158,7 @@ impl ApiError {
     pub fn shutting_down() -> ApiError {
         let error = ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            "ServiceUnavailable",
+            Reason::ServiceUnavailable,
             "apiserver is shutting down",
         );
         ApiError {
@@ -120,26 +171,30 @@ impl ApiError {
     pub fn service_unavailable(message: impl Into<String>) -> ApiError {
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            "ServiceUnavailable",
+            Reason::ServiceUnavailable,
             message,
         )
     }
 
     pub fn unauthorized() -> ApiError {
-        ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+        ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            Reason::Unauthorized,
+            "Unauthorized",
+        )
     }
 
     /// No object of that name.
     pub fn not_found(resource: &Resource, name: &str) -> ApiError {
         let message = format!("{} {} not found", qualified(resource), Quoted(name));
-        ApiError::new(StatusCode::NOT_FOUND, "NotFound", message).with(about(resource, name))
+        ApiError::new(StatusCode::NOT_FOUND, Reason::NotFound, message).with(about(resource, name))
     }
 
     /// Nothing is served at that path.
     pub fn no_such_resource() -> ApiError {
         ApiError::new(
             StatusCode::NOT_FOUND,
-            "NotFound",
+            Reason::NotFound,
             "the server could not find the requested resource",
         )
         .with(Details::default())
@@ -147,8 +202,12 @@ impl ApiError {
 
     pub fn method_not_allowed() -> ApiError {
         let message = "the server does not allow this method on the requested resource";
-        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
-            .with(Details::default())
+        ApiError::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            Reason::MethodNotAllowed,
+            message,
+        )
+        .with(Details::default())
     }
 
     pub fn already_exists(resource: &Resource, name: &str, being_deleted: bool) -> ApiError {
@@ -162,7 +221,8 @@ impl ApiError {
             qualified(resource),
             Quoted(name)
         );
-        ApiError::new(StatusCode::CONFLICT, "AlreadyExists", message).with(about(resource, name))
+        ApiError::new(StatusCode::CONFLICT, Reason::AlreadyExists, message)
+            .with(about(resource, name))
     }
 
     /// `why`: the object has been modified, a precondition failed.
@@ -172,7 +232,7 @@ impl ApiError {
             qualified(resource),
             Quoted(name)
         );
-        ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(about(resource, name))
+        ApiError::new(StatusCode::CONFLICT, Reason::Conflict, message).with(about(resource, name))
     }
 
     /// A conflict that names the kind instead of the resource.
@@ -194,7 +254,7 @@ impl ApiError {
             ..Details::default()
         };
 
-        ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(details)
+        ApiError::new(StatusCode::CONFLICT, Reason::Conflict, message).with(details)
     }
 
     /// The store has not come to a version that somebody claims to have seen.
@@ -207,7 +267,7 @@ impl ApiError {
         };
 
         let mut error =
-            ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).with(Details {
+            ApiError::new(StatusCode::GATEWAY_TIMEOUT, Reason::Timeout, message).with(Details {
                 causes: vec![cause],
                 ..Details::default()
             });
@@ -225,7 +285,7 @@ impl ApiError {
                 Quoted(name)
             ),
         };
-        ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message).with(about(resource, name))
+        ApiError::new(StatusCode::FORBIDDEN, Reason::Forbidden, message).with(about(resource, name))
     }
 
     /// A request that authorization does not let through; `why` begins with who cannot do what.
@@ -242,7 +302,7 @@ impl ApiError {
             (kind, group, name) => format!("{kind}.{group} \"{name}\" is forbidden: {why}"),
         };
 
-        ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message).with(details)
+        ApiError::new(StatusCode::FORBIDDEN, Reason::Forbidden, message).with(details)
     }
 
     /// Fields that are not what they should be, all of them at once.
@@ -273,7 +333,7 @@ impl ApiError {
 
         ApiError::new(
             StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
+            Reason::Invalid,
             format!("{qualified} {} is invalid: {errors}", Quoted(name)),
         )
         .with(details)
@@ -283,7 +343,7 @@ impl ApiError {
         let message = format!("Request entity too large: limit is {limit}");
         ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "RequestEntityTooLarge",
+            Reason::RequestEntityTooLarge,
             message,
         )
     }
@@ -293,7 +353,7 @@ impl ApiError {
         let message = "Request entity too large: the lists of the object have too many elements";
         ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "RequestEntityTooLarge",
+            Reason::RequestEntityTooLarge,
             message,
         )
     }
@@ -301,13 +361,13 @@ impl ApiError {
     pub fn unsupported_media_type(message: impl Into<String>) -> ApiError {
         ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "UnsupportedMediaType",
+            Reason::UnsupportedMediaType,
             message,
         )
     }
 
     pub fn not_acceptable(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+        ApiError::new(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message)
     }
 
     /// No route at this path answers in any form that the client takes.
@@ -317,7 +377,7 @@ impl ApiError {
 
     /// The version that was asked for is no longer kept.
     pub fn expired(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::GONE, "Expired", message)
+        ApiError::new(StatusCode::GONE, Reason::Expired, message)
     }
 
     /// The Status object.
@@ -337,8 +397,8 @@ impl ApiError {
         if !self.message.is_empty() {
             status.insert("message", self.message.as_str());
         }
-        if !self.reason.is_empty() {
-            status.insert("reason", self.reason);
+        if self.reason != Reason::None {
+            status.insert("reason", self.reason.as_str());
         }
 
         if let Some(details) = &self.details {
@@ -359,7 +419,7 @@ impl From<TooMuchAdded> for ApiError {
     fn from(error: TooMuchAdded) -> ApiError {
         ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "RequestEntityTooLarge",
+            Reason::RequestEntityTooLarge,
             format!("Request entity too large: {error}"),
         )
     }

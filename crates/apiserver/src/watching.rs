@@ -22,6 +22,7 @@ use crate::registry::{Scope, WatchStream};
 use crate::render::{EventWriter, Rendering};
 use crate::request::ListOptions;
 use crate::served::Served;
+use crate::status::Reason;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -67,7 +68,7 @@ impl Server {
         // How new a watch must be that names no version is asked first, and there is no time for
         // that.
         if options.timeout == Some(Duration::ZERO) && !options.version_given {
-            let (code, reason) = (StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
+            let (code, reason) = (StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError);
             return Ok(told_inside(
                 &ApiError::new(code, reason, "context deadline exceeded"),
                 writer,

@@ -1,4 +1,4 @@
-//! What the groups above a group leave to it.
+//! The limits of a group's ancestors.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,8 @@ pub struct Ceiling {
 }
 
 impl Group {
-    /// The limits that apply to this group from above, whatever its own are. A node inside a
-    /// container finds there what the container may use.
+    /// The limits that apply to this group from above, whatever its own are. For a node inside a
+    /// container these are the container's limits.
     pub fn ceiling(&self) -> Ceiling {
         let memory = match self.hierarchies().version() {
             Version::V1 => "memory.limit_in_bytes",
@@ -33,8 +33,7 @@ impl Group {
         }
     }
 
-    /// The smallest number in the files of that name above this group, up to the root of what is
-    /// mounted.
+    /// The smallest number in the files of that name above this group, up to the mount.
     fn strictest_above(&self, controller: &str, file: &str) -> Option<u64> {
         let (mount, folder) = self.mount_and_folder(controller)?;
         let above = folder
@@ -45,7 +44,7 @@ impl Group {
     }
 }
 
-/// `max` is no limit; the root of all groups has no such file.
+/// `max` is no limit; the root group has no such file.
 fn limit_in(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }

@@ -1,7 +1,7 @@
-//! Which devices a group may open. Everything is refused but what a rule allows.
+//! Device rules: which devices a group may open. Everything is denied unless a rule allows it.
 //!
-//! Version 1 takes the rules as text. Version 2 takes a program, which is assembled here: it
-//! compares what is asked for with each rule in turn.
+//! Version 1 takes the rules as text. Version 2 takes a BPF program, which is assembled here: it
+//! compares the request with each rule in turn.
 
 use crate::sys::Instruction;
 
@@ -12,7 +12,7 @@ pub enum DeviceKind {
     Block,
 }
 
-/// May it be read, written, made?
+/// Read, write, mknod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     pub read: bool,
@@ -32,7 +32,7 @@ impl Access {
         make: true,
     };
 
-    /// As in `rwm`.
+    /// Parses `rwm`.
     pub fn parse(text: &str) -> Self {
         Self {
             read: text.contains('r'),
@@ -42,7 +42,7 @@ impl Access {
     }
 }
 
-/// One kind of device that may be used. No number is any number.
+/// A class of devices that may be used. No number means any number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceRule {
     pub kind: DeviceKind,
@@ -89,15 +89,15 @@ impl DeviceRule {
     }
 }
 
-// The kernel's numbers of what a program is asked: BPF_DEVCG_DEV_* and BPF_DEVCG_ACC_*.
+// The kernel's constants: BPF_DEVCG_DEV_* and BPF_DEVCG_ACC_*.
 const BLOCK: i32 = 1;
 const CHARACTER: i32 = 2;
 const MAKE: i32 = 1;
 const READ: i32 = 2;
 const WRITE: i32 = 4;
 
-/// The program of these rules. It is asked with the kind (lower half) and the access (upper half)
-/// of a word, then the major and the minor number, and answers 1 for yes.
+/// The program for these rules. Its context has the device type (lower half) and the access (upper
+/// half) in a word, then the major and the minor number; it returns 1 to allow.
 pub(crate) fn program(rules: &[DeviceRule]) -> Vec<Instruction> {
     let (asked, kind, access, major, minor, scratch) = (1, 2, 3, 4, 5, 6);
     let mut program = vec![
@@ -155,7 +155,7 @@ pub(crate) fn program(rules: &[DeviceRule]) -> Vec<Instruction> {
         let whole: Vec<Instruction> = checks.into_iter().flatten().chain(yes).collect();
         let length = whole.len();
 
-        // Whoever does not match goes on behind this rule.
+        // If a comparison fails, continue after this rule.
         program.extend(
             whole
                 .into_iter()
@@ -164,7 +164,7 @@ pub(crate) fn program(rules: &[DeviceRule]) -> Vec<Instruction> {
         );
 
         if always {
-            // The kernel refuses a program with instructions that are never reached.
+            // The kernel rejects a program with unreachable instructions.
             return program;
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_takes_the_program() {
+    fn the_kernel_accepts_the_program() {
         let rules = [
             DeviceRule {
                 kind: DeviceKind::Character,

@@ -1,4 +1,4 @@
-//! One group: a path that is a folder in every hierarchy.
+//! A group: a path that is a directory in every hierarchy.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,9 +17,9 @@ use crate::limits::{Limits, Setting, controller_of, is_unlimited};
 use crate::usage::{self, CpuUsage, MemoryUsage, Usage};
 use crate::{Error, sys};
 
-/// How far apart we look whether killed processes are gone: mostly they are at once. But one that
-/// has the least share of a busy machine needs its turn even to end, and that may take seconds.
-fn pauses() -> impl Iterator<Item = Duration> {
+/// The delays between checks whether killed processes have ended: usually they end immediately. But
+/// a process with the lowest CPU weight on a busy machine may need seconds even to exit.
+fn check_delays() -> impl Iterator<Item = Duration> {
     let (soon, later) = (Duration::from_millis(2), Duration::from_millis(50));
     iter::repeat_n(soon, 50).chain(iter::repeat_n(later, 600))
 }
@@ -34,16 +34,16 @@ pub struct Group {
     path: String,
 }
 
-/// How a process gets into a group.
+/// How a process joins a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// By writing itself into each of these files.
+    /// By writing its pid into each of these files.
     Tasks(Vec<PathBuf>),
-    /// By being born in this folder.
+    /// By being cloned into this directory.
     Folder(PathBuf),
 }
 
-/// Where kills for want of memory are counted: a file with a line `KEY COUNT`.
+/// A file that counts OOM kills in a line `KEY COUNT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OomFile {
     pub path: PathBuf,
@@ -66,7 +66,7 @@ impl Group {
         }
     }
 
-    /// The path from the root of the hierarchies, with a slash before it.
+    /// The path from the root of the hierarchies, with a leading slash.
     pub fn path(&self) -> String {
         format!("/{}", self.path)
     }
@@ -75,10 +75,10 @@ impl Group {
         self.folders().iter().all(|folder| folder.is_dir())
     }
 
-    /// Makes the group and all above it.
+    /// Creates the group and its ancestors.
     pub fn create(&self) -> Result<(), Error> {
         for mount in self.hierarchies.mounts() {
-            if !self.hierarchies.hands_down(mount) {
+            if !self.hierarchies.needs_parent_values(mount) {
                 let folder = mount.join(&self.path);
                 fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
                 continue;
@@ -108,13 +108,13 @@ impl Group {
         Ok(())
     }
 
-    /// Writes the limits that are given. One that the host cannot keep is passed over.
+    /// Writes the given limits. Those that the host does not support are skipped.
     pub fn limit(&self, limits: &Limits) -> Result<(), Error> {
         self.limit_as_possible(limits).map(drop)
     }
 
-    /// The same, and answers with what the host cannot limit: a controller that it does not have,
-    /// or a single file of one that it has.
+    /// Writes the given limits and returns those that the host does not support: a missing
+    /// controller, or a single missing file of one.
     pub fn limit_as_possible(&self, limits: &Limits) -> Result<BTreeSet<String>, Error> {
         let settings = match self.hierarchies.version() {
             Version::V1 => limits.v1(),
@@ -130,8 +130,8 @@ impl Group {
             }
         }
 
-        // Memory may not be more than memory and swap together, nor a quota more than that of the
-        // group above allows: what may be written before what depends on what there was.
+        // The order of writes depends on the old values: memory must not exceed memory plus swap,
+        // nor a quota that of the parent.
         for setting in refused {
             missing.extend(self.set(&setting)?);
         }
@@ -139,7 +139,7 @@ impl Group {
         Ok(missing)
     }
 
-    /// Writes one limit. Answers with what the host does not have for that.
+    /// Writes one limit. Returns what the host does not support.
     fn set(&self, setting: &Setting) -> Result<Option<String>, Error> {
         let Setting { file, value } = setting;
         let controller = controller_of(file);
@@ -169,7 +169,7 @@ impl Group {
         }
     }
 
-    /// Refuses all devices but those that a rule allows.
+    /// Denies all devices except those that a rule allows.
     pub fn allow_devices(&self, rules: &[DeviceRule]) -> Result<(), Error> {
         match &self.hierarchies {
             Hierarchies::V1 { .. } => {
@@ -183,7 +183,7 @@ impl Group {
                     .open(&path)
                     .map_err(Error::io("open", &path))?;
 
-                // The kernel takes one rule with each write.
+                // The kernel accepts one rule per write.
                 rules.iter().try_for_each(|rule| {
                     file.write_all(rule.v1().as_bytes())
                         .map_err(Error::io("write", &path))
@@ -225,7 +225,7 @@ impl Group {
         })
     }
 
-    /// Processes of this group that were killed for want of memory.
+    /// The number of OOM kills in this group.
     pub fn oom_kills(&self) -> u64 {
         self.oom_file()
             .map_or(0, |file| usage::count(&usage::read(&file.path), file.key))
@@ -269,10 +269,10 @@ impl Group {
             .collect()
     }
 
-    /// Kills every process in this group and waits until they are gone. Blocks for up to half a
+    /// Kills every process in this group and waits until they have ended. Blocks for up to half a
     /// minute.
     pub fn kill(&self) -> Result<(), Error> {
-        for pause in pauses() {
+        for pause in check_delays() {
             let processes = self.processes();
             if processes.is_empty() {
                 return Ok(());
@@ -291,25 +291,26 @@ impl Group {
         }
         for process in processes {
             if let Some(pid) = Pid::from_raw(*process) {
-                // It may have ended meanwhile; we look again.
+                // It may have ended meanwhile; the caller checks again.
                 kill_process(pid, Signal::KILL).unwrap_or_default();
             }
         }
     }
 
-    /// Removes the group and all below it. One that is gone is no error; one with processes is.
+    /// Removes the group and its descendants. It is no error if it does not exist, but if it has
+    /// processes.
     pub fn remove(&self) -> Result<(), Error> {
         self.folders()
             .iter()
             .try_for_each(|folder| remove_tree(folder))
     }
 
-    /// The group's folder where a controller is.
+    /// The group's directory in the hierarchy of a controller.
     fn folder(&self, controller: &str) -> Option<PathBuf> {
         self.mount_and_folder(controller).map(|(_, folder)| folder)
     }
 
-    /// Where a controller is mounted, and the group's folder there.
+    /// The mount of a controller, and the group's directory there.
     pub(crate) fn mount_and_folder(&self, controller: &str) -> Option<(&Path, PathBuf)> {
         let mount = match &self.hierarchies {
             Hierarchies::V1 { controllers } => controllers.get(controller)?,
@@ -322,7 +323,7 @@ impl Group {
         &self.hierarchies
     }
 
-    /// The group's folder in every hierarchy.
+    /// The group's directory in every hierarchy.
     pub fn folders(&self) -> Vec<PathBuf> {
         self.hierarchies
             .mounts()
@@ -332,9 +333,8 @@ impl Group {
     }
 }
 
-/// A new group of version 1 has no processors and no memory of its own, and no process can join it
-/// until it has: it gets what the group above has. The groups between the mount and it are given
-/// theirs first.
+/// A new group of version 1 has no CPUs and memory nodes, and no process can join it until it has:
+/// copy the parent's. The groups between the mount and it are initialized first.
 fn inherit(mount: &Path, folder: &Path, file: &str) -> Result<(), Error> {
     let mut above: Vec<&Path> = folder
         .ancestors()
@@ -356,7 +356,7 @@ fn inherit(mount: &Path, folder: &Path, file: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lets groups below use all controllers that there are.
+/// Enables all available controllers for the child groups.
 fn enable_controllers(folder: &Path) -> Result<(), Error> {
     let there = usage::read(&folder.join("cgroup.controllers"));
     let control = folder.join("cgroup.subtree_control");
@@ -374,18 +374,18 @@ fn write(file: &Path, value: &str) -> Result<(), Error> {
     fs::write(file, value).map_err(Error::io("write", file))
 }
 
-/// Writes a file that the host may not have. Says whether it has.
+/// Writes a file that the host may not have. Returns whether it has.
 fn write_if_there(file: &Path, value: &str) -> Result<bool, Error> {
     match fs::write(file, value) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        // Without its file we would have to create it, which cgroups refuse.
+        // A missing file would have to be created, which cgroups deny.
         Err(error) if error.kind() == ErrorKind::PermissionDenied && !file.exists() => Ok(false),
         other => other.map(|()| true).map_err(Error::io("write", file)),
     }
 }
 
-/// Removes groups, the deepest first. A container that may make groups of its own makes as many as
-/// it likes, one below the other.
+/// Removes groups, the deepest first. A container that may create groups can nest them to any
+/// depth.
 fn remove_tree(folder: &Path) -> Result<(), Error> {
     let mut way = vec![folder.to_owned()];
     while let Some(here) = way.pop() {
@@ -410,10 +410,10 @@ fn first_below(folder: &Path) -> Result<Option<PathBuf>, Error> {
 }
 
 fn remove_empty(folder: &Path) -> Result<(), Error> {
-    for pause in pauses() {
+    for pause in check_delays() {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            // The last process is reaped, but the kernel has not let go of it yet.
+            // The last process is reaped, but the kernel has not released it yet.
             Err(error) if error.kind() == ErrorKind::ResourceBusy => thread::sleep(pause),
             other => return other.map_err(Error::io("remove", folder)),
         }

@@ -1,4 +1,4 @@
-//! What the host has mounted.
+//! The cgroup hierarchies that the host has mounted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +14,10 @@ pub enum Version {
     V2,
 }
 
-/// The hierarchies of cgroups that a host has.
+/// The cgroup hierarchies of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hierarchies {
-    /// Where each controller is mounted. Some share a mount; named hierarchies are in here by
-    /// `name=…`.
+    /// The mount of each controller. Some share a mount; named hierarchies have the key `name=…`.
     V1 {
         controllers: Arc<BTreeMap<String, PathBuf>>,
     },
@@ -28,8 +27,8 @@ pub enum Hierarchies {
 }
 
 impl Hierarchies {
-    /// Finds what this process sees. Where controllers are mounted in both versions, the first one
-    /// has them.
+    /// Detects the hierarchies that this process sees. If both versions are mounted, version 1 is
+    /// used if it has the controllers.
     pub fn detect() -> Result<Self, Error> {
         let path = Path::new("/proc/self/mountinfo");
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
@@ -48,7 +47,7 @@ impl Hierarchies {
         Group::new(self.clone(), path.trim_matches('/'))
     }
 
-    /// The places to make a group in: each mount once.
+    /// The mounts in which a group is created, each once.
     pub fn mounts(&self) -> Vec<&Path> {
         match self {
             Hierarchies::V2 { root } => vec![root],
@@ -61,8 +60,8 @@ impl Hierarchies {
         }
     }
 
-    /// Whether a group of this mount is of no use until it was given something of the one above.
-    pub(crate) fn hands_down(&self, mount: &Path) -> bool {
+    /// Whether a new group in this mount is unusable until it gets values of its parent (cpuset).
+    pub(crate) fn needs_parent_values(&self, mount: &Path) -> bool {
         match self {
             Hierarchies::V2 { .. } => true,
             Hierarchies::V1 { controllers } => controllers
@@ -107,7 +106,7 @@ impl Hierarchies {
     }
 }
 
-/// Mount options of a cgroup mount that are no controllers.
+/// Mount options of a cgroup mount that are not controllers.
 fn is_controller(option: &str) -> bool {
     let plain = matches!(
         option,

@@ -1,8 +1,7 @@
-//! cgroups, of version 1 and 2 alike: create, limit, read, kill, remove.
+//! cgroups, version 1 and 2: create, limit, read, kill, remove.
 //!
-//! [`Hierarchies`] finds what the host has mounted; a [`Group`] is one path in all of it. Both
-//! versions are worked with through the files of their folders, and nothing is kept in memory: what
-//! is on the host is the truth.
+//! [`Hierarchies`] detects what the host has mounted; a [`Group`] is one path in all hierarchies.
+//! Both versions are used through their files, and no state is kept in memory.
 
 mod ceiling;
 mod devices;
@@ -23,20 +22,20 @@ pub use weight::{container_weight, pod_weight};
 
 use std::path::PathBuf;
 
-/// Why a cgroup could not be worked with.
+/// Why a cgroup operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the host has no cgroups mounted")]
     NotMounted,
-    #[error("cannot {deed} {path}")]
+    #[error("cannot {action} {path}")]
     Io {
-        deed: &'static str,
+        action: &'static str,
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("processes in {0} do not end")]
+    #[error("processes in {0} did not exit after SIGKILL")]
     DoesNotEnd(PathBuf),
-    #[error("cannot attach the device rules to {path}")]
+    #[error("cannot attach device rules to {path}")]
     DeviceRules {
         path: PathBuf,
         source: std::io::Error,
@@ -44,21 +43,25 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: what was done, and to which file.
+    /// For `map_err`: the action and its file.
     pub(crate) fn io(
-        deed: &'static str,
+        action: &'static str,
         path: impl Into<PathBuf>,
     ) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
-        move |source| Error::Io { deed, path, source }
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
     }
 
-    /// Whether a limit is less than what is in use, and cannot be reclaimed.
+    /// Whether a limit is below the current usage, which cannot be reclaimed.
     pub fn is_busy(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ResourceBusy)
     }
 
-    /// Whether the kernel refused a value.
+    /// Whether the kernel rejected a value.
     pub(crate) fn is_invalid(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput)
     }

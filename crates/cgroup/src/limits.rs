@@ -1,14 +1,14 @@
-//! Limits, and in which files they are written.
+//! Limits, and the files in which they are written.
 
 use std::collections::BTreeMap;
 
 use crate::weight::container_weight;
 
-/// What a group may use. What is absent is left as it is.
+/// The resource limits of a group. `None` leaves a limit unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub cpu_shares: Option<u64>,
-    /// The weight on version 2, where it is not the one that OCI runtimes make from the shares.
+    /// The weight on version 2, if it is not derived from the shares as OCI runtimes do.
     pub cpu_weight: Option<u64>,
     /// Microseconds of each period; negative: no limit.
     pub cpu_quota: Option<i64>,
@@ -23,24 +23,24 @@ pub struct Limits {
     pub cpuset_mems: Option<String>,
     /// Bytes by page size (`2MB`).
     pub hugepages: BTreeMap<String, u64>,
-    /// Kill all of the group when one of it is killed for want of memory. Only version 2 can.
+    /// On an OOM kill, kill all processes of the group. Version 2 only.
     pub oom_group: bool,
-    /// Files of version 2 with what to write into them.
+    /// Files of version 2 and their values.
     pub unified: BTreeMap<String, String>,
 }
 
-/// One file to write, and what.
+/// A file and the value to write.
 pub(crate) struct Setting {
     pub(crate) file: String,
     pub(crate) value: String,
 }
 
-/// The controller that a file belongs to: its name begins with it.
+/// The controller of a file: the prefix of its name.
 pub(crate) fn controller_of(file: &str) -> &str {
     file.split('.').next().unwrap_or(file)
 }
 
-/// Whether a value takes a limit away, which is as good as done where there cannot be one.
+/// Whether a value removes a limit, which is fulfilled anyway where the file does not exist.
 pub(crate) fn is_unlimited(value: &str) -> bool {
     value.starts_with("max") || value.starts_with('-')
 }
@@ -128,7 +128,7 @@ impl Limits {
         }
 
         if let Some(both) = self.memory_and_swap {
-            // Version 2 counts swap by itself.
+            // Version 2 counts swap separately.
             let swap = if both < 0 {
                 both
             } else {

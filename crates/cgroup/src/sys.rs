@@ -1,10 +1,11 @@
-//! BPF programs for devices: their instructions, and the two calls that load and attach them.
-#![expect(unsafe_code, reason = "bpf(2) has no safe face")]
+//! BPF programs for devices: their instructions, and the two system calls that load and attach
+//! them.
+#![expect(unsafe_code, reason = "bpf(2) has no safe wrapper")]
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
-/// One instruction, as the kernel takes it.
+/// One instruction, in the kernel's layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Instruction {
@@ -63,7 +64,7 @@ impl Instruction {
         }
     }
 
-    /// Leaves the rule; [`Instruction::landing`] says whereto.
+    /// Skips the rest of the rule; [`Instruction::landing`] sets the offset.
     pub(crate) fn jump_unless_equal(register: u8, value: i32) -> Self {
         Self {
             code: Self::JUMP_UNLESS_EQUAL,
@@ -82,7 +83,7 @@ impl Instruction {
         }
     }
 
-    /// A jump so many instructions ahead; what is no jump stays as it is.
+    /// Sets the offset of a jump; other instructions are unchanged.
     pub(crate) fn landing(mut self, ahead: usize) -> Self {
         if self.code == Self::JUMP_UNLESS_EQUAL {
             self.offset = i16::try_from(ahead).expect("rules have a dozen instructions");
@@ -104,7 +105,7 @@ struct LoadAttributes {
     count: u32,
     instructions: u64,
     license: u64,
-    // The kernel takes a structure that ends here; the rest, for logs and types, is zero.
+    // The kernel accepts a structure that ends here; the rest, for logs and types, is zero.
     log: [u64; 14],
 }
 
@@ -125,8 +126,8 @@ pub(crate) fn load_device_program(program: &[Instruction]) -> io::Result<OwnedFd
         ..LoadAttributes::default()
     };
 
-    // SAFETY: the attributes, the instructions and the text they point to live until the call is
-    // over; the kernel verifies the program.
+    // SAFETY: the attributes, and the instructions and the text that they point to, outlive the
+    // call; the kernel verifies the program.
     let descriptor = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -137,13 +138,13 @@ pub(crate) fn load_device_program(program: &[Instruction]) -> io::Result<OwnedFd
     };
 
     match i32::try_from(descriptor) {
-        // SAFETY: the descriptor is new, and nobody else knows it.
+        // SAFETY: the descriptor is new and owned by no one else.
         Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Attaches a program to the group whose folder is open.
+/// Attaches a program to the group whose directory is open.
 pub(crate) fn attach_device_program(group: BorrowedFd<'_>, program: &OwnedFd) -> io::Result<()> {
     let attributes = AttachAttributes {
         target: group.as_raw_fd().cast_unsigned(),
@@ -152,7 +153,7 @@ pub(crate) fn attach_device_program(group: BorrowedFd<'_>, program: &OwnedFd) ->
         flags: BPF_F_ALLOW_MULTI,
     };
 
-    // SAFETY: the attributes live until the call is over, and both descriptors are open.
+    // SAFETY: the attributes outlive the call, and both descriptors are open.
     let done = unsafe {
         libc::syscall(
             libc::SYS_bpf,

@@ -1,9 +1,9 @@
-//! What a group uses.
+//! The resource usage of a group.
 
 use std::fs;
 use std::path::Path;
 
-/// What a group has used until now, and uses now.
+/// The accumulated and current usage of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub cpu: CpuUsage,
@@ -20,16 +20,16 @@ pub struct CpuUsage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUsage {
     pub usage: u64,
-    /// Without what the kernel could give back at once.
+    /// Without what the kernel can reclaim immediately (inactive file cache).
     pub working_set: u64,
     pub rss: u64,
-    /// None: there is no limit.
+    /// `None`: no limit.
     pub limit: Option<u64>,
     pub page_faults: u64,
     pub major_page_faults: u64,
 }
 
-/// Version 1 writes this much, rounded to pages, where there is no limit.
+/// Version 1 reports at least this value, rounded to pages, if there is no limit.
 pub(crate) const NO_LIMIT: u64 = i64::MAX as u64 / 2;
 
 pub(crate) fn v1_memory(folder: &Path) -> MemoryUsage {
@@ -53,7 +53,7 @@ pub(crate) fn v2_memory(folder: &Path) -> MemoryUsage {
         usage,
         working_set: usage.saturating_sub(count(&counts, "inactive_file")),
         rss: count(&counts, "anon"),
-        // `max` is no number.
+        // `max` is not a number.
         limit: read(&folder.join("memory.max")).trim().parse().ok(),
         page_faults: count(&counts, "pgfault"),
         major_page_faults: count(&counts, "pgmajfault"),
@@ -66,13 +66,12 @@ pub(crate) fn v2_cpu(folder: &Path) -> CpuUsage {
     }
 }
 
-/// The number in a file; nothing where there is no such file: not every controller is on every
-/// host.
+/// The number in a file; 0 if the file does not exist: not every host has every controller.
 pub(crate) fn number(file: &Path) -> u64 {
     read(file).trim().parse().unwrap_or(0)
 }
 
-/// A file of lines `KEY COUNT`: the count of a key.
+/// The count of a key in a file of lines `KEY COUNT`.
 pub(crate) fn count(text: &str, key: &str) -> u64 {
     let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
     pairs

@@ -1,6 +1,6 @@
-//! Groups of this host, in the version that has its controllers, and in version 2 where that is
-//! mounted beside it.
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+//! Groups on this host, in the version that has its controllers, and in version 2 if it is mounted
+//! beside it.
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::fs;
 use std::ops::Deref;
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use coracle_cgroup::{Group, Hierarchies, Limits, Placement, Version};
 
-/// A group of a test's own, which goes with the test.
-struct Own {
+/// A group of a test, removed at its end.
+struct TestGroup {
     group: Group,
     folder: PathBuf,
 }
 
-impl Own {
+impl TestGroup {
     fn new(hierarchies: &Hierarchies, test: &str) -> Self {
         let group = hierarchies.group(&format!(
             "/coracle-test-groups-{}-{test}",
@@ -29,7 +29,7 @@ impl Own {
     }
 }
 
-impl Deref for Own {
+impl Deref for TestGroup {
     type Target = Group;
 
     fn deref(&self) -> &Group {
@@ -37,7 +37,7 @@ impl Deref for Own {
     }
 }
 
-impl Drop for Own {
+impl Drop for TestGroup {
     fn drop(&mut self) {
         for group in [self.group.child("below"), self.group.clone()] {
             group
@@ -48,7 +48,7 @@ impl Drop for Own {
     }
 }
 
-/// The hierarchy of version 2, with or without controllers; none where it is not mounted.
+/// The hierarchy of version 2, with or without controllers; `None` if it is not mounted.
 fn unified() -> Option<Hierarchies> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let line = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
@@ -58,8 +58,8 @@ fn unified() -> Option<Hierarchies> {
 }
 
 #[test]
-fn memory_is_raised_and_lowered_whatever_there_was_before() {
-    let group = Own::new(&Hierarchies::detect().unwrap(), "memory");
+fn memory_limits_can_be_raised_and_lowered() {
+    let group = TestGroup::new(&Hierarchies::detect().unwrap(), "memory");
     for (memory, both) in [
         (32 << 20, 40 << 20),
         (64 << 20, 80 << 20),
@@ -78,15 +78,14 @@ fn memory_is_raised_and_lowered_whatever_there_was_before() {
 #[test]
 fn what_the_host_cannot_limit_is_named() {
     let hierarchies = Hierarchies::detect().unwrap();
-    let group = Own::new(&hierarchies, "missing");
+    let group = TestGroup::new(&hierarchies, "missing");
     let limits = Limits {
         memory: Some(64 << 20),
         hugepages: [("3MB".to_owned(), 3 << 20)].into(),
         ..Limits::default()
     };
 
-    // Nowhere are there pages of this size: the file is missing, and on some hosts the controller
-    // too.
+    // No host has pages of this size: the file is missing, and on some hosts the controller too.
     let file = match hierarchies.version() {
         Version::V1 => "hugetlb.3MB.limit_in_bytes",
         Version::V2 => "hugetlb.3MB.max",
@@ -105,7 +104,7 @@ fn what_the_host_cannot_limit_is_named() {
         "the rest is limited"
     );
 
-    // Where nothing is to be limited nothing is missing.
+    // If nothing is to be limited, nothing is missing.
     let unlimited = Limits {
         pids: Some(-1),
         memory: Some(-1),
@@ -128,11 +127,11 @@ fn what_the_host_cannot_limit_is_named() {
 }
 
 #[test]
-fn a_group_of_version_two_hands_down_what_controllers_there_are() {
+fn a_group_of_version_two_enables_the_available_controllers() {
     let Some(hierarchies) = unified() else {
-        return println!("left out: version 2 is not mounted");
+        return println!("skipped: version 2 is not mounted");
     };
-    let group = Own::new(&hierarchies, "hands-down");
+    let group = TestGroup::new(&hierarchies, "hands-down");
     let below = group.child("below");
     below.create().unwrap();
 
@@ -151,7 +150,7 @@ fn a_group_of_version_two_hands_down_what_controllers_there_are() {
 
     assert_eq!(words(&below.folders()[0], "cgroup.controllers"), there);
 
-    // Each controller that is there keeps its limits, and each that is not is named.
+    // Each available controller keeps its limits, and each missing one is reported.
     let limits = Limits {
         cpu_quota: Some(50_000),
         memory: Some(64 << 20),
@@ -190,9 +189,9 @@ fn a_group_of_version_two_hands_down_what_controllers_there_are() {
 #[test]
 fn all_processes_of_a_group_of_version_two_are_killed() {
     let Some(hierarchies) = unified() else {
-        return println!("left out: version 2 is not mounted");
+        return println!("skipped: version 2 is not mounted");
     };
-    let group = Own::new(&hierarchies, "kill");
+    let group = TestGroup::new(&hierarchies, "kill");
     let below = group.child("below");
     below.create().unwrap();
 

@@ -1,10 +1,10 @@
-//! How fast an informer hears, in process and over HTTPS, and how fast a work queue hands out keys.
-//! `cargo bench -p coracle-client`; an argument says how many objects there are.
+//! The throughput of informers, in process and over HTTPS, and of work queues. `cargo bench -p
+//! coracle-client`; an argument sets the number of objects.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "what fails here is the benchmark, and it prints what time it took"
+    reason = "a failure ends the benchmark, which prints its results"
 )]
 
 use std::time::{Duration, Instant};
@@ -18,9 +18,9 @@ use coracle_testkit::objects::pod;
 use coracle_testkit::store::{KeyRange, Op, Put, RangeRequest, Store, Txn};
 use tokio::runtime::Runtime;
 
-/// Objects that are written at once.
+/// Objects per write.
 const BATCH: usize = 100;
-/// Changes that are made while somebody listens.
+/// Changes made while an informer is subscribed.
 const CHANGES: usize = 2000;
 /// Keys of the queue.
 const KEYS: usize = 1000;
@@ -55,7 +55,7 @@ fn pods() -> Resource {
     Resource::builtin("", "v1", "pods")
 }
 
-/// As many pods as are wanted, copied below the server.
+/// Creates pods by copying one below the server.
 async fn fill(cluster: &Cluster, objects: usize) {
     let made = cluster
         .client()
@@ -99,8 +99,7 @@ async fn fill(cluster: &Cluster, objects: usize) {
             .unwrap();
     }
 
-    // Whoever writes through the server is answered when its caches have this, and so all that came
-    // before.
+    // A write through the server is answered when its caches have it, and so everything before.
     let last = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"last"}}"#;
     let last = coracle_api::codec::json::parse(last).unwrap();
     let maps = cluster
@@ -109,7 +108,7 @@ async fn fill(cluster: &Cluster, objects: usize) {
     maps.namespace("default").create(&last).await.unwrap();
 }
 
-/// How long an informer takes to hold everything.
+/// How long an informer takes to sync.
 async fn filled<T: Projection>(what: &str, client: &Client, objects: usize) {
     let mut fastest = Duration::MAX;
     for _ in 0..3 {
@@ -124,8 +123,7 @@ async fn filled<T: Projection>(what: &str, client: &Client, objects: usize) {
     rate(&format!("events of a first list, {what}"), objects, fastest);
 }
 
-/// How long it takes until somebody has heard of changes that are made as fast as the server takes
-/// them.
+/// How long it takes to deliver changes that are made as fast as the server accepts them.
 async fn followed(way: &str, cluster: &Cluster, client: &Client) {
     let tasks = Tasks::new();
     let one = Selection::all(&pods())
@@ -160,7 +158,7 @@ async fn followed(way: &str, cluster: &Cluster, client: &Client) {
     tasks.stop().await;
 }
 
-/// Keys that are added, taken and done.
+/// Keys that are added, taken and processed.
 async fn queue() {
     let keys: Vec<ObjectKey> = (0..KEYS)
         .map(|index| ObjectKey::new("default", &format!("k{index}")))
@@ -183,7 +181,7 @@ async fn queue() {
             .for_each(|key| queue.add_after(key.clone(), Duration::from_secs(3600)));
     }
 
-    rate("keys put off in a queue", KEYS * TIMES, begun.elapsed());
+    rate("delayed keys in a queue", KEYS * TIMES, begun.elapsed());
 }
 
 fn rate(what: &str, count: usize, took: Duration) {

@@ -1,8 +1,7 @@
-//! The client: requests on their way out, and what comes back of them.
+//! The client: sends requests and reads the answers.
 //!
-//! A request waits for its turn where the client is limited, goes through the transport, and is
-//! sent again where the server says when to (`Retry-After`), or where nothing was changed by the
-//! attempt.
+//! A request waits for the rate limit, if there is one, goes through the transport, and is retried
+//! if the server asks for it (`Retry-After`) or if the failed attempt had no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +22,12 @@ use crate::status::Status;
 use crate::transport::{Body, Https, Transport, TransportError};
 use crate::world::World;
 
-/// How often a request is sent at most besides the first time.
+/// The maximum number of retries of a request.
 const RETRIES: u32 = 10;
-/// Before a read whose connection was lost is sent again.
+/// Delay before a read is retried whose connection was lost.
 const AFTER_LOSS: Duration = Duration::from_secs(1);
 
-/// A way to talk to one server as one user. Clones are the same client.
+/// A client of one server as one user. Clones share it.
 #[derive(Clone)]
 pub struct Client {
     transport: Arc<dyn Transport>,
@@ -40,7 +39,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client over any transport, without limits.
+    /// A client on any transport, without a rate limit.
     pub fn new(transport: Arc<dyn Transport>, world: World) -> Client {
         Client {
             transport,
@@ -52,7 +51,7 @@ impl Client {
         }
     }
 
-    /// A client over HTTPS. Nothing is connected before it is needed.
+    /// A client over HTTPS, which connects on first use.
     pub async fn connect(config: Config, world: World) -> Result<Client, ConfigError> {
         let namespace = config
             .namespace
@@ -65,8 +64,7 @@ impl Client {
         })
     }
 
-    /// The same client under another program's name, as servers log it and owners of fields are
-    /// called.
+    /// The same client with another user agent, which is also the default field manager.
     #[must_use]
     pub fn named(mut self, user_agent: &str) -> Client {
         if let Ok(value) = HeaderValue::from_str(user_agent) {
@@ -75,15 +73,14 @@ impl Client {
         self
     }
 
-    /// The same client with at most so many requests a second, and so many at once. Watches are
-    /// exempt.
+    /// The same client with a rate limit. Watches are exempt.
     #[must_use]
     pub fn limited(mut self, per_second: f64, burst: u32) -> Client {
         self.limit = (per_second > 0.0).then(|| Arc::new(TokenBucket::new(per_second, burst)));
         self
     }
 
-    /// The same client, whose requests must be answered within this time. Watches are exempt.
+    /// The same client with a request timeout. Watches are exempt.
     #[must_use]
     pub fn within(mut self, timeout: Duration) -> Client {
         self.timeout = Some(timeout);
@@ -104,22 +101,22 @@ impl Client {
         TypedAccess::new(self.resource(&Resource::of::<K>()))
     }
 
-    /// Which resources there are.
+    /// The discovery of the server's resources.
     pub fn discovery(&self) -> Discovery {
         Discovery::new(self.clone())
     }
 
-    /// The namespace that is meant where none is named.
+    /// The default namespace.
     pub fn default_namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The clock and the dice of whoever made the client.
+    /// The client's clock and random source.
     pub fn world(&self) -> World {
         self.world
     }
 
-    /// Sends a request whose URI is a path with a query. Any answer is an answer.
+    /// Sends a request whose URI is a path with a query. An error status is returned as an answer.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         let is_watch = request
             .uri()
@@ -132,7 +129,7 @@ impl Client {
                 tracing::info!(
                     ?wait,
                     path = request.uri().path(),
-                    "waited for this client's own limit"
+                    "request delayed by client-side rate limit"
                 );
             }
 
@@ -174,7 +171,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and reads the whole answer; what is not a success is an error.
+    /// Sends a request and reads the whole answer; an error status is an error.
     pub async fn request(&self, request: Request<Bytes>) -> Result<Bytes, Error> {
         succeeded(self.send(request).await?).await
     }
@@ -185,13 +182,13 @@ impl Client {
         parse(&body)
     }
 
-    /// Reads what a path says, as JSON.
+    /// Gets a path as JSON.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.json(get(path)?).await
     }
 }
 
-/// A request that reads.
+/// A GET request.
 pub(crate) fn get(path: &str) -> Result<Request<Bytes>, Error> {
     request(Method::GET, path, None, Vec::new())
 }
@@ -215,7 +212,7 @@ pub(crate) fn request(
         .map_err(|error| Error::Request(format!("{path:?}: {error}")))
 }
 
-/// The body of an answer that is a success.
+/// The body of a successful answer.
 pub(crate) async fn succeeded(answer: Response<Body>) -> Result<Bytes, Error> {
     let (head, body) = answer.into_parts();
     let body = body.collect().await?.to_bytes();
@@ -230,7 +227,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
     json::parse(body).map_err(|error| Error::Answer(error.to_string()))
 }
 
-/// Where an object is expected, nothing is a mistake.
+/// An empty body is an error where an object is expected.
 pub(crate) fn expect_content(body: &[u8]) -> Result<(), Error> {
     if body.is_empty() {
         Err(Error::Answer("0-length response".to_string()))
@@ -239,7 +236,7 @@ pub(crate) fn expect_content(body: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Whether and when the server says to try again.
+/// The delay after which the server asks for a retry.
 fn retry_after(answer: &Response<Body>) -> Option<Duration> {
     let status = answer.status();
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {

@@ -1,8 +1,8 @@
-//! Leader election by a Lease: of several who could do some work, one does it.
+//! Leader election with a Lease.
 //!
-//! Whoever finds the Lease free, or unchanged for its whole duration by the own clock, writes the
-//! own name into it; the server lets one of several succeed. The holder renews it; when it cannot
-//! for too long, it stops, before others may think that they can begin.
+//! A candidate that finds the Lease free, or unchanged for its whole duration by the candidate's
+//! own clock, writes its identity into it; the server lets one of several succeed. The leader
+//! renews the Lease; when it cannot for too long, it stops, before others may take over.
 
 use std::time::Duration;
 
@@ -18,31 +18,31 @@ use crate::events::{ObjectReference, Recorder};
 use crate::resource::Resource;
 use crate::world::World;
 
-/// How far chance lengthens the pause between two attempts to become leader.
+/// The jitter factor of the pause between two attempts to become leader.
 const JITTER: f64 = 1.2;
 
-/// Who is elected where, and how quickly.
+/// The configuration of an election.
 #[derive(Clone, Debug)]
 pub struct Election {
     /// The Lease's namespace.
     pub namespace: String,
     /// The Lease's name.
     pub name: String,
-    /// Who we are: no two candidates share it.
+    /// The identity of this candidate, unique among all candidates.
     pub identity: String,
-    /// How long others leave an unchanged Lease alone.
+    /// How long candidates wait before they take over an unchanged Lease.
     pub lease_duration: Duration,
-    /// How long the leader tries to renew before it gives up.
+    /// How long the leader tries to renew before it stops.
     pub renew_deadline: Duration,
     /// The pause between two attempts.
     pub retry_period: Duration,
-    /// Whether a leader who stops in good order frees the Lease.
+    /// Whether a leader that stops regularly releases the Lease.
     pub release: bool,
 }
 
-/// The three times must leave the leader time to stop.
+/// The durations do not leave the leader time to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadTimes {
+pub enum InvalidDurations {
     #[expect(missing_docs, reason = "the text says it")]
     #[error("leaseDuration must be greater than renewDeadline")]
     Deadline,
@@ -51,12 +51,12 @@ pub enum BadTimes {
     Retry,
 }
 
-/// The Lease could not be renewed: somebody else may lead by now.
+/// The Lease could not be renewed: another candidate may be leader by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("leader election lost")]
 pub struct Lost;
 
-/// The record as it was seen last, and when that was, by the own clock.
+/// The last observed record, and when it was observed, by the local clock.
 struct Observed {
     lease: Option<Value>,
     at: Instant,
@@ -70,7 +70,7 @@ struct Candidate<'a> {
 }
 
 impl Election {
-    /// An election with the times that components have.
+    /// An election with the default durations of components.
     pub fn new(namespace: &str, name: &str, identity: &str) -> Election {
         Election {
             namespace: namespace.to_string(),
@@ -83,19 +83,19 @@ impl Election {
         }
     }
 
-    /// Whether the times make sense.
-    pub fn check(&self) -> Result<(), BadTimes> {
+    /// Validates the durations.
+    pub fn check(&self) -> Result<(), InvalidDurations> {
         if self.lease_duration <= self.renew_deadline {
-            return Err(BadTimes::Deadline);
+            return Err(InvalidDurations::Deadline);
         }
         if self.renew_deadline <= self.retry_period.mul_f64(JITTER) {
-            return Err(BadTimes::Retry);
+            return Err(InvalidDurations::Retry);
         }
         Ok(())
     }
 
-    /// Waits to become leader, then does `work` for as long as it is. The work is dropped where it
-    /// stands when leadership is lost.
+    /// Waits to become leader, then runs `work` while it is. The work is dropped when leadership is
+    /// lost.
     pub async fn lead<T, F: Future<Output = T>>(
         &self,
         client: &Client,
@@ -118,14 +118,14 @@ impl Election {
         candidate.acquire().await;
 
         info!(lease = self.name, identity = self.identity, "became leader");
-        candidate.tell(recorder, "became leader");
+        candidate.record_event(recorder, "became leader");
         let result = tokio::select! {
             biased;
             done = work() => Ok(done),
             () = candidate.hold() => Err(Lost),
         };
 
-        candidate.tell(recorder, "stopped leading");
+        candidate.record_event(recorder, "stopped leading");
 
         if self.release && result.is_ok() {
             candidate.release().await;
@@ -141,7 +141,7 @@ impl Candidate<'_> {
             match self.attempt().await {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(error) => debug!(%error, "the lease cannot be had"),
+                Err(error) => debug!(%error, "cannot acquire leader election lease"),
             }
 
             let pause = self
@@ -162,31 +162,31 @@ impl Candidate<'_> {
                 .renew_deadline
                 .saturating_sub(renewed.elapsed());
 
-            // Counted from before the attempt: others count from when it was written, which is
-            // later.
+            // Counted from before the attempt: others count from when the Lease was written, which
+            // is later.
             let attempted = Instant::now();
             match tokio::time::timeout(left, self.attempt()).await {
                 Ok(Ok(true)) => renewed = attempted,
                 Ok(Ok(false)) => {
-                    return warn!(lease = self.election.name, "somebody else leads now");
+                    return warn!(lease = self.election.name, "lost leader election");
                 }
-                Ok(Err(error)) => debug!(%error, "the lease cannot be renewed"),
+                Ok(Err(error)) => debug!(%error, "cannot renew leader election lease"),
                 Err(_) => {}
             }
 
             if renewed.elapsed() >= self.election.renew_deadline {
                 return warn!(
                     lease = self.election.name,
-                    "failed to renew the lease in time"
+                    "lost leader election: lease not renewed in time"
                 );
             }
         }
     }
 
-    /// One attempt to get the lease or to keep it: whether it is ours now.
+    /// One attempt to acquire or renew the lease; returns whether it is ours now.
     async fn attempt(&mut self) -> Result<bool, Error> {
-        // Who leads has nothing to read: what was written last is what there is, unless somebody
-        // has interfered.
+        // The leader need not read the Lease: it is as last written, unless another client changed
+        // it.
         if let Some(lease) = self
             .observed
             .lease
@@ -206,7 +206,7 @@ impl Candidate<'_> {
         };
         let holder = holder(&lease).to_string();
 
-        self.notice(lease.clone());
+        self.observe_change(lease.clone());
         let is_free =
             holder.is_empty() || self.observed.at.elapsed() >= self.election.lease_duration;
         if holder != self.election.identity && !is_free {
@@ -217,8 +217,8 @@ impl Candidate<'_> {
         Ok(self.observe(written))
     }
 
-    /// Another state than the one before starts the wait anew.
-    fn notice(&mut self, lease: Value) {
+    /// A changed record restarts the wait.
+    fn observe_change(&mut self, lease: Value) {
         let same = self
             .observed
             .lease
@@ -231,7 +231,7 @@ impl Candidate<'_> {
     }
 
     fn observe(&mut self, lease: Value) -> bool {
-        self.notice(lease);
+        self.observe_change(lease);
         true
     }
 
@@ -273,7 +273,7 @@ impl Candidate<'_> {
         lease
     }
 
-    /// The next candidate need not wait.
+    /// Releases the lease, so that the next candidate need not wait.
     async fn release(&mut self) {
         let Some(mut lease) = self
             .observed
@@ -289,11 +289,11 @@ impl Candidate<'_> {
         spec.insert("leaseDurationSeconds", 1);
 
         if let Err(error) = self.leases.update(&lease).await {
-            debug!(%error, "the lease is not released");
+            debug!(%error, "cannot release leader election lease");
         }
     }
 
-    fn tell(&self, recorder: &Recorder, what: &str) {
+    fn record_event(&self, recorder: &Recorder, what: &str) {
         if let Some(lease) = &self.observed.lease {
             let about = ObjectReference {
                 uid: Default::default(),

@@ -1,25 +1,24 @@
-//! Why a request came to nothing.
+//! Errors of requests.
 
 use crate::status::Status;
 use crate::transport::{BodyError, TransportError};
 
-/// What became of a request that did not succeed. A refusal is [`Error::Refused`]; everything else
-/// is a surprise.
+/// Why a request failed. An error status of the server is [`Error::Refused`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server says no, and why.
+    /// The server returned an error status.
     #[error("{0}")]
     Refused(Box<Status>),
-    /// No answer came.
+    /// There was no answer.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// The answer broke off.
+    /// The connection was lost while the answer was read.
     #[error(transparent)]
     Body(#[from] BodyError),
-    /// The answer is not what it should be.
-    #[error("the answer cannot be understood: {0}")]
+    /// The answer is invalid.
+    #[error("invalid answer from the server: {0}")]
     Answer(String),
-    /// What was to be sent makes no sense, and was not sent.
+    /// The request is invalid and was not sent.
     #[error("{0}")]
     Request(String),
 }
@@ -31,7 +30,7 @@ impl From<Status> for Error {
 }
 
 impl Error {
-    /// The refusal, if it is one.
+    /// The error status, if it is one.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Error::Refused(status) => Some(status),
@@ -39,53 +38,53 @@ impl Error {
         }
     }
 
-    /// The reason of the refusal; empty: it is none.
+    /// The reason of the error status, else empty.
     pub fn reason(&self) -> &str {
         self.status().map_or("", |status| &status.reason)
     }
 
-    /// There is no such object, or no such resource.
+    /// The object or the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.reason() == "NotFound"
     }
 
-    /// An object of that name is there already.
+    /// An object of that name exists already.
     pub fn is_already_exists(&self) -> bool {
         self.reason() == "AlreadyExists"
     }
 
-    /// Somebody else has changed the object since it was read.
+    /// The object has changed since it was read.
     pub fn is_conflict(&self) -> bool {
         self.reason() == "Conflict"
     }
 
-    /// The version that was asked for is gone.
+    /// The requested resource version is compacted.
     pub fn is_expired(&self) -> bool {
         matches!(self.reason(), "Expired" | "Gone")
     }
 
-    /// The object breaks the rules of its kind.
+    /// The object is invalid.
     pub fn is_invalid(&self) -> bool {
         self.reason() == "Invalid"
     }
 
-    /// One may not.
+    /// The user is not authorized.
     pub fn is_forbidden(&self) -> bool {
         self.reason() == "Forbidden"
     }
 
-    /// The server has too much to do, or says that it cannot answer now.
+    /// The server is overloaded or unavailable.
     pub fn is_busy(&self) -> bool {
         matches!(self.reason(), "TooManyRequests" | "ServiceUnavailable")
     }
 
-    /// Nobody was there.
+    /// The server cannot be reached.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Error::Transport(TransportError::Connect { .. }))
     }
 
-    /// Whether what was asked for may have been done all the same: no answer came, or one that
-    /// leaves it open.
+    /// Whether the request may have taken effect nevertheless: there was no answer, or an ambiguous
+    /// one.
     pub fn is_uncertain(&self) -> bool {
         match self {
             Error::Refused(status) => status.code >= 500 && !self.is_busy(),
@@ -95,13 +94,13 @@ impl Error {
         }
     }
 
-    /// The version that was asked for is still to come.
+    /// The requested resource version is in the future.
     pub fn is_version_too_large(&self) -> bool {
         self.status()
             .is_some_and(|status| status.has_cause("ResourceVersionTooLarge"))
     }
 
-    /// Whether a cause of this kind led to the refusal.
+    /// Whether the error status has a cause of this type.
     pub fn has_cause(&self, reason: &str) -> bool {
         self.status().is_some_and(|status| status.has_cause(reason))
     }

@@ -1,13 +1,12 @@
-//! What a controller has set in motion and not yet seen: until it has, what it sees is too old to
-//! act on.
+//! Expectations: the creations and deletions that a controller has requested and not yet observed.
+//! Until it has observed them, its view is too old to act on.
 //!
-//! Per owner so many objects are to appear, and these very ones to go. Whoever deletes says which,
-//! so that the mark of deletion and the deletion itself count once. What is not seen within five
-//! minutes is no longer waited for.
+//! Per owner, a number of creations and a set of deletions are expected. Deletions are identified
+//! by UID, so that the deletion timestamp and the deletion itself count once. What is not observed
+//! within five minutes expires.
 //!
-//! Owners are told apart by UID, never by name: one that is deleted while its controller works
-//! leaves expectations behind, and its successor of the same name would wait for pods that are not
-//! its own.
+//! Owners are identified by UID, never by name: the expectations of a deleted owner may remain, and
+//! its successor of the same name would wait for pods that are not its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,20 +15,20 @@ use std::time::Duration;
 use coracle_api::Text;
 use tokio::time::Instant;
 
-/// After this long nothing is waited for any more.
-pub const GIVEN_UP_AFTER: Duration = Duration::from_secs(5 * 60);
+/// Expectations expire after this time.
+pub const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// From so many records on those that nobody waits for any more are looked for.
-const MANY: usize = 1024;
+/// From this number of records on, expired ones are removed.
+const SWEEP_THRESHOLD: usize = 1024;
 
-/// The expectations of one controller, by the UID of what it controls.
+/// The expectations of one controller, by the UID of the owner.
 pub struct Expectations {
     records: Mutex<Records>,
 }
 
 struct Records {
     by_owner: BTreeMap<Text, Record>,
-    /// Records that nobody waits for any more are looked for when there are so many.
+    /// The number of records at which expired ones are removed.
     swept_at: usize,
 }
 
@@ -44,8 +43,8 @@ impl Record {
         self.creations <= 0 && self.deletions.is_empty()
     }
 
-    fn is_given_up(&self) -> bool {
-        self.set.elapsed() > GIVEN_UP_AFTER
+    fn is_expired(&self) -> bool {
+        self.set.elapsed() > TIMEOUT
     }
 }
 
@@ -56,18 +55,18 @@ impl Default for Expectations {
 }
 
 impl Expectations {
-    /// Nothing is expected.
+    /// No expectations.
     pub fn new() -> Expectations {
         Expectations {
             records: Mutex::new(Records {
                 by_owner: BTreeMap::new(),
-                swept_at: MANY,
+                swept_at: SWEEP_THRESHOLD,
             }),
         }
     }
 
-    /// So many objects are about to be created and these to be deleted. What was expected before is
-    /// forgotten.
+    /// Expects `creations` creations and the deletion of these objects, replacing earlier
+    /// expectations.
     pub fn expect(
         &self,
         owner: &Text,
@@ -84,19 +83,19 @@ impl Expectations {
         let mut records = self.lock();
         records.by_owner.insert(owner.clone(), record);
 
-        // Owners that went while their controller worked for them are never forgotten by name.
+        // `forget` is not called for owners that are deleted while their controller works on them.
         if records.by_owner.len() > records.swept_at {
-            records.by_owner.retain(|_, record| !record.is_given_up());
-            records.swept_at = MANY.max(records.by_owner.len() * 2);
+            records.by_owner.retain(|_, record| !record.is_expired());
+            records.swept_at = SWEEP_THRESHOLD.max(records.by_owner.len() * 2);
         }
     }
 
-    /// One has appeared.
+    /// A creation was observed.
     pub fn creation_observed(&self, owner: &str) {
         self.lower_creations(owner, 1);
     }
 
-    /// So many will not appear: they have failed, or were not tried.
+    /// This many creations will not happen: they failed or were not attempted.
     pub fn lower_creations(&self, owner: &str, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.change(owner, |record| {
@@ -104,7 +103,7 @@ impl Expectations {
         });
     }
 
-    /// This one is going, or gone, or could not be deleted.
+    /// A deletion was observed, or failed.
     pub fn deletion_observed(&self, owner: &str, uid: &str) {
         self.change(owner, |record| {
             record.deletions.retain(|waited| waited != uid)
@@ -122,27 +121,28 @@ impl Expectations {
         }
     }
 
-    /// Whether everything has been seen, or is no longer waited for.
+    /// Whether everything was observed or has expired.
     pub fn satisfied(&self, owner: &str) -> bool {
         self.lock()
             .by_owner
             .get(owner)
-            .is_none_or(|record| record.is_fulfilled() || record.is_given_up())
+            .is_none_or(|record| record.is_fulfilled() || record.is_expired())
     }
 
-    /// The objects whose deletion is waited for: whatever is still seen of them, they are going.
-    pub fn going(&self, owner: &str) -> BTreeSet<Text> {
+    /// The objects whose deletion is expected: they are being deleted even if they are still
+    /// observed.
+    pub fn pending_deletions(&self, owner: &str) -> BTreeSet<Text> {
         let records = self.lock();
         let record = records
             .by_owner
             .get(owner)
-            .filter(|record| !record.is_given_up());
+            .filter(|record| !record.is_expired());
         record
             .map(|record| record.deletions.clone())
             .unwrap_or_default()
     }
 
-    /// The owner is gone.
+    /// The owner was deleted.
     pub fn forget(&self, owner: &str) {
         self.lock().by_owner.remove(owner);
     }
@@ -160,7 +160,7 @@ mod tests {
     const SET: Text = Text::const_new("set");
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_set_in_motion_is_waited_for_until_it_is_seen() {
+    async fn expectations_are_satisfied_once_everything_is_observed() {
         let expectations = Expectations::new();
         assert!(expectations.satisfied("set"), "nothing was ever expected");
         expectations.expect(&SET, 2, NOTHING);
@@ -171,26 +171,29 @@ mod tests {
         assert!(expectations.satisfied("set"));
         expectations.expect(&SET, 4, NOTHING);
         expectations.lower_creations("set", 4);
-        assert!(expectations.satisfied("set"), "none of them was tried");
+        assert!(expectations.satisfied("set"), "none of them was attempted");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_deletion_counts_once_however_often_it_is_seen() {
+    async fn a_deletion_counts_once_however_often_it_is_observed() {
         let expectations = Expectations::new();
         expectations.expect(&SET, 0, ["a", "b"].map(Text::const_new));
         expectations.deletion_observed("set", "a");
         expectations.deletion_observed("set", "a");
         assert!(!expectations.satisfied("set"));
-        assert_eq!(expectations.going("set"), ["b"].map(Text::const_new).into());
+        assert_eq!(
+            expectations.pending_deletions("set"),
+            ["b"].map(Text::const_new).into()
+        );
         expectations.deletion_observed("set", "b");
         assert!(expectations.satisfied("set"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_five_minutes_nothing_is_waited_for() {
+    async fn expectations_expire_after_five_minutes() {
         let expectations = Expectations::new();
         expectations.expect(&SET, 1, NOTHING);
-        tokio::time::advance(GIVEN_UP_AFTER).await;
+        tokio::time::advance(TIMEOUT).await;
         assert!(!expectations.satisfied("set"));
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(expectations.satisfied("set"));
@@ -200,14 +203,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_forgets_does_not_gather() {
+    async fn expired_records_are_removed() {
         let expectations = Expectations::new();
         for round in 0..10 {
-            for owner in 0..MANY {
+            for owner in 0..SWEEP_THRESHOLD {
                 expectations.expect(&Text::new(format!("{round}-{owner}")), 1, NOTHING);
             }
-            tokio::time::advance(GIVEN_UP_AFTER + Duration::from_secs(1)).await;
+            tokio::time::advance(TIMEOUT + Duration::from_secs(1)).await;
         }
-        assert!(expectations.lock().by_owner.len() <= 3 * MANY);
+        assert!(expectations.lock().by_owner.len() <= 3 * SWEEP_THRESHOLD);
     }
 }

@@ -1,8 +1,8 @@
-//! The journal of stages: what happened to an object, when, by whom, and what came of it.
+//! The journal: what happened to an object, when, by which component, and the outcome.
 //!
-//! Every part of the house leaves a small record at each stage that it takes an object through;
-//! `coracle why` reads them back. It is kept in memory and bounded: of each object the newest
-//! records, and of all objects those last heard of.
+//! Every component records each stage that it takes an object through; `coracle why` reads the
+//! records. The journal is in memory and bounded: the newest records of each object, and the most
+//! recently used objects.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use coracle_api::time::Timestamp;
 
 /// Records kept of one object.
 const STAGES: usize = 64;
-/// Objects of which anything is kept.
+/// The maximum number of objects.
 const OBJECTS: usize = 8192;
 
 /// One stage of an object's life.
@@ -20,31 +20,31 @@ const OBJECTS: usize = 8192;
 pub struct Stage {
     /// When it ended.
     pub when: Timestamp,
-    /// Who did it: `replicaset-controller`.
+    /// The component: `replicaset-controller`.
     pub who: &'static str,
-    /// What was done: `reconcile`.
+    /// The action: `reconcile`.
     pub what: &'static str,
-    /// What came of it, for people; empty: it went well and there is no more to say.
+    /// The outcome as text; empty: success.
     pub outcome: String,
 }
 
-/// The records of one process. Clones are the same journal.
+/// The records of one process. Clones share them.
 #[derive(Clone, Default)]
 pub struct Journal {
-    kept: Arc<Mutex<Kept>>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct State {
     objects: BTreeMap<Text, Object>,
-    /// Objects by when they were last heard of.
-    heard: BTreeMap<u64, Text>,
+    /// Objects by when they were last used.
+    last_used: BTreeMap<u64, Text>,
     counted: u64,
 }
 
 struct Object {
     stages: VecDeque<Stage>,
-    heard: u64,
+    last_used: u64,
 }
 
 impl Journal {
@@ -53,28 +53,28 @@ impl Journal {
         Journal::default()
     }
 
-    /// Notes a stage of an object. What repeats the last one only changes its time.
+    /// Records a stage of an object. A repetition of the last one only updates its time.
     pub fn note(&self, uid: &str, stage: Stage) {
         if uid.is_empty() {
             return;
         }
 
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = &mut *kept;
-        kept.counted += 1;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        state.counted += 1;
 
-        let now = kept.counted;
-        let object = kept
+        let now = state.counted;
+        let object = state
             .objects
             .entry(Text::new(uid))
             .or_insert_with(|| Object {
                 stages: VecDeque::new(),
-                heard: now,
+                last_used: now,
             });
-        kept.heard.remove(&object.heard);
+        state.last_used.remove(&object.last_used);
 
-        kept.heard.insert(now, Text::new(uid));
-        object.heard = now;
+        state.last_used.insert(now, Text::new(uid));
+        object.last_used = now;
 
         match object.stages.back_mut() {
             Some(last)
@@ -90,17 +90,18 @@ impl Journal {
             object.stages.pop_front();
         }
 
-        if kept.objects.len() > OBJECTS
-            && let Some((_, oldest)) = kept.heard.pop_first()
+        if state.objects.len() > OBJECTS
+            && let Some((_, oldest)) = state.last_used.pop_first()
         {
-            kept.objects.remove(&oldest);
+            state.objects.remove(&oldest);
         }
     }
 
-    /// What is known of an object, the oldest first.
+    /// The records of an object, the oldest first.
     pub fn of(&self, uid: &str) -> Vec<Stage> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.objects
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state
+            .objects
             .get(uid)
             .map(|object| object.stages.iter().cloned().collect())
             .unwrap_or_default()
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_records_of_the_objects_last_heard_of_are_kept() {
+    fn the_newest_records_of_the_most_recent_objects_are_kept() {
         let journal = Journal::new();
         for index in 0..100 {
             journal.note("a", stage(index, &index.to_string()));
@@ -139,7 +140,7 @@ mod tests {
         assert!(!journal.of("a").is_empty());
         assert!(
             journal.of("u0").is_empty(),
-            "the one not heard of for longest goes first"
+            "the least recently used object is removed first"
         );
 
         assert!(!journal.of(&format!("u{}", OBJECTS - 1)).is_empty());

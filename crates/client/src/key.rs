@@ -1,4 +1,4 @@
-//! The place of an object among those of its resource.
+//! The key of an object among those of its resource.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 use coracle_api::meta::ObjectMeta;
 use coracle_api::{Text, Value};
 
-/// `namespace/name`, or the name alone of an object of the cluster.
+/// `namespace/name`, or only the name for a cluster-scoped object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// Empty for objects of the cluster.
+    /// Empty for cluster-scoped objects.
     pub namespace: Text,
     /// The object's name.
     pub name: Text,
@@ -24,7 +24,7 @@ impl ObjectKey {
         }
     }
 
-    /// The key of an object of the cluster.
+    /// The key of a cluster-scoped object.
     pub fn cluster(name: &str) -> ObjectKey {
         ObjectKey::new("", name)
     }
@@ -34,7 +34,7 @@ impl ObjectKey {
         ObjectKey::of_meta(object.meta())
     }
 
-    /// The key that metadata say.
+    /// The key in an object's metadata.
     pub fn of_meta(meta: ObjectMeta<'_>) -> ObjectKey {
         ObjectKey::new(meta.namespace(), meta.name())
     }
@@ -52,16 +52,16 @@ impl fmt::Display for ObjectKey {
 /// A key has at most one slash.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected key format: {0:?}")]
-pub struct NotAKey(String);
+pub struct InvalidKey(String);
 
 impl FromStr for ObjectKey {
-    type Err = NotAKey;
+    type Err = InvalidKey;
 
-    fn from_str(text: &str) -> Result<ObjectKey, NotAKey> {
+    fn from_str(text: &str) -> Result<ObjectKey, InvalidKey> {
         match text.split_once('/') {
             None => Ok(ObjectKey::cluster(text)),
             Some((namespace, name)) if !name.contains('/') => Ok(ObjectKey::new(namespace, name)),
-            Some(_) => Err(NotAKey(text.to_string())),
+            Some(_) => Err(InvalidKey(text.to_string())),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! How a program talks to a Kubernetes cluster.
+//! The Kubernetes client.
 //!
-//! A [`Client`] sends requests through a [`transport`]: HTTPS as a kubeconfig or a pod's account
-//! says ([`config`]), or straight into a server of the same process. [`Access`] makes the requests:
-//! get, list, watch, create, update, patch, delete, of any [`Resource`] as a tree, or of a built-in
-//! kind as a typed struct ([`TypedAccess`]); [`discovery`] tells which resources there are.
-//! Refusals are [`Status`]es.
+//! A [`Client`] sends requests through a [`transport`]: HTTPS as configured by a kubeconfig or a
+//! pod's service account ([`config`]), or directly to a server in the same process. [`Access`]
+//! sends get, list, watch, create, update, patch and delete requests for any [`Resource`] as a
+//! tree, or for a built-in kind as a typed struct ([`TypedAccess`]); [`discovery`] lists the
+//! resources of a server. Error answers are [`Status`]es.
 //!
-//! What a component needs besides: [`Informers`] hold a part of the cluster's state in memory and
-//! tell of changes; a [`WorkQueue`] says what is to be looked at next; [`Expectations`] keep a
-//! controller from acting twice on an old view; [`ownership`] says whose an object is; a
-//! [`Recorder`] tells people; an [`Election`] lets one of many work; the [`Journal`] remembers what
-//! was done to each object. Tasks have owners ([`Tasks`]), clock and dice are handed in
-//! ([`World`]), and nothing in here polls.
+//! For components: [`Informers`] cache a part of the cluster's state and report changes; a
+//! [`WorkQueue`] holds the keys to reconcile; [`Expectations`] keep a controller from acting twice
+//! on an old view; [`ownership`] decides about adoption and release; a [`Recorder`] records events;
+//! an [`Election`] elects a leader; the [`Journal`] records what was done to each object. Tasks
+//! have owners ([`Tasks`]), clock and random source are passed in ([`World`]), and nothing here
+//! polls.
 #![warn(missing_docs)]
 
 pub mod access;
@@ -46,14 +46,14 @@ pub use config::{Config, ConfigError, Environment};
 pub use discovery::{Discovery, Mapper, Mapping, MappingError};
 pub use election::Election;
 pub use error::Error;
-pub use events::{EventType, Happening, ObjectReference, Recorder, SeriesRecorder};
+pub use events::{EventType, ObjectReference, Recorder, SeriesEvent, SeriesRecorder};
 pub use expectations::Expectations;
 pub use informer::{
     Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed,
     Whole,
 };
 pub use journal::{Journal, Stage};
-pub use key::{NotAKey, ObjectKey};
+pub use key::{InvalidKey, ObjectKey};
 pub use options::{DeleteOptions, ListOptions, Preconditions, Propagation};
 pub use patch::Patch;
 pub use queue::{Job, QueueKey, WorkQueue};

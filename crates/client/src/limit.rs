@@ -1,11 +1,11 @@
-//! A token bucket: so many a second, and so many at once.
+//! A token bucket: a rate and a burst.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Hands out tokens at a rate; whoever comes early is told how long to wait.
+/// Issues tokens at a rate; `reserve` returns how long to wait for one.
 pub struct TokenBucket {
     per_second: f64,
     burst: f64,
@@ -23,7 +23,7 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a token, now or in advance, and says how long to wait before it may be used.
+    /// Reserves a token and returns how long to wait before it may be used.
     pub fn reserve(&self) -> Duration {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_goes_at_once_and_the_rest_at_the_rate() {
+    async fn a_burst_passes_immediately_and_the_rest_at_the_rate() {
         let bucket = TokenBucket::new(10.0, 2);
         let waits: Vec<u128> = (0..4).map(|_| bucket.reserve().as_millis()).collect();
         assert_eq!(waits, [0, 0, 100, 200]);

@@ -1,33 +1,33 @@
-//! What a request may ask for besides, and how that stands in a query or a body.
+//! The options of requests, and their encoding in a query or a body.
 
 use coracle_api::codec::json;
 use coracle_api::{Map, Value};
 
-/// What a list or a watch is to show.
+/// The options of a list or a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// `app=web,tier!=cache`; empty: everything.
+    /// The label selector, `app=web,tier!=cache`; empty: everything.
     pub label_selector: String,
-    /// `spec.nodeName=n1`; empty: everything.
+    /// The field selector, `spec.nodeName=n1`; empty: everything.
     pub field_selector: String,
-    /// How new it must be; empty: the newest. A watch begins after it.
+    /// The resource version; empty: the newest. A watch starts after it.
     pub resource_version: String,
-    /// `Exact` or `NotOlderThan`; empty: the server's rule.
+    /// `Exact` or `NotOlderThan`; empty: the server's default.
     pub resource_version_match: String,
-    /// At most so many objects; 0: all.
+    /// The maximum number of objects; 0: all.
     pub limit: u32,
-    /// Where the last page ended.
+    /// The continue token of the last page.
     pub continue_token: String,
-    /// How long the request may last, in seconds; 0: as long as the server likes.
+    /// The timeout of the request in seconds; 0: the server's default.
     pub timeout_seconds: u64,
-    /// Whether a watch also tells of versions at which nothing matched.
+    /// Whether a watch sends bookmarks.
     pub bookmarks: bool,
-    /// Whether a watch begins with what there is.
+    /// Whether a watch starts with the existing objects.
     pub send_initial_events: Option<bool>,
 }
 
 impl ListOptions {
-    /// Everything that has these labels.
+    /// Objects with these labels.
     pub fn labels(selector: impl Into<String>) -> ListOptions {
         ListOptions {
             label_selector: selector.into(),
@@ -35,7 +35,7 @@ impl ListOptions {
         }
     }
 
-    /// Everything that has these fields.
+    /// Objects with these fields.
     pub fn fields(selector: impl Into<String>) -> ListOptions {
         ListOptions {
             field_selector: selector.into(),
@@ -58,41 +58,41 @@ impl ListOptions {
     }
 }
 
-/// What becomes of the objects that an object owns.
+/// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They stay.
+    /// They are orphaned.
     Orphan,
-    /// They go after it.
+    /// They are deleted after it.
     Background,
-    /// They go before it.
+    /// They are deleted before it.
     Foreground,
 }
 
-/// What must be true of an object for it to be deleted.
+/// Preconditions of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
-    /// It is the very object, and not another of its name.
+    /// The UID: not another object of the same name.
     pub uid: Option<String>,
-    /// It has not changed.
+    /// The resource version: unchanged.
     pub resource_version: Option<String>,
 }
 
-/// How an object is to go.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// How long it may take to end; absent: what the object says.
+    /// The grace period in seconds; `None`: the object's.
     pub grace_period_seconds: Option<i64>,
-    /// What becomes of what it owns; absent: the kind's rule.
+    /// What happens to dependents; `None`: the kind's default.
     pub propagation: Option<Propagation>,
-    /// What must be true.
+    /// The preconditions.
     pub preconditions: Preconditions,
-    /// Only as if.
+    /// Dry run.
     pub dry_run: bool,
 }
 
 impl DeleteOptions {
-    /// The very object, and not another of its name.
+    /// Deletes only the object with this UID, not another of the same name.
     pub fn only(uid: &str) -> DeleteOptions {
         let preconditions = Preconditions {
             uid: Some(uid.to_string()),
@@ -147,7 +147,7 @@ impl DeleteOptions {
     }
 }
 
-/// A query on its way into a URL.
+/// A query string being built.
 #[derive(Default)]
 pub(crate) struct Query(String);
 
@@ -179,7 +179,7 @@ impl Query {
     }
 }
 
-/// Percent-encodes what may not stand in a part of a URL as it is.
+/// Percent-encodes text for a path segment or query value.
 pub(crate) fn escape(text: &str, out: &mut String) {
     for byte in text.bytes() {
         match byte {

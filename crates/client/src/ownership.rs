@@ -1,4 +1,4 @@
-//! Whose an object is: adoption of orphans, release of what no longer matches.
+//! Controller references: adoption of orphans, release of objects that no longer match.
 
 use coracle_api::meta::ObjectMeta;
 use coracle_api::owner::{OwnerReference, controller_of};
@@ -8,7 +8,7 @@ use crate::access::Access;
 use crate::error::Error;
 use crate::patch::Patch;
 
-/// Who controls an object, as it stands in the object.
+/// The controller of an object, as in its owner reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
     /// `apps/v1`.
@@ -17,12 +17,12 @@ pub struct Controller {
     pub kind: Text,
     /// The controlling object's name, in the same namespace.
     pub name: Text,
-    /// Which it is.
+    /// Its UID.
     pub uid: Text,
 }
 
 impl Controller {
-    /// Who controls an object.
+    /// The controller of an object.
     pub fn of(object: ObjectMeta<'_>) -> Option<Controller> {
         let text = Text::new;
         controller_of(object).map(|owner| Controller {
@@ -33,7 +33,7 @@ impl Controller {
         })
     }
 
-    /// The reference that goes into an object which this one controls.
+    /// The owner reference for an object that it controls.
     pub fn reference(&self) -> OwnerReference<'_> {
         OwnerReference {
             api_version: &self.api_version,
@@ -46,22 +46,22 @@ impl Controller {
     }
 }
 
-/// What a controller does about one object that might be its own.
+/// What a controller does with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It is ours and stays so.
+    /// It is owned and matches: keep it.
     Keep,
-    /// It is nobody's and matches: it becomes ours.
+    /// It is an orphan and matches: adopt it.
     Adopt,
-    /// It is ours and no longer matches: it becomes nobody's.
+    /// It is owned and no longer matches: release it.
     Release,
-    /// It is none of our business.
+    /// It is not ours: ignore it.
     Ignore,
 }
 
-/// Decides about an object of the same namespace: `owner` controls those that match its selector,
-/// and is or is not being deleted; the object is controlled by `controller`, matches or not, and is
-/// or is not being deleted.
+/// Decides about an object in the same namespace: `owner` controls objects that match its selector,
+/// and may be being deleted; the object is controlled by `controller`, may match, and may be being
+/// deleted.
 pub fn claim(
     owner: &str,
     owner_is_going: bool,
@@ -79,9 +79,8 @@ pub fn claim(
     }
 }
 
-/// Makes an object the controller's, and gives it `finalizers` by which the controller holds it.
-/// What it is called and which it is are both said, so that no other of its name is adopted by
-/// mistake.
+/// Sets the controller reference of an object and adds `finalizers`. The patch contains name and
+/// UID, so that no other object of the same name is adopted by mistake.
 pub async fn adopt(
     objects: &Access,
     name: &str,
@@ -99,7 +98,8 @@ pub async fn adopt(
     .await
 }
 
-/// Makes an object nobody's. That it is gone, or nobody's already, is no error.
+/// Removes the controller reference of an object. It is no error if the object or the reference no
+/// longer exists.
 pub async fn release(
     objects: &Access,
     name: &str,
@@ -110,8 +110,7 @@ pub async fn release(
     removal.insert("$patch", "delete");
     removal.insert("uid", controller);
     match patch_owners(objects, name, uid, Value::Object(removal), &[]).await {
-        // Gone; or it has another UID, or had no owner: the object that was meant is not ours any
-        // more.
+        // Deleted; or it has another UID, or no such owner: the object is not ours any more.
         Err(error) if error.is_not_found() || error.is_invalid() => Ok(()),
         done => done,
     }
@@ -128,7 +127,7 @@ async fn patch_owners(
     metadata.insert("ownerReferences", vec![owner]);
 
     if !finalizers.is_empty() {
-        // Merged with those that are there.
+        // Merged with the existing ones.
         let finalizers: Vec<Value> = finalizers.iter().map(Value::string).collect();
         metadata.insert("finalizers", finalizers);
     }

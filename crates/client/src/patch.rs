@@ -3,22 +3,22 @@
 use coracle_api::Value;
 use coracle_api::codec::json;
 
-/// A change to an object that the server works out.
+/// A change to an object that the server applies.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Patch {
     /// A list of operations (RFC 6902).
     Json(Value),
-    /// What is to be merged in; null takes away (RFC 7386).
+    /// JSON merge patch: merged into the object; null removes (RFC 7386).
     Merge(Value),
-    /// Merged by the rules of the kind; built-in kinds only.
+    /// Strategic merge patch; built-in kinds only.
     Strategic(Value),
-    /// Server-side apply: what this manager wants to be so.
+    /// Server-side apply.
     Apply {
-        /// All that the manager says about the object.
+        /// The manager's intent.
         object: Value,
-        /// Who says it.
+        /// The field manager.
         manager: String,
-        /// Take what others say otherwise.
+        /// Take over fields of other managers in a conflict.
         force: bool,
     },
 }

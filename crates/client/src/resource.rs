@@ -1,4 +1,4 @@
-//! Which resource a request is about.
+//! The resource of a request.
 
 use std::any::TypeId;
 use std::fmt;
@@ -13,11 +13,11 @@ pub struct Resource {
     pub group: Text,
     /// `v1`.
     pub version: Text,
-    /// The name in paths: `deployments`.
+    /// The plural name in paths: `deployments`.
     pub plural: Text,
     /// `Deployment`.
     pub kind: Text,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
 }
 
@@ -37,11 +37,11 @@ impl Resource {
     /// A built-in resource, from the catalogue.
     ///
     /// # Panics
-    /// If there is no such resource: its names are written in the program.
+    /// If there is no such resource: its name is a constant in the program.
     pub fn builtin(group: &str, version: &str, plural: &str) -> Resource {
         let found = catalog::BUILTIN.resource(group, version, plural);
         let found = found
-            .unwrap_or_else(|| panic!("{plural} of {group}/{version} is no built-in resource"));
+            .unwrap_or_else(|| panic!("{plural} of {group}/{version} is not a built-in resource"));
         Resource {
             group: found.group.clone(),
             version: found.version.clone(),
@@ -71,7 +71,7 @@ impl Resource {
         catalog::api_version(&self.group, &self.version)
     }
 
-    /// The path that its group and version are below.
+    /// The path of its group and version.
     pub(crate) fn root(&self) -> String {
         match self.group.as_str() {
             "" => format!("/api/{}", self.version),
@@ -80,7 +80,7 @@ impl Resource {
     }
 }
 
-/// As upstream names resources to people: `deployments.apps`.
+/// As in upstream's messages: `deployments.apps`.
 impl fmt::Display for Resource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.group.as_str() {

@@ -1,4 +1,4 @@
-//! Trying again: how long to wait, and the loop around a write that somebody else overtook.
+//! Retries: backoff, and the loop around a conflicting write.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::world::World;
 
-/// The first pause.
+/// The first delay.
 const FIRST: Duration = Duration::from_millis(800);
-/// No pause is longer than this before chance lengthens it.
+/// The maximum delay before jitter.
 const LONGEST: Duration = Duration::from_secs(30);
-/// After this long without a failure the next one counts as the first.
-const FORGIVEN_AFTER: Duration = Duration::from_secs(120);
+/// After this long without a failure the backoff is reset.
+const RESET_AFTER: Duration = Duration::from_secs(120);
 
-/// Pauses between attempts to reach a server: each up to twice as long as the one before, and never
-/// the same for two.
+/// Backoff with jitter between attempts to reach a server: each delay is up to twice as long as the
+/// one before.
 pub struct Backoff {
     world: World,
     pause: Duration,
@@ -33,16 +33,16 @@ impl Backoff {
         }
     }
 
-    /// How long to wait now.
+    /// The delay before the next attempt.
     #[expect(
         clippy::should_implement_trait,
-        reason = "it never ends, so it is no iterator"
+        reason = "it never ends, so it is not an iterator"
     )]
     pub fn next(&mut self) -> Duration {
         let now = Instant::now();
         if self
             .last
-            .is_some_and(|last| now.duration_since(last) > FORGIVEN_AFTER)
+            .is_some_and(|last| now.duration_since(last) > RESET_AFTER)
         {
             self.pause = FIRST;
         }
@@ -53,16 +53,16 @@ impl Backoff {
     }
 }
 
-/// How often a write is tried that others overtake.
+/// How often a conflicting write is tried.
 const TRIES: u32 = 5;
-/// The pause between two tries, but for chance.
+/// The delay between two tries, before jitter.
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// Does `attempt` until nobody has overtaken it: each time it reads what there is, changes it and
-/// writes it back.
+/// Runs `attempt`, which reads an object, changes it and writes it back, until there is no
+/// conflict.
 ///
 /// # Errors
-/// What `attempt` fails with, and the last conflict when there have been too many.
+/// The error of `attempt`, and the last conflict when there were too many.
 pub async fn on_conflict<T, F: Future<Output = Result<T, Error>>>(
     world: World,
     mut attempt: impl FnMut() -> F,

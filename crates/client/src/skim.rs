@@ -1,10 +1,9 @@
-//! A text out of JSON, found without reading the rest: most who write want to know of the answer
-//! which version it made, and its three kilobytes as a tree cost as much as everything else that
-//! the writer does.
+//! Finds a string in JSON without parsing the rest: most writers need only the resource version of
+//! the answer, and parsing its three kilobytes costs as much as everything else that the writer
+//! does.
 
-/// The text at a path of names; `None` where there is none, or the JSON makes no sense on the way
-/// to it. One that is written with escapes is not found: who looks here looks for names and
-/// numbers.
+/// The string at a path of names; `None` if there is none, or if the JSON is invalid before it. A
+/// string with escapes is not found: callers look for names and numbers.
 pub(crate) fn text<'a>(json: &'a [u8], path: &[&str]) -> Option<&'a str> {
     let mut rest = skip_space(json);
     for name in path {
@@ -16,7 +15,7 @@ pub(crate) fn text<'a>(json: &'a [u8], path: &[&str]) -> Option<&'a str> {
         .filter(|text| !text.contains('\\'))
 }
 
-/// What stands for a name in the object that `rest` begins with.
+/// The value of a name in the object that `rest` starts with.
 fn member<'a>(rest: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let mut rest = skip_space(rest.strip_prefix(b"{")?);
     loop {
@@ -29,7 +28,7 @@ fn member<'a>(rest: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// What follows the value that `rest` begins with.
+/// What follows the value that `rest` starts with.
 fn value(rest: &[u8]) -> Option<&[u8]> {
     match rest.first()? {
         b'"' => string(rest).map(|(_, after)| after),
@@ -52,7 +51,7 @@ fn value(rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The text that `rest` begins with, as it is written, and what follows it.
+/// The string that `rest` starts with, undecoded, and what follows it.
 fn string(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = rest.strip_prefix(b"\"")?;
     let mut end = 0;

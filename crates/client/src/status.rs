@@ -1,4 +1,4 @@
-//! Refusals: what a server says when it does not do what was asked.
+//! Error answers of a server (`Status`).
 
 use std::fmt;
 use std::time::Duration;
@@ -8,43 +8,43 @@ use coracle_api::Value;
 use coracle_api::codec::json;
 use http::{HeaderMap, StatusCode, header};
 
-/// How much of a body that is no Status is told.
+/// How much of a body that is not a Status is included.
 const MAX_TEXT: usize = 2048;
 
-/// Why a server refused.
+/// An error answer of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The code of the answer.
+    /// The HTTP status code.
     pub code: u16,
-    /// The reason in one word, as upstream defines them: `NotFound`, `Conflict`, `Expired` …
+    /// The machine-readable reason, as upstream defines them: `NotFound`, `Conflict`, `Expired` …
     pub reason: String,
-    /// For people.
+    /// The message.
     pub message: String,
-    /// The object it is about, if it is about one.
+    /// The object's name, if any.
     pub name: String,
-    /// The resource it is about.
+    /// The resource.
     pub kind: String,
-    /// What led to it, one by one.
+    /// The causes.
     pub causes: Vec<Cause>,
-    /// When it makes sense to ask again.
+    /// When to retry.
     pub retry_after: Option<Duration>,
-    /// Where a list whose version is gone may go on.
+    /// The continue token for a list whose version is expired.
     pub continue_token: String,
 }
 
-/// One of the causes of a refusal.
+/// A cause of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// In one word: `FieldValueInvalid`, `NamespaceTerminating` …
+    /// The type: `FieldValueInvalid`, `NamespaceTerminating` …
     pub reason: String,
-    /// For people.
+    /// The message.
     pub message: String,
-    /// Where in the object.
+    /// The field in the object.
     pub field: String,
 }
 
 impl Status {
-    /// A refusal of a program's own.
+    /// A status created by this program.
     pub fn new(code: StatusCode, reason: &str, message: impl Into<String>) -> Status {
         Status {
             code: code.as_u16(),
@@ -54,12 +54,12 @@ impl Status {
         }
     }
 
-    /// Whether a cause of this kind led to it.
+    /// Whether it has a cause of this type.
     pub fn has_cause(&self, reason: &str) -> bool {
         self.causes.iter().any(|cause| cause.reason == reason)
     }
 
-    /// Reads a `Status` object; `None`: the object is something else.
+    /// Reads a `Status` object; `None`: the object is another kind.
     pub fn from_value(value: &Value) -> Option<Status> {
         let object = value.as_object()?;
         if object.str("kind") != Some("Status") {
@@ -104,7 +104,7 @@ impl Status {
         })
     }
 
-    /// The refusal that an answer is, whatever stands in its body.
+    /// The status of an error answer, whatever its body is.
     pub(crate) fn of_answer(code: StatusCode, headers: &HeaderMap, body: &Bytes) -> Status {
         let parsed = json::parse(body)
             .ok()
@@ -127,7 +127,7 @@ fn cause(cause: &coracle_api::Map) -> Cause {
     }
 }
 
-/// What an answer of somebody else than an API server means, by its code.
+/// The status of an answer without a `Status` body, by its code.
 fn generic(code: StatusCode, body: &Bytes) -> Status {
     let reason = match code.as_u16() {
         400 => "BadRequest",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_status_becomes_one_by_its_code() {
+    fn an_answer_without_a_status_body_gets_one_by_its_code() {
         let mut headers = HeaderMap::new();
         headers.insert(header::RETRY_AFTER, "2".parse().unwrap());
         let body = Bytes::from("x".repeat(5000));

@@ -1,12 +1,11 @@
-//! Tasks that have an owner: who begins them ends them.
+//! Tasks with an owner, which ends them.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::JoinSet;
 
-/// A set of tasks. Clones are the same set; when the last one is dropped, the tasks end where they
-/// stand.
+/// A set of tasks. Clones share it; when the last one is dropped, the tasks are aborted.
 #[derive(Clone, Default)]
 pub struct Tasks {
     set: Arc<Mutex<JoinSet<()>>>,
@@ -18,34 +17,33 @@ impl Tasks {
         Tasks::default()
     }
 
-    /// Begins a task of the set.
+    /// Spawns a task in the set.
     ///
     /// # Panics
     /// Outside of a runtime.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        // What has ended is let go of here, so that a long life with many short tasks does not
-        // gather them.
+        // Finished tasks are removed here, so that they do not accumulate.
         while set.try_join_next().is_some() {}
         set.spawn(work);
     }
 
-    /// How many have not ended yet.
+    /// How many tasks have not ended yet.
     pub fn running(&self) -> usize {
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         while set.try_join_next().is_some() {}
         set.len()
     }
 
-    /// Ends all of them where they stand, and does not wait until they have: for owners whose tasks
-    /// hold the set themselves, so that dropping it would end nothing.
+    /// Aborts all tasks without waiting for them: for owners whose tasks hold the set themselves,
+    /// so that dropping it would not abort them.
     pub fn end(&self) {
         drop(std::mem::take(
             &mut *self.set.lock().unwrap_or_else(PoisonError::into_inner),
         ));
     }
 
-    /// Ends all of them where they stand, and waits until they have.
+    /// Aborts all tasks and waits until they have ended.
     pub async fn stop(&self) {
         let mut set = std::mem::take(&mut *self.set.lock().unwrap_or_else(PoisonError::into_inner));
         set.shutdown().await;
@@ -59,7 +57,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn tasks_that_hold_their_own_set_end_when_they_are_told_to() {
+    async fn tasks_that_hold_their_own_set_can_be_aborted() {
         let (alive, mut ended) = mpsc::channel::<()>(1);
         let tasks = Tasks::new();
         let held = tasks.clone();

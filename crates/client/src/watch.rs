@@ -1,4 +1,4 @@
-//! A watch: events as they come, decoded one by one.
+//! A watch: events, decoded one by one.
 
 use std::sync::Arc;
 
@@ -13,26 +13,27 @@ use crate::error::Error;
 use crate::status::Status;
 use crate::transport::{Body, Lines, Trees, lines};
 
-/// Marks the bookmark after which a watch tells of news only.
+/// Marks the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchEvent {
-    /// An object came, or came to match. Whoever reads the same version of it may share the tree.
+    /// An object was added, or matches now. The tree may be shared with other readers.
     Added(Arc<Value>),
     /// An object changed.
     Modified(Arc<Value>),
-    /// An object went, or ceased to match: its last state, with the version of its going.
+    /// An object was deleted, or no longer matches: its last state, with the resource version of
+    /// the deletion.
     Deleted(Arc<Value>),
-    /// Everything up to this version has been told.
+    /// Everything up to this resource version was delivered.
     Bookmark {
-        /// The version.
+        /// The resource version.
         resource_version: Text,
-        /// Whether everything that there was has been told now.
+        /// Whether the initial events are complete.
         initial_events_end: bool,
     },
-    /// The watch ends here, and why.
+    /// The watch ends with this error.
     Error(Box<Status>),
 }
 
@@ -44,7 +45,7 @@ pub struct Watch {
 enum Source {
     /// Each line is an event.
     Lines(Lines),
-    /// Each byte of the body says that there is one more.
+    /// Each byte of the body stands for an event.
     Trees {
         left: Trees,
         body: Body,
@@ -67,10 +68,10 @@ impl Watch {
         Watch { source }
     }
 
-    /// The next event; `None`: the server has ended the watch, as it does after some time.
+    /// The next event; `None`: the server has ended the watch, for example because of its timeout.
     ///
     /// # Cancellation
-    /// Nothing is lost.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         match &mut self.source {
             Source::Lines(lines) => match lines.next().await? {
@@ -92,7 +93,7 @@ impl Watch {
 }
 
 fn decode(line: &Bytes) -> Result<WatchEvent, Error> {
-    let bad = |reason: String| Error::Answer(format!("a watch event: {reason}"));
+    let bad = |reason: String| Error::Answer(format!("invalid watch event: {reason}"));
     let mut event = json::parse(line).map_err(|error| bad(error.to_string()))?;
     let members = event
         .as_object_mut()
@@ -109,7 +110,7 @@ fn decode(line: &Bytes) -> Result<WatchEvent, Error> {
         }),
         "ERROR" => {
             let status = Status::from_value(&object);
-            let status = status.ok_or_else(|| bad("an error that is no Status".to_string()))?;
+            let status = status.ok_or_else(|| bad("an error without a Status".to_string()))?;
             Ok(WatchEvent::Error(Box::new(status)))
         }
         other => Err(bad(format!("unknown type {other:?}"))),

@@ -1,10 +1,9 @@
-//! What a component takes from the machine it runs on, handed in so that a simulation can hand in
-//! its own.
+//! The clock and random source of a component, passed in so that a simulation can replace them.
 
 use coracle_api::time::Timestamp;
 use coracle_api::uid::Uid;
 
-/// The wall clock and the dice. Everything else about time goes through `tokio::time`.
+/// The wall clock and the random source. Everything else about time uses `tokio::time`.
 #[derive(Clone, Copy)]
 pub struct World {
     /// The wall clock.
@@ -14,7 +13,7 @@ pub struct World {
 }
 
 impl World {
-    /// What the wall clock says.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         (self.now)()
     }

@@ -1,23 +1,23 @@
-//! How new a list is, by what is asked for: every cell of upstream's table, and every combination
-//! that is refused.
+//! The resource version semantics of lists: every cell of upstream's table, and every rejected
+//! combination.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use coracle_client::{Access, ListOptions, Resource};
 use coracle_testkit::objects::config_map;
 use coracle_testkit::store::embedded::files::SimulatedDisk;
 use coracle_testkit::{Cluster, Setup, simulated};
 
-/// Four objects, made one after the other, and the version at which there were three.
-struct Told {
+/// Four objects, created one after the other, and the version at which there were three.
+struct Setup {
     cluster: Cluster,
     disk: SimulatedDisk,
     maps: Access,
     then: String,
 }
 
-impl Told {
-    async fn new() -> Told {
+impl Setup {
+    async fn new() -> Setup {
         let disk = SimulatedDisk::default();
         let (cluster, maps) = start(&disk).await;
 
@@ -34,7 +34,7 @@ impl Told {
 
         maps.create(&config_map("d", "1")).await.unwrap();
 
-        Told {
+        Setup {
             cluster,
             disk,
             maps,
@@ -42,20 +42,20 @@ impl Told {
         }
     }
 
-    /// The server forgets what was, and is started again.
-    async fn forget_and_restart(self) -> Told {
-        self.cluster.forget_the_past().await;
+    /// Compacts the history and restarts the server.
+    async fn compact_and_restart(self) -> Setup {
+        self.cluster.expire_versions().await;
         self.cluster.stop().await;
         let (cluster, maps) = start(&self.disk).await;
-        Told {
+        Setup {
             cluster,
             maps,
             ..self
         }
     }
 
-    /// How many objects the list shows and at which version it is; or how it is refused. A version
-    /// is named by its place: `then` or `0`, and anything else by itself.
+    /// The number of objects of a list and its version, or the error. A version is `then`, `0`, or
+    /// literal.
     async fn list(&self, version: &str, matches: &str, limit: u32, continue_token: &str) -> String {
         let options = ListOptions {
             resource_version: if version == "then" {
@@ -115,7 +115,7 @@ async fn start(disk: &SimulatedDisk) -> (Cluster, Access) {
 
 #[tokio::test]
 async fn how_new_a_list_is_follows_from_version_match_and_limit() {
-    let told = Told::new().await;
+    let told = Setup::new().await;
     let check = async |version: &str, matches: &str, limit: u32, expected: &str| {
         assert_eq!(
             told.list(version, matches, limit, "").await,
@@ -124,8 +124,7 @@ async fn how_new_a_list_is_follows_from_version_match_and_limit() {
         );
     };
 
-    // Without a match: the newest, any, one that is not older; with a limit, a version is meant
-    // exactly.
+    // Without a match: the newest, any, not older than; with a limit, exactly that version.
     check("", "", 0, "4 now").await;
 
     check("0", "", 0, "4 now").await;
@@ -133,7 +132,7 @@ async fn how_new_a_list_is_follows_from_version_match_and_limit() {
     check("", "", 2, "2 of 2 more now").await;
     check("then", "", 2, "2 of 1 more then").await;
 
-    // A limit may be ignored where any version will do.
+    // A limit may be ignored where any version is allowed.
     let any = told.list("0", "", 2, "").await;
     assert!(
         ["4 now", "2 of 2 more now"].contains(&any.as_str()),
@@ -163,7 +162,7 @@ async fn how_new_a_list_is_follows_from_version_match_and_limit() {
 
 #[tokio::test]
 async fn the_pages_of_a_list_are_of_one_version_and_no_other_may_be_asked_for() {
-    let told = Told::new().await;
+    let told = Setup::new().await;
     let first = ListOptions {
         limit: 1,
         resource_version: told.then.clone(),
@@ -191,8 +190,8 @@ async fn the_pages_of_a_list_are_of_one_version_and_no_other_may_be_asked_for() 
         );
     }
 
-    // What the server still holds of the past it may show; after a restart it holds nothing of it.
-    let told = told.forget_and_restart().await;
+    // The server may serve old versions from its cache; after a restart the cache is empty.
+    let told = told.compact_and_restart().await;
     assert_eq!(told.list("then", "Exact", 0, "").await, "410 Expired");
     assert_eq!(told.list("", "", 0, &token).await, "410 Expired");
 

@@ -1,7 +1,7 @@
-//! Leader election between several candidates: one works at a time, whoever falls silent is
-//! followed, and one who cannot reach the server stops before the next begins.
+//! Leader election among several candidates: one leads at a time, a silent leader is replaced, and
+//! a leader that cannot reach the server stops before the next one starts.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 #[expect(dead_code, reason = "other tests break more than this one")]
 mod faulty;
@@ -17,8 +17,7 @@ use faulty::Faulty;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-/// Who worked from when to when, in seconds since the beginning; nobody knows the end of what has
-/// not ended.
+/// Who was leader from when to when, in seconds since the start; the end is unknown while it lasts.
 #[derive(Clone)]
 struct Log {
     begun: Instant,
@@ -32,7 +31,7 @@ struct Entry {
     to: Option<f64>,
 }
 
-/// While it lives, somebody works.
+/// Exists while a candidate is leader.
 struct Working(Log, usize);
 
 impl Log {
@@ -55,7 +54,7 @@ impl Log {
             .collect()
     }
 
-    /// No two ever worked at the same time.
+    /// No two were leader at the same time.
     fn is_exclusive(&self) -> bool {
         let entries = self.entries.lock().unwrap();
         entries
@@ -70,21 +69,21 @@ impl Drop for Working {
     }
 }
 
-/// A candidate: what it reaches the server through, what ends it as a kill would, and what ends its
-/// work in good order.
+/// A candidate: its transport to the server, a handle that kills it, and one that ends its work
+/// regularly.
 struct Candidate {
     way: Arc<Faulty>,
     tasks: Tasks,
     finish: oneshot::Sender<()>,
 }
 
-struct Bench {
+struct Setup {
     cluster: Cluster,
     log: Log,
 }
 
-impl Bench {
-    async fn new() -> Bench {
+impl Setup {
+    async fn new() -> Setup {
         let cluster = Cluster::with(Setup {
             world: simulated(3),
             bare: true,
@@ -98,7 +97,7 @@ impl Bench {
         let system = object("{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}");
         namespaces.create(&system).await.unwrap();
 
-        Bench {
+        Setup {
             cluster,
             log: Log {
                 begun: Instant::now(),
@@ -107,7 +106,7 @@ impl Bench {
         }
     }
 
-    /// Somebody stands for election and works when elected, until told to finish.
+    /// Starts a candidate that works when elected, until told to finish.
     fn stand(&self, who: &'static str, release: bool) -> Candidate {
         let way = Arc::new(Faulty::new(self.cluster.transport()));
         let client = Client::new(way.clone(), self.cluster.world);
@@ -163,57 +162,57 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_one_works_and_the_other_follows_when_it_falls_silent() {
-    let bench = Bench::new().await;
-    let first = bench.stand("first", false);
+async fn a_silent_leader_is_replaced() {
+    let setup = Setup::new().await;
+    let first = setup.stand("first", false);
     sleep(seconds(1)).await;
-    let _second = bench.stand("second", false);
+    let _second = setup.stand("second", false);
     sleep(seconds(120)).await;
-    assert_eq!(bench.log.who(), ["first"]);
-    assert_eq!(bench.holder().await, "first");
+    assert_eq!(setup.log.who(), ["first"]);
+    assert_eq!(setup.holder().await, "first");
 
-    let killed = bench.log.begun.elapsed().as_secs_f64();
+    let killed = setup.log.begun.elapsed().as_secs_f64();
     first.tasks.stop().await;
     sleep(seconds(30)).await;
-    assert_eq!(bench.log.who(), ["first", "second"]);
+    assert_eq!(setup.log.who(), ["first", "second"]);
 
-    let waited = bench.log.entries.lock().unwrap()[1].from - killed;
+    let waited = setup.log.entries.lock().unwrap()[1].from - killed;
     assert!(
         (12.0..20.0).contains(&waited),
         "about fifteen seconds, not {waited}"
     );
 
-    assert_eq!(bench.holder().await, "second");
+    assert_eq!(setup.holder().await, "second");
 
-    let transitions = bench
+    let transitions = setup
         .lease()
         .await
         .at(&["spec", "leaseTransitions"])
         .and_then(Value::as_int);
     assert_eq!(transitions, Some(1));
 
-    assert!(bench.log.is_exclusive());
+    assert!(setup.log.is_exclusive());
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_cannot_renew_stops_before_the_next_begins() {
-    let bench = Bench::new().await;
-    let first = bench.stand("first", false);
+async fn a_leader_that_cannot_renew_stops_before_the_next_starts() {
+    let setup = Setup::new().await;
+    let first = setup.stand("first", false);
     sleep(seconds(1)).await;
-    let _second = bench.stand("second", false);
+    let _second = setup.stand("second", false);
     sleep(seconds(20)).await;
 
-    let cut = bench.log.begun.elapsed().as_secs_f64();
+    let cut = setup.log.begun.elapsed().as_secs_f64();
     first.way.cut_for(seconds(600));
     sleep(seconds(60)).await;
-    assert_eq!(bench.log.who(), ["first", "second"]);
+    assert_eq!(setup.log.who(), ["first", "second"]);
     assert!(
-        bench.log.is_exclusive(),
+        setup.log.is_exclusive(),
         "{:?}",
-        bench.log.entries.lock().unwrap()
+        setup.log.entries.lock().unwrap()
     );
 
-    let stopped = bench.log.entries.lock().unwrap()[0].to.unwrap() - cut;
+    let stopped = setup.log.entries.lock().unwrap()[0].to.unwrap() - cut;
     assert!(
         (8.0..=12.0).contains(&stopped),
         "within its ten seconds, not {stopped}"
@@ -221,31 +220,31 @@ async fn one_who_cannot_renew_stops_before_the_next_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_finishes_in_good_order_makes_way_at_once() {
-    let bench = Bench::new().await;
-    let first = bench.stand("first", true);
+async fn a_leader_that_ends_regularly_releases_the_lease() {
+    let setup = Setup::new().await;
+    let first = setup.stand("first", true);
     sleep(seconds(1)).await;
-    let _second = bench.stand("second", true);
+    let _second = setup.stand("second", true);
     sleep(seconds(20)).await;
     first.finish.send(()).unwrap();
     sleep(seconds(5)).await;
-    assert_eq!(bench.log.who(), ["first", "second"]);
+    assert_eq!(setup.log.who(), ["first", "second"]);
 
-    let entries = bench.log.entries.lock().unwrap().clone();
+    let entries = setup.log.entries.lock().unwrap().clone();
     assert!(
         entries[1].from - entries[0].to.unwrap() < 5.0,
         "{entries:?}"
     );
 
-    assert!(bench.log.is_exclusive());
+    assert!(setup.log.is_exclusive());
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_often_connections_break_no_two_work_at_once() {
+async fn there_are_never_two_leaders_even_if_connections_break() {
     for seed in 0..10 {
-        let bench = Bench::new().await;
+        let setup = Setup::new().await;
         let mut chance = fastrand::Rng::with_seed(seed);
-        let candidates = ["a", "b", "c"].map(|who| bench.stand(who, false));
+        let candidates = ["a", "b", "c"].map(|who| setup.stand(who, false));
         for _ in 0..20 {
             let one = &candidates[chance.usize(0..3)];
             one.way
@@ -253,14 +252,14 @@ async fn however_often_connections_break_no_two_work_at_once() {
             sleep(Duration::from_millis(chance.u64(0..20_000))).await;
         }
 
-        // One who has lost its lease does not stand again: whoever runs it begins it anew, as a new
-        // process.
+        // A leader that has lost its lease does not try again: it is restarted, as a process would
+        // be.
         assert!(
-            bench.log.is_exclusive(),
+            setup.log.is_exclusive(),
             "seed {seed}: {:?}",
-            bench.log.entries.lock().unwrap()
+            setup.log.entries.lock().unwrap()
         );
 
-        assert!(!bench.log.who().is_empty());
+        assert!(!setup.log.who().is_empty());
     }
 }

@@ -1,7 +1,7 @@
-//! A program in a pod: it finds the server by its environment and itself by the files of its
-//! account, makes whatever a manifest says and deletes it again; as far as a role allows it.
+//! A program in a pod: it finds the server through its environment and its account through files,
+//! and creates and deletes objects as its role allows.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use coracle_client::{Client, Config, DeleteOptions, Environment, Error, Mapper, 
 use coracle_testkit::objects::object;
 use coracle_testkit::{Cluster, REAL, eventually};
 
-/// What the program is to make.
+/// The objects that the program creates.
 const MANIFEST: &[&str] = &[
     "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {k: v}}",
     "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}}, template: \
      {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}}",
 ];
 
-/// Puts the files of an account where a kubelet would.
+/// Writes the files of an account as a kubelet does.
 async fn mount(cluster: &Cluster, account: &str, folder: &Path) {
     let accounts = cluster
         .client()
@@ -50,7 +50,7 @@ async fn mount(cluster: &Cluster, account: &str, folder: &Path) {
     fs::write(folder.join("namespace"), "default").unwrap();
 }
 
-/// Finds out what each document is, and makes it or deletes it.
+/// Maps each document to its resource, and creates or deletes it.
 async fn carry_out(client: &Client, mapper: &Mapper, makes: bool) -> Result<(), Error> {
     for text in MANIFEST {
         let wanted = object(text);
@@ -136,7 +136,7 @@ async fn a_program_in_a_pod_makes_and_deletes_what_its_role_allows() {
             .unwrap();
     }
 
-    eventually("the role counts", async || {
+    eventually("the role is in effect", async || {
         carry_out(&client, &mapper, true).await.ok()
     })
     .await;

@@ -1,7 +1,7 @@
-//! Informers against a real server: what they hold and tell, when connections break and the past is
-//! forgotten.
+//! Informers on a real server: their contents and changes when connections break and history is
+//! compacted.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 mod faulty;
 
@@ -28,8 +28,8 @@ fn only_default() -> Selection {
         .labels("!bystander")
 }
 
-/// A cluster, a way to it that can be broken, and informers on that way.
-struct Bench {
+/// A cluster, a transport to it that can be cut, and informers on that transport.
+struct Setup {
     cluster: Cluster,
     way: Arc<Faulty>,
     informers: Informers,
@@ -37,8 +37,8 @@ struct Bench {
     tasks: Tasks,
 }
 
-impl Bench {
-    async fn new() -> Bench {
+impl Setup {
+    async fn new() -> Setup {
         let cluster = Cluster::with(Setup {
             world: simulated(7),
             bare: true,
@@ -62,7 +62,7 @@ impl Bench {
             .resource(&config_maps())
             .namespace("default");
 
-        Bench {
+        Setup {
             cluster,
             way,
             informers,
@@ -102,9 +102,9 @@ impl Bench {
     }
 }
 
-/// A change in few words: `+a`, `~a`, `-a`, `?a` where the end was missed, `=a` where nothing
-/// changed, `.` when synced.
-fn told(change: &Change<Whole>) -> String {
+/// A change in short form: `+a`, `~a`, `-a`, `?a` if the deletion was missed, `=a` for a resync,
+/// `.` when synced.
+fn brief(change: &Change<Whole>) -> String {
     match change {
         Change::Added { object, .. } => format!("+{}", object.key.name),
         Change::Updated { old, new } if old.version == new.version => format!("={}", new.key.name),
@@ -121,38 +121,38 @@ fn told(change: &Change<Whole>) -> String {
     }
 }
 
-async fn hear(subscription: &mut Subscription<Whole>, expected: &str) {
+async fn expect_changes(subscription: &mut Subscription<Whole>, expected: &str) {
     let mut heard = Vec::new();
     while heard.len() < expected.split(' ').count() {
-        heard.push(told(&subscription.next().await));
+        heard.push(brief(&subscription.next().await));
     }
     assert_eq!(heard.join(" "), expected);
 }
 
-/// Nothing more is told for a while.
-async fn silence(subscription: &mut Subscription<Whole>) {
+/// No more changes are delivered for a while.
+async fn expect_none(subscription: &mut Subscription<Whole>) {
     let next = tokio::time::timeout(Duration::from_secs(50), subscription.next()).await;
-    assert!(next.is_err(), "{}", told(&next.unwrap()));
+    assert!(next.is_err(), "{}", brief(&next.unwrap()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_there_is_then_every_change_and_late_ones_hear_it_all() {
-    let bench = Bench::new().await;
-    bench.put("a", "1").await;
-    bench.put("b", "1").await;
-    let informer = bench.informer().await;
+async fn existing_objects_come_first_then_changes_also_for_late_subscribers() {
+    let setup = Setup::new().await;
+    setup.put("a", "1").await;
+    setup.put("b", "1").await;
+    let informer = setup.informer().await;
     let mut first = informer.subscribe();
-    hear(&mut first, "+a +b .").await;
-    bench.put("a", "2").await;
+    expect_changes(&mut first, "+a +b .").await;
+    setup.put("a", "2").await;
 
-    bench.delete("b").await;
-    bench.put("c", "1").await;
-    hear(&mut first, "~a -b +c").await;
+    setup.delete("b").await;
+    setup.put("c", "1").await;
+    expect_changes(&mut first, "~a -b +c").await;
 
     let mut late = informer.subscribe();
-    hear(&mut late, "+a +c .").await;
+    expect_changes(&mut late, "+a +c .").await;
 
-    silence(&mut late).await;
+    expect_none(&mut late).await;
     assert!(
         informer
             .get(&ObjectKey::new("default", "a"))
@@ -169,131 +169,130 @@ async fn what_there_is_then_every_change_and_late_ones_hear_it_all() {
             .all(|map| map.at(&["metadata", "managedFields"]).is_none())
     );
 
-    bench.stop().await;
+    setup.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_who_ask_for_the_same_share_one_watch() {
-    let bench = Bench::new().await;
-    bench.put("a", "1").await;
-    let one = bench.informer().await;
-    let other = bench.informer().await;
+async fn users_of_the_same_selection_share_one_watch() {
+    let setup = Setup::new().await;
+    setup.put("a", "1").await;
+    let one = setup.informer().await;
+    let other = setup.informer().await;
     assert_eq!((one.len(), other.len()), (1, 1));
-    assert_eq!(bench.way.requests().len(), 1, "{:?}", bench.way.requests());
+    assert_eq!(setup.way.requests().len(), 1, "{:?}", setup.way.requests());
 
-    let metadata: Informer<Metadata> = bench.informers.of(only_default());
+    let metadata: Informer<Metadata> = setup.informers.of(only_default());
     metadata.synced().await;
     assert_eq!(metadata.list()[0].meta().name(), "a");
     assert_eq!(
-        bench.way.requests().len(),
+        setup.way.requests().len(),
         2,
         "another projection is another watch"
     );
 
-    bench.stop().await;
+    setup.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_repeats_what_is_held_and_asks_nobody() {
-    let bench = Bench::new().await;
-    bench.put("a", "1").await;
-    let informer = bench.informer().await;
+async fn a_resync_repeats_the_cache_without_requests() {
+    let setup = Setup::new().await;
+    setup.put("a", "1").await;
+    let informer = setup.informer().await;
     let mut resynced = informer.subscribe_with_resync(Duration::from_secs(60));
     let mut plain = informer.subscribe();
-    hear(&mut resynced, "+a . =a =a").await;
-    hear(&mut plain, "+a .").await;
-    silence(&mut plain).await;
-    assert_eq!(bench.way.requests().len(), 1);
-    bench.stop().await;
+    expect_changes(&mut resynced, "+a . =a =a").await;
+    expect_changes(&mut plain, "+a .").await;
+    expect_none(&mut plain).await;
+    assert_eq!(setup.way.requests().len(), 1);
+    setup.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_connection_is_taken_up_where_it_broke() {
-    let bench = Bench::new().await;
-    bench.put("a", "1").await;
-    bench.put("b", "1").await;
-    let informer = bench.informer().await;
+async fn a_watch_resumes_after_a_broken_connection() {
+    let setup = Setup::new().await;
+    setup.put("a", "1").await;
+    setup.put("b", "1").await;
+    let informer = setup.informer().await;
     let mut subscription = informer.subscribe();
-    hear(&mut subscription, "+a +b .").await;
-    bench.way.cut_for(Duration::from_secs(60));
+    expect_changes(&mut subscription, "+a +b .").await;
+    setup.way.cut_for(Duration::from_secs(60));
 
-    bench.delete("a").await;
-    bench.put("c", "1").await;
-    hear(&mut subscription, "-a +c").await;
-    silence(&mut subscription).await;
-    let asked = bench.way.requests();
+    setup.delete("a").await;
+    setup.put("c", "1").await;
+    expect_changes(&mut subscription, "-a +c").await;
+    expect_none(&mut subscription).await;
+    let asked = setup.way.requests();
     assert!(
         asked.iter().all(|path| path.contains("watch=true")),
         "nothing was listed: {asked:?}"
     );
 
-    bench.stop().await;
+    setup.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_past_is_forgotten_only_real_differences_are_told() {
-    let bench = Bench::new().await;
+async fn after_expiry_only_differences_are_reported() {
+    let setup = Setup::new().await;
     for name in ["a", "b", "c"] {
-        bench.put(name, "1").await;
+        setup.put(name, "1").await;
     }
 
-    let informer = bench.informer().await;
+    let informer = setup.informer().await;
     let mut subscription = informer.subscribe();
-    hear(&mut subscription, "+a +b +c .").await;
+    expect_changes(&mut subscription, "+a +b +c .").await;
 
-    // The informer hears nothing, and is told afterwards that what it would have heard is
-    // forgotten.
-    bench.way.forget_the_past();
-    bench.way.cut_for(Duration::from_secs(30));
-    bench.delete("a").await;
-    bench.put("b", "2").await;
-    bench.put("d", "1").await;
-    bench.cluster.forget_the_past().await;
-    hear(&mut subscription, "?a ~b +d").await;
-    silence(&mut subscription).await;
+    // The informer misses these changes, and then gets "expired".
+    setup.way.expire_versions();
+    setup.way.cut_for(Duration::from_secs(30));
+    setup.delete("a").await;
+    setup.put("b", "2").await;
+    setup.put("d", "1").await;
+    setup.cluster.expire_versions().await;
+    expect_changes(&mut subscription, "?a ~b +d").await;
+    expect_none(&mut subscription).await;
     assert_eq!(informer.len(), 3);
 
-    bench.stop().await;
+    setup.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_stream_lists_is_listed() {
-    let bench = Bench::new().await;
-    bench.way.refuse_streams();
+    let setup = Setup::new().await;
+    setup.way.refuse_streams();
 
     for index in 0..1200 {
-        bench
+        setup
             .maps
             .create(&config_map(&format!("m{index:04}"), "1"))
             .await
             .unwrap();
     }
 
-    let informer = bench.informer().await;
+    let informer = setup.informer().await;
     assert_eq!(informer.len(), 1200);
 
-    bench.put("m0000", "2").await;
+    setup.put("m0000", "2").await;
     eventually("the change", async || {
         let map = informer.get(&ObjectKey::new("default", "m0000"))?;
         (map.at(&["data", "k"])?.as_str() == Some("2")).then_some(())
     })
     .await;
 
-    bench.stop().await;
+    setup.stop().await;
 }
 
-/// What is known of an object: its name, and its version.
-type Known = (String, String);
+/// An object's name and version.
+type NameAndVersion = (String, String);
 
-fn known(map: &Value) -> Known {
+fn name_and_version(map: &Value) -> NameAndVersion {
     (
         map.meta().name().to_string(),
         map.meta().resource_version().to_string(),
     )
 }
 
-/// Everything that happens, as one hears it whose connection never breaks.
-async fn witness(maps: &Access, tasks: &Tasks) -> Arc<Mutex<Vec<(&'static str, Known)>>> {
+/// Records all changes over a connection that never breaks.
+async fn witness(maps: &Access, tasks: &Tasks) -> Arc<Mutex<Vec<(&'static str, NameAndVersion)>>> {
     let mut watch = maps
         .watch(&ListOptions::labels("!bystander"))
         .await
@@ -304,9 +303,9 @@ async fn witness(maps: &Access, tasks: &Tasks) -> Arc<Mutex<Vec<(&'static str, K
     tasks.spawn(async move {
         while let Some(event) = watch.next().await.unwrap() {
             let event = match &event {
-                WatchEvent::Added(map) => ("+", known(map)),
-                WatchEvent::Modified(map) => ("~", known(map)),
-                WatchEvent::Deleted(map) => ("-", known(map)),
+                WatchEvent::Added(map) => ("+", name_and_version(map)),
+                WatchEvent::Modified(map) => ("~", name_and_version(map)),
+                WatchEvent::Deleted(map) => ("-", name_and_version(map)),
                 _ => continue,
             };
             to.lock().unwrap().push(event);
@@ -316,103 +315,106 @@ async fn witness(maps: &Access, tasks: &Tasks) -> Arc<Mutex<Vec<(&'static str, K
     seen
 }
 
-/// People change objects, while connections break and, in some stories, the past is forgotten.
-async fn trouble(bench: &Bench, chance: &mut fastrand::Rng, forgets: bool) {
+/// Changes objects while connections break and, in some scenarios, versions expire.
+async fn disturb(setup: &Setup, chance: &mut fastrand::Rng, forgets: bool) {
     for _ in 0..30 {
         let name = format!("m{}", chance.u8(0..5));
         match chance.u8(0..11) {
-            0..5 => bench.put(&name, &chance.u32(..).to_string()).await,
-            5..7 if bench.maps.find(&name).await.unwrap().is_some() => bench.delete(&name).await,
-            7 | 8 => bench
+            0..5 => setup.put(&name, &chance.u32(..).to_string()).await,
+            5..7 if setup.maps.find(&name).await.unwrap().is_some() => setup.delete(&name).await,
+            7 | 8 => setup
                 .way
                 .cut_for(Duration::from_millis(chance.u64(0..5000))),
             9 if forgets => {
-                bench.way.forget_the_past();
-                bench.cluster.forget_the_past().await;
+                setup.way.expire_versions();
+                setup.cluster.expire_versions().await;
             }
             _ => tokio::time::sleep(Duration::from_millis(chance.u64(0..3000))).await,
         }
     }
 }
 
-/// What a subscription has told by now, and what whoever heard it holds. It is checked that each
-/// change follows from what was told before.
-async fn all_told(
+/// All changes of a subscription so far, and the resulting state. Checks that each change follows
+/// from those before.
+async fn all_changes(
     subscription: &mut Subscription<Whole>,
     seed: u64,
-) -> (Vec<(&'static str, Known)>, BTreeMap<String, String>) {
+) -> (
+    Vec<(&'static str, NameAndVersion)>,
+    BTreeMap<String, String>,
+) {
     let mut held: BTreeMap<String, String> = BTreeMap::new();
-    let mut told = Vec::new();
+    let mut brief = Vec::new();
     while let Ok(change) = tokio::time::timeout(Duration::from_secs(1), subscription.next()).await {
         match change {
             Change::Added { object, .. } => {
-                let (name, version) = known(&object.object);
+                let (name, version) = name_and_version(&object.object);
                 assert!(
                     held.insert(name, version).is_none(),
                     "seed {seed}: added twice"
                 );
-                told.push(("+", known(&object.object)));
+                brief.push(("+", name_and_version(&object.object)));
             }
             Change::Updated { old, new } => {
-                let (name, version) = known(&new.object);
+                let (name, version) = name_and_version(&new.object);
                 assert_eq!(
                     held.insert(name, version),
-                    Some(known(&old.object).1),
+                    Some(name_and_version(&old.object).1),
                     "seed {seed}: a gap"
                 );
-                told.push(("~", known(&new.object)));
+                brief.push(("~", name_and_version(&new.object)));
             }
             Change::Deleted { object, .. } => {
                 assert!(
                     held.remove(object.key.name.as_str()).is_some(),
                     "seed {seed}: it was not there"
                 );
-                told.push(("-", known(&object.object)));
+                brief.push(("-", name_and_version(&object.object)));
             }
             Change::Synced => {}
         }
     }
 
-    (told, held)
+    (brief, held)
 }
 
 /// Whether all of `some` are in `all`, in the same order.
-fn is_in_order(some: &[Known], all: &[Known]) -> bool {
+fn is_in_order(some: &[NameAndVersion], all: &[NameAndVersion]) -> bool {
     let mut all = all.iter();
     some.iter().all(|one| all.any(|other| other == one))
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_breaks_the_cache_comes_to_equal_the_server_and_no_transition_is_missed() {
+async fn after_failures_the_cache_equals_the_server_and_no_transition_is_missed() {
     for seed in 0..40 {
-        let bench = Bench::new().await;
-        let informer = bench.informer().await;
+        let setup = Setup::new().await;
+        let informer = setup.informer().await;
         let (mut subscription, happened) = (
             informer.subscribe(),
-            witness(&bench.maps, &bench.tasks).await,
+            witness(&setup.maps, &setup.tasks).await,
         );
 
         let forgets = seed % 2 == 1;
-        trouble(&bench, &mut fastrand::Rng::with_seed(seed), forgets).await;
+        disturb(&setup, &mut fastrand::Rng::with_seed(seed), forgets).await;
 
-        let server = bench
+        let server = setup
             .maps
             .list_all(&ListOptions::labels("!bystander"))
             .await
             .unwrap();
 
-        let server: Vec<Known> = server.items.iter().map(known).collect();
+        let server: Vec<NameAndVersion> = server.items.iter().map(name_and_version).collect();
         eventually(&format!("seed {seed}: equal to the server"), async || {
             informer
                 .list()
                 .iter()
-                .map(|map| known(&map.object))
+                .map(|map| name_and_version(&map.object))
                 .eq(server.iter().cloned())
                 .then_some(())
         })
         .await;
 
-        let (told, held) = all_told(&mut subscription, seed).await;
+        let (brief, held) = all_changes(&mut subscription, seed).await;
         assert!(
             held.into_iter().eq(BTreeMap::from_iter(server.clone())),
             "seed {seed}: who heard holds the same"
@@ -420,37 +422,39 @@ async fn whatever_breaks_the_cache_comes_to_equal_the_server_and_no_transition_i
 
         let happened = happened.lock().unwrap().clone();
         if forgets {
-            // What came and went while nobody heard may be missed; what is told did happen, each
-            // thing in its turn.
+            // Short-lived objects may be missed during an interruption; every reported change did
+            // happen, in order.
             for name in server.iter().map(|(name, _)| name) {
-                let of = |all: &[(&str, Known)]| -> Vec<Known> {
-                    let states = all
-                        .iter()
-                        .filter(|(kind, known)| *kind != "-" && known.0 == *name);
-                    states.map(|(_, known)| known.clone()).collect()
+                let of = |all: &[(&str, NameAndVersion)]| -> Vec<NameAndVersion> {
+                    let states = all.iter().filter(|(kind, name_and_version)| {
+                        *kind != "-" && name_and_version.0 == *name
+                    });
+                    states
+                        .map(|(_, name_and_version)| name_and_version.clone())
+                        .collect()
                 };
 
                 assert!(
-                    is_in_order(&of(&told), &of(&happened)),
-                    "seed {seed}: {told:?} {happened:?}"
+                    is_in_order(&of(&brief), &of(&happened)),
+                    "seed {seed}: {brief:?} {happened:?}"
                 );
 
-                assert_eq!(of(&told).last(), of(&happened).last(), "seed {seed}");
+                assert_eq!(of(&brief).last(), of(&happened).last(), "seed {seed}");
             }
         } else {
             assert_eq!(
-                told, happened,
-                "seed {seed}: everything is told, in order, once"
+                brief, happened,
+                "seed {seed}: everything is brief, in order, once"
             );
         }
 
-        bench.stop().await;
+        setup.stop().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_index_example_of_upstream() {
-    let bench = Bench::new().await;
+    let setup = Setup::new().await;
     let with_users = |name: &str, users: &str| {
         let mut map = config_map(name, "1");
         map.meta_mut().set_annotation("users", Some(users));
@@ -462,10 +466,10 @@ async fn the_index_example_of_upstream() {
         ("two", "bert,oscar"),
         ("tre", "ernie,elmo"),
     ] {
-        bench.maps.create(&with_users(name, users)).await.unwrap();
+        setup.maps.create(&with_users(name, users)).await.unwrap();
     }
 
-    let informer = bench.informer().await;
+    let informer = setup.informer().await;
 
     let users = |map: &coracle_client::Cached<Whole>| {
         let users = map.meta().annotation("users").unwrap_or_default();
@@ -510,7 +514,7 @@ async fn the_index_example_of_upstream() {
     let patch =
         coracle_api::codec::json::parse(br#"{"metadata":{"annotations":{"users":"oscar"}}}"#)
             .unwrap();
-    bench.maps.patch("one", &Patch::Merge(patch)).await.unwrap();
+    setup.maps.patch("one", &Patch::Merge(patch)).await.unwrap();
     eventually("the index follows", async || {
         (names(informer.by_index("byUser", "oscar").unwrap()) == ["one", "two"]).then_some(())
     })
@@ -523,33 +527,33 @@ async fn the_index_example_of_upstream() {
 
     assert!(informer.by_index("none", "x").is_err());
 
-    bench.stop().await;
+    setup.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_polls() {
-    let bench = Bench::new().await;
+    let setup = Setup::new().await;
     for index in 0..2000 {
-        bench
+        setup
             .maps
             .create(&config_map(&format!("m{index:04}"), "1"))
             .await
             .unwrap();
     }
 
-    let informer = bench.informer().await;
+    let informer = setup.informer().await;
     assert_eq!(informer.len(), 2000);
 
-    let asked = bench.way.requests().len();
+    let asked = setup.way.requests().len();
     tokio::time::sleep(Duration::from_secs(299)).await;
     assert_eq!(
-        bench.way.requests().len(),
+        setup.way.requests().len(),
         asked,
         "in five minutes without news nobody asks for anything"
     );
 
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    let asked = bench.way.requests();
+    let asked = setup.way.requests();
     assert!(
         asked.len() <= 14,
         "in an hour only the watch is renewed: {}",
@@ -558,5 +562,5 @@ async fn nothing_polls() {
 
     assert!(asked.iter().all(|path| path.contains("watch=true")));
 
-    bench.stop().await;
+    setup.stop().await;
 }

@@ -1,7 +1,6 @@
-//! Requests through a proxy: the client asks it for a tunnel, and speaks TLS with the server
-//! through that.
+//! Requests through a proxy: the client opens a tunnel and speaks TLS with the server through it.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +11,7 @@ use coracle_testkit::{Cluster, REAL};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A proxy of the test's own, and how many tunnels it has opened.
+/// A test proxy, and how many tunnels it has opened.
 struct Proxy {
     address: String,
     tunnels: Arc<AtomicUsize>,
@@ -51,11 +50,11 @@ mod tunnel {
 
     use tokio::net::TcpStream;
 
-    /// The tunnel's beginning, and where it leads to; `None`: it was refused.
+    /// The tunnel's stream and target; `None`: it was rejected.
     pub(crate) type Answered = Pin<Box<dyn Future<Output = Option<(TcpStream, String)>> + Send>>;
 }
 
-/// `CONNECT`, for whoever has the right password.
+/// `CONNECT`, with the right password.
 fn http(mut stream: TcpStream) -> tunnel::Answered {
     Box::pin(async move {
         let mut head = Vec::new();
@@ -141,7 +140,7 @@ async fn a_client_reaches_the_server_through_its_proxy() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_named_and_one_of_no_kind_is_a_mistake() {
+async fn proxy_errors_are_reported_and_an_unknown_proxy_scheme_is_invalid() {
     let cluster = Cluster::start_with_https().await;
     let refusing = proxy(http).await;
     let mut config = cluster.https();

@@ -1,6 +1,6 @@
-//! Requests against a real server, in process and over HTTPS: both must give the same.
+//! Requests to a real server, in process and over HTTPS: both must give the same result.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use coracle_api::Value;
 use coracle_api::codec::json;
@@ -24,7 +24,7 @@ async fn both<F: Future<Output = ()>>(check: impl Fn(Client) -> F) {
     cluster.stop().await;
 }
 
-/// Pods are refused in a namespace that has no account for them.
+/// Pods are rejected in a namespace without a default service account.
 async fn with_account(client: &Client) {
     let account = object(
         "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}",
@@ -137,13 +137,13 @@ async fn every_verb_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn patches_that_come_at_once_are_all_put_in_and_those_that_name_an_old_version_are_not() {
+async fn concurrent_patches_all_apply_and_those_with_an_old_version_do_not() {
     both(async |client| {
         let maps = client.resource(&config_maps()).namespace("default");
         let made = maps.create(&config_map("a", "1")).await.unwrap();
         let all = 0..16;
 
-        // Every kind of patch; each is made from the object as it was before any of the others.
+        // Every kind of patch; each is based on the object before any of the others.
         let patches = all.clone().map(|index| match index % 4 {
             0 => Patch::Merge(value(&format!(r#"{{"data":{{"k{index}":"v"}}}}"#))),
             1 => Patch::Strategic(value(&format!(r#"{{"data":{{"k{index}":"v"}}}}"#))),
@@ -172,19 +172,19 @@ async fn patches_that_come_at_once_are_all_put_in_and_those_that_name_an_old_ver
         let old = maps.patch("a", &named(made.meta().resource_version())).await;
         assert!(old.unwrap_err().is_conflict());
 
-        // Of those that name the version that is there, one is first.
+        // Of those with the current version, one succeeds.
         let named = all.map(|_| named(&version)).collect::<Vec<_>>();
         let results = join_all(named.iter().map(|patch| maps.patch("a", patch))).await;
         let refused = results.iter().filter(|result| result.as_ref().is_err_and(Error::is_conflict));
 
-        // The same patch a second time changes nothing, but it names a version that is no more.
+        // The same patch again changes nothing, but its version is old.
         assert_eq!((results.iter().filter(|result| result.is_ok()).count(), refused.count()), (1, 15));
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_last_finalizer_goes_though_others_write_at_once() {
+async fn the_last_finalizer_is_removed_despite_concurrent_writes() {
     both(async |client| {
         let maps = client.resource(&config_maps()).namespace("default");
         let mut held = config_map("a", "1");
@@ -334,7 +334,7 @@ async fn typed_and_dynamic_lists_show_the_same_and_pages_one_moment() {
 }
 
 #[tokio::test]
-async fn a_watch_tells_of_what_happens_and_begins_with_what_there_is_if_asked() {
+async fn a_watch_delivers_changes_and_initial_events_if_requested() {
     both(async |client| {
         let maps = client.resource(&config_maps()).namespace("default");
         maps.create(&config_map("a", "1")).await.unwrap();

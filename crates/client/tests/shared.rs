@@ -1,5 +1,4 @@
-//! What informers of the same process share: one tree for each version of an object, whoever they
-//! are.
+//! Informers of the same process share one tree for each version of an object.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ async fn informers_of_one_process_share_the_trees_that_they_hold() {
     maps.create(&config_map("before", "x")).await.unwrap();
     let tasks = Tasks::new();
 
-    // Two factories: neither knows of the other.
+    // Two independent factories.
     let informers: Vec<Informer<Whole>> = (0..2)
         .map(|_| Informers::new(cluster.client(), tasks.clone()).of(Selection::all(&config_maps)))
         .collect();
@@ -54,7 +53,7 @@ async fn informers_of_one_process_share_the_trees_that_they_hold() {
                 .get(&key("after"))
                 .filter(|map| map.meta().resource_version() == version)
         };
-        eventually("the change is heard of", newest).await;
+        eventually("the change is delivered", newest).await;
     }
 
     for name in ["before", "after"] {

@@ -1,5 +1,5 @@
-//! A ReplicaSet of a thousand pods: how many it makes a second, in process and over HTTPS.
-//! `cargo bench -p coracle-controllers`; an argument says how many pods.
+//! A ReplicaSet of a thousand pods: pods created per second, in process and over HTTPS. `cargo
+//! bench -p coracle-controllers`; the argument is the number of pods.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

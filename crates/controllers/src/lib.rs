@@ -1,10 +1,10 @@
-//! Every control loop of a cluster.
+//! The controllers of a cluster.
 //!
-//! A controller is a folder: `plan.rs` decides, purely, what one object needs now; `mod.rs` sees
-//! what there is, and does what was decided. The [`frame`] is the same for all: informers tell of
-//! changes, handlers turn them into keys, a queue hands keys to workers, and each worker goes
-//! *observe, plan, act*. [`views`] are what controllers hold of the objects that several of them
-//! look at. The [`manager`] begins those that were asked for.
+//! A controller is a folder: `plan.rs` decides, as a pure function, what one object needs now;
+//! `mod.rs` reads the caches and carries out the plan. The [`framework`] is the same for all: informers
+//! report changes, handlers turn them into keys, a queue hands the keys to workers, and each worker
+//! runs *observe, plan, act*. [`views`] are the projections of objects that several controllers
+//! read. The [`manager`] lists all controllers and starts the selected ones.
 
 pub mod certificates;
 pub mod clusterrole_aggregation;
@@ -15,7 +15,7 @@ pub mod disruption;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod endpointslice_mirroring;
-pub mod frame;
+pub mod framework;
 pub mod garbage_collector;
 pub mod history;
 pub mod job;
@@ -43,5 +43,5 @@ pub mod ttl_after_finished;
 pub mod views;
 mod write_status;
 
-pub use frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+pub use framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 pub use manager::{Manager, Selected};

@@ -1,4 +1,4 @@
-//! The controller manager: which controllers run, and their beginning.
+//! The controller manager: the list of all controllers, which of them run, and their settings.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,232 +6,136 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
-use tracing::info;
+use tracing::{debug, info};
 
-use crate::frame::Context;
+use crate::certificates::{self, approving, cleaner, signing};
+use crate::framework::{Context, Controller};
+use crate::replicaset::{ReplicaSets, Set};
+use crate::replicationcontroller::ReplicationController;
 use crate::views::ReplicaSet;
 use crate::{
-    certificates, clusterrole_aggregation, cronjob, daemonset, deployment, disruption, endpoints,
-    endpointslice, endpointslice_mirroring, garbage_collector, job, namespace, nodeipam,
-    nodelifecycle, podgc, pv_protection, pvc_protection, replicaset, replicationcontroller,
-    resource_quota, root_ca_publisher, serviceaccount, serviceaccount_token, statefulset,
-    tainteviction, ttl_after_finished,
+    clusterrole_aggregation, cronjob, daemonset, deployment, disruption, endpoints, endpointslice,
+    endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle, podgc,
+    pv_protection, pvc_protection, replicaset, replicationcontroller, resource_quota,
+    root_ca_publisher, serviceaccount, serviceaccount_token, statefulset, tainteviction,
+    ttl_after_finished,
 };
 
-/// A controller that there is.
-struct Known {
+/// A controller of the list.
+struct Entry {
     name: &'static str,
-    /// What it was called before names ended in `-controller`.
+    /// Its name before names ended in `-controller`.
     alias: &'static str,
-    /// Begins it. The future does not end, unless the controller has nothing to do as it is
-    /// configured.
-    begin: fn(Context, Manager) -> BoxFuture<'static, ()>,
+    /// The service account with which it writes, and whose role (`system:controller:ACCOUNT`, in
+    /// the API server's bootstrap policy) limits it. `None`: it writes as the manager itself.
+    account: Option<&'static str>,
+    /// Whether `*` selects it.
+    on_by_default: bool,
+    /// Runs it. The future does not end, unless the controller has nothing to do.
+    run: fn(Start) -> BoxFuture<'static, ()>,
 }
 
-/// All of them, in the order of their names.
-const KNOWN: &[Known] = &[
-    Known {
-        name: "certificatesigningrequest-approving-controller",
-        alias: "csrapproving",
-        begin: |context, _| Box::pin(async move { certificates::approving::run(&context).await }),
-    },
-    Known {
-        name: "certificatesigningrequest-cleaner-controller",
-        alias: "csrcleaner",
-        begin: |context, _| Box::pin(async move { certificates::cleaner::run(&context).await }),
-    },
-    Known {
-        name: "certificatesigningrequest-signing-controller",
-        alias: "csrsigning",
-        begin: |context, with| {
-            Box::pin(async move { certificates::signing::run(&context, with.signing).await })
-        },
-    },
-    Known {
-        name: "clusterrole-aggregation-controller",
-        alias: "clusterrole-aggregation",
-        begin: |context, _| Box::pin(async move { clusterrole_aggregation::run(&context).await }),
-    },
-    Known {
-        name: "cronjob-controller",
-        alias: "cronjob",
-        begin: |context, with| {
-            Box::pin(async move { cronjob::run(&context, with.concurrent_cron_job_syncs).await })
-        },
-    },
-    Known {
-        name: "daemonset-controller",
-        alias: "daemonset",
-        begin: |context, with| {
-            Box::pin(async move { daemonset::run(&context, with.concurrent_daemonset_syncs).await })
-        },
-    },
-    Known {
-        name: "deployment-controller",
-        alias: "deployment",
-        begin: |context, with| {
-            Box::pin(
-                async move { deployment::run(&context, with.concurrent_deployment_syncs).await },
-            )
-        },
-    },
-    Known {
-        name: "disruption-controller",
-        alias: "disruption",
-        begin: |context, _| Box::pin(async move { disruption::run(&context).await }),
-    },
-    Known {
-        name: "endpoints-controller",
-        alias: "endpoint",
-        begin: |context, with| {
-            let (workers, batch) = (with.concurrent_endpoint_syncs, with.endpoint_updates_batch);
-            Box::pin(async move { endpoints::run(&context, workers, batch).await })
-        },
-    },
-    Known {
-        name: "endpointslice-controller",
-        alias: "endpointslice",
-        begin: |context, with| {
-            Box::pin(async move { endpointslice::run(&context, with.endpointslice).await })
-        },
-    },
-    Known {
-        name: "endpointslice-mirroring-controller",
-        alias: "endpointslicemirroring",
-        begin: |context, with| {
-            Box::pin(async move { endpointslice_mirroring::run(&context, with.mirroring).await })
-        },
-    },
-    Known {
-        name: "garbage-collector-controller",
-        alias: "garbagecollector",
-        begin: |context, with| {
-            Box::pin(
-                async move { garbage_collector::run(&context, with.concurrent_gc_syncs).await },
-            )
-        },
-    },
-    Known {
-        name: "job-controller",
-        alias: "job",
-        begin: |context, with| {
-            Box::pin(async move { job::run(&context, with.concurrent_job_syncs).await })
-        },
-    },
-    Known {
-        name: "namespace-controller",
-        alias: "namespace",
-        begin: |context, with| {
-            Box::pin(async move { namespace::run(&context, with.concurrent_namespace_syncs).await })
-        },
-    },
-    Known {
-        name: "node-ipam-controller",
-        alias: "nodeipam",
-        begin: |context, with| {
-            Box::pin(async move { nodeipam::run(&context, &with.node_ipam).await })
-        },
-    },
-    Known {
-        name: "node-lifecycle-controller",
-        alias: "nodelifecycle",
-        begin: |context, with| {
-            Box::pin(async move { nodelifecycle::run(&context, with.node_lifecycle).await })
-        },
-    },
-    Known {
-        name: "persistentvolume-protection-controller",
-        alias: "pv-protection",
-        begin: |context, _| Box::pin(async move { pv_protection::run(&context).await }),
-    },
-    Known {
-        name: "persistentvolumeclaim-protection-controller",
-        alias: "pvc-protection",
-        begin: |context, _| Box::pin(async move { pvc_protection::run(&context).await }),
-    },
-    Known {
-        name: "pod-garbage-collector-controller",
-        alias: "podgc",
-        begin: |context, with| {
-            Box::pin(async move { podgc::run(&context, with.terminated_pod_gc_threshold).await })
-        },
-    },
-    Known {
-        name: "replicaset-controller",
-        alias: "replicaset",
-        begin: |context, with| {
-            Box::pin(async move {
-                replicaset::run::<ReplicaSet>(&context, with.concurrent_replicaset_syncs).await
-            })
-        },
-    },
-    Known {
-        name: "replicationcontroller-controller",
-        alias: "replicationcontroller",
-        begin: |context, with| {
-            Box::pin(
-                async move { replicationcontroller::run(&context, with.concurrent_rc_syncs).await },
-            )
-        },
-    },
-    Known {
-        name: "resourcequota-controller",
-        alias: "resourcequota",
-        begin: |context, with| {
-            Box::pin(async move {
-                resource_quota::run(&context, with.concurrent_resource_quota_syncs).await
-            })
-        },
-    },
-    Known {
-        name: "root-ca-certificate-publisher-controller",
-        alias: "root-ca-cert-publisher",
-        begin: |context, with| {
-            Box::pin(async move { root_ca_publisher::run(&context, with.root_ca).await })
-        },
-    },
-    Known {
-        name: "serviceaccount-controller",
-        alias: "serviceaccount",
-        begin: |context, _| Box::pin(async move { serviceaccount::run(&context).await }),
-    },
-    Known {
-        name: "serviceaccount-token-controller",
-        alias: "serviceaccount-token",
-        begin: |context, with| {
-            let (signer, authority) = (with.token_signer, with.root_ca);
-            let workers = with.concurrent_serviceaccount_token_syncs;
-            Box::pin(async move {
-                serviceaccount_token::run(&context, signer, authority, workers).await
-            })
-        },
-    },
-    Known {
-        name: "statefulset-controller",
-        alias: "statefulset",
-        begin: |context, with| {
-            Box::pin(
-                async move { statefulset::run(&context, with.concurrent_statefulset_syncs).await },
-            )
-        },
-    },
-    Known {
-        name: "taint-eviction-controller",
-        alias: "taint-eviction-controller",
-        begin: |context, _| Box::pin(async move { tainteviction::run(&context).await }),
-    },
-    Known {
-        name: "ttl-after-finished-controller",
-        alias: "ttl-after-finished",
-        begin: |context, with| {
-            Box::pin(async move {
-                ttl_after_finished::run(&context, with.concurrent_ttl_after_finished_syncs).await
-            })
-        },
-    },
-];
+/// What a controller is started with.
+struct Start {
+    context: Context,
+    settings: Manager,
+}
 
-/// The controllers that are to run.
+/// Builds the list: `TYPE, ALIAS, ACCOUNT, ON_BY_DEFAULT => FUTURE;` for each controller.
+macro_rules! controllers {
+    (|$start:ident| $(
+        $controller:ty, $alias:literal, $account:expr, $on:literal => $run:expr;
+    )*) => {
+        &[$(Entry {
+            name: <$controller as Controller>::NAME,
+            alias: $alias,
+            account: $account,
+            on_by_default: $on,
+            run: |$start| Box::pin(async move { $run.await }),
+        }),*]
+    };
+}
+
+/// All controllers, sorted by name.
+const CONTROLLERS: &[Entry] = controllers! { |start|
+    approving::Approving, "csrapproving", Some(certificates::ACCOUNT), true
+        => approving::run(&start.context);
+    cleaner::Cleaner, "csrcleaner", Some(certificates::ACCOUNT), true
+        => cleaner::run(&start.context);
+    signing::Signing, "csrsigning", Some(certificates::ACCOUNT), true
+        => signing::run(&start.context, start.settings.signing);
+    clusterrole_aggregation::ClusterRoleAggregation, "clusterrole-aggregation",
+        Some(clusterrole_aggregation::ACCOUNT), true
+        => clusterrole_aggregation::run(&start.context);
+    cronjob::CronJobs, "cronjob", Some(cronjob::ACCOUNT), true
+        => cronjob::run(&start.context, start.settings.concurrent_cron_job_syncs);
+    daemonset::DaemonSets, "daemonset", Some(daemonset::ACCOUNT), true
+        => daemonset::run(&start.context, start.settings.concurrent_daemonset_syncs);
+    deployment::Deployments, "deployment", Some(deployment::ACCOUNT), true
+        => deployment::run(&start.context, start.settings.concurrent_deployment_syncs);
+    disruption::Disruptions, "disruption", Some(disruption::ACCOUNT), true
+        => disruption::run(&start.context);
+    endpoints::Endpoints, "endpoint", Some(endpoints::ACCOUNT), true
+        => endpoints::run(
+            &start.context,
+            start.settings.concurrent_endpoint_syncs,
+            start.settings.endpoint_updates_batch,
+        );
+    endpointslice::EndpointSlices, "endpointslice", Some(endpointslice::ACCOUNT), true
+        => endpointslice::run(&start.context, start.settings.endpointslice);
+    endpointslice_mirroring::Mirroring, "endpointslicemirroring",
+        Some(endpointslice_mirroring::ACCOUNT), true
+        => endpointslice_mirroring::run(&start.context, start.settings.mirroring);
+    garbage_collector::GarbageCollector, "garbagecollector", Some(garbage_collector::ACCOUNT), true
+        => garbage_collector::run(&start.context, start.settings.concurrent_gc_syncs);
+    job::Jobs, "job", Some(job::ACCOUNT), true
+        => job::run(&start.context, start.settings.concurrent_job_syncs);
+    namespace::Namespaces, "namespace", Some(namespace::ACCOUNT), true
+        => namespace::run(&start.context, start.settings.concurrent_namespace_syncs);
+    nodeipam::NodeRanges, "nodeipam", Some(nodeipam::ACCOUNT), true
+        => nodeipam::run(&start.context, &start.settings.node_ipam);
+    nodelifecycle::NodeLifecycle, "nodelifecycle", Some(nodelifecycle::ACCOUNT), true
+        => nodelifecycle::run(&start.context, start.settings.node_lifecycle);
+    pv_protection::PvProtection, "pv-protection", Some(pv_protection::ACCOUNT), true
+        => pv_protection::run(&start.context);
+    pvc_protection::PvcProtection, "pvc-protection", Some(pvc_protection::ACCOUNT), true
+        => pvc_protection::run(&start.context);
+    podgc::PodGarbage, "podgc", Some(podgc::ACCOUNT), true
+        => podgc::run(&start.context, start.settings.terminated_pod_gc_threshold);
+    ReplicaSets<ReplicaSet>, "replicaset", Some(<ReplicaSet as Set>::ACCOUNT), true
+        => replicaset::run::<ReplicaSet>(
+            &start.context,
+            start.settings.concurrent_replicaset_syncs,
+        );
+    ReplicaSets<ReplicationController>, "replicationcontroller",
+        Some(<ReplicationController as Set>::ACCOUNT), true
+        => replicationcontroller::run(&start.context, start.settings.concurrent_rc_syncs);
+    resource_quota::ResourceQuotas, "resourcequota", Some(resource_quota::ACCOUNT), true
+        => resource_quota::run(&start.context, start.settings.concurrent_resource_quota_syncs);
+    root_ca_publisher::RootCaPublisher, "root-ca-cert-publisher",
+        Some(root_ca_publisher::ACCOUNT), true
+        => root_ca_publisher::run(&start.context, start.settings.root_ca);
+    serviceaccount::ServiceAccounts, "serviceaccount", Some(serviceaccount::ACCOUNT), true
+        => serviceaccount::run(&start.context);
+    serviceaccount_token::ServiceAccountTokens, "serviceaccount-token", None, true
+        => serviceaccount_token::run(
+            &start.context,
+            start.settings.token_signer,
+            start.settings.root_ca,
+            start.settings.concurrent_serviceaccount_token_syncs,
+        );
+    statefulset::StatefulSets, "statefulset", Some(statefulset::ACCOUNT), true
+        => statefulset::run(&start.context, start.settings.concurrent_statefulset_syncs);
+    tainteviction::TaintEviction, "taint-eviction-controller", Some(tainteviction::ACCOUNT), true
+        => tainteviction::run(&start.context);
+    ttl_after_finished::FinishedJobs, "ttl-after-finished", Some(ttl_after_finished::ACCOUNT), true
+        => ttl_after_finished::run(
+            &start.context,
+            start.settings.concurrent_ttl_after_finished_syncs,
+        );
+};
+
+/// The selected controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected(BTreeSet<&'static str>);
 
@@ -241,13 +145,14 @@ pub struct Selected(BTreeSet<&'static str>);
 pub struct UnknownController(String);
 
 impl Selected {
-    /// All that run unless something else is said.
+    /// All that run by default.
     pub fn by_default() -> Selected {
-        Selected(KNOWN.iter().map(|known| known.name).collect())
+        let by_default = CONTROLLERS.iter().filter(|entry| entry.on_by_default);
+        Selected(by_default.map(|entry| entry.name).collect())
     }
 
-    /// What `--controllers` says: names, `-name` for those that are not to run, and `*` for all
-    /// that run by default. The first mention of a name counts.
+    /// Parses `--controllers`: names, `-name` for those that must not run, and `*` for all that run
+    /// by default. The first mention of a name counts.
     pub fn parse(list: &[String]) -> Result<Selected, UnknownController> {
         let mut decided: Vec<(&'static str, bool)> = Vec::new();
         let mut all = false;
@@ -266,30 +171,25 @@ impl Selected {
                 continue;
             }
 
-            let known = KNOWN
+            let entry = CONTROLLERS
                 .iter()
-                .find(|known| known.name == name || known.alias == name);
+                .find(|entry| entry.name == name || entry.alias == name)
+                .ok_or_else(|| UnknownController(name.to_string()))?;
 
-            let known = known.ok_or_else(|| UnknownController(name.to_string()))?;
-            if !decided.iter().any(|(name, _)| *name == known.name) {
-                decided.push((known.name, runs));
+            if !decided.iter().any(|(name, _)| *name == entry.name) {
+                decided.push((entry.name, runs));
             }
         }
 
-        let runs = |known: &Known| {
+        let runs = |entry: &Entry| {
             decided
                 .iter()
-                .find(|(name, _)| *name == known.name)
-                .map_or(all, |(_, runs)| *runs)
+                .find(|(name, _)| *name == entry.name)
+                .map_or(all && entry.on_by_default, |(_, runs)| *runs)
         };
 
-        Ok(Selected(
-            KNOWN
-                .iter()
-                .filter(|known| runs(known))
-                .map(|known| known.name)
-                .collect(),
-        ))
+        let selected = CONTROLLERS.iter().filter(|entry| runs(entry));
+        Ok(Selected(selected.map(|entry| entry.name).collect()))
     }
 
     fn has(&self, name: &str) -> bool {
@@ -297,7 +197,7 @@ impl Selected {
     }
 }
 
-/// What the controllers of one process are to be.
+/// The settings of the controllers.
 #[derive(Clone, Debug)]
 pub struct Manager {
     /// Which of them run.
@@ -314,25 +214,25 @@ pub struct Manager {
     pub concurrent_replicaset_syncs: usize,
     /// Workers of the Endpoints controller.
     pub concurrent_endpoint_syncs: usize,
-    /// How long it gathers changes of pods.
+    /// How long it batches changes of pods.
     pub endpoint_updates_batch: Duration,
-    /// How slices are filled.
+    /// Settings of the EndpointSlice controller.
     pub endpointslice: endpointslice::Config,
-    /// How Endpoints become slices.
+    /// Settings of the EndpointSlice mirroring controller.
     pub mirroring: endpointslice_mirroring::Config,
-    /// When nodes count as dead, and how fast their pods have to go.
+    /// Settings of the node lifecycle controller.
     pub node_lifecycle: nodelifecycle::Config,
-    /// What nodes get for their pods.
+    /// Settings of the node IPAM controller.
     pub node_ipam: nodeipam::Config,
-    /// How many pods that have ended may stay; 0: all.
+    /// How many ended pods are kept; 0: all.
     pub terminated_pod_gc_threshold: usize,
     /// Workers of the quota controller.
     pub concurrent_resource_quota_syncs: usize,
-    /// The authority that pods know the API server by, in PEM; without it none is published.
+    /// The CA by which pods verify the API server, in PEM; without it none is published.
     pub root_ca: Option<Arc<str>>,
-    /// What signs the tokens that are kept in secrets; without it nothing does.
+    /// Signs the tokens in secrets; without it none are signed.
     pub token_signer: Option<serviceaccount_token::TokenSigner>,
-    /// Workers of the controller of such tokens.
+    /// Workers of the token controller.
     pub concurrent_serviceaccount_token_syncs: usize,
     /// Workers of the Job controller.
     pub concurrent_job_syncs: usize,
@@ -340,12 +240,12 @@ pub struct Manager {
     pub concurrent_statefulset_syncs: usize,
     /// Workers of the CronJob controller.
     pub concurrent_cron_job_syncs: usize,
-    /// Workers of the controller of finished Jobs.
+    /// Workers of the TTL-after-finished controller.
     pub concurrent_ttl_after_finished_syncs: usize,
     /// Workers of the ReplicationController controller.
     pub concurrent_rc_syncs: usize,
-    /// What signs certificates; without it nothing does.
-    pub signing: certificates::signing::Config,
+    /// Certificate authorities; without them nothing is signed.
+    pub signing: signing::Config,
 }
 
 impl Default for Manager {
@@ -373,19 +273,32 @@ impl Default for Manager {
             concurrent_cron_job_syncs: 5,
             concurrent_ttl_after_finished_syncs: 5,
             concurrent_rc_syncs: 5,
-            signing: certificates::signing::Config::default(),
+            signing: signing::Config::default(),
         }
     }
 }
 
 impl Manager {
-    /// Runs them. Never returns.
+    /// Runs the selected controllers. Never returns.
     pub async fn run(&self, context: &Context) {
         let mut running = JoinSet::new();
-        for known in KNOWN.iter().filter(|known| self.selected.has(known.name)) {
-            running.spawn((known.begin)(context.clone(), self.clone()));
+        for entry in CONTROLLERS
+            .iter()
+            .filter(|entry| self.selected.has(entry.name))
+        {
+            debug!(
+                controller = entry.name,
+                account = entry.account,
+                "starting controller"
+            );
+            running.spawn((entry.run)(Start {
+                context: context.clone(),
+                settings: self.clone(),
+            }));
         }
-        info!(controllers = running.len(), "controllers begin");
+
+        info!(controllers = running.len(), "controllers started");
+
         while running.join_next().await.is_some() {}
         std::future::pending().await
     }
@@ -393,7 +306,29 @@ impl Manager {
 
 #[cfg(test)]
 mod tests {
+    use coracle_client::Resource;
+    use coracle_testkit::Cluster;
+
     use super::*;
+
+    #[tokio::test]
+    async fn every_account_has_a_role() {
+        let cluster = Cluster::start().await;
+        let roles = Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles");
+        let roles = cluster.client().resource(&roles);
+        for account in CONTROLLERS.iter().filter_map(|entry| entry.account) {
+            let role = format!("system:controller:{account}");
+            roles.get(&role).await.expect(&role);
+        }
+    }
+
+    #[test]
+    fn the_list_is_sorted_and_names_are_unique() {
+        let names: Vec<_> = CONTROLLERS.iter().map(|entry| entry.name).collect();
+        assert!(names.is_sorted_by(|one, next| one < next), "{names:?}");
+        let aliases: BTreeSet<_> = CONTROLLERS.iter().map(|entry| entry.alias).collect();
+        assert_eq!(aliases.len(), CONTROLLERS.len());
+    }
 
     #[test]
     fn the_first_mention_of_a_controller_counts() {

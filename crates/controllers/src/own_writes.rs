@@ -1,5 +1,5 @@
-//! What a controller has itself written: until its caches are as new, what they show is too old to
-//! act on.
+//! The writes of a controller itself: until its caches have caught up with them, the caches are too
+//! old to act on.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,12 +8,12 @@ use coracle_api::Value;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_client::ObjectKey;
 
-/// The newest versions that were written for each key, by resource.
+/// The newest resource versions written for each key, by resource.
 #[derive(Default)]
 pub struct OwnWrites(Mutex<BTreeMap<ObjectKey, BTreeMap<&'static str, ResourceVersion>>>);
 
 impl OwnWrites {
-    /// An object of `resource` (`pods`) was written for the sake of `key`.
+    /// Notes that an object of `resource` (`pods`) was written on behalf of `key`.
     pub fn note(&self, key: &ObjectKey, resource: &'static str, written: &Value) {
         self.note_version(
             key,
@@ -26,7 +26,7 @@ impl OwnWrites {
         );
     }
 
-    /// The same, where the version is all that is known.
+    /// The same, where only the version is known.
     pub fn note_version(&self, key: &ObjectKey, resource: &'static str, version: ResourceVersion) {
         let mut all = self.lock();
         let newest = all
@@ -37,8 +37,8 @@ impl OwnWrites {
         *newest = version.max(*newest);
     }
 
-    /// Whether a cache, of which `held` says what it holds and how new that is, is older than what
-    /// was written.
+    /// Whether a cache is older than what was written. `held` lists what each cache holds and its
+    /// version.
     pub fn is_behind(&self, key: &ObjectKey, held: &[(&'static str, ResourceVersion)]) -> bool {
         let all = self.lock();
         let Some(written) = all.get(key) else {
@@ -51,7 +51,7 @@ impl OwnWrites {
         })
     }
 
-    /// What was written for is gone.
+    /// Forgets a deleted object.
     pub fn forget(&self, key: &ObjectKey) {
         self.lock().remove(key);
     }

@@ -1,12 +1,12 @@
-//! Templates of pods: what is made of one, whether two are the same, and a short name for one.
-//! Pure.
+//! Pod templates: building a pod from one, comparing two, and hashing one. Pure.
 
 use coracle_api::codec::json;
 use coracle_api::owner::OwnerReference;
 use coracle_api::{Map, Value};
 
-/// A pod as a template says, named after `base`; `None`: without labels nobody would find it again.
-pub fn pod(
+/// Builds a pod from a template, named after `base`; `None` if the template has no labels, because
+/// the pod could not be selected.
+pub fn build_pod(
     template: &Value,
     namespace: &str,
     base: &str,
@@ -35,7 +35,7 @@ pub fn pod(
     Some(pod)
 }
 
-/// A template, or what holds one, as it is compared: what is empty is the same as what is absent.
+/// A template, or an object that holds one, in the form used for comparison: empty equals absent.
 pub fn comparable(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(metadata) = template
@@ -48,7 +48,7 @@ pub fn comparable(template: &Value) -> Value {
     template
 }
 
-/// Drops nulls and empty lists, and empty objects too where those say nothing.
+/// Drops nulls and empty lists, and empty objects too if `objects` is set.
 fn drop_empty(value: &mut Value, objects: bool) {
     match value {
         Value::Object(members) => members.retain(|_, member| {
@@ -65,8 +65,8 @@ fn drop_empty(value: &mut Value, objects: bool) {
     }
 }
 
-/// A short name for something comparable, in letters and digits that make no words. Two things that
-/// share one by chance get others with a number of `collisions`.
+/// A short hash of something comparable, in letters and digits that form no words. On a collision,
+/// another one is derived with the number of `collisions`.
 pub fn hash(comparable: &Value, collisions: Option<i64>) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 

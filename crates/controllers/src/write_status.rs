@@ -1,11 +1,11 @@
-//! A status, written over the one that is there.
+//! Writing a status.
 
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Error};
 
-/// Writes a status that was worked out for `object`, whose resource and namespace are `objects`; on
-/// a conflict once more, over what the server has by then. The generation that was acted on stands
-/// in the status, not that of a newer object. `None`: the object is gone, or another has its name.
+/// Writes a status that was computed for `object`, whose resource and namespace are `objects`; on a
+/// conflict once more, onto the server's current object. The observed generation in the status
+/// stays that of `object`. `None` if the object was deleted or replaced.
 pub(crate) async fn write_status(
     objects: &Access,
     object: &Value,
@@ -26,7 +26,7 @@ pub(crate) async fn write_status(
     written.map(Some)
 }
 
-/// An object with another status.
+/// Returns the object with another status.
 pub(crate) fn with_status(object: &Value, status: &Map) -> Value {
     let mut object = object.clone();
     if let Some(members) = object.as_object_mut() {
@@ -35,7 +35,7 @@ pub(crate) fn with_status(object: &Value, status: &Map) -> Value {
     object
 }
 
-/// Puts a number into a status in which upstream leaves out what is zero.
+/// Puts a number into a status from which upstream omits zeros.
 pub(crate) fn put_count(status: &mut Map, name: &'static str, count: usize) {
     match count {
         0 => drop(status.remove(name)),
@@ -43,7 +43,7 @@ pub(crate) fn put_count(status: &mut Map, name: &'static str, count: usize) {
     }
 }
 
-/// A count as objects carry it.
+/// A count as stored in objects.
 pub(crate) fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

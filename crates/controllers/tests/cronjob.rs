@@ -1,4 +1,4 @@
-//! The CronJob controller, and that of finished Jobs, against a real server, under their upstream
+//! The CronJob and TTL-after-finished controllers against a real server, under their upstream
 //! identities.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
@@ -13,7 +13,7 @@ use coracle_testkit::objects::object;
 use coracle_testkit::{eventually, run_pods};
 
 #[tokio::test]
-async fn a_job_begins_when_it_is_time_and_goes_when_its_time_is_over() {
+async fn a_job_is_created_on_schedule_and_deleted_after_its_ttl() {
     let cluster = Controlled::start().await;
     let running = run_pods(&cluster.client, |_| Some(object("{phase: Succeeded}")));
 
@@ -77,18 +77,18 @@ async fn a_job_begins_when_it_is_time_and_goes_when_its_time_is_over() {
     })
     .await;
 
-    eventually("it is told to go", async || {
+    eventually("it is being deleted", async || {
         let job = jobs.find(job.meta().name()).await.unwrap();
         job.is_none_or(|job| job.meta().is_being_deleted())
             .then_some(())
     })
     .await;
 
-    eventually("its beginning is told", async || {
-        let told = format!("Created job {}", job.meta().name());
+    eventually("its creation has an event", async || {
+        let message = format!("Created job {}", job.meta().name());
         let events = cluster.list("events").await;
         let said =
-            |event: &Value| event.get("message").and_then(Value::as_str) == Some(told.as_str());
+            |event: &Value| event.get("message").and_then(Value::as_str) == Some(message.as_str());
         events.iter().any(said).then_some(())
     })
     .await;

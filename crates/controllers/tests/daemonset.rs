@@ -44,9 +44,9 @@ async fn every_node_gets_a_pod_and_a_new_template_reaches_all() {
             .unwrap();
     }
 
-    // A node that has just come is not ready; nobody here says that it is by now.
+    // A new node is not ready, and no controller here removes its taint.
     for name in ["n1", "n2", "n3"] {
-        // Those who watch over nodes write them too: a conflict is tried again.
+        // The node controllers write nodes too: a conflict is retried.
         eventually("no taints", async || {
             nodes
                 .patch(name, &Patch::Merge(object("{spec: {taints: null}}")))
@@ -56,7 +56,7 @@ async fn every_node_gets_a_pod_and_a_new_template_reaches_all() {
         .await;
     }
 
-    // There is no scheduler: what a pod is bound for is where it runs.
+    // There is no scheduler: the pod runs on the node of its affinity.
     let ready = object("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");
     let running = run_pods(&cluster.client, move |_| Some(ready.clone()));
 

@@ -1,4 +1,4 @@
-//! The Deployment controller, with that of ReplicaSets below it, against a real server.
+//! The Deployment and ReplicaSet controllers against a real server.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -23,7 +23,7 @@ fn web(replicas: usize, image: &str) -> Value {
     ))
 }
 
-/// The Deployment, once everything of its newest generation is rolled out.
+/// The Deployment, once its newest generation is rolled out.
 async fn rolled_out(cluster: &Controlled, replicas: i64) -> Value {
     eventually(&format!("{replicas} pods rolled out"), async || {
         let web = cluster.of("apps", "deployments").get("web").await.unwrap();
@@ -65,7 +65,7 @@ async fn a_deployment_is_rolled_out_changed_scaled_and_taken_back() {
         Some("1")
     );
 
-    let first = eventually("the rollout is told complete", async || {
+    let first = eventually("the rollout is reported complete", async || {
         let web = deployments.get("web").await.unwrap();
         (condition(&web, "Progressing") == "True NewReplicaSetAvailable").then_some(web)
     })
@@ -157,7 +157,7 @@ async fn a_status_carries_the_revision_along_and_annotations_are_a_generation() 
         .object_mut("status")
         .insert("observedGeneration", 1);
 
-    let told = deployments
+    let status = deployments
         .clone()
         .subresource("status")
         .update(&made)
@@ -165,14 +165,16 @@ async fn a_status_carries_the_revision_along_and_annotations_are_a_generation() 
         .unwrap();
 
     assert_eq!(
-        told.meta().annotation("deployment.kubernetes.io/revision"),
+        status
+            .meta()
+            .annotation("deployment.kubernetes.io/revision"),
         Some("7")
     );
 
     assert_eq!(
         (
-            told.meta().label("status-may-not"),
-            told.meta().generation()
+            status.meta().label("status-may-not"),
+            status.meta().generation()
         ),
         (None, 1)
     );

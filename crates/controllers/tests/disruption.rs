@@ -9,7 +9,7 @@ use coracle_testkit::objects::{object, replica_set};
 use coracle_testkit::{eventually, run_pods};
 
 #[tokio::test]
-async fn a_budget_says_how_many_pods_may_go_and_evictions_use_it_up() {
+async fn a_budget_reports_allowed_disruptions_and_evictions_use_them_up() {
     let cluster = Controlled::start().await;
     let ready = object("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");
     let running = run_pods(&cluster.client, move |_| Some(ready.clone()));

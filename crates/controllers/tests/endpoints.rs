@@ -1,4 +1,5 @@
-//! What is behind a Service, against a real server, under the controllers' upstream identities.
+//! The Endpoints and EndpointSlice controllers against a real server, under their upstream
+//! identities.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -139,7 +140,7 @@ async fn a_pod_behind_a_service_is_an_endpoint_as_long_as_it_is_there() {
         .await
         .unwrap();
 
-    eventually("the old form goes with the Service", async || {
+    eventually("the Endpoints are deleted with the Service", async || {
         let left = cluster.list("endpoints").await;
         left.iter()
             .all(|endpoints| endpoints.meta().name() != "web")
@@ -151,7 +152,7 @@ async fn a_pod_behind_a_service_is_an_endpoint_as_long_as_it_is_there() {
 }
 
 #[tokio::test]
-async fn endpoints_that_somebody_wrote_become_slices() {
+async fn manually_written_endpoints_are_mirrored() {
     let cluster = Controlled::start().await;
     let service = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default}, spec: {ports: [{port: 80}]}}";
     cluster
@@ -219,8 +220,8 @@ async fn what_was_just_written_is_not_written_again_by_an_older_view() {
 
         let key = ObjectKey::new("default", &name);
         let seen = |observation: Observation<_>| match observation {
-            Observation::Seen { observed, .. } => Some(observed),
-            Observation::Gone | Observation::Behind => None,
+            Observation::Present { observed, .. } => Some(observed),
+            Observation::Absent | Observation::Behind => None,
         };
 
         let observed = eventually("the Service is seen", async || {
@@ -230,7 +231,7 @@ async fn what_was_just_written_is_not_written_again_by_an_older_view() {
         let plan = Endpoints::plan(&observed, Timestamp::from_unix(0, 0));
         controller.act(&key, observed, plan).await.unwrap();
 
-        // As when a pod changes now: the view may not hold what was written a moment ago.
+        // As when a pod changes now: the cache may not show the last write yet.
         match seen(controller.observe(&key)) {
             None => behind += 1,
             Some(observed) => {

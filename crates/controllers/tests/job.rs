@@ -100,7 +100,7 @@ async fn jobs_run_to_their_end_and_count_each_pod_once() {
         Some("parts-1")
     );
 
-    eventually("all that there is to tell is told", async || {
+    eventually("all events are recorded", async || {
         let events = cluster.list("events").await;
         let said = |text: &str| {
             events

@@ -1,4 +1,4 @@
-//! What watches over nodes, against a real server, under the controllers' upstream identities.
+//! The node controllers against a real server, under their upstream identities.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -56,8 +56,8 @@ async fn taints(cluster: &Controlled, name: &str) -> Vec<String> {
         .collect()
 }
 
-// The clock moves when nothing else can be done: a heartbeat is never late because the machine is
-// busy.
+// The clock advances only when nothing else can run: a heartbeat is never late because the machine
+// is busy.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_falls_silent_is_unknown_and_loses_its_pods() {
     let node_lifecycle = nodelifecycle::Config {
@@ -76,7 +76,7 @@ async fn a_node_that_falls_silent_is_unknown_and_loses_its_pods() {
     nodes.create(&node("alive", READY)).await.unwrap();
     let alive = async {
         for beat in 0.. {
-            let heard = format!(
+            let heartbeat = format!(
                 r#"{{"status":{{"conditions":[{{"type":"Ready","status":"True","lastHeartbeatTime":"2026-03-01T11:{:02}:{:02}Z"}}]}}}}"#,
                 beat / 60,
                 beat % 60
@@ -85,7 +85,7 @@ async fn a_node_that_falls_silent_is_unknown_and_loses_its_pods() {
             nodes
                 .clone()
                 .subresource("status")
-                .patch("alive", &merge(&heard))
+                .patch("alive", &merge(&heartbeat))
                 .await
                 .unwrap();
 
@@ -156,7 +156,7 @@ async fn pods_leave_a_node_whose_taint_they_do_not_tolerate() {
         .await
         .unwrap();
 
-    eventually("its first taint is gone", async || {
+    eventually("its first taint is removed", async || {
         taints(&cluster, "n1").await.is_empty().then_some(())
     })
     .await;
@@ -243,7 +243,7 @@ async fn every_node_gets_ranges_of_its_own() {
     })
     .await;
 
-    // Ranges are given in turn; one that was taken for a write which failed comes again later.
+    // Ranges are assigned in turn; one that was taken for a failed write is reused later.
     let texts: Vec<&str> = ranges.iter().filter_map(Value::as_str).collect();
     assert!(
         texts[0].starts_with("10.244.") && texts[0] != "10.244.0.0/24",

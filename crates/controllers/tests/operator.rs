@@ -1,4 +1,4 @@
-//! The example operator does what its page says, against a real server over HTTPS.
+//! The example operator against a real server over HTTPS.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -48,15 +48,17 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
         pods.create(&labelled).await.unwrap();
     }
 
-    let mut wish = config_map("web", "unused");
-    wish.meta_mut()
+    let mut request = config_map("web", "unused");
+    request
+        .meta_mut()
         .set_label("example.com/pod-count", Some("true"));
-    wish.as_object_mut()
+    request
+        .as_object_mut()
         .unwrap()
         .object_mut("data")
         .insert("selector", "app=web");
 
-    maps.create(&wish).await.unwrap();
+    maps.create(&request).await.unwrap();
 
     let counted = async |count: &str| {
         eventually(&format!("{count} are counted"), async || {
@@ -76,7 +78,7 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
     pods.delete("one", &DeleteOptions::default()).await.unwrap();
     counted("1").await;
 
-    // What makes no sense is told to people, and nothing else happens.
+    // An invalid selector causes an event, and nothing else.
     maps.patch("web", &merge(r#"{"data":{"selector":"=,="}}"#))
         .await
         .unwrap();
@@ -99,8 +101,8 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
         .unwrap();
     counted("2").await;
 
-    // When everything is said, nothing is written any more.
-    eventually("it comes to rest", async || {
+    // When the state is reported, nothing is written any more.
+    eventually("it makes no more writes", async || {
         let before = cluster.store.revision();
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         (cluster.store.revision() == before).then_some(())

@@ -16,7 +16,7 @@ fn merge(text: &str) -> Patch {
     Patch::Merge(json::parse(text.as_bytes()).unwrap())
 }
 
-/// The pods that a ReplicaSet controls, once there are so many.
+/// The pods that a ReplicaSet controls, once there are this many.
 async fn owned(cluster: &Controlled, set: &Value, count: usize) -> Vec<Value> {
     let what = format!("{count} pods of {}", set.meta().name());
     eventually(&what, async || {
@@ -30,7 +30,7 @@ async fn owned(cluster: &Controlled, set: &Value, count: usize) -> Vec<Value> {
     .await
 }
 
-/// The ReplicaSet, once its status says this.
+/// The ReplicaSet, once its status has this value.
 async fn status(cluster: &Controlled, name: &str, field: &str, value: i64) -> Value {
     eventually(&format!("{field} of {name} is {value}"), async || {
         let set = cluster.of("apps", "replicasets").get(name).await.unwrap();
@@ -42,7 +42,7 @@ async fn status(cluster: &Controlled, name: &str, field: &str, value: i64) -> Va
 }
 
 #[tokio::test]
-async fn as_many_pods_as_it_says_are_made_counted_and_told_of() {
+async fn the_desired_pods_are_created_counted_and_reported() {
     let cluster = Controlled::start().await;
     let set = cluster
         .of("apps", "replicasets")
@@ -84,13 +84,13 @@ async fn as_many_pods_as_it_says_are_made_counted_and_told_of() {
     status(&cluster, "web", "readyReplicas", 3).await;
     status(&cluster, "web", "availableReplicas", 3).await;
 
-    let told = eventually("three events", async || {
+    let events = eventually("three events", async || {
         let events = cluster.list("events").await;
         (events.len() == 3).then_some(events)
     })
     .await;
 
-    for event in told {
+    for event in events {
         assert_eq!(
             event.get("reason").unwrap().as_str(),
             Some("SuccessfulCreate")
@@ -144,7 +144,7 @@ async fn what_no_longer_matches_is_released_and_what_matches_is_adopted() {
         .await
         .unwrap();
 
-    eventually("the pod is nobody's", async || {
+    eventually("the pod is released", async || {
         let released = pods.get(name).await.unwrap();
         controller_of(released.meta()).is_none().then_some(())
     })

@@ -22,14 +22,14 @@ async fn it_keeps_its_pods_as_a_replica_set_does() {
         .await
         .unwrap();
 
-    let told = eventually("two pods are counted", async || {
+    let status = eventually("two pods are counted", async || {
         let web = controllers.get("web").await.unwrap();
         (number(&web, &["status", "replicas"]) == 2).then_some(web)
     })
     .await;
-    assert_eq!(number(&told, &["status", "fullyLabeledReplicas"]), 2);
+    assert_eq!(number(&status, &["status", "fullyLabeledReplicas"]), 2);
 
-    assert_eq!(told.at(&["status", "terminatingReplicas"]), None);
+    assert_eq!(status.at(&["status", "terminatingReplicas"]), None);
 
     for pod in cluster.list("pods").await {
         let owner = controller_of(pod.meta()).unwrap();
@@ -39,7 +39,7 @@ async fn it_keeps_its_pods_as_a_replica_set_does() {
         );
     }
 
-    let events = eventually("both are told of", async || {
+    let events = eventually("both have events", async || {
         let events = cluster.list("events").await;
         (events.len() == 2).then_some(events)
     })

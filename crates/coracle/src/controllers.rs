@@ -8,7 +8,7 @@ use coracle_apiserver::InProcess;
 use coracle_apiserver::authn::User;
 use coracle_apiserver::authn::token::{Bound, KeyError, SigningKey, kept_token};
 use coracle_client::{Client, Election, Journal, Tasks};
-use coracle_controllers::serviceaccount_token::{Kept, TokenSigner};
+use coracle_controllers::serviceaccount_token::{TokenRequest, TokenSigner};
 use coracle_controllers::{Context, Manager};
 use tracing::warn;
 
@@ -81,12 +81,12 @@ pub(crate) enum SigningKeyError {
 /// What signs the tokens of accounts that are kept in secrets, with the key in a file.
 pub(crate) fn token_signer(file: &Path) -> Result<TokenSigner, SigningKeyError> {
     let key = SigningKey::read(&fs::read(file)?)?;
-    Ok(TokenSigner(Arc::new(move |kept: &Kept<'_>| {
+    Ok(TokenSigner(Arc::new(move |request: &TokenRequest<'_>| {
         let account = Bound {
-            name: kept.account.to_string(),
-            uid: kept.account_uid.to_string(),
+            name: request.account.to_string(),
+            uid: request.account_uid.to_string(),
         };
-        kept_token(&key, kept.namespace, &account, kept.secret)
+        kept_token(&key, request.namespace, &account, request.secret)
     })))
 }
 

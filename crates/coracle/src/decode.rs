@@ -126,7 +126,7 @@ fn decode_all(
     objects: &mut Vec<(String, Value)>,
 ) -> Result<(), DecodeError> {
     let bytes = from_etcd(bytes);
-    match any::seen(bytes) {
+    match any::detect(bytes) {
         MediaType::Protobuf => decode_protobuf(bytes, file, objects),
         MediaType::Json => decode_json(bytes, file, objects),
         MediaType::Yaml => decode_yaml(bytes, file, objects),

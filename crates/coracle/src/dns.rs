@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use coracle_client::{Client, ConfigError, Environment};
-use coracle_dns::{Config, Others, RunError};
+use coracle_dns::{Config, Forward, RunError};
 
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
@@ -103,17 +103,17 @@ async fn serve(command: Dns) -> Result<(), DnsError> {
     };
     let client = Client::connect(access, world).await?.named("coracle-dns");
 
-    let others = match (command.upstream.as_slice(), command.resolv_conf.is_empty()) {
-        ([], true) => Others::Nobody,
-        ([], false) => Others::File(command.resolv_conf.into()),
-        _ => Others::Servers(command.upstream),
+    let forward = match (command.upstream.as_slice(), command.resolv_conf.is_empty()) {
+        ([], true) => Forward::None,
+        ([], false) => Forward::ResolvConf(command.resolv_conf.into()),
+        _ => Forward::Servers(command.upstream),
     };
 
     let config = Config {
         listen: command.listen,
         domain: command.cluster_domain,
         service: command.cluster_dns,
-        others,
+        forward,
         state: command.state,
     };
 

@@ -10,7 +10,7 @@ use coracle_apiserver::storage::{Media, Shared};
 use coracle_store::Store;
 use coracle_store::embedded::{Coalesce, Config, Embedded};
 use coracle_store::etcd::{ConfigError, Etcd, EtcdConfig, Tls};
-use coracle_store::face::{Face, FaceConfig, Listen};
+use coracle_store::etcd_server::{EtcdServer, EtcdServerConfig, Listen};
 
 use crate::process::{self, ProcessError};
 
@@ -70,7 +70,7 @@ pub(crate) struct Opened {
     /// The same, where it is ours alone.
     pub(crate) embedded: Option<Arc<Embedded>>,
     /// For `coracle store backup`, beside the running server. It goes with this.
-    door: Option<Face>,
+    door: Option<EtcdServer>,
 }
 
 /// How long the etcd may take to answer before the server gives up at its start, or refuses a
@@ -155,9 +155,9 @@ impl EmbeddedSettings {
 }
 
 /// Shows the store on a socket that only its owner can reach. A server runs without it as well.
-fn private_door(store: &Arc<Embedded>, data_dir: &Path) -> Option<Face> {
+fn private_door(store: &Arc<Embedded>, data_dir: &Path) -> Option<EtcdServer> {
     let socket = crate::store::socket(data_dir);
-    match Face::show(store.clone(), FaceConfig::new(Listen::Unix(socket))) {
+    match EtcdServer::start(store.clone(), EtcdServerConfig::new(Listen::Unix(socket))) {
         Ok(face) => Some(face),
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);

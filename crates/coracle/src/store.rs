@@ -178,7 +178,7 @@ impl Migrate {
 
         // Also what was there and is gone counts as handed out.
         let (keys, newest) = (copied.keys.len(), store.current_revision().await?);
-        migrate::lift(&etcd, newest.next()).await?;
+        migrate::raise_revision(&etcd, newest.next()).await?;
         let revision = migrate::write(copied, &shared, &range).await?;
         store.close();
 

@@ -138,7 +138,7 @@ async fn end_pods(instance: &Instance, most: Duration) -> Result<usize, Teardown
     let Some(runtime) = runtime(instance).await? else {
         return Ok(0);
     };
-    shutdown::end_all(Arc::new(runtime), WORLD, most)
+    shutdown::terminate_all(Arc::new(runtime), WORLD, most)
         .await
         .map_err(TeardownError::Pods)
 }

@@ -125,9 +125,9 @@ fn mistakes_are_told_with_their_place() {
     );
 
     check(b"{\"a\":", "line 1, column 6: unexpected end of JSON input");
-    check(b"[1,2]", "it is array, not an object");
-    check(b"hello", "it is string, not an object");
-    check(b"kind: Pod", "apiVersion is missing");
+    check(b"[1,2]", "expected an object, found array");
+    check(b"hello", "expected an object, found string");
+    check(b"kind: Pod", "object without apiVersion");
     check(
         b"apiVersion: v1\nkind: 3",
         "kind: json: cannot unmarshal number",
@@ -142,7 +142,7 @@ fn mistakes_are_told_with_their_place() {
     check(b"k8s\0", "empty body");
     check(b"k8s\0\n\x7fabc", "unexpected EOF");
     check(b"k8s:enc:aescbc:v1:key:xyz", "encrypted (aescbc)");
-    check(b"", "there is no object in it");
+    check(b"", "no object found");
     let error = refused(&["/nowhere/at/all"], b"");
     assert!(
         error.starts_with("coracle: /nowhere/at/all: cannot be read: "),

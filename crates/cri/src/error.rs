@@ -1,5 +1,4 @@
-//! What a runtime answers when it does not do what was asked, in the words that CRI borrows from
-//! gRPC.
+//! Errors of a runtime, by gRPC status code.
 
 use tonic::Code;
 
@@ -8,31 +7,31 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why a call failed. Each variant is something a caller does differently.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The pod, container or image is not there.
+    /// The pod, container or image does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// Its name is taken.
+    /// The name is in use.
     #[error("{0}")]
     AlreadyExists(String),
-    /// The request itself is wrong; it will never work.
+    /// The request is invalid; a retry cannot succeed.
     #[error("{0}")]
     InvalidArgument(String),
-    /// It is not in the state for this: not running, not created.
+    /// Wrong state: not running, not created.
     #[error("{0}")]
     FailedPrecondition(String),
-    /// Credentials are wanted, or others.
+    /// Credentials are missing or not accepted.
     #[error("{0}")]
     PermissionDenied(String),
-    /// The time that was given is over.
+    /// The deadline has passed.
     #[error("{0}")]
     DeadlineExceeded(String),
-    /// The runtime does not answer now.
+    /// The runtime cannot be reached now.
     #[error("{0}")]
     Unavailable(String),
-    /// This runtime cannot do it.
+    /// The runtime does not support the call.
     #[error("{0}")]
     Unimplemented(String),
-    /// Everything else.
+    /// Any other error.
     #[error("{0}")]
     Internal(String),
 }

@@ -8,16 +8,17 @@ use crate::v1::{
     PodSandboxConfig,
 };
 
-/// Images: listed, looked up, pulled, removed.
+/// The image service.
 #[async_trait]
 pub trait Images: Send + Sync {
-    /// The images that are here. An empty filter lets all pass.
+    /// Lists images; an empty filter selects all.
     async fn list_images(&self, filter: ImageFilter) -> Result<Vec<Image>>;
 
-    /// What is known of an image. One that is not here is an answer without an image, not an error.
+    /// The status of an image. If it does not exist, the response has no image; this is not an
+    /// error.
     async fn image_status(&self, image: ImageSpec, verbose: bool) -> Result<ImageStatusResponse>;
 
-    /// Fetches an image and answers with the reference by which containers are to ask for it.
+    /// Pulls an image, and returns its reference for containers.
     async fn pull_image(
         &self,
         image: ImageSpec,
@@ -25,9 +26,9 @@ pub trait Images: Send + Sync {
         sandbox: Option<PodSandboxConfig>,
     ) -> Result<String>;
 
-    /// Removes an image with all its names. One that is not here is removed already.
+    /// Removes an image with all its names. Idempotent.
     async fn remove_image(&self, image: ImageSpec) -> Result<()>;
 
-    /// What images and the writable layers of containers take of the disk.
+    /// Disk usage of images and writable layers.
     async fn image_fs_info(&self) -> Result<ImageFsInfoResponse>;
 }

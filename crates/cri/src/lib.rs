@@ -1,10 +1,9 @@
-//! The container runtime interface: how a node's agent speaks to whatever runs its containers.
+//! The container runtime interface (CRI).
 //!
 //! [`Runtime`] and [`Images`] are the interface, with the messages of CRI v1 ([`v1`], compiled from
-//! `proto/`) as their types. The runtime in this process implements them; [`Client`] implements
-//! them too, for a runtime behind a unix socket (containerd, CRI-O). Whoever calls them cannot tell
-//! which it is but in one place: what streams ([`streaming`]) is an address from a foreign runtime
-//! and open streams from ours.
+//! `proto/`). The built-in runtime implements them; [`Client`] implements them for a remote runtime
+//! on a unix socket (containerd, CRI-O). The only difference for callers is in [`streaming`]: a
+//! remote runtime returns a URL, the built-in one open streams.
 
 mod client;
 mod error;
@@ -17,7 +16,7 @@ pub use error::{Error, Result};
 pub use images::Images;
 pub use runtime::{Events, Runtime};
 
-/// The messages of CRI v1. Names are upstream's.
+/// The messages of CRI v1, with upstream's names.
 pub mod v1 {
     #![expect(unused_qualifications, reason = "generated")]
     tonic::include_proto!("runtime.v1");

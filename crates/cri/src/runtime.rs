@@ -1,4 +1,4 @@
-//! The pods and containers of a node.
+//! The runtime service.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -16,33 +16,31 @@ use crate::v1::{
     StatusResponse, VersionResponse,
 };
 
-/// What happened to containers, from the moment of the call on.
+/// Container events from the time of the call.
 pub type Events = Pin<Box<dyn Stream<Item = Result<ContainerEventResponse>> + Send>>;
 
-/// Pods and containers: made, started, watched, stopped, removed.
+/// The runtime service: pod sandboxes and containers.
 ///
 /// # Guarantees
-/// Stopping and removing is idempotent: what is gone is stopped, and removed. What a runtime
-/// acknowledged it still knows after a restart of its own. A sandbox that could not be made leaves
-/// nothing behind.
+/// Stop and remove are idempotent, also for objects that no longer exist. Acknowledged state
+/// survives a restart of the runtime. A sandbox that could not be created leaves nothing behind.
 #[async_trait]
 pub trait Runtime: Send + Sync {
     async fn version(&self) -> Result<VersionResponse>;
 
-    /// Whether pods can run, and whether they can have a network; with `verbose`, what else there
-    /// is to tell.
+    /// Whether the runtime and the network are ready; `verbose` adds further information.
     async fn status(&self, verbose: bool) -> Result<StatusResponse>;
 
-    /// Who makes the cgroups of pods, and how they are named.
+    /// The cgroup driver.
     async fn cgroup_driver(&self) -> Result<CgroupDriver>;
 
-    /// Tells the runtime what it could not know before, such as the pods' address range.
+    /// Updates configuration that is known only later, such as the pod CIDR.
     async fn update_runtime_config(&self, config: RuntimeConfig) -> Result<()>;
 
-    /// Makes a pod's namespaces and network, and answers with its id.
+    /// Creates a pod's namespaces and network, and returns the sandbox ID.
     async fn run_pod_sandbox(&self, config: PodSandboxConfig, handler: &str) -> Result<String>;
 
-    /// Ends what still runs in the pod and gives its addresses back.
+    /// Stops all containers of the pod and releases its addresses.
     async fn stop_pod_sandbox(&self, sandbox: &str) -> Result<()>;
 
     /// Stops the pod and removes it with its containers.
@@ -54,7 +52,7 @@ pub trait Runtime: Send + Sync {
         verbose: bool,
     ) -> Result<PodSandboxStatusResponse>;
 
-    /// The pods that pass the filter. An empty one lets all pass.
+    /// Lists sandboxes; an empty filter selects all.
     async fn list_pod_sandbox(&self, filter: PodSandboxFilter) -> Result<Vec<PodSandbox>>;
 
     async fn update_pod_sandbox_resources(
@@ -64,7 +62,7 @@ pub trait Runtime: Send + Sync {
         resources: Option<LinuxContainerResources>,
     ) -> Result<()>;
 
-    /// Prepares a container in a pod, and answers with its id. Nothing runs yet.
+    /// Creates a container in a pod without starting it, and returns its ID.
     async fn create_container(
         &self,
         sandbox: &str,
@@ -72,13 +70,13 @@ pub trait Runtime: Send + Sync {
         sandbox_config: PodSandboxConfig,
     ) -> Result<String>;
 
-    /// Starts a created container; once only.
+    /// Starts a created container; only once.
     async fn start_container(&self, container: &str) -> Result<()>;
 
-    /// Asks a container to end, and makes it end when `grace` is over.
+    /// Stops a container: signals it, and kills it after `grace`.
     async fn stop_container(&self, container: &str, grace: Duration) -> Result<()>;
 
-    /// Removes a container with its files. One that runs is killed first.
+    /// Removes a container with its files, killing it if it runs.
     async fn remove_container(&self, container: &str) -> Result<()>;
 
     async fn container_status(
@@ -87,7 +85,7 @@ pub trait Runtime: Send + Sync {
         verbose: bool,
     ) -> Result<ContainerStatusResponse>;
 
-    /// The containers that pass the filter. An empty one lets all pass.
+    /// Lists containers; an empty filter selects all.
     async fn list_containers(&self, filter: ContainerFilter) -> Result<Vec<Container>>;
 
     async fn update_container_resources(
@@ -96,12 +94,10 @@ pub trait Runtime: Send + Sync {
         resources: LinuxContainerResources,
     ) -> Result<()>;
 
-    /// Goes on writing the log into a new file at the same path: somebody has moved the old one
-    /// away.
+    /// Reopens the log file at the same path, after it was rotated.
     async fn reopen_container_log(&self, container: &str) -> Result<()>;
 
-    /// Runs a command to its end and answers with what it printed. Without a timeout it may take
-    /// for ever.
+    /// Runs a command to completion and returns its output. Without a timeout it may run forever.
     async fn exec_sync(
         &self,
         container: &str,
@@ -113,7 +109,7 @@ pub trait Runtime: Send + Sync {
 
     async fn attach(&self, request: AttachRequest) -> Result<Streaming>;
 
-    /// Reaches one port on the pod's loopback.
+    /// Connects to a port on the pod's loopback.
     async fn port_forward(&self, sandbox: &str, port: u16) -> Result<PortStream>;
 
     async fn container_stats(&self, container: &str) -> Result<ContainerStats>;
@@ -130,7 +126,6 @@ pub trait Runtime: Send + Sync {
         filter: PodSandboxStatsFilter,
     ) -> Result<Vec<PodSandboxStats>>;
 
-    /// Containers created, started, stopped and deleted, as it happens. Who reads too slowly gets
-    /// an error and has to look at everything anew.
+    /// Container events. A slow reader gets an error and must list everything again.
     async fn container_events(&self) -> Result<Events>;
 }

@@ -1,7 +1,7 @@
-//! Exec, attach and port forwarding: what flows while a call lasts.
+//! Streams of exec, attach and port forwarding.
 //!
-//! A foreign runtime answers with an address, to be spoken to in SPDY or over WebSocket by whoever
-//! serves the user. Ours hands over the streams themselves.
+//! A remote runtime returns a URL, to be used over SPDY or WebSocket. The built-in one returns the
+//! streams themselves.
 
 use std::pin::Pin;
 
@@ -11,27 +11,25 @@ use tokio::sync::{mpsc, oneshot};
 pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
 pub type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 
-/// How the streams of an exec or attach are reached.
+/// How the streams of an exec or attach are accessed.
 pub enum Streaming {
-    /// At this address, once.
+    /// At this URL, once.
     Address(String),
-    /// Here.
+    /// Open streams.
     Session(Session),
 }
 
 /// The streams of one exec or attach.
 ///
-/// Streams that were not asked for are absent; with a terminal there is no standard error of its
-/// own. Dropping the writer closes the process' input. Dropping the session leaves the process
-/// alone.
+/// Streams that were not requested are absent; with a terminal there is no stderr. Dropping the
+/// writer closes the process' stdin. Dropping the session does not affect the process.
 pub struct Session {
     pub stdin: Option<Writer>,
     pub stdout: Option<Reader>,
     pub stderr: Option<Reader>,
-    /// New sizes of the terminal, where there is one.
+    /// Terminal resizes, if there is a terminal.
     pub resize: Option<mpsc::Sender<TerminalSize>>,
-    /// How it ended. Comes after the last byte of output could be read. Dropped unsent when nobody
-    /// knows any more.
+    /// The exit code, sent after all output can be read. Dropped unsent if it is unknown.
     pub exit: oneshot::Receiver<i32>,
 }
 
@@ -42,15 +40,15 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
-/// How a port inside a pod is reached.
+/// How a port of a pod is accessed.
 pub enum PortStream {
-    /// At this address, in the port forwarding protocol.
+    /// At this URL, with the port forwarding protocol.
     Address(String),
-    /// A connection to the port, made inside the pod's network.
+    /// A connection to the port from the pod's network namespace.
     Connection(Pin<Box<dyn Connection>>),
 }
 
-/// Bytes in both directions.
+/// A bidirectional byte stream.
 pub trait Connection: AsyncRead + AsyncWrite + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Send> Connection for T {}

@@ -1,8 +1,8 @@
-//! The API's changes, brought into the zone, and the zone onto the disk.
+//! Applies API changes to the zone, and saves the zone to disk.
 //!
-//! What was last known is answered until everything has been told anew; then the new zone takes its
-//! place as a whole, so that what vanished meanwhile is gone, and no name is missing for a moment
-//! while the others are still coming.
+//! The last saved zone is served until all resources have been listed; then the new zone replaces
+//! it as a whole, so that deleted objects disappear, and no name is missing while the lists are
+//! read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,42 +19,42 @@ use crate::server::Handler;
 use crate::state;
 use crate::zone::facts::{Key, Service, Slice};
 
-/// What DNS reads of an object, if that has any names.
+/// The fields that DNS uses of an object, if it has any names.
 #[derive(Debug)]
-struct Told<T>(Option<T>);
+struct Relevant<T>(Option<T>);
 
-impl Projection for Told<Service> {
-    fn project(object: &Arc<Value>) -> Result<Told<Service>, TypedError> {
-        Ok(Told(Service::read(object)))
+impl Projection for Relevant<Service> {
+    fn project(object: &Arc<Value>) -> Result<Relevant<Service>, TypedError> {
+        Ok(Relevant(Service::read(object)))
     }
 }
 
-impl Projection for Told<Slice> {
-    fn project(object: &Arc<Value>) -> Result<Told<Slice>, TypedError> {
-        Ok(Told(Slice::read(object)))
+impl Projection for Relevant<Slice> {
+    fn project(object: &Arc<Value>) -> Result<Relevant<Slice>, TypedError> {
+        Ok(Relevant(Slice::read(object)))
     }
 }
 
-/// Changes are written to the disk together, this long after the first of them.
-const GATHER: Duration = Duration::from_secs(1);
+/// Changes are saved together, this long after the first of them.
+const SAVE_DELAY: Duration = Duration::from_secs(1);
 
-/// Follows the API for ever.
+/// Follows the API forever.
 pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Option<PathBuf>) {
     let all = |group, plural| Selection::all(&Resource::builtin(group, "v1", plural));
     let mut follower = Follower {
         handler,
-        coming: Some(Coming::default()),
+        partial: Some(PartialZone::default()),
         file,
         write_at: None,
     };
 
     let mut namespaces = informers.of::<Metadata>(all("", "namespaces")).subscribe();
     let mut services = informers
-        .of::<Told<Service>>(all("", "services"))
+        .of::<Relevant<Service>>(all("", "services"))
         .subscribe();
 
     let mut slices = informers
-        .of::<Told<Slice>>(all("discovery.k8s.io", "endpointslices"))
+        .of::<Relevant<Slice>>(all("discovery.k8s.io", "endpointslices"))
         .subscribe();
     loop {
         let write_at = follower.write_at;
@@ -68,17 +68,17 @@ pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Optio
     }
 }
 
-/// A zone that is not whole yet.
+/// A zone whose lists are not complete yet.
 #[derive(Default)]
-struct Coming {
+struct PartialZone {
     zone: Zone,
-    /// How many of the three resources have been told wholly.
-    whole: u8,
+    /// How many of the three resources are complete.
+    synced: u8,
 }
 
 struct Follower<'a> {
     handler: &'a Handler,
-    coming: Option<Coming>,
+    partial: Option<PartialZone>,
     file: Option<PathBuf>,
     write_at: Option<Instant>,
 }
@@ -93,29 +93,29 @@ impl Follower<'_> {
                 self.change(|zone| zone.remove_namespace(&object.key.name))
             }
             Change::Updated { .. } => {}
-            Change::Synced => self.one_is_whole(),
+            Change::Synced => self.resource_synced(),
         }
     }
 
-    fn service(&mut self, change: &Change<Told<Service>>) {
+    fn service(&mut self, change: &Change<Relevant<Service>>) {
         match state_of(change) {
             Some((_, Some(service))) => self.change(|zone| zone.set_service(service.clone())),
             Some((object, None)) => self.change(|zone| zone.remove_service(&key(object))),
-            None => self.one_is_whole(),
+            None => self.resource_synced(),
         }
     }
 
-    fn slice(&mut self, change: &Change<Told<Slice>>) {
+    fn slice(&mut self, change: &Change<Relevant<Slice>>) {
         match state_of(change) {
             Some((_, Some(slice))) => self.change(|zone| zone.set_slice(slice.clone())),
             Some((object, None)) => self.change(|zone| zone.remove_slice(&key(object))),
-            None => self.one_is_whole(),
+            None => self.resource_synced(),
         }
     }
 
     fn change(&mut self, how: impl FnOnce(&mut Zone)) {
-        match &mut self.coming {
-            Some(coming) => how(&mut coming.zone),
+        match &mut self.partial {
+            Some(partial) => how(&mut partial.zone),
             None => {
                 self.handler.change(how);
                 self.changed();
@@ -123,23 +123,23 @@ impl Follower<'_> {
         }
     }
 
-    fn one_is_whole(&mut self) {
-        let Some(coming) = &mut self.coming else {
+    fn resource_synced(&mut self) {
+        let Some(partial) = &mut self.partial else {
             return;
         };
-        coming.whole += 1;
-        if coming.whole == 3
-            && let Some(coming) = self.coming.take()
+        partial.synced += 1;
+        if partial.synced == 3
+            && let Some(partial) = self.partial.take()
         {
-            self.handler.change(|zone| *zone = coming.zone);
-            self.handler.is_known();
+            self.handler.change(|zone| *zone = partial.zone);
+            self.handler.set_complete();
             self.changed();
         }
     }
 
     fn changed(&mut self) {
         if self.file.is_some() && self.write_at.is_none() {
-            self.write_at = Some(Instant::now() + GATHER);
+            self.write_at = Some(Instant::now() + SAVE_DELAY);
         }
     }
 
@@ -150,15 +150,14 @@ impl Follower<'_> {
         };
         let snapshot = self.handler.read(Zone::snapshot);
         if let Err(error) = state::save(file, snapshot).await {
-            // Names are answered all the same; what is on the disk is older than it could be.
-            tracing::warn!(%error, "the names last known are not on the disk");
+            // Queries are still answered; only the saved state is outdated.
+            tracing::warn!(%error, "cannot save DNS state");
         }
     }
 }
 
-/// The object that a change is about, and what is to be known of it from now on. `None`: all has
-/// been told.
-fn state_of<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
+/// The object of a change and its new state. `None`: the list is complete.
+fn state_of<T>(change: &Change<Relevant<T>>) -> Option<(&ObjectKey, Option<&T>)> {
     match change {
         Change::Added { object, .. } | Change::Updated { new: object, .. } => {
             Some((&object.key, object.object.0.as_ref()))

@@ -1,11 +1,10 @@
 //! Cluster DNS: names of Services and of the pods behind them.
 //!
-//! What the API server tells of Namespaces, Services and EndpointSlices is cut down to
-//! [`zone::facts`] and kept in a [`Zone`], an index that changes with every event. A question comes
-//! in through `server/`, is asked of the zone ([`zone::answer`], pure: it decides everything that
-//! is the cluster's own), and goes on to the upstream servers when it is about another name.
-//! `follow.rs` brings the API's changes into the zone. The facts are also written to a file: a
-//! process that starts while the API server is away answers from what was last known.
+//! Namespaces, Services and EndpointSlices from the API server are reduced to [`zone::facts`] and
+//! held in a [`Zone`], an index that is updated with every event. `server/` receives queries,
+//! answers those in the cluster domain from the zone ([`zone::answer`], pure), and forwards others
+//! to the upstream servers. `follow.rs` applies API changes to the zone. The facts are also saved
+//! to a file: a process that starts without the API server answers from the last saved state.
 
 mod follow;
 mod run;
@@ -13,5 +12,5 @@ pub mod server;
 mod state;
 pub mod zone;
 
-pub use run::{Config, Others, RunError, run};
+pub use run::{Config, Forward, RunError, run};
 pub use zone::Zone;

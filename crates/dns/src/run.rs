@@ -1,4 +1,4 @@
-//! Cluster DNS as a component: sockets, the last state, the API.
+//! The DNS component: sockets, saved state, API.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,33 +12,33 @@ use crate::server::{Handler, Sockets, Upstream, UpstreamError};
 use crate::state;
 use crate::zone::Zone;
 
-/// How names are answered.
+/// DNS configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// UDP and TCP are served on each of these.
+    /// Addresses to listen on, UDP and TCP.
     pub listen: Vec<SocketAddr>,
     /// The cluster's domain: `cluster.local`.
     pub domain: String,
     /// The addresses of the DNS Service.
     pub service: Vec<IpAddr>,
-    /// Who is asked about other names.
-    pub others: Others,
-    /// Where the last state is kept.
+    /// Where other names are forwarded to.
+    pub forward: Forward,
+    /// File of the saved state.
     pub state: Option<PathBuf>,
 }
 
-/// Who is asked about names that are not the cluster's.
+/// Where names outside the cluster domain are forwarded to.
 #[derive(Clone, Debug)]
-pub enum Others {
-    /// Nobody.
-    Nobody,
-    /// These servers.
+pub enum Forward {
+    /// They are not forwarded.
+    None,
+    /// To these servers.
     Servers(Vec<SocketAddr>),
-    /// Those of a `resolv.conf`.
-    File(PathBuf),
+    /// To the servers of a `resolv.conf`.
+    ResolvConf(PathBuf),
 }
 
-/// Why no names can be answered.
+/// Why the DNS server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("cannot listen on {addresses:?}")]
@@ -50,21 +50,20 @@ pub enum RunError {
     Upstream(#[from] UpstreamError),
 }
 
-/// Answers until dropped. `ready` is told where, once the sockets are open: questions are answered
-/// from then on, from the last state while there is one, and truly once the API has told
-/// everything.
+/// Serves until dropped. `ready` is called with the addresses once the sockets are open: queries
+/// are answered from then on, from the saved state until the API's lists are complete.
 pub async fn run(
     config: Config,
     client: Client,
     ready: impl FnOnce(&[SocketAddr]),
 ) -> Result<(), RunError> {
-    let unheard = |source| RunError::Listen {
+    let listen_error = |source| RunError::Listen {
         addresses: config.listen.clone(),
         source,
     };
-    let sockets = Sockets::open(&config.listen).await.map_err(unheard)?;
+    let sockets = Sockets::open(&config.listen).await.map_err(listen_error)?;
 
-    let addresses = sockets.addresses().map_err(unheard)?;
+    let addresses = sockets.addresses().map_err(listen_error)?;
     let own: Vec<IpAddr> = config
         .service
         .iter()
@@ -72,13 +71,13 @@ pub async fn run(
         .chain(addresses.iter().map(SocketAddr::ip))
         .collect();
 
-    let upstream = match &config.others {
-        Others::Nobody => None,
-        Others::Servers(servers) => Some(Upstream::of(servers)?),
-        Others::File(file) => Upstream::of_file(file, &own)?,
+    let upstream = match &config.forward {
+        Forward::None => None,
+        Forward::Servers(servers) => Some(Upstream::of(servers)?),
+        Forward::ResolvConf(file) => Upstream::of_file(file, &own)?,
     };
     let handler = Handler::new(&config.domain, config.service.clone(), upstream);
-    remember(&handler, config.state.as_ref());
+    load_state(&handler, config.state.as_ref());
 
     let tasks = Tasks::new();
     let informers = Informers::new(client, tasks.clone());
@@ -89,17 +88,17 @@ pub async fn run(
     Ok(())
 }
 
-/// Begins with the last state, if there is one that can be read.
-fn remember(handler: &Handler, file: Option<&PathBuf>) {
+/// Loads the saved state, if there is a valid one.
+fn load_state(handler: &Handler, file: Option<&PathBuf>) {
     match file.map(|file| state::load(file)).transpose() {
         Ok(Some(Some(snapshot))) => {
             handler.change(|zone| *zone = Zone::from(snapshot));
-            handler.is_known();
+            handler.set_complete();
         }
         Ok(_) => {}
         Err(error) => {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "begins without the names last known");
+            tracing::warn!(error, "cannot load saved DNS state; starting without it");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The zone's facts in a file, so that a process that starts while the API server is away has
-//! something to answer.
+//! Saves the zone's facts to a file, so that a process that starts without the API server can
+//! answer.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,33 +9,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::zone::Snapshot;
 
-/// Why the file was of no use.
+/// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
-    #[error("{}: cannot be read", file.display())]
+    #[error("cannot read {}", file.display())]
     Read { file: PathBuf, source: io::Error },
-    #[error("{}: cannot be written", file.display())]
+    #[error("cannot write {}", file.display())]
     Write { file: PathBuf, source: io::Error },
-    #[error("{}: is not a file of names", file.display())]
+    #[error("invalid DNS state file {}", file.display())]
     Form {
         file: PathBuf,
         source: serde_json::Error,
     },
-    #[error("{}: is of form {found}, which this program does not know", file.display())]
+    #[error("DNS state file {} has unknown version {found}", file.display())]
     Unknown { file: PathBuf, found: u32 },
 }
 
-/// The form of the file. A program that does not know it begins with nothing.
-const FORM: u32 = 1;
+/// Version of the file format. A file of another version is ignored.
+const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StateFile {
     form: u32,
     #[serde(flatten)]
     names: Snapshot,
 }
 
-/// What was last known, if anything was.
+/// Loads the saved state, if there is one.
 pub(crate) fn load(file: &Path) -> Result<Option<Snapshot>, StateError> {
     let text = match std::fs::read(file) {
         Ok(text) => text,
@@ -48,13 +48,13 @@ pub(crate) fn load(file: &Path) -> Result<Option<Snapshot>, StateError> {
         }
     };
 
-    let kept: Kept = serde_json::from_slice(&text).map_err(|source| StateError::Form {
+    let state: StateFile = serde_json::from_slice(&text).map_err(|source| StateError::Form {
         file: file.to_owned(),
         source,
     })?;
 
-    match kept.form {
-        FORM => Ok(Some(kept.names)),
+    match state.form {
+        VERSION => Ok(Some(state.names)),
         found => Err(StateError::Unknown {
             file: file.to_owned(),
             found,
@@ -62,7 +62,7 @@ pub(crate) fn load(file: &Path) -> Result<Option<Snapshot>, StateError> {
     }
 }
 
-/// Takes the place of what the file said, wholly or not at all.
+/// Replaces the file atomically.
 pub(crate) async fn save(file: PathBuf, names: Snapshot) -> Result<(), StateError> {
     let failed = {
         let file = file.clone();
@@ -71,7 +71,10 @@ pub(crate) async fn save(file: PathBuf, names: Snapshot) -> Result<(), StateErro
 
     let written = tokio::task::spawn_blocking(move || {
         let next = file.with_extension("next");
-        let text = serde_json::to_vec(&Kept { form: FORM, names })?;
+        let text = serde_json::to_vec(&StateFile {
+            form: VERSION,
+            names,
+        })?;
         let mut to = File::create(&next)?;
         to.write_all(&text)?;
         to.sync_all()?;

@@ -1,4 +1,4 @@
-//! Questions over the wire, asked by a stub resolver as programs have it.
+//! Queries over the network by a stub resolver, as programs use it.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ fn service(namespace: &str, name: &str, spec: &str) -> Service {
     Service::read(&json::parse(text.as_bytes()).unwrap()).unwrap()
 }
 
-/// A headless Service's pods, so many that no UDP packet holds them.
+/// Pods of a headless Service, too many for a UDP response.
 fn many_pods(count: u8) -> Slice {
     let endpoint =
         |last: u8| format!(r#"{{"addresses":["10.1.0.{last}"],"hostname":"pod-{last}"}}"#);
@@ -93,7 +93,7 @@ async fn a_stub_resolver_finds_services_pods_and_ports() {
         zone.set_slice(many_pods(250));
     });
 
-    cluster.handler.is_known();
+    cluster.handler.set_complete();
     assert_eq!(
         address(cluster.at, "web.shop.svc.cluster.local.").await,
         Ok(vec!["10.0.0.1".to_owned()])
@@ -114,7 +114,7 @@ async fn a_stub_resolver_finds_services_pods_and_ports() {
         Err("nothing".to_owned())
     );
 
-    // Too long for UDP: the stub asks again over TCP.
+    // Too large for UDP: the stub retries over TCP.
     assert_eq!(
         address(cluster.at, "many.shop.svc.cluster.local.")
             .await
@@ -142,12 +142,12 @@ async fn a_stub_resolver_finds_services_pods_and_ports() {
 }
 
 #[tokio::test]
-async fn other_names_are_asked_upstream_and_aliases_followed() {
+async fn other_names_are_forwarded_and_aliases_followed() {
     let other = start("example.com", &[]).await;
     other
         .handler
         .change(|zone| zone.set_service(service("bank", "pay", WEB)));
-    other.handler.is_known();
+    other.handler.set_complete();
     let cluster = start("cluster.local", &[other.at]).await;
 
     let alias = |to: &str| format!(r#"{{"type":"ExternalName","externalName":"{to}"}}"#);
@@ -166,7 +166,7 @@ async fn other_names_are_asked_upstream_and_aliases_followed() {
         ));
     });
 
-    cluster.handler.is_known();
+    cluster.handler.set_complete();
     let there = Ok(vec!["10.0.0.1".to_owned()]);
     assert_eq!(
         address(cluster.at, "pay.bank.svc.example.com.").await,
@@ -202,7 +202,7 @@ async fn other_names_are_asked_upstream_and_aliases_followed() {
             .is_err()
     );
 
-    // A server without others to ask says so at once.
+    // A server without upstream servers refuses at once.
     assert!(
         address(other.at, "web.shop.svc.cluster.local.")
             .await
@@ -211,12 +211,12 @@ async fn other_names_are_asked_upstream_and_aliases_followed() {
 }
 
 #[tokio::test]
-async fn nothing_is_denied_before_everything_is_known() {
+async fn no_nxdomain_before_the_zone_is_complete() {
     let cluster = start("cluster.local", &[]).await;
     let early = address(cluster.at, "web.shop.svc.cluster.local.").await;
     assert_ne!(early, Err("no such name".to_owned()));
     assert!(early.is_err());
-    cluster.handler.is_known();
+    cluster.handler.set_complete();
     assert_eq!(
         address(cluster.at, "web.shop.svc.cluster.local.").await,
         Err("no such name".to_owned())

@@ -1,13 +1,13 @@
 //! Operations on files and trees that untrusted programs can write.
 //!
-//! A container may nest folders deeper than any stack or path, put a pipe or a link where a file is
-//! expected, and change both at any moment. So nothing in here recurses, follows a link, crosses
-//! into a mount or waits for the other end of a pipe; descriptors and memory are bounded whatever
-//! the tree looks like. All of it waits for disks: it belongs on threads that may wait, never on
-//! those that serve requests.
+//! A container may nest directories deeper than any stack or path limit, put a pipe or a symlink
+//! where a file is expected, and change both at any moment. So nothing here recurses, follows a
+//! symlink, crosses into a mount or blocks on a pipe; descriptors and memory are bounded whatever
+//! the tree looks like. All functions block on disk I/O: call them on blocking threads, never on
+//! async worker threads.
 //!
-//! [`remove_tree`] removes, [`walk`] visits, [`read`] reads, [`private`] makes what others must not
-//! read.
+//! [`remove_tree`] removes, [`walk`] visits, [`read`] reads, [`private`] creates files that others
+//! must not read.
 
 mod open;
 pub mod private;

@@ -1,4 +1,4 @@
-//! Opening folders by name, from the folder they are in.
+//! Opens directories relative to their parent.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,23 +14,24 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
-/// Opens a folder for reading. Links on the way to it are followed, it must not be one itself.
+/// Opens a directory for reading. Symlinks in its parent path are followed, it must not be one
+/// itself.
 pub fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     Ok(open(path, FOLDER, Mode::empty())?)
 }
 
-/// Opens a folder that is in a folder, and neither a link nor mounted there.
+/// Opens a directory in a directory that is neither a symlink nor a mount point.
 pub(crate) fn enter(folder: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd, Errno> {
     resolve(folder, name, FOLDER)
 }
 
-/// The same without reading it: that asks for no permission.
+/// The same without read access (`O_PATH`), which needs no permission.
 pub(crate) fn locate(folder: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     resolve(folder, name, flags)
 }
 
-/// Opens the folder that a folder is in.
+/// Opens the parent of a directory.
 pub(crate) fn leave(folder: impl AsFd) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(folder, c"..", FOLDER, Mode::empty())
 }
@@ -42,7 +43,7 @@ fn resolve(folder: impl AsFd, name: impl Arg + Copy, flags: OFlags) -> Result<Ow
         | ResolveFlags::NO_XDEV;
     loop {
         match openat2(folder.as_fd(), name, flags, Mode::empty(), how) {
-            // Something was renamed or mounted meanwhile; the kernel asks to be asked again.
+            // Something was renamed or mounted meanwhile; the kernel asks for a retry.
             Err(Errno::AGAIN | Errno::INTR) => {}
             opened => return opened,
         }

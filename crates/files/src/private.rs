@@ -1,7 +1,7 @@
-//! Folders and files that other users of the host must not read.
+//! Directories and files that other users of the host must not read.
 //!
-//! Their mode is right from the moment they exist, whatever the umask is. Those that are there with
-//! a wider one get the right one.
+//! Their mode is set when they are created, whatever the umask is. Existing ones with a wider mode
+//! are corrected.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -10,23 +10,23 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// What only root, or who runs us, may read.
+/// Accessible by the owner only.
 pub const FOLDER: u32 = 0o700;
 pub const FILE: u32 = 0o600;
 
-/// Makes a folder, and those above it that are missing, for nobody else.
+/// Creates a directory and its missing parents, accessible by the owner only.
 pub fn folder(path: &Path) -> io::Result<()> {
     folder_for(path, FOLDER)
 }
 
-/// The same for those whom the mode names. A folder that is there loses what goes beyond the mode,
-/// also one on another disk that an administrator made a link to.
+/// Creates a directory with this mode. An existing one loses permissions beyond the mode, also if
+/// it is on another disk behind a symlink.
 pub fn folder_for(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)?;
     tighten(&File::open(path)?, mode)
 }
 
-/// Opens a file for writing that is made, or emptied.
+/// Opens a file for writing, created or truncated.
 pub fn create(path: &Path) -> io::Result<File> {
     open(
         path,
@@ -34,12 +34,12 @@ pub fn create(path: &Path) -> io::Result<File> {
     )
 }
 
-/// Opens a file for writing at its end. It is made if it is missing.
+/// Opens a file for appending, created if it is missing.
 pub fn append(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().append(true).create(true))
 }
 
-/// Opens a file for reading and writing. It is made if it is missing.
+/// Opens a file for reading and writing, created if it is missing.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
     open(
         path,
@@ -51,8 +51,7 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
     )
 }
 
-/// Writes a file under another name and gives it its name: it is there whole or not at all. Nothing
-/// is synced.
+/// Writes a file atomically, through a temporary file and a rename. Does not sync.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
@@ -61,7 +60,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
-    // Bits of flags have no sign.
+    // The flag bits are never negative.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = how.mode(FILE).custom_flags(flags).open(path)?;
     tighten(&file, FILE)?;
@@ -77,8 +76,7 @@ fn tighten(file: &File, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from a file or folder that is there what goes beyond a mode. What is not there is left
-/// alone.
+/// Removes permissions beyond `mode` from an existing file or directory. A missing one is no error.
 pub fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     let now = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

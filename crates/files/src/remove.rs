@@ -1,9 +1,9 @@
-//! Removing a tree, whatever shape it has.
+//! Removes a tree of any shape.
 //!
-//! The tree is taken down depth first with at most [`WINDOW`] folders open. A folder that lies
-//! deeper is moved into a folder of ours directly below the top, and is taken down from there: so
-//! the depth of a tree costs time and nothing else, and no path is ever longer than the window. An
-//! entry that cannot be removed does not keep the others from going.
+//! The tree is removed depth first with at most [`WINDOW`] directories open. A directory that is
+//! deeper is moved into a temporary directory directly below the top, and is removed from there: so
+//! the depth of a tree costs only time, and no path is longer than the window. An entry that cannot
+//! be removed does not prevent the removal of the others.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -19,21 +19,20 @@ use rustix::io::Errno;
 
 use crate::open::{enter, locate};
 
-/// Most folders that are open at a time, one below the other.
+/// The maximum number of nested directories that are open.
 const WINDOW: usize = 32;
 
-/// How often the top is read anew. Somebody who keeps adding to a tree must not keep us for ever.
-const MOST_PASSES: u32 = 1 << 17;
+/// The maximum number of passes over the top, because a program may keep adding to the tree.
+const MAX_PASSES: u32 = 1 << 17;
 
-/// What our folder for deep ones is called, with a number.
-const ASIDE: &str = ".coracle-removed-";
+/// The name of the temporary directory, followed by a number.
+const TEMPORARY: &str = ".coracle-removed-";
 
-/// Removes a folder with all that is in it, or a file, or a link. What is not there is removed
-/// already.
+/// Removes a directory with its contents, a file, or a symlink. A missing path is no error.
 ///
 /// # Errors
-/// Something is left: it is mounted, may not be removed, or was added meanwhile. Everything else is
-/// gone.
+/// Something remains: it is a mount point, cannot be removed, or was added meanwhile. Everything
+/// else is removed.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let above = path
@@ -47,7 +46,7 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The same by the folder that it is in, and its name there.
+/// The same by the parent directory and the name.
 pub fn remove_tree_at(above: impl AsFd, name: &CStr) -> io::Result<()> {
     let above = above.as_fd();
     if remove_file(above, name)? {
@@ -67,7 +66,7 @@ pub fn remove_tree_at(above: impl AsFd, name: &CStr) -> io::Result<()> {
         failure: None,
     };
 
-    for _ in 0..MOST_PASSES {
+    for _ in 0..MAX_PASSES {
         let before = removal.removed;
         removal.empty_once();
         match unlinkat(above, name, AtFlags::REMOVEDIR) {
@@ -80,7 +79,7 @@ pub fn remove_tree_at(above: impl AsFd, name: &CStr) -> io::Result<()> {
     Err(Errno::NOTEMPTY.into())
 }
 
-/// Removes what is no folder; false: it is one.
+/// Removes a file; returns false if it is a directory.
 fn remove_file(above: BorrowedFd<'_>, name: &CStr) -> Result<bool, Errno> {
     match unlinkat(above, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(true),
@@ -92,13 +91,13 @@ fn remove_file(above: BorrowedFd<'_>, name: &CStr) -> Result<bool, Errno> {
 struct Removal {
     top: Dir,
     aside: Option<Aside>,
-    /// How many entries are gone.
+    /// The number of entries removed.
     removed: u64,
-    /// The first thing that went wrong since the top was read last.
+    /// The first error since the last pass started.
     failure: Option<Errno>,
 }
 
-/// A folder directly below the top, for folders that are too deep.
+/// The temporary directory below the top, for directories that are too deep.
 struct Aside {
     name: CString,
     stream: Dir,
@@ -106,14 +105,14 @@ struct Aside {
     moved: u64,
 }
 
-/// An open folder below the top, and its name in the one above.
+/// An open directory below the top, and its name in its parent.
 struct Level {
     stream: Dir,
     name: CString,
 }
 
 impl Removal {
-    /// Removes everything once: what is at the top, then what was moved aside.
+    /// One pass: removes the contents of the top, then those of the temporary directory.
     fn empty_once(&mut self) {
         self.failure = None;
 
@@ -122,7 +121,7 @@ impl Removal {
             Err(errno) => return self.failed(errno),
         }
 
-        for _ in 0..MOST_PASSES {
+        for _ in 0..MAX_PASSES {
             let Some(aside) = &self.aside else { return };
             let before = (aside.moved, self.removed);
 
@@ -138,12 +137,12 @@ impl Removal {
         }
 
         if let (Some(aside), Ok(top)) = (self.aside.take(), self.top.fd()) {
-            // One that is not empty is looked into with everything else in the next pass.
+            // If it is not empty, the next pass removes it with everything else.
             unlinkat(top, aside.name.as_c_str(), AtFlags::REMOVEDIR).unwrap_or_default();
         }
     }
 
-    /// Removes what is in a folder, as far as it goes.
+    /// Removes the contents of a directory as far as possible.
     fn empty(&mut self, folder: Dir) {
         let mut levels = vec![Level {
             stream: folder,
@@ -160,7 +159,7 @@ impl Removal {
         }
     }
 
-    /// Removes an entry of the deepest level. A folder that holds something becomes the deepest
+    /// Removes an entry of the deepest level. A directory that is not empty becomes the deepest
     /// level.
     fn remove_entry(&mut self, levels: &mut Vec<Level>, entry: &DirEntry) {
         let Some(folder) = levels.last().and_then(|level| level.stream.fd().ok()) else {
@@ -196,7 +195,7 @@ impl Removal {
                 stream,
                 name: name.to_owned(),
             }),
-            // Too deep, or this process has no descriptor left: it is closer to the top next time.
+            // Too deep, or no descriptors left: it is moved closer to the top.
             Err(Errno::MFILE | Errno::NFILE) => match self.move_aside(folder, name) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => self.failed(errno),
@@ -207,7 +206,7 @@ impl Removal {
         }
     }
 
-    /// The deepest level has been read to its end: it goes, unless something of it stays.
+    /// The deepest level was read to its end: remove it, unless some of its contents remain.
     fn finish_level(&mut self, levels: &mut Vec<Level>) {
         let Some(done) = levels.pop() else { return };
         let Some(above) = levels.last().and_then(|level| level.stream.fd().ok()) else {
@@ -215,13 +214,13 @@ impl Removal {
         };
         let Level { stream, name } = done;
 
-        // Closed first: file systems take longer to remove a folder that is still open.
+        // Closed first: file systems take longer to remove a directory that is open.
         drop(stream);
         let name = name.as_c_str();
         match permitted(above, || unlinkat(above, name, AtFlags::REMOVEDIR)) {
             Ok(()) => self.removed += 1,
-            // What is left in there has been told, was added meanwhile, or was not shown: the next
-            // pass sees it.
+            // The remaining contents were reported, were added meanwhile, or were not listed: the
+            // next pass sees them.
             Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => {}
             Err(errno) => self.failed(errno),
         }
@@ -239,7 +238,7 @@ impl Removal {
 
         let number = aside.moved.to_string();
         let moved = match permitted(folder, || renameat(folder, name, to, number.as_str())) {
-            // To move a folder is to change it.
+            // Moving a directory requires write permission on it.
             Err(Errno::ACCESS) => {
                 permit_at(folder, name)?;
                 renameat(folder, name, to, number.as_str())
@@ -260,11 +259,11 @@ impl Aside {
     fn make(top: BorrowedFd<'_>) -> Result<Aside, Errno> {
         let mut number = 0_u32;
         loop {
-            let name = CString::new(format!("{ASIDE}{number}")).map_err(|_| Errno::INVAL)?;
+            let name = CString::new(format!("{TEMPORARY}{number}")).map_err(|_| Errno::INVAL)?;
             match permitted(top, || {
                 mkdirat(top, name.as_c_str(), Mode::from_raw_mode(0o700))
             }) {
-                // Left by a removal that did not come to its end; it goes like everything else.
+                // Left by an interrupted removal; it is removed like everything else.
                 Err(Errno::EXIST) => number += 1,
                 Err(errno) => return Err(errno),
                 Ok(()) => {
@@ -280,7 +279,7 @@ impl Aside {
     }
 }
 
-/// Removes a file, or a folder that is empty, whatever of the two it has become.
+/// Removes a file or an empty directory, whichever it is now.
 fn remove_either(folder: BorrowedFd<'_>, name: &CStr, is_folder: bool) -> Result<(), Errno> {
     let remove = |is_folder| {
         let flags = if is_folder {
@@ -297,7 +296,7 @@ fn remove_either(folder: BorrowedFd<'_>, name: &CStr, is_folder: bool) -> Result
     }
 }
 
-/// Opens a folder below another, also one whose mode lets nobody in.
+/// Opens a directory in another, changing its mode if that denies access.
 fn enter_permitted(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     match enter(folder, name) {
         Err(Errno::ACCESS) => {
@@ -308,7 +307,7 @@ fn enter_permitted(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno
     }
 }
 
-/// Changes something in a folder, also where the folder's mode forbids that.
+/// Changes something in a directory, changing the directory's mode if that denies it.
 fn permitted<T>(folder: BorrowedFd<'_>, change: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     match change() {
         Err(Errno::ACCESS) => {

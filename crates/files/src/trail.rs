@@ -1,8 +1,7 @@
-//! The way from the top of a tree down to a folder, with a bounded number of folders open.
+//! The path from the top of a tree down to a directory, with a bounded number of open directories.
 //!
-//! Of folders further up it is known which they are, and how far they have been read. The way back
-//! up goes through `..` and ends with an error where it leads to another folder than the one that
-//! was entered.
+//! Of the closed ancestors, identity and read position are kept. They are reopened through `..`,
+//! with an error if that is another directory than the one that was entered.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,22 +11,22 @@ use rustix::fs::{Dir, DirEntry, fstat};
 
 use crate::open::leave;
 
-/// Most folders that are open at a time, one below the other.
+/// The maximum number of nested directories that are open.
 const WINDOW: usize = 32;
 
-/// Most folders one below the other: what is known of each takes some bytes.
-const MOST_LEVELS: usize = 1 << 18;
+/// The maximum depth: each level takes a few bytes.
+const MAX_LEVELS: usize = 1 << 18;
 
 pub(crate) struct Trail {
     levels: Vec<Level>,
-    /// Of the deepest levels.
+    /// The open directories of the deepest levels.
     open: VecDeque<Dir>,
 }
 
 struct Level {
     device: u64,
     inode: u64,
-    /// Where its stream goes on.
+    /// The position at which reading continues.
     position: i64,
 }
 
@@ -41,17 +40,17 @@ impl Trail {
         Ok(trail)
     }
 
-    /// How many folders it is from the top, with the top; 0 where the way ended.
+    /// The depth including the top; 0 at the end.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }
 
-    /// The deepest folder.
+    /// The deepest directory.
     pub(crate) fn here(&self) -> io::Result<BorrowedFd<'_>> {
         Ok(self.open.back().ok_or(io::ErrorKind::NotFound)?.fd()?)
     }
 
-    /// The next entry of the deepest folder.
+    /// The next entry of the deepest directory.
     pub(crate) fn read(&mut self) -> io::Result<Option<DirEntry>> {
         let (Some(stream), Some(level)) = (self.open.back_mut(), self.levels.last_mut()) else {
             return Ok(None);
@@ -63,11 +62,11 @@ impl Trail {
         Ok(entry)
     }
 
-    /// Goes on in a folder that is in the deepest one.
+    /// Descends into a directory of the deepest one.
     pub(crate) fn descend(&mut self, folder: OwnedFd) -> io::Result<()> {
-        if self.levels.len() >= MOST_LEVELS {
+        if self.levels.len() >= MAX_LEVELS {
             return Err(io::Error::other(format!(
-                "more than {MOST_LEVELS} folders one below the other"
+                "more than {MAX_LEVELS} nested directories"
             )));
         }
 
@@ -87,7 +86,7 @@ impl Trail {
         Ok(())
     }
 
-    /// Goes back to the folder above the deepest one.
+    /// Returns to the parent of the deepest directory.
     pub(crate) fn climb(&mut self) -> io::Result<()> {
         self.levels.pop();
         let Some(left) = self.open.pop_back() else {
@@ -100,7 +99,7 @@ impl Trail {
 
         let found = fstat(&above)?;
         if (found.st_dev, found.st_ino) != (level.device, level.inode) {
-            return Err(io::Error::other("a folder was moved while it was read"));
+            return Err(io::Error::other("a directory was moved while it was read"));
         }
 
         let mut stream = Dir::new(above)?;

@@ -1,4 +1,4 @@
-//! Visiting everything in a tree, however deep it is and whoever changes it meanwhile.
+//! Visits everything in a tree of any depth, even if it changes meanwhile.
 
 use std::ffi::CStr;
 use std::io;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 use crate::open::enter;
 use crate::trail::Trail;
 
-/// Something in a folder.
+/// An entry of a directory.
 pub struct Found<'a> {
-    /// The folder that it is in.
+    /// The directory.
     pub folder: BorrowedFd<'a>,
     pub name: &'a CStr,
-    /// What it is; of a link, the link itself.
+    /// Its metadata; of a symlink itself.
     pub about: Stat,
 }
 
@@ -24,8 +24,7 @@ impl Found<'_> {
         FileType::from_raw_mode(self.about.st_mode)
     }
 
-    /// Opens what was found, without reading it; none: it has gone, or something else has taken its
-    /// place.
+    /// Opens the entry with `O_PATH`; `None`: it was removed or replaced.
     pub fn locate(&self) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let located = match openat(self.folder, self.name, flags, Mode::empty()) {
@@ -38,12 +37,12 @@ impl Found<'_> {
     }
 }
 
-/// What is done with the entries of a tree.
+/// A visitor of the entries of a tree.
 pub trait Visitor {
-    /// An entry of any kind. Those that are in a folder come after it.
+    /// Visits an entry of any type. The contents of a directory come after it.
     fn visit(&mut self, found: &Found<'_>) -> io::Result<()>;
 
-    /// All that is in a folder has been visited. The top comes last.
+    /// Called after the contents of a directory were visited. The top comes last.
     fn leave(&mut self, _folder: BorrowedFd<'_>) -> io::Result<()> {
         Ok(())
     }
@@ -55,11 +54,11 @@ impl<F: FnMut(&Found<'_>) -> io::Result<()>> Visitor for F {
     }
 }
 
-/// Visits all that is below a folder, but neither what is mounted there nor what links lead to.
-/// What goes meanwhile is passed over.
+/// Visits everything below a directory, without mounts and symlink targets. Entries that are
+/// removed meanwhile are skipped.
 ///
 /// # Errors
-/// Of the visitor, and where the tree cannot be read: what was visited by then was visited.
+/// The visitor's error, or an error reading the tree; entries before it were visited.
 pub fn walk(top: OwnedFd, visitor: &mut impl Visitor) -> io::Result<()> {
     let mut trail = Trail::new(top)?;
     while trail.depth() > 0 {
@@ -93,7 +92,7 @@ pub fn walk(top: OwnedFd, visitor: &mut impl Visitor) -> io::Result<()> {
 
         match enter(trail.here()?, name) {
             Ok(inner) => trail.descend(inner)?,
-            // It went, became something else, or something is mounted there.
+            // It was removed or replaced, or is a mount point.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -102,18 +101,18 @@ pub fn walk(top: OwnedFd, visitor: &mut impl Visitor) -> io::Result<()> {
     Ok(())
 }
 
-/// What a tree takes.
+/// The disk usage of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes on the disk.
     pub bytes: u64,
-    /// Files, folders, links and everything else.
+    /// Files, directories, symlinks and other entries.
     pub inodes: u64,
 }
 
-/// What is below a folder takes, without the folder itself. Where a walk ends early, what was found
-/// until then is told beside the reason: a program that changes its tree meanwhile must not make
-/// what it has written count for nothing.
+/// The disk usage below a directory, without the directory itself. If the walk fails, the usage so
+/// far is returned with the error: a program that changes its tree meanwhile must not hide its
+/// usage.
 pub fn usage(top: OwnedFd) -> (Usage, io::Result<()>) {
     let mut usage = Usage::default();
     let walked = walk(top, &mut |found: &Found<'_>| {

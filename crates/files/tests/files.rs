@@ -1,5 +1,5 @@
-//! Single files: what is no file is not read, and what is private is so from the start.
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+//! Single files: only regular files are read, and private files are private from the start.
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -65,7 +65,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn private_things_are_private_also_where_they_were_not() {
+fn existing_files_and_folders_are_made_private() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     private::folder(&at("a/b")).unwrap();

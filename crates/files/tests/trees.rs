@@ -1,5 +1,5 @@
-//! Trees as hostile programs make them, with no more descriptors than a process usually has.
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+//! Trees as hostile programs create them, with a small descriptor limit.
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-/// Far beyond the longest path, and beyond what a recursion could hold on a thread's stack.
+/// Far beyond the path limit, and too deep to recurse on a thread's stack.
 const DEEP: usize = 50_000;
 
 fn with_few_descriptors() {
@@ -29,13 +29,13 @@ fn with_few_descriptors() {
     .unwrap();
 }
 
-/// Where many thousand folders are made in a second.
+/// A directory in which thousands of directories are created per second.
 fn in_memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
-/// So many folders one below the other, with something in them here and there, which comes before
-/// and after the next folder in whatever order the file system shows entries.
+/// Nested directories, with files here and there, before and after the next directory in any
+/// listing order.
 fn dig(top: &Path, depth: usize) {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut here: OwnedFd = openat(CWD, top, folder, Mode::empty()).unwrap();
@@ -102,7 +102,7 @@ fn a_tree_that_is_both_deep_and_wide_is_removed() {
         fs::write(deep.join(format!("file-{number}")), "x").unwrap();
     }
 
-    // Named as what a removal uses for itself.
+    // The name that a removal uses for its temporary directory.
     fs::create_dir_all(tree.join(".coracle-removed-0/0/1")).unwrap();
     fs::write(tree.join(".coracle-removed-1"), "").unwrap();
     remove_tree(&tree).unwrap();
@@ -143,7 +143,7 @@ fn links_and_pipes_are_removed_and_not_followed() {
 }
 
 #[test]
-fn what_is_mounted_is_left_alone_and_everything_else_goes() {
+fn mounts_are_kept_and_everything_else_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("tree");
     let at = tree.join("a/mounted");
@@ -167,7 +167,7 @@ fn what_is_mounted_is_left_alone_and_everything_else_goes() {
     assert_eq!(
         fs::read_dir(&tree).unwrap().count(),
         1,
-        "all but what leads to the mount is gone"
+        "everything but the path to the mount is removed"
     );
 
     remove_tree(&tree).unwrap();
@@ -175,7 +175,7 @@ fn what_is_mounted_is_left_alone_and_everything_else_goes() {
 }
 
 #[test]
-fn modes_that_let_nobody_in_are_no_obstacle_to_the_owner() {
+fn modes_that_deny_access_do_not_stop_the_owner() {
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("tree");
     let deep = tree.join("closed/".repeat(60));
@@ -189,7 +189,7 @@ fn modes_that_let_nobody_in_are_no_obstacle_to_the_owner() {
         fs::set_permissions(above, fs::Permissions::from_mode(0o000)).unwrap();
     }
 
-    // On a thread of its own, which may not do what root may.
+    // On a thread without root's capabilities.
     let removed = thread::spawn(move || {
         let mut allowed = capabilities(None).unwrap();
         allowed
@@ -203,7 +203,7 @@ fn modes_that_let_nobody_in_are_no_obstacle_to_the_owner() {
 }
 
 #[test]
-fn a_walk_goes_through_everything_and_reports_what_it_is_told() {
+fn a_walk_visits_everything_and_returns_the_visitors_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("a/b")).unwrap();
     fs::write(folder.path().join("a/b/file"), vec![1; 10_000]).unwrap();

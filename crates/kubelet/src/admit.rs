@@ -1,5 +1,5 @@
-//! Whether this node takes a pod that was given to it. The scheduler has asked the same; but not
-//! every pod came through it, and the node may have changed since. Pure.
+//! Pod admission on the node. The scheduler has made the same checks; but not every pod passed
+//! through it, and the node may have changed since. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::pod::PodView;
 use crate::requests::{Amounts, requests};
 use crate::sysctls;
 
-/// The node, and who is on it.
-pub struct Place<'a> {
+/// The node and its pods.
+pub struct NodeState<'a> {
     /// The node's object.
     pub node: &'a Value,
-    /// The pods that have been taken and are not over.
+    /// Pods that were admitted and have not terminated.
     pub pods: &'a [Arc<Pod>],
-    /// Kernel parameters that pods may set beside the safe ones.
+    /// Kernel parameters that pods may set besides the safe ones.
     pub sysctls: &'a [String],
 }
 
-/// Why a pod is not taken: it fails with this.
+/// Why a pod is rejected: it fails with this reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: String,
     pub message: String,
 }
 
-/// Takes a pod, or not.
-pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
+/// Checks whether the node can run a pod.
+pub fn admit(pod: &Pod, state: &NodeState<'_>) -> Result<(), Refusal> {
     let os = pod.pod_spec().os.as_ref().map(|os| os.name.as_str());
     if os.is_some_and(|os| os != "linux") {
         let message = "Failed to admit pod as the OS field doesn't match node OS";
@@ -42,17 +42,17 @@ pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
         });
     }
 
-    has_room(pod, place)?;
+    check_resources(pod, state)?;
     let spec = typed::to_tree(pod.pod_spec()).unwrap_or_default();
     let no_labels = Map::new();
-    let labels = place
+    let labels = state
         .node
         .at(&["metadata", "labels"])
         .and_then(Value::as_object)
         .unwrap_or(&no_labels);
 
     let view = NodeView {
-        name: place.node.meta().name(),
+        name: state.node.meta().name(),
         labels,
     };
 
@@ -66,7 +66,7 @@ pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
         ));
     }
 
-    if place.pods.iter().any(|other| ports_collide(pod, other)) {
+    if state.pods.iter().any(|other| ports_collide(pod, other)) {
         return Err(predicate(
             "NodePorts",
             "node(s) didn't have free ports for the requested pod ports",
@@ -82,7 +82,7 @@ pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
             .map(<[_]>::to_vec)
             .unwrap_or_default()
     };
-    let taints = list(place.node.at(&["spec", "taints"]));
+    let taints = list(state.node.at(&["spec", "taints"]));
 
     let tolerations = list(spec.get("tolerations"));
     let tolerations: Vec<Toleration<'_>> = tolerations.iter().map(Toleration::from_value).collect();
@@ -96,14 +96,14 @@ pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
         ));
     }
 
-    if let Some(message) = sysctls::forbidden(pod, place.sysctls) {
+    if let Some(message) = sysctls::forbidden(pod, state.sysctls) {
         return Err(Refusal {
             reason: "SysctlForbidden".to_owned(),
             message,
         });
     }
 
-    if wants_app_armor(pod) {
+    if requests_app_armor(pod) {
         let message = "Cannot enforce AppArmor: this node does not support AppArmor".to_owned();
         return Err(Refusal {
             reason: "AppArmor".to_owned(),
@@ -114,8 +114,8 @@ pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a pod is to be confined by a profile: it must not run without.
-fn wants_app_armor(pod: &Pod) -> bool {
+/// Whether a pod requests confinement by an AppArmor profile: it must not run without.
+fn requests_app_armor(pod: &Pod) -> bool {
     let confines = |profile: Option<&AppArmorProfile>| {
         profile.is_some_and(|profile| profile.type_ != "Unconfined")
     };
@@ -149,26 +149,26 @@ fn predicate(name: &str, text: &str) -> Refusal {
     }
 }
 
-fn has_room(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
+fn check_resources(pod: &Pod, state: &NodeState<'_>) -> Result<(), Refusal> {
     let allocatable = |name: &str| -> Option<Quantity> {
-        place
+        state
             .node
             .at(&["status", "allocatable", name])
             .and_then(|value| Quantity::from_value(value).ok())
     };
 
-    let short = |name: &str, requested: i64, used: i64, capacity: i64| Refusal {
+    let insufficient = |name: &str, requested: i64, used: i64, capacity: i64| Refusal {
         reason: format!("OutOf{name}"),
         message: format!(
             "Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
         ),
     };
 
-    let here = i64::try_from(place.pods.len()).unwrap_or(i64::MAX);
-    if let Some(most) = allocatable("pods").map(|most| most.value())
-        && here + 1 > most
+    let count = i64::try_from(state.pods.len()).unwrap_or(i64::MAX);
+    if let Some(limit) = allocatable("pods").map(|limit| limit.value())
+        && count + 1 > limit
     {
-        return Err(short("pods", 1, here, most));
+        return Err(insufficient("pods", 1, count, limit));
     }
 
     let mut used: BTreeMap<String, i64> = BTreeMap::new();
@@ -177,24 +177,25 @@ fn has_room(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
         _ => amount.value(),
     };
 
-    for (name, amount) in place.pods.iter().flat_map(|other| requests(other)) {
+    for (name, amount) in state.pods.iter().flat_map(|other| requests(other)) {
         *used.entry(name.clone()).or_default() += number(&name, &amount);
     }
 
-    let wanted: Amounts = requests(pod);
-    for (name, amount) in wanted.iter().filter(|(_, amount)| !amount.is_zero()) {
-        // What the node does not know may be the cluster's business.
-        let Some(most) = allocatable(name) else {
+    let requested: Amounts = requests(pod);
+    for (name, amount) in requested.iter().filter(|(_, amount)| !amount.is_zero()) {
+        // An extended resource that the node does not report may be handled by a scheduler
+        // extender.
+        let Some(limit) = allocatable(name) else {
             if resource_name::is_extended(name) {
                 continue;
             }
-            return Err(short(name, number(name, amount), 0, 0));
+            return Err(insufficient(name, number(name, amount), 0, 0));
         };
-        let (wanted, most) = (number(name, amount), number(name, &most));
+        let (requested, limit) = (number(name, amount), number(name, &limit));
 
         let used = used.get(name).copied().unwrap_or_default();
-        if wanted > most - used {
-            return Err(short(name, wanted, used, most));
+        if requested > limit - used {
+            return Err(insufficient(name, requested, used, limit));
         }
     }
 
@@ -249,7 +250,7 @@ mod tests {
         let others: Vec<Arc<Pod>> = others.iter().map(|spec| Arc::new(pod(spec))).collect();
         let answer = admit(
             &pod(spec),
-            &Place {
+            &NodeState {
                 node: &node,
                 pods: &others,
                 sysctls: &[],
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_does_not_fit_is_refused_in_upstreams_words() {
+    fn a_pod_that_does_not_fit_is_refused_with_upstreams_message() {
         check(&cpu("1"), &[], None);
         check(&cpu("1"), &[&cpu("1")], None);
         let text =
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_wants_another_node_is_refused() {
+    fn a_pod_whose_node_constraints_do_not_match_is_refused() {
         let text =
             "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
         check(
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_could_not_be_confined_as_it_wants_is_refused() {
+    fn a_pod_whose_confinement_is_not_supported_is_refused() {
         let of_pod = |context: &str| {
             format!("{{{TOLERANT}, securityContext: {{{context}}}, containers: []}}")
         };
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_the_host_is_given_once() {
+    fn host_ports_must_not_collide() {
         let port = |ip: &str, number: i32| {
             format!(
                 "{{{TOLERANT}, containers: [{{name: c, ports: [{{containerPort: 1, hostPort: {number}, hostIP: {ip}}}]}}]}}"

@@ -1,17 +1,17 @@
-//! How long a container that keeps failing waits before it is tried again: 10 s, 20 s, … 5 min.
+//! Back-off of failing containers and image pulls: 10 s, 20 s, … 5 min.
 //!
-//! One table for restarts and one for pulls; keys say what failed. What is tried for the first time
-//! does not wait. An entry that nobody has touched for twice the longest wait is as good as none.
+//! One table for restarts and one for pulls; the key says what failed. The first attempt does not
+//! wait. An entry unused for twice the longest delay has expired.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use coracle_api::time::{Duration, Timestamp};
 
-const FIRST: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(300);
+const INITIAL: Duration = Duration::from_secs(10);
+const MAX: Duration = Duration::from_secs(300);
 
-/// Who waits, and for how long.
+/// Current delays by key.
 #[derive(Default)]
 pub struct BackOff {
     waiting: Mutex<BTreeMap<String, Entry>>,
@@ -20,19 +20,19 @@ pub struct BackOff {
 #[derive(Clone, Copy)]
 struct Entry {
     wait: Duration,
-    touched: Timestamp,
+    updated: Timestamp,
 }
 
-/// A wait that is not over.
+/// A delay that has not passed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// How long the whole wait is.
+    /// The whole delay.
     pub wait: Duration,
     pub until: Timestamp,
 }
 
 impl BackOff {
-    /// Whether what failed at `since` has to wait now, and until when.
+    /// Whether a key that failed at `since` must wait now, and until when.
     pub fn waiting(&self, key: &str, since: Timestamp, now: Timestamp) -> Option<Waiting> {
         let entry = *self.lock().get(key)?;
         let until = since + entry.wait;
@@ -42,29 +42,29 @@ impl BackOff {
         })
     }
 
-    /// Whether what failed when it was last [noted](BackOff::note) has to wait now, and until when.
+    /// Whether a key must wait now, counted from its last [`note`](BackOff::note), and until when.
     pub fn waiting_since_noted(&self, key: &str, now: Timestamp) -> Option<Waiting> {
         let entry = *self.lock().get(key)?;
-        let until = entry.touched + entry.wait;
+        let until = entry.updated + entry.wait;
         (!entry.is_stale(now) && now < until).then_some(Waiting {
             wait: entry.wait,
             until,
         })
     }
 
-    /// Notes that what failed at `since` is tried once more: the next wait is twice as long.
+    /// Records another attempt of what failed at `since`: the next delay doubles.
     pub fn note(&self, key: &str, since: Timestamp, now: Timestamp) {
         let mut waiting = self.lock();
         let wait = match waiting.get(key) {
             Some(entry) if !entry.is_stale(since) => {
-                Duration::from_nanos(entry.wait.as_nanos().saturating_mul(2)).min(LONGEST)
+                Duration::from_nanos(entry.wait.as_nanos().saturating_mul(2)).min(MAX)
             }
-            _ => FIRST,
+            _ => INITIAL,
         };
-        waiting.insert(key.to_owned(), Entry { wait, touched: now });
+        waiting.insert(key.to_owned(), Entry { wait, updated: now });
     }
 
-    /// Forgets everything about keys that begin like this: a pod that is gone.
+    /// Removes all keys with this prefix, when a pod is deleted.
     pub fn forget(&self, prefix: &str) {
         self.lock().retain(|key, _| !key.starts_with(prefix));
     }
@@ -76,7 +76,7 @@ impl BackOff {
 
 impl Entry {
     fn is_stale(self, at: Timestamp) -> bool {
-        at.since(self.touched).as_nanos() > 2 * LONGEST.as_nanos()
+        at.since(self.updated).as_nanos() > 2 * MAX.as_nanos()
     }
 }
 
@@ -108,11 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_long_enough_begins_anew() {
+    fn the_delay_is_reset_after_a_long_run() {
         let table = BackOff::default();
         table.note("c", at(0), at(0));
         table.note("c", at(1), at(10));
-        // 601 seconds after the entry was touched.
+        // 601 seconds after the entry was updated.
         assert_eq!(table.waiting("c", at(611), at(611)), None);
         table.note("c", at(611), at(611));
         assert_eq!(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_gone_is_forgotten() {
+    fn entries_of_a_deleted_pod_are_removed() {
         let table = BackOff::default();
         table.note("uid1/a", at(0), at(0));
         table.note("uid2/a", at(0), at(0));

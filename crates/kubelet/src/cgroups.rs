@@ -1,13 +1,13 @@
-//! The cgroups of pods: one tree for all, a branch for each class but the best, a leaf for each
-//! pod.
+//! The cgroups of pods: one root, one cgroup per QoS class (Guaranteed pods are directly below the
+//! root), one per pod.
 //!
 //! ```text
 //! <root>/kubepods/pod<uid>              Guaranteed
 //! <root>/kubepods/burstable/pod<uid>
 //! <root>/kubepods/besteffort/pod<uid>
 //! ```
-//! The runtime puts containers below a pod's leaf. The branches share the processors by what their
-//! pods ask for.
+//! The runtime creates the cgroups of containers below the pod's. The QoS cgroups get CPU shares in
+//! proportion to the requests of their pods.
 
 use std::fs;
 use std::sync::Arc;
@@ -17,43 +17,43 @@ use coracle_cgroup::{Error, Group, Hierarchies, Limits};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::pod::PodView;
+use crate::pod_workers::chain;
 use crate::qos::Class;
 use crate::requests::{limits, requests};
 use crate::spec::resources::{period, quota, shares};
-use crate::worker::chain;
 
-/// The groups of one node's pods. Clones are the same.
+/// The cgroups of one node's pods. Clones share state.
 #[derive(Clone)]
-pub(crate) struct PodGroups {
+pub(crate) struct PodCgroups {
     hierarchies: Arc<Hierarchies>,
     root: String,
-    /// Most processes and threads of a pod; negative: as many as all pods may have.
+    /// Limit of processes and threads per pod; negative: the limit of all pods together.
     pids: i64,
-    /// The shares that pods which ask for something have as a class; 0: none were set yet.
+    /// CPU shares of the burstable class as last written; 0: not written yet.
     shared: Arc<AtomicI64>,
 }
 
-impl PodGroups {
-    /// Makes the tree and its branches below `root`; `together` is what all pods may use.
+impl PodCgroups {
+    /// Creates the root and the QoS cgroups below `root`; `together` limits all pods together.
     pub(crate) async fn open(
         hierarchies: &Hierarchies,
         root: &str,
         together: Limits,
         pids: i64,
-    ) -> Result<PodGroups, Error> {
-        let groups = PodGroups {
+    ) -> Result<PodCgroups, Error> {
+        let cgroups = PodCgroups {
             hierarchies: Arc::new(hierarchies.clone()),
-            root: tree_below(root),
+            root: pods_cgroup(root),
             pids,
             shared: Arc::default(),
         };
 
-        let made = groups.clone();
+        let made = cgroups.clone();
         blocking(move || {
             for class in [Class::Guaranteed, Class::Burstable, Class::BestEffort] {
-                made.branch(class).create()?;
+                made.qos_cgroup(class).create()?;
             }
-            made.branch(Class::BestEffort).limit(&Limits {
+            made.qos_cgroup(Class::BestEffort).limit(&Limits {
                 cpu_shares: Some(2),
                 ..Limits::default()
             })?;
@@ -61,23 +61,29 @@ impl PodGroups {
         })
         .await?;
 
-        Ok(groups)
+        Ok(cgroups)
     }
 
-    /// Limits what all pods use together. Pods that are there already may use more than a new
-    /// limit: then the node goes on without it.
+    /// Limits all pods together. Running pods may already use more than a new limit: then the node
+    /// continues without the limit.
     fn limit_all(&self, together: &Limits) -> Result<(), Error> {
-        match self.branch(Class::Guaranteed).limit_as_possible(together) {
+        match self
+            .qos_cgroup(Class::Guaranteed)
+            .limit_as_possible(together)
+        {
             Ok(missing) if missing.is_empty() => {}
             Ok(missing) => {
                 let missing = Vec::from_iter(missing).join(", ");
-                tracing::warn!(missing, "the host cannot limit what all pods use together");
+                tracing::warn!(
+                    missing,
+                    "cannot enforce node allocatable: cgroup controllers are missing"
+                );
             }
             Err(error) if error.is_busy() => {
                 let error = chain(&error);
                 tracing::warn!(
                     error,
-                    "running pods use more than all pods may; their limit is not set"
+                    "cannot enforce node allocatable: running pods exceed the limit"
                 );
             }
             Err(error) => return Err(error),
@@ -86,47 +92,49 @@ impl PodGroups {
         Ok(())
     }
 
-    /// Where the containers of a pod go.
+    /// The cgroup parent of a pod's containers.
     pub(crate) fn parent_of(&self, pod: &Pod) -> String {
-        self.leaf(pod).path()
+        self.pod_cgroup(pod).path()
     }
 
-    /// What makes the group of a pod, with the limits of the whole pod; on a thread that may wait.
+    /// Creates the cgroup of a pod with its pod-level limits. The returned closure blocks.
     pub(crate) fn ensure(&self, pod: &Pod) -> impl FnOnce() -> Result<(), Error> + Send + 'static {
-        let (leaf, limits) = (
-            self.leaf(pod),
+        let (pod_cgroup, limits) = (
+            self.pod_cgroup(pod),
             Limits {
                 pids: Some(self.pids),
                 ..of_pod(pod)
             },
         );
         move || {
-            leaf.create()?;
-            leaf.limit(&limits)
+            pod_cgroup.create()?;
+            pod_cgroup.limit(&limits)
         }
     }
 
-    /// Ends what is left in the group of a pod, of whatever class, and removes it.
+    /// Kills remaining processes in a pod's cgroup, of whatever class, and removes it.
     pub(crate) async fn remove(&self, uid: &str) -> Result<(), Error> {
-        let leaves = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
-            .map(|class| self.branch(class).child(&name_of(uid)));
+        let pod_cgroups = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
+            .map(|class| self.qos_cgroup(class).child(&name_of(uid)));
         blocking(move || {
-            for leaf in leaves
-                .iter()
-                .filter(|leaf| leaf.folders().iter().any(|folder| folder.exists()))
-            {
-                kill_all(leaf)?;
-                leaf.remove()?;
+            for pod_cgroup in pod_cgroups.iter().filter(|pod_cgroup| {
+                pod_cgroup
+                    .folders()
+                    .iter()
+                    .any(|directory| directory.exists())
+            }) {
+                kill_all(pod_cgroup)?;
+                pod_cgroup.remove()?;
             }
             Ok(())
         })
         .await
     }
 
-    /// Lets pods that ask for something share the processors by how much that is.
-    pub(crate) async fn share(&self, pods: &[Arc<Pod>]) -> Result<(), Error> {
+    /// Sets the CPU shares of the burstable class to the sum of its pods' requests.
+    pub(crate) async fn update_cpu_shares(&self, pods: &[Arc<Pod>]) -> Result<(), Error> {
         let burstable = pods.iter().filter(|pod| Class::of(pod) == Class::Burstable);
-        let asked: i64 = burstable
+        let requested: i64 = burstable
             .map(|pod| {
                 requests(pod)
                     .get("cpu")
@@ -134,7 +142,7 @@ impl PodGroups {
             })
             .sum();
 
-        let shares = asked
+        let shares = requested
             .saturating_mul(1024)
             .div_euclid(1000)
             .clamp(2, 262_144);
@@ -143,28 +151,28 @@ impl PodGroups {
             return Ok(());
         }
 
-        let branch = self.branch(Class::Burstable);
+        let qos_cgroup = self.qos_cgroup(Class::Burstable);
 
         let limits = Limits {
             cpu_shares: u64::try_from(shares).ok(),
             ..Limits::default()
         };
-        blocking(move || branch.limit(&limits)).await?;
+        blocking(move || qos_cgroup.limit(&limits)).await?;
 
         self.shared.store(shares, Ordering::Relaxed);
 
         Ok(())
     }
 
-    /// The UIDs of all pods that have a group.
+    /// The UIDs of all pods that have a cgroup.
     pub(crate) async fn pods(&self) -> Vec<String> {
         let branches = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
-            .map(|class| self.branch(class));
+            .map(|class| self.qos_cgroup(class));
         blocking(move || {
             let folders = branches.iter().flat_map(Group::folders).collect::<Vec<_>>();
             let below = folders
                 .iter()
-                .filter_map(|folder| fs::read_dir(folder).ok())
+                .filter_map(|directory| fs::read_dir(directory).ok())
                 .flatten()
                 .flatten();
             let names = below.filter_map(|entry| entry.file_name().into_string().ok());
@@ -181,7 +189,7 @@ impl PodGroups {
         .await
     }
 
-    fn branch(&self, class: Class) -> Group {
+    fn qos_cgroup(&self, class: Class) -> Group {
         let tree = self.hierarchies.group(&self.root);
         match class {
             Class::Guaranteed => tree,
@@ -190,13 +198,13 @@ impl PodGroups {
         }
     }
 
-    fn leaf(&self, pod: &Pod) -> Group {
-        self.branch(Class::of(pod)).child(&name_of(pod.uid()))
+    fn pod_cgroup(&self, pod: &Pod) -> Group {
+        self.qos_cgroup(Class::of(pod)).child(&name_of(pod.uid()))
     }
 }
 
-/// The group of all pods, and what may be used of the machine from there.
-pub(crate) fn tree_below(root: &str) -> String {
+/// The cgroup of all pods.
+pub(crate) fn pods_cgroup(root: &str) -> String {
     format!("{}/kubepods", root.trim_end_matches('/'))
 }
 
@@ -204,16 +212,16 @@ fn name_of(uid: &str) -> String {
     format!("pod{uid}")
 }
 
-/// The runtime has ended all that it knows of; what is left is what it lost.
-fn kill_all(leaf: &Group) -> Result<(), Error> {
-    for folder in leaf.folders() {
-        let below = fs::read_dir(folder).into_iter().flatten().flatten();
+/// The runtime has stopped the containers that it knows; kill what remains.
+fn kill_all(pod_cgroup: &Group) -> Result<(), Error> {
+    for directory in pod_cgroup.folders() {
+        let below = fs::read_dir(directory).into_iter().flatten().flatten();
         let folders = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         for name in folders.filter_map(|entry| entry.file_name().into_string().ok()) {
-            leaf.child(&name).kill()?;
+            pod_cgroup.child(&name).kill()?;
         }
     }
-    leaf.kill()
+    pod_cgroup.kill()
 }
 
 fn of_pod(pod: &Pod) -> Limits {
@@ -233,12 +241,12 @@ fn of_pod(pod: &Pod) -> Limits {
     }
 }
 
-/// Runs what may wait on a thread for that.
+/// Runs blocking work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The process ends, and whoever waits here with it.
+        // The runtime shuts down, and the caller with it.
         Err(_) => std::future::pending().await,
     }
 }

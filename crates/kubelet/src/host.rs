@@ -1,4 +1,4 @@
-//! What every part of a kubelet has at hand: whom it asks and whom it tells.
+//! What every part of the kubelet shares: the node's identity and its clients.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use coracle_cri::{Images, Runtime};
 
 use crate::layout::Layout;
 
-/// The name under which the kubelet speaks in events and the journal.
+/// The component name in events and the journal.
 pub const COMPONENT: &str = "kubelet";
 
-/// One node, seen from within its kubelet.
+/// The node as its kubelet sees it.
 pub struct Host {
     pub node_name: String,
-    /// The node's own addresses, the first one being what pods are told as their host's.
+    /// The node's addresses; the first is the `hostIP` of pods.
     pub addresses: Vec<IpAddr>,
     pub layout: Layout,
-    /// Whom pods ask for names; none: the host's own servers.
+    /// DNS servers of pods; none: the host's.
     pub cluster_dns: Vec<IpAddr>,
     /// `cluster.local`.
     pub cluster_domain: String,
-    /// Where the host's resolver is described.
+    /// The host's resolver configuration.
     pub resolv_conf: PathBuf,
     pub runtime: Arc<dyn Runtime>,
     pub images: Arc<dyn Images>,
@@ -40,7 +40,7 @@ impl Host {
         self.world.now()
     }
 
-    /// Leaves a record of a stage of a pod's life.
+    /// Records a stage of a pod's life cycle in the journal.
     pub fn note(&self, uid: &str, what: &'static str, outcome: impl Into<String>) {
         self.journal.note(
             uid,

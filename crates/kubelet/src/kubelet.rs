@@ -1,9 +1,8 @@
-//! A kubelet, put together: what its workers share, and the loop that gives them work.
+//! Assembles the kubelet: what its pod workers share, and the sync loop that feeds them.
 //!
-//! Pods of this node come from an informer; the runtime's news come through [`pleg`](crate::pleg);
-//! both end in mailboxes of workers. The node's own object, lease and status are kept by
-//! [`node`](crate::node). Nothing in here is kept across a restart: what runs is found again by its
-//! labels.
+//! Pods of this node come from an informer, runtime events from the [`pleg`](crate::pleg); both
+//! wake pod workers. [`node`](crate::node) maintains the Node object, its lease and status. No
+//! state survives a restart: running pods are found again by their labels.
 
 use std::sync::Arc;
 
@@ -17,92 +16,78 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::sync::watch;
 
 use crate::backoff::BackOff;
-use crate::cgroups::{PodGroups, blocking, tree_below};
+use crate::cgroups::{PodCgroups, blocking, pods_cgroup};
 use crate::config::Config;
 use crate::env::Environment;
-use crate::hooks::ContainerHooks;
+use crate::hooks::HookRunner;
 use crate::host::{COMPONENT, Host};
-use crate::images::Puller;
+use crate::images::ImageManager;
 use crate::layout::Layout;
 use crate::logs;
 use crate::manifests::{self, Manifests};
-use crate::mirrors::Mirrors;
+use crate::mirror_pods::MirrorPods;
 use crate::node::machine::Machine;
 use crate::node::{self, allocatable};
-use crate::parts::{Environments, Hooks, Probes, Volumes};
 use crate::pleg;
-use crate::probes::ContainerProbes;
-use crate::publish::Publisher;
+use crate::pod_manager::PodManager;
+use crate::pod_workers::PodWorkers;
+use crate::probes::ProbeManager;
 use crate::references::References;
-use crate::roster::Roster;
 use crate::server::healthz;
-use crate::sources::{News, Sources};
-use crate::volumes::PodVolumes;
-use crate::worker::Workers;
+use crate::status_manager::StatusManager;
+use crate::sync_loop::{Inputs, SyncLoop};
+use crate::volumes::VolumeManager;
 
-/// What all workers share.
+/// State shared by all pod workers.
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
-    pub(crate) roster: Roster,
-    pub(crate) volumes: Arc<dyn Volumes>,
-    pub(crate) environments: Arc<dyn Environments>,
-    pub(crate) probes: Arc<dyn Probes>,
-    pub(crate) hooks: Arc<dyn Hooks>,
-    /// Kernel parameters that pods may set beside the safe ones.
+    pub(crate) pod_manager: PodManager,
+    pub(crate) volumes: VolumeManager,
+    pub(crate) environment: Environment,
+    pub(crate) probes: ProbeManager,
+    pub(crate) hooks: HookRunner,
+    /// Kernel parameters that pods may set besides the safe ones.
     pub(crate) sysctls: Vec<String>,
-    pub(crate) groups: PodGroups,
-    pub(crate) publisher: Publisher,
-    pub(crate) puller: Puller,
+    pub(crate) cgroups: PodCgroups,
+    pub(crate) status_manager: StatusManager,
+    pub(crate) image_manager: ImageManager,
     pub(crate) references: Arc<References>,
     pub(crate) crashes: BackOff,
-    /// Bytes of memory that the node has.
+    /// Memory of the node in bytes.
     pub(crate) memory: i64,
-    /// How ids of containers begin.
+    /// Prefix of container IDs.
     pub(crate) runtime_name: String,
     network: watch::Receiver<Option<String>>,
 }
 
 impl Shared {
-    /// Why pods cannot have a network; none: they can.
+    /// Why the pod network is not ready; none: it is.
     pub(crate) fn network_problem(&self) -> Option<String> {
         self.network.borrow().clone()
     }
 }
 
-/// Why a kubelet does not begin.
+/// Why the kubelet cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("no cgroups for pods")]
+    #[error("cannot create cgroups for pods")]
     Groups(#[from] coracle_cgroup::Error),
-    #[error("the runtime does not answer")]
+    #[error("cannot reach the container runtime")]
     Runtime(#[from] coracle_cri::Error),
-    #[error("folders cannot be made")]
+    #[error("cannot create kubelet directories")]
     Folders(#[from] std::io::Error),
 }
 
-/// Runs a node until it is dropped. Containers go on when it is.
-///
-/// # Errors
-/// Only before anything has begun.
-pub async fn run(
-    config: Config,
-    client: Client,
-    runtime: Arc<dyn Runtime>,
-    images: Arc<dyn Images>,
-) -> Result<(), StartError> {
-    Kubelet::new(config, client, runtime, images).run().await
-}
-
-/// One node's kubelet, ready to run.
+/// The kubelet of one node.
 pub struct Kubelet {
     config: Config,
     host: Arc<Host>,
-    roster: Roster,
+    pod_manager: PodManager,
     pods: Informer<Typed<Pod>>,
     tasks: Tasks,
 }
 
-/// Its workers and their helpers hold the set of tasks that they are in.
+/// Tasks hold the set that they run in, so dropping it does not end them.
 impl Drop for Kubelet {
     fn drop(&mut self) {
         self.tasks.end();
@@ -110,7 +95,7 @@ impl Drop for Kubelet {
 }
 
 impl Kubelet {
-    /// Puts a kubelet together; nothing happens to any pod yet. `client` is `system:node:<name>`.
+    /// Assembles a kubelet without side effects on pods. `client` is `system:node:<name>`.
     pub fn new(
         config: Config,
         client: Client,
@@ -120,7 +105,7 @@ impl Kubelet {
         let tasks = Tasks::new();
         let informers = Informers::new(client.clone(), tasks.clone());
 
-        let of_node = Selection::all(&Resource::of::<Pod>())
+        let on_node = Selection::all(&Resource::of::<Pod>())
             .fields(&format!("spec.nodeName={}", config.node_name));
         let host = Arc::new(Host {
             node_name: config.node_name.clone(),
@@ -138,51 +123,50 @@ impl Kubelet {
             client,
         });
 
-        let pods = informers.of(of_node);
+        let pods = informers.of(on_node);
         Kubelet {
             config,
             host,
-            roster: Roster::default(),
+            pod_manager: PodManager::default(),
             pods,
             tasks,
         }
     }
 
-    /// The node as its parts see it: for volumes, environment, probes, hooks and the kubelet's own
-    /// API.
+    /// The node, for the parts of the kubelet and its API server.
     pub fn host(&self) -> Arc<Host> {
         self.host.clone()
     }
 
-    /// The pods of this node: for whoever serves requests about them.
-    pub fn roster(&self) -> Roster {
-        self.roster.clone()
+    /// The pods of this node, for the kubelet API.
+    pub fn pod_manager(&self) -> PodManager {
+        self.pod_manager.clone()
     }
 
-    /// The groups of pods, with what the machine has for pods as their limit.
-    async fn pod_groups(
+    /// Creates the cgroups of pods, limited to the node's allocatable.
+    async fn pod_cgroups(
         &self,
         hierarchies: &Hierarchies,
         machine: &Machine,
-    ) -> Result<PodGroups, coracle_cgroup::Error> {
+    ) -> Result<PodCgroups, coracle_cgroup::Error> {
         let of_one = self
             .config
             .pod_pids
             .unwrap_or_else(|| allocatable::pids_of_one_pod(machine));
         let together = allocatable::limits(machine);
-        PodGroups::open(hierarchies, &self.config.cgroup_root, together, of_one).await
+        PodCgroups::open(hierarchies, &self.config.cgroup_root, together, of_one).await
     }
 
-    /// Runs the node until it is dropped. Containers go on when it is.
+    /// Runs the node until the future is dropped. Containers keep running.
     ///
     /// # Errors
-    /// Only before anything has begun.
+    /// Only during start.
     pub async fn run(self) -> Result<(), StartError> {
         let host = self.host.clone();
         let runtime = host.runtime.version().await?;
         let handlers = host.runtime.status(false).await?.runtime_handlers;
 
-        let deep = |handler: &RuntimeHandler| {
+        let recursive_read_only = |handler: &RuntimeHandler| {
             handler.name.is_empty()
                 && handler
                     .features
@@ -191,35 +175,37 @@ impl Kubelet {
         };
 
         let (references, changed) = References::new(&host.client);
-        let (probes, results) = ContainerProbes::new(&host);
+        let (probes, results) = ProbeManager::new(&host);
         let layout = host.layout.clone();
         blocking(move || layout.make()).await?;
         let hierarchies = Hierarchies::detect()?;
         let ceiling = hierarchies
-            .group(&tree_below(&self.config.cgroup_root))
+            .group(&pods_cgroup(&self.config.cgroup_root))
             .ceiling();
-        let machine = Machine::look(host.layout.root(), ceiling);
+        let machine = Machine::read(host.layout.root(), ceiling);
 
-        let (network, network_seen) = watch::channel(Some("not looked at yet".to_owned()));
+        let (network, network_status) = watch::channel(Some(
+            "container runtime status check may not have completed yet".to_owned(),
+        ));
         let shared = Arc::new(Shared {
-            roster: self.roster.clone(),
-            volumes: Arc::new(PodVolumes::new(
+            pod_manager: self.pod_manager.clone(),
+            volumes: VolumeManager::new(
                 &host,
                 references.clone(),
-                handlers.iter().any(deep),
-            )),
-            environments: Arc::new(Environment::new(&host, references.clone())),
+                handlers.iter().any(recursive_read_only),
+            ),
+            environment: Environment::new(&host, references.clone()),
             references,
-            probes: Arc::new(probes),
-            hooks: Arc::new(ContainerHooks::new(&host)),
-            groups: self.pod_groups(&hierarchies, &machine).await?,
+            probes,
+            hooks: HookRunner::new(&host),
+            cgroups: self.pod_cgroups(&hierarchies, &machine).await?,
             sysctls: self.config.unsafe_sysctls.clone(),
-            publisher: Publisher::new(&host.client, self.pods.clone(), &self.tasks),
-            puller: Puller::default(),
+            status_manager: StatusManager::new(&host.client, self.pods.clone(), &self.tasks),
+            image_manager: ImageManager::default(),
             crashes: BackOff::default(),
             memory: machine.memory,
             runtime_name: runtime.runtime_name.clone(),
-            network: network_seen,
+            network: network_status,
             host: host.clone(),
         });
 
@@ -235,8 +221,8 @@ impl Kubelet {
             .of::<Whole>(Selection::all(&Resource::of::<Node>()).fields(&of_name));
         object.synced().await;
 
-        let ranges = node.remind(&object).await;
-        let workers = Workers::new(shared.clone(), self.tasks.clone());
+        let ranges = node.restore_pod_cidrs(&object).await;
+        let workers = PodWorkers::new(shared.clone(), self.tasks.clone());
         let (first, second) = (host.clone(), workers.clone());
         self.tasks
             .spawn(async move { pleg::run(&first, &second).await });
@@ -246,7 +232,7 @@ impl Kubelet {
             .spawn(async move { logs::rotation::run(&first, &rotation).await });
 
         self.tasks.spawn(node.run(object.clone(), ranges));
-        let mirrors = Mirrors::new(
+        let mirrors = MirrorPods::new(
             &host.client,
             &host.node_name,
             self.pods.clone(),
@@ -254,16 +240,16 @@ impl Kubelet {
             &self.tasks,
         );
 
-        let sources = Sources {
+        let sync_loop = SyncLoop {
             shared,
             workers,
             mirrors,
             node: object,
             tasks: self.tasks.clone(),
-            others_are_here: Arc::default(),
+            pods_changed: Arc::default(),
             manifests: Manifests::new(),
-            api_is_known: false,
-            files_are_known: self.config.manifests.is_none(),
+            api_synced: false,
+            files_synced: self.config.manifests.is_none(),
         };
 
         let files =
@@ -271,8 +257,8 @@ impl Kubelet {
                 manifests::follow(place, host.node_name.clone(), host.world, &self.tasks)
             });
 
-        sources
-            .run(News {
+        sync_loop
+            .run(Inputs {
                 api: self.pods.subscribe(),
                 files,
                 probes: results,

@@ -1,4 +1,4 @@
-//! Where the kubelet keeps its things, as upstream has it below `/var/lib/kubelet` and `/var/log`.
+//! Paths of the kubelet, as upstream's below `/var/lib/kubelet` and `/var/log`.
 //!
 //! ```text
 //! <root>/pods/<uid>/volumes/<plugin>/<volume>       what a volume of a pod is
@@ -19,7 +19,7 @@ use coracle_files::private;
 
 use crate::pod::PodId;
 
-/// The folders of one kubelet.
+/// The directories of one kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     root: PathBuf,
@@ -27,7 +27,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Everything below one folder: `<data>/kubelet` and `<data>/log`.
+    /// Everything below one directory: `<data>/kubelet` and `<data>/log`.
     pub fn below(data: &Path) -> Layout {
         Layout {
             root: data.join("kubelet"),
@@ -35,12 +35,12 @@ impl Layout {
         }
     }
 
-    /// Makes the folders that all pods share, with upstream's modes.
+    /// Creates the directories that all pods share, with upstream's modes.
     pub(crate) fn make(&self) -> io::Result<()> {
         for folder in [self.root.clone(), self.pods(), self.pod_logs()] {
             private::folder_for(&folder, 0o750)?;
         }
-        // Collectors of logs need not be administrators to follow the links.
+        // Log collectors that do not run as root follow the links.
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
@@ -60,12 +60,12 @@ impl Layout {
         self.pods().join(uid)
     }
 
-    /// The volumes of a pod; each is a folder of its plugin's (`kubernetes.io~empty-dir`) in here.
+    /// The volumes of a pod, one directory per volume plugin (`kubernetes.io~empty-dir`).
     pub fn volumes(&self, uid: &str) -> PathBuf {
         self.pod(uid).join("volumes")
     }
 
-    /// What plugins keep about a pod.
+    /// Data of volume plugins about a pod.
     pub fn plugins(&self, uid: &str) -> PathBuf {
         self.pod(uid).join("plugins")
     }
@@ -79,7 +79,7 @@ impl Layout {
         self.pod(uid).join("volume-subpaths")
     }
 
-    /// What containers of this name leave behind, a file for each instance.
+    /// Termination messages of containers of this name, one file per instance.
     pub fn container(&self, uid: &str, container: &str) -> PathBuf {
         self.pod(uid).join("containers").join(container)
     }

@@ -1,8 +1,8 @@
-//! Asking the runtime about one pod.
+//! Reads the state of one pod from the runtime.
 //!
-//! Workers ask before they decide, so that what they decide on is never older than what they did
-//! last. Of containers that have ended, termination messages are read: the file that the kubelet
-//! gave them for that, or the end of their log.
+//! Pod workers read it before each decision, so that a decision never relies on a state older than
+//! the last action. Termination messages of exited containers come from the file that the kubelet
+//! mounted for them, or from the end of their log.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,29 +16,28 @@ use coracle_files::read;
 
 use crate::cgroups::blocking;
 use crate::layout::Layout;
-use crate::observed::{Observed, Seen, State};
-use crate::server::logs::end_of;
+use crate::observed::{Observed, ObservedContainer, State};
+use crate::server::logs::tail_of;
 use crate::spec::labels::POD_UID;
 
-/// Most bytes of a termination message.
+/// Size limit of a termination message.
 const LONGEST_MESSAGE: u64 = 4096;
-/// Most lines of a log that stand for a termination message, and most bytes of what these lines
-/// say.
+/// Limits of log lines, and of their bytes, used as a termination message.
 const LOG_LINES: u64 = 80;
 const LOG_BYTES: usize = 2048;
 
-/// What the runtime says of a pod now.
+/// The current state of a pod.
 pub(crate) async fn observe(runtime: &dyn Runtime, uid: &str) -> Result<Observed> {
-    Ok(ask(runtime, uid).await?.0)
+    Ok(read_state(runtime, uid).await?.0)
 }
 
-/// The same, with the termination messages of containers that have ended.
+/// The same, with the termination messages of exited containers.
 pub(crate) async fn observe_with_messages(
     runtime: &dyn Runtime,
     layout: &Layout,
     uid: &str,
 ) -> Result<Observed> {
-    let (mut observed, containers) = ask(runtime, uid).await?;
+    let (mut observed, containers) = read_state(runtime, uid).await?;
     for seen in &mut observed.containers {
         if let Some(status) = containers.iter().find(|status| status.id == seen.id) {
             let own = layout.container(uid, &seen.name);
@@ -48,7 +47,7 @@ pub(crate) async fn observe_with_messages(
     Ok(observed)
 }
 
-async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<ContainerStatus>)> {
+async fn read_state(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<ContainerStatus>)> {
     let label = HashMap::from([(POD_UID.to_owned(), uid.to_owned())]);
     let filter = PodSandboxFilter {
         label_selector: label.clone(),
@@ -57,7 +56,7 @@ async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<Containe
 
     let mut sandboxes: Vec<PodSandboxStatus> = Vec::new();
     for sandbox in runtime.list_pod_sandbox(filter).await? {
-        let status = gone(runtime.pod_sandbox_status(&sandbox.id, false).await)?;
+        let status = unless_removed(runtime.pod_sandbox_status(&sandbox.id, false).await)?;
         sandboxes.extend(status.and_then(|answer| answer.status));
     }
 
@@ -68,15 +67,15 @@ async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<Containe
 
     let mut containers: Vec<ContainerStatus> = Vec::new();
     for container in runtime.list_containers(filter).await? {
-        let status = gone(runtime.container_status(&container.id, false).await)?;
+        let status = unless_removed(runtime.container_status(&container.id, false).await)?;
         containers.extend(status.and_then(|answer| answer.status));
     }
 
     Ok((Observed::of(&sandboxes, &containers), containers))
 }
 
-/// What went away between two questions is not there.
-fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
+/// An object that was removed between two calls is skipped.
+fn unless_removed<T>(answer: Result<T>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(Error::NotFound(_)) => Ok(None),
@@ -84,25 +83,25 @@ fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Adds the termination message of a container that has ended. `own` is where the kubelet makes
-/// files for messages.
-async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
+/// Adds the termination message of an exited container. `own` is the kubelet's directory of message
+/// files.
+async fn add_message(seen: &mut ObservedContainer, status: &ContainerStatus, own: &Path) {
     if status.state() != ContainerState::ContainerExited {
         return;
     }
 
-    let (place, log_counts) = seen.message_place();
-    let left = match message_file(status, place, own) {
+    let (path, fallback_to_log) = seen.message_path();
+    let message = match message_file(status, path, own) {
         Some(file) => blocking(move || message_in(&file)).await,
         None => String::new(),
     };
 
-    let text = match log_counts && left.is_empty() && status.exit_code != 0 {
-        true => match end_of(Path::new(&status.log_path), LOG_LINES, LOG_BYTES).await {
+    let text = match fallback_to_log && message.is_empty() && status.exit_code != 0 {
+        true => match tail_of(Path::new(&status.log_path), LOG_LINES, LOG_BYTES).await {
             Ok(end) => String::from_utf8_lossy(&end).into_owned(),
             Err(error) => format!("Error on reading termination message from logs: {error}"),
         },
-        false => left,
+        false => message,
     };
 
     if let State::Exited { message, .. } = &mut seen.state
@@ -116,12 +115,12 @@ async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
 }
 
 /// The file that the kubelet mounted at a path of a container. A volume may be mounted there too,
-/// with whatever the pod likes in it: that one is never read.
-fn message_file(status: &ContainerStatus, place: &str, own: &Path) -> Option<PathBuf> {
+/// with arbitrary content: that one is never read.
+fn message_file(status: &ContainerStatus, path: &str, own: &Path) -> Option<PathBuf> {
     let mut mounts = status
         .mounts
         .iter()
-        .filter(|mount| !place.is_empty() && mount.container_path == place);
+        .filter(|mount| !path.is_empty() && mount.container_path == path);
     let is_own = |path: &&Path| path.parent() == Some(own);
     mounts.find_map(|mount| {
         Some(Path::new(&mount.host_path))
@@ -130,7 +129,7 @@ fn message_file(status: &ContainerStatus, place: &str, own: &Path) -> Option<Pat
     })
 }
 
-/// The end of a file, as far as it is text; nothing where there is no such file.
+/// The end of a file as text; empty if the file does not exist.
 fn message_in(file: &Path) -> String {
     let tail = read::open_regular(file).and_then(|opened| read::tail(opened, LONGEST_MESSAGE));
     match tail {

@@ -1,4 +1,4 @@
-//! What the runtime says of one pod, in the kubelet's words.
+//! The state of one pod in the runtime.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use coracle_cri::v1::{ContainerState, ContainerStatus, PodSandboxState, PodSandb
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     pub sandboxes: Vec<Sandbox>,
-    pub containers: Vec<Seen>,
+    pub containers: Vec<ObservedContainer>,
 }
 
 /// One sandbox of a pod.
@@ -20,13 +20,13 @@ pub struct Sandbox {
     pub ready: bool,
     pub created: Timestamp,
     pub addresses: Vec<String>,
-    /// Whether its network is the host's.
+    /// Whether it uses the host's network.
     pub host_network: bool,
 }
 
 /// One instance of a container.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ObservedContainer {
     pub id: String,
     pub name: String,
     pub attempt: u32,
@@ -38,11 +38,11 @@ pub struct Seen {
     pub log_path: String,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
-    /// Whose it runs as, where the runtime says.
+    /// The user it runs as, if the runtime reports it.
     pub user: Option<User>,
 }
 
-/// The user that a container's first process has.
+/// The user of a container's first process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub uid: i64,
@@ -50,7 +50,7 @@ pub struct User {
     pub groups: Vec<i64>,
 }
 
-/// What a container does.
+/// The state of a container.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     Created,
@@ -72,7 +72,7 @@ impl State {
         matches!(self, State::Running { .. })
     }
 
-    /// Made, and not ended: it holds the pod's resources.
+    /// Created and not exited: it holds resources of the pod.
     pub fn is_alive(&self) -> bool {
         !matches!(self, State::Exited { .. })
     }
@@ -80,32 +80,33 @@ impl State {
 
 impl Observed {
     /// The newest instance of a container.
-    pub fn newest(&self, name: &str) -> Option<&Seen> {
+    pub fn newest(&self, name: &str) -> Option<&ObservedContainer> {
         self.containers.iter().find(|seen| seen.name == name)
     }
 
     /// The instance before the newest.
-    pub fn previous(&self, name: &str) -> Option<&Seen> {
+    pub fn previous(&self, name: &str) -> Option<&ObservedContainer> {
         self.containers
             .iter()
             .filter(|seen| seen.name == name)
             .nth(1)
     }
 
-    pub fn running(&self) -> impl Iterator<Item = &Seen> {
+    pub fn running(&self) -> impl Iterator<Item = &ObservedContainer> {
         self.containers
             .iter()
             .filter(|seen| seen.state.is_running())
     }
 
-    /// The sandbox that the pod's containers run in, if it is there and well.
+    /// The pod's current sandbox, if it is ready.
     pub fn ready_sandbox(&self) -> Option<&Sandbox> {
         self.sandboxes.first().filter(|sandbox| sandbox.ready)
     }
 
     pub fn of(sandboxes: &[PodSandboxStatus], containers: &[ContainerStatus]) -> Observed {
         let mut sandboxes: Vec<Sandbox> = sandboxes.iter().map(Sandbox::of).collect();
-        let mut containers: Vec<Seen> = containers.iter().map(Seen::of).collect();
+        let mut containers: Vec<ObservedContainer> =
+            containers.iter().map(ObservedContainer::of).collect();
         sandboxes.sort_by_key(|sandbox| std::cmp::Reverse((sandbox.attempt, sandbox.created)));
         containers.sort_by_key(|seen| std::cmp::Reverse((seen.created, seen.attempt)));
         Observed {
@@ -143,8 +144,8 @@ impl Sandbox {
     }
 }
 
-impl Seen {
-    pub fn of(status: &ContainerStatus) -> Seen {
+impl ObservedContainer {
+    pub fn of(status: &ContainerStatus) -> ObservedContainer {
         let metadata = status.metadata.clone().unwrap_or_default();
         let state = match status.state() {
             ContainerState::ContainerCreated => State::Created,
@@ -164,7 +165,7 @@ impl Seen {
         let image = status.image.clone().unwrap_or_default();
         let asked = Some(image.user_specified_image).filter(|asked| !asked.is_empty());
 
-        Seen {
+        ObservedContainer {
             id: status.id.clone(),
             name: metadata.name,
             attempt: metadata.attempt,
@@ -189,8 +190,8 @@ impl Seen {
     }
 }
 
-/// Nanoseconds since 1970, as CRI counts. What never was is 0 and so in 1970, as upstream tells it:
-/// a container that could not be started shows that as its start.
+/// Nanoseconds since 1970, as CRI has it. An unset time is 0 and so in 1970, as upstream shows it:
+/// e.g. the start of a container that could not be started.
 fn moment(nanos: i64) -> Timestamp {
     Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos)
 }

@@ -1,7 +1,7 @@
-//! What happens to containers, heard from the runtime: whoever's pod it is looks again.
+//! The pod lifecycle event generator: wakes the worker of a pod when its containers change.
 //!
-//! A runtime that tells events is listened to; after a gap everybody looks. One that does not is
-//! asked for a list every second, and the workers of pods whose list has changed look.
+//! Events come from the runtime's event stream; after a gap all pods are synced. For runtimes
+//! without events, containers are listed every second and compared with the list before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,48 +13,48 @@ use coracle_cri::{Error, Events, Runtime};
 use tokio_stream::StreamExt as _;
 
 use crate::host::Host;
+use crate::pod_workers::PodWorkers;
 use crate::spec::labels::POD_UID;
-use crate::worker::Workers;
 
 const RELIST: Duration = Duration::from_secs(1);
-/// Before a runtime that does not answer is asked again.
+/// Retry delay of the event stream.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Listens until it is dropped.
-pub(crate) async fn run(host: &Host, workers: &Workers) {
+/// Runs until dropped.
+pub(crate) async fn run(host: &Host, workers: &PodWorkers) {
     loop {
         match host.runtime.container_events().await {
             Ok(events) => {
-                // What happened before we listened nobody has told us.
-                workers.poke_all();
+                // Events before the subscription are unknown.
+                workers.wake_all();
                 listen(events, workers).await;
             }
             Err(Error::Unimplemented(_)) => relist(host.runtime.as_ref(), workers).await,
             Err(error) => {
-                tracing::warn!(%error, "the runtime tells no events");
+                tracing::warn!(%error, "cannot subscribe to container events; retrying");
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
 }
 
-async fn listen(mut events: Events, workers: &Workers) {
+async fn listen(mut events: Events, workers: &PodWorkers) {
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
                 if let Some(uid) = concerns(&event) {
-                    workers.poke(uid);
+                    workers.wake(uid);
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "events were missed");
+                tracing::debug!(%error, "container event stream ended");
                 return;
             }
         }
     }
 }
 
-/// The pod whose worker is to look: what we removed ourselves is no news.
+/// The pod of an event. Deletions are ignored: the kubelet itself deletes containers.
 fn concerns(event: &ContainerEventResponse) -> Option<&str> {
     if event.container_event_type() == ContainerEventType::ContainerDeletedEvent {
         return None;
@@ -67,11 +67,11 @@ fn concerns(event: &ContainerEventResponse) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Ids with their states, by pod.
-type Seen = BTreeMap<String, Vec<(String, i32)>>;
+/// IDs and states, by pod.
+type PodStates = BTreeMap<String, Vec<(String, i32)>>;
 
-async fn relist(runtime: &dyn Runtime, workers: &Workers) {
-    let mut before = Seen::new();
+async fn relist(runtime: &dyn Runtime, workers: &PodWorkers) {
+    let mut before = PodStates::new();
     loop {
         if let Ok(now) = list(runtime).await {
             let changed = now
@@ -79,7 +79,7 @@ async fn relist(runtime: &dyn Runtime, workers: &Workers) {
                 .filter(|(uid, seen)| before.get(*uid) != Some(seen))
                 .map(|(uid, _)| uid);
             let gone = before.keys().filter(|uid| !now.contains_key(*uid));
-            changed.chain(gone).for_each(|uid| workers.poke(uid));
+            changed.chain(gone).for_each(|uid| workers.wake(uid));
             before = now;
         }
 
@@ -87,8 +87,8 @@ async fn relist(runtime: &dyn Runtime, workers: &Workers) {
     }
 }
 
-async fn list(runtime: &dyn Runtime) -> coracle_cri::Result<Seen> {
-    let mut seen = Seen::new();
+async fn list(runtime: &dyn Runtime) -> coracle_cri::Result<PodStates> {
+    let mut seen = PodStates::new();
     let mut note = |labels: &std::collections::HashMap<String, String>, id: String, state: i32| {
         if let Some(uid) = labels.get(POD_UID) {
             seen.entry(uid.clone()).or_default().push((id, state));

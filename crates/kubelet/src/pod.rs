@@ -1,4 +1,4 @@
-//! A pod as the kubelet reads it.
+//! Accessors of pods.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use coracle_api::Text;
 use coracle_client::ObjectReference;
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec, PodStatus};
 
-/// Which pod: the UID says it, the rest is for people and paths.
+/// Identifies a pod by its UID; the rest is for users and paths.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodId {
     pub uid: Text,
@@ -21,31 +21,31 @@ impl fmt::Display for PodId {
     }
 }
 
-/// Where a container stands in its pod's spec.
+/// The kind of a container in its pod's spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Runs to its end before the next one begins.
+    /// Runs to completion before the next one starts.
     Init,
-    /// An init container that stays: `restartPolicy: Always`.
+    /// An init container that keeps running: `restartPolicy: Always`.
     Sidecar,
     Main,
     /// Added to a running pod; never restarted.
     Ephemeral,
 }
 
-/// What is asked of a pod again and again.
+/// Frequently used fields of a pod.
 pub trait PodView {
     fn id(&self) -> PodId;
     fn uid(&self) -> &str;
     fn namespace(&self) -> &str;
     fn name(&self) -> &str;
-    /// A pod without a spec, which no server keeps, has an empty one.
+    /// Empty if the pod has none, which the API does not allow.
     fn pod_spec(&self) -> &PodSpec;
     fn pod_status(&self) -> &PodStatus;
     fn annotation(&self, name: &str) -> Option<&str>;
     fn is_host_network(&self) -> bool;
     fn is_being_deleted(&self) -> bool;
-    /// `Succeeded` or `Failed`, as the server has it.
+    /// `Succeeded` or `Failed` on the server.
     fn has_terminal_phase(&self) -> bool;
     fn restart_policy(&self) -> &str;
     /// Init containers and sidecars, then main ones.
@@ -53,9 +53,9 @@ pub trait PodView {
     fn ephemeral_containers(&self) -> &[EphemeralContainer];
     /// The container of this name, of whatever kind.
     fn container(&self, name: &str) -> Option<(Kind, Container)>;
-    /// The pod in the words of events.
+    /// The pod as the object of an event.
     fn reference(&self) -> ObjectReference;
-    /// One of its containers in the words of events.
+    /// One of its containers as the object of an event.
     fn container_reference(&self, kind: Kind, container: &str) -> ObjectReference;
 }
 
@@ -186,7 +186,7 @@ impl PodView for Pod {
     }
 }
 
-/// An ephemeral container has the fields of another, but for those that make no sense in one.
+/// Ephemeral containers have the same fields, apart from the target container.
 pub fn of_ephemeral(ephemeral: &EphemeralContainer) -> Container {
     let EphemeralContainer {
         args,

@@ -1,4 +1,4 @@
-//! How well a pod is treated when the node runs short: its class, and who is killed first.
+//! QoS classes and OOM scores.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
 
 use crate::pod::{Kind, PodView};
 
-/// Priority from which on a pod is one that the node itself needs.
+/// Lowest priority of node-critical pods.
 const NODE_CRITICAL: i32 = 2_000_001_000;
-/// Priority from which on a pod is one that the cluster needs.
+/// Lowest priority of cluster-critical pods.
 const CRITICAL: i32 = 2_000_000_000;
 
-/// The class of a pod.
+/// The QoS class of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Guaranteed,
@@ -22,7 +22,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// As it stands in a pod's status.
+    /// As in the pod's status.
     pub fn as_str(self) -> &'static str {
         match self {
             Class::Guaranteed => "Guaranteed",
@@ -31,8 +31,8 @@ impl Class {
         }
     }
 
-    /// The class that a pod's requests and limits make. What the API wrote down once counts, for it
-    /// never changes.
+    /// The class of a pod by its requests and limits. The class in its status takes precedence, as
+    /// it never changes.
     pub fn of(pod: &Pod) -> Class {
         match pod.pod_status().qos_class.as_deref() {
             Some("Guaranteed") => return Class::Guaranteed,
@@ -84,17 +84,17 @@ fn has_any(resources: &ResourceRequirements) -> bool {
     })
 }
 
-/// An amount that is more than nothing.
+/// A non-zero amount.
 fn amount(list: Option<&BTreeMap<String, Text>>, name: &str) -> Option<Quantity> {
     quantity(list, name).filter(|amount| !amount.is_zero())
 }
 
-/// An amount, if there is one and it can be read.
+/// An amount, if present and valid.
 pub fn quantity(list: Option<&BTreeMap<String, Text>>, name: &str) -> Option<Quantity> {
     list?.get(name)?.0.parse().ok()
 }
 
-/// Whether a pod is one that the cluster needs: it displaces others, and is not displaced.
+/// Whether a pod is critical: it preempts others and is not preempted.
 pub fn is_critical(pod: &Pod) -> bool {
     pod.pod_spec()
         .priority
@@ -105,7 +105,7 @@ pub fn is_critical(pod: &Pod) -> bool {
         || pod.annotation("kubernetes.io/config.mirror").is_some()
 }
 
-/// Who is killed first when memory is short: from -997 (last) to 1000 (first).
+/// The OOM score adjustment: from -997 (killed last) to 1000 (killed first).
 pub fn oom_score(pod: &Pod, container: &Container, capacity: i64) -> i64 {
     if pod
         .pod_spec()
@@ -133,7 +133,7 @@ pub fn oom_score(pod: &Pod, container: &Container, capacity: i64) -> i64 {
         .lasting_containers()
         .any(|(kind, other)| kind == Kind::Sidecar && other.name == container.name);
 
-    // A sidecar is not killed before those that it is there for.
+    // A sidecar is not killed before the containers it serves.
     let others = pod
         .pod_spec()
         .containers
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_asked_for_more_are_killed_later() {
+    fn larger_requests_have_a_lower_oom_score() {
         let check = |container: Container, score: i64| {
             assert_eq!(
                 oom_score(&pod(vec![container.clone()]), &container, 1 << 30),

@@ -1,4 +1,4 @@
-//! How much a whole pod asks for.
+//! Resource requests and limits of a whole pod.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
 
 use crate::pod::{Kind, PodView};
 
-/// Amounts by the names of resources.
+/// Amounts by resource name.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// What the pod asks for at least: its containers together with the sidecars, or the greediest
-/// moment of its beginning, whichever is more; and what running it takes.
+/// The requests of a pod: main containers and sidecars, or the largest init container with the
+/// sidecars before it, whichever is more; plus the overhead.
 pub fn requests(pod: &Pod) -> Amounts {
     total(
         pod,
@@ -21,7 +21,7 @@ pub fn requests(pod: &Pod) -> Amounts {
     )
 }
 
-/// What the pod may use at most; of what a container leaves open the pod says nothing.
+/// The limits of a pod; a resource that a container does not limit has none.
 pub fn limits(pod: &Pod) -> Amounts {
     let mut amounts = total(
         pod,
@@ -79,7 +79,7 @@ fn total<'a>(
 
     raise(&mut lasting, &greediest);
 
-    // What is said of the whole pod counts for what it names.
+    // Pod-level resources take precedence.
     lasting.extend(read(of_pod(pod)));
     add(&mut lasting, &read(pod.pod_spec().overhead.as_ref()));
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_asks_for_its_greediest_moment() {
+    fn a_pods_request_is_the_maximum_of_init_and_run_time() {
         check(
             vec![],
             vec![container("1", false), container("500m", false)],

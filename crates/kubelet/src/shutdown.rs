@@ -1,5 +1,5 @@
-//! Ends the pods of a machine while nobody serves its API. What is known of them stays: whoever
-//! comes back finds how they ended, and their logs.
+//! Terminates all pods of a node while no API server runs. Exited containers and logs stay, so that
+//! the next kubelet reports how the pods ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,32 +9,32 @@ use coracle_cri::{Error, Runtime};
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::ending::{Ending, pods};
-use crate::hooks::ContainerHooks;
+use crate::hooks::HookRunner;
+use crate::terminate::{Terminator, pods};
 
-/// What a pod has that does not say.
-const USUAL: Duration = Duration::from_secs(30);
+/// Default grace period.
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// Ends all pods, side by side, each within the time that it asked for and `most`; how many there
-/// were. One that cannot be ended is the error, after all others were.
+/// Terminates all pods at the same time, each within its own grace period and `max_grace`; returns
+/// how many ran. If one cannot be terminated, the error is returned after all others were.
 ///
 /// # Errors
-/// If the runtime cannot say what there is, or cannot end one.
-pub async fn end_all(
+/// If the runtime cannot list or terminate pods.
+pub async fn terminate_all(
     runtime: Arc<dyn Runtime>,
     world: World,
-    most: Duration,
+    max_grace: Duration,
 ) -> Result<usize, Error> {
-    let hooks = ContainerHooks::unheard(runtime.clone(), world);
-    let ending = Ending {
+    let hooks = HookRunner::without_events(runtime.clone(), world);
+    let terminator = Terminator {
         runtime: &*runtime,
         hooks: &hooks,
-        usual: USUAL,
-        most,
+        default_grace: DEFAULT_GRACE,
+        max_grace,
     };
 
     let pods = pods(&*runtime).await?;
-    let ended = join_all(pods.iter().map(|pod| end(&ending, pod))).await;
+    let ended = join_all(pods.iter().map(|pod| terminate(&terminator, pod))).await;
     let running = ended.into_iter().collect::<Result<Vec<bool>, Error>>()?;
 
     Ok(running
@@ -43,11 +43,11 @@ pub async fn end_all(
         .count())
 }
 
-/// Whether it ran.
-async fn end(ending: &Ending<'_>, pod: &Pod) -> Result<bool, Error> {
-    let observed = ending.end_containers(pod).await?;
+/// Returns whether it ran.
+async fn terminate(terminator: &Terminator<'_>, pod: &Pod) -> Result<bool, Error> {
+    let observed = terminator.terminate_containers(pod).await?;
     for sandbox in &observed.sandboxes {
-        ending.runtime.stop_pod_sandbox(&sandbox.id).await?;
+        terminator.runtime.stop_pod_sandbox(&sandbox.id).await?;
     }
     Ok(observed.ready_sandbox().is_some())
 }

@@ -1,11 +1,11 @@
-//! Which kernel parameters a pod may set: those that stay within its own namespaces and can hurt
-//! nobody else, and those that whoever runs the node allows. Pure.
+//! Which kernel parameters a pod may set: those that are namespaced and safe, and those that the
+//! configuration allows. Pure.
 
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::pod::PodView;
 
-/// What upstream holds for safe.
+/// Upstream's safe sysctls.
 const SAFE: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -21,8 +21,7 @@ const SAFE: [&str; 12] = [
     "net.ipv4.tcp_wmem",
 ];
 
-/// Why a pod may not set what it wants to set. `allowed` are names, or how names begin followed by
-/// `*`.
+/// Why a pod may not set its sysctls. `allowed` are names, or prefixes followed by `*`.
 pub(crate) fn forbidden(pod: &Pod, allowed: &[String]) -> Option<String> {
     let spec = pod.pod_spec();
     let wanted = spec
@@ -58,7 +57,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Those that belong to a namespace of System V and POSIX messages.
+/// Whether it belongs to an IPC namespace.
 fn of_ipc(name: &str) -> bool {
     name == "kernel.sem"
         || ["kernel.shm", "kernel.msg", "fs.mqueue."]

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Forgetful, HEALTHZ, World, is_ready, restarts};
+use common::{HEALTHZ, RestartedRuntime, World, is_ready, restarts};
 use coracle_kubelet::LogRotation;
 use coracle_testkit::{eventually, on_a_machine};
 use k8s_openapi::api::core::v1::PodStatus;
@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 const SERVE: &str = "  terminationGracePeriodSeconds: 2\n  containers:\n  - {name: c, image: coracle.local/echo, imagePullPolicy: IfNotPresent}\n";
 
 #[test]
-fn a_pod_comes_up_is_ready_and_leaves_nothing() {
+fn a_pod_starts_becomes_ready_and_is_cleaned_up() {
     on_a_machine("up", async |machine| {
         let world = World::new(machine).await;
         world.create("p", SERVE).await;
@@ -62,7 +62,7 @@ fn a_pod_comes_up_is_ready_and_leaves_nothing() {
             "Killing: Stopping container c",
         ] {
             assert!(
-                events.iter().any(|said| said == event),
+                events.iter().any(|event_text| event_text == event),
                 "{event}: {events:#?}"
             );
         }
@@ -140,13 +140,13 @@ fn waiting_for(status: &PodStatus) -> Option<&str> {
 }
 
 #[test]
-fn a_log_that_is_too_large_is_moved_aside() {
+fn a_large_log_is_rotated() {
     on_a_machine("logs", async |machine| {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
         world.logs = LogRotation {
             max_size: 1,
-            look_every: Duration::from_millis(100),
+            check_interval: Duration::from_millis(100),
             ..world.logs
         };
 
@@ -167,8 +167,8 @@ fn a_log_that_is_too_large_is_moved_aside() {
             names
         };
 
-        // What it says at its begin is moved aside, and what it would say next has a file.
-        let names = eventually("its log is moved aside", async || {
+        // The first output is rotated, and there is a file for the next.
+        let names = eventually("its log is rotated", async || {
             Some(logs()).filter(|logs| logs.len() == 2)
         });
         let names = names.await;
@@ -199,7 +199,7 @@ fn a_log_that_is_too_large_is_moved_aside() {
 }
 
 #[test]
-fn what_nobody_knows_and_does_not_go_is_tried_again() {
+fn removal_of_orphans_is_retried() {
     on_a_machine("orphans", async |machine| {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
@@ -215,8 +215,8 @@ fn what_nobody_knows_and_does_not_go_is_tried_again() {
         rustix::mount::mount_bind(&held, &held).unwrap();
         world.start_kubelet();
 
-        // Links that lead nowhere go last.
-        eventually("it was tried once", async || {
+        // Dangling links are removed last.
+        eventually("removal was tried once", async || {
             (!link.is_symlink()).then_some(())
         })
         .await;
@@ -224,14 +224,17 @@ fn what_nobody_knows_and_does_not_go_is_tried_again() {
         assert!(held.exists(), "something is mounted there");
 
         rustix::mount::unmount(&held, rustix::mount::UnmountFlags::empty()).unwrap();
-        eventually("it is tried again", async || (!held.exists()).then_some(())).await;
+        eventually("removal is retried", async || {
+            (!held.exists()).then_some(())
+        })
+        .await;
 
         world.end().await
     });
 }
 
 #[test]
-fn a_container_that_ends_is_restarted_and_then_waits() {
+fn a_crashing_container_is_restarted_with_back_off() {
     on_a_machine("crash", async |machine| {
         let world = World::new(machine).await;
         let spec = "  containers:\n  - {name: c, image: coracle.local/echo, args: [exit, '3']}\n";
@@ -270,7 +273,7 @@ fn a_container_that_ends_is_restarted_and_then_waits() {
 }
 
 #[test]
-fn a_kubelet_that_comes_back_finds_its_pods() {
+fn a_restarted_kubelet_keeps_its_pods() {
     on_a_machine("back", async |machine| {
         let mut world = World::new(machine).await;
         world.create("p", SERVE).await;
@@ -279,7 +282,7 @@ fn a_kubelet_that_comes_back_finds_its_pods() {
         world.machine = world.machine.restarted().await;
         world.start_kubelet();
 
-        // A pod that comes later shows that the kubelet is at work again.
+        // A later pod shows that the kubelet works.
         world.create("q", SERVE).await;
         world.until("q", "ready", is_ready).await;
         let after = world.get("p").await.unwrap();
@@ -304,24 +307,24 @@ fn a_kubelet_that_comes_back_finds_its_pods() {
 }
 
 #[test]
-fn a_network_is_missed_only_where_it_is_missing() {
+fn network_not_ready_is_reported_only_if_it_persists() {
     on_a_machine("missed", async |machine| {
         let mut world = World::new(machine).await;
         world.create("p", SERVE).await;
         world.until("p", "ready", is_ready).await;
 
-        world.give_ranges().await;
+        world.set_pod_cidr().await;
         let missed = async |world: &World| {
             world
                 .events()
                 .await
                 .into_iter()
-                .filter(|said| said.starts_with("NetworkNotReady"))
+                .filter(|event_text| event_text.starts_with("NetworkNotReady"))
                 .count()
         };
 
         world.kill_kubelet().await;
-        world.start_kubelet_over(Arc::new(Forgetful::over(
+        world.start_kubelet_over(Arc::new(RestartedRuntime::over(
             world.machine.runtime.clone(),
             true,
         )));
@@ -331,12 +334,12 @@ fn a_network_is_missed_only_where_it_is_missing() {
         assert_eq!(missed(&world).await, 0);
 
         world.kill_kubelet().await;
-        world.start_kubelet_over(Arc::new(Forgetful::over(
+        world.start_kubelet_over(Arc::new(RestartedRuntime::over(
             world.machine.runtime.clone(),
             false,
         )));
 
-        eventually("both are told", async || {
+        eventually("both pods have the event", async || {
             (missed(&world).await == 2).then_some(())
         })
         .await;
@@ -352,7 +355,7 @@ fn a_network_is_missed_only_where_it_is_missing() {
     });
 }
 
-/// Waits until the runtime has taken down all pods.
+/// Waits until the runtime has removed all pods.
 async fn nothing_runs(world: &World) {
     let sandboxes = world.machine.folder().join("root/sandboxes");
     let is_empty = || std::fs::read_dir(&sandboxes).unwrap().next().is_none();
@@ -360,7 +363,7 @@ async fn nothing_runs(world: &World) {
 }
 
 #[test]
-fn an_image_that_is_not_to_be_had_is_told_as_that_and_then_as_waiting() {
+fn a_failing_pull_is_reported_and_backs_off() {
     on_a_machine("pull", async |machine| {
         let world = World::new(machine).await;
         let image = "localhost:1/none:1";
@@ -377,9 +380,9 @@ fn an_image_that_is_not_to_be_had_is_told_as_that_and_then_as_waiting() {
             })
             .await;
 
-        eventually("all is told", async || {
+        eventually("all events are recorded", async || {
             let events = world.events().await;
-            let of = |event: &str| events.iter().any(|said| said == event);
+            let of = |event: &str| events.iter().any(|event_text| event_text == event);
             let waiting = format!("BackOff: Back-off pulling image {image:?}");
             (of(&waiting)
                 && of("Failed: Error: ErrImagePull")
@@ -403,7 +406,7 @@ fn waits_with(status: &PodStatus, reason: &str) -> bool {
 }
 
 #[test]
-fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
+fn a_missing_pull_secret_is_reported_even_without_a_pull() {
     on_a_machine("secret", async |machine| {
         let world = World::new(machine).await;
         world
@@ -414,14 +417,14 @@ fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
             .await;
 
         world.until("p", "ready", is_ready).await;
-        let told = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (one, other); \
+        let expected = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (one, other); \
             attempting to pull the image may not succeed.";
-        eventually("it is told", async || {
+        eventually("the event is recorded", async || {
             world
                 .events()
                 .await
                 .iter()
-                .any(|said| said == told)
+                .any(|event_text| event_text == expected)
                 .then_some(())
         })
         .await;
@@ -435,21 +438,21 @@ fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
 }
 
 #[test]
-fn a_pod_that_wants_users_of_its_own_is_not_run_as_the_hosts() {
+fn a_pod_with_a_user_namespace_is_not_run_in_the_hosts() {
     on_a_machine("users", async |machine| {
         let world = World::new(machine).await;
         world
             .create("p", &format!("{SERVE}  hostUsers: false\n"))
             .await;
 
-        let told = "FailedCreatePodSandBox: Failed to create pod sandbox: RuntimeClass handler \"\" does not \
+        let expected = "FailedCreatePodSandBox: Failed to create pod sandbox: RuntimeClass handler \"\" does not \
             support user namespaces";
-        eventually("it is told", async || {
+        eventually("the event is recorded", async || {
             world
                 .events()
                 .await
                 .iter()
-                .any(|said| said == told)
+                .any(|event_text| event_text == expected)
                 .then_some(())
         })
         .await;
@@ -463,7 +466,7 @@ fn a_pod_that_wants_users_of_its_own_is_not_run_as_the_hosts() {
 }
 
 #[test]
-fn a_container_that_could_not_be_started_began_in_1970() {
+fn a_container_that_could_not_be_started_has_start_time_zero() {
     on_a_machine("start", async |machine| {
         let world = World::new(machine).await;
         let spec = "  restartPolicy: Never\n  containers:\n  - {name: c, image: coracle.local/echo, command: [/none]}\n";
@@ -596,21 +599,21 @@ fn a_pod_that_does_not_fit_fails_and_can_be_deleted() {
 }
 
 #[test]
-fn pods_that_were_refused_take_no_room() {
-    on_a_machine("room", async |machine| {
+fn rejected_pods_use_no_resources() {
+    on_a_machine("rejected", async |machine| {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
         world.max_pods = 1;
         world.start_kubelet();
         eventually("the node takes one pod", async || {
-            let room = world.node().await.status?.allocatable?.remove("pods")?;
-            (room.0 == "1").then_some(())
+            let pods = world.node().await.status?.allocatable?.remove("pods")?;
+            (pods.0 == "1").then_some(())
         })
         .await;
 
         world.kill_kubelet().await;
 
-        // The kubelet hears of all at once, in the order of their names.
+        // The kubelet receives all at once, in the order of their names.
         let greedy: Vec<String> = (0..50)
             .map(|number| format!("greedy-{number:02}"))
             .collect();
@@ -651,7 +654,7 @@ fn pods_that_were_refused_take_no_room() {
 }
 
 #[test]
-fn a_file_is_a_pod_and_its_mirror_shows_it() {
+fn a_manifest_is_run_and_has_a_mirror_pod() {
     on_a_machine("static", async |machine| {
         let folder = machine.folder().join("manifests");
         std::fs::create_dir(&folder).unwrap();
@@ -670,7 +673,7 @@ fn a_file_is_a_pod_and_its_mirror_shows_it() {
             .container_id
             .clone();
 
-        // Whoever deletes the mirror gets another one; the pod does not notice.
+        // A deleted mirror is recreated; the pod is not affected.
         world.delete("web-n1", Some(0)).await;
         eventually("another mirror is there", async || {
             world

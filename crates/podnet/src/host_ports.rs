@@ -1,10 +1,9 @@
-//! Ports of the host that lead to pods, as one table of the kernel's packet filter.
+//! Host ports, as one nftables table.
 //!
-//! [`compile`] writes the whole table from all that is wanted; [`apply`] hands it to `nft`, which
-//! puts it in the place of the old one in one step. Nothing is ever changed piece by piece, so
-//! whatever a crash left behind is gone with the next change. Connections from the pods themselves
-//! and from the host's loopback get the bridge's address as their source: otherwise the answer
-//! would take another way back than the request came.
+//! [`compile`] renders the whole table; [`apply`] replaces it with `nft` in one transaction. There
+//! are no incremental changes, so remains of a crash disappear with the next change. Connections
+//! from pods and from the host's loopback are masqueraded with the bridge's address: otherwise
+//! replies would take another path.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -15,34 +14,34 @@ use ipnet::IpNet;
 
 use crate::{PortMapping, Protocol};
 
-/// What the table is made from.
-pub(crate) struct Wanted<'a> {
+/// The inputs of the table.
+pub(crate) struct PortTable<'a> {
     pub(crate) table: &'a str,
     pub(crate) bridge: &'a str,
-    /// The ranges of the pods.
+    /// Pod CIDRs.
     pub(crate) ranges: &'a [IpNet],
-    /// Where pods appear with their own addresses; empty is everywhere.
+    /// Destinations that are not masqueraded; empty: no masquerading.
     pub(crate) masquerade_outside: &'a [IpNet],
-    /// Each pod's addresses, and the ports that lead to it.
+    /// The addresses and port mappings of each pod.
     pub(crate) pods: Vec<(&'a [IpAddr], &'a [PortMapping])>,
 }
 
-/// Why the packet filter was not changed.
+/// Why the table was not replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    #[error("cannot run `nft`, which ports of the host need (Debian's package `nftables`)")]
+    #[error("cannot run `nft`: host ports need it; install the package `nftables`")]
     Run(#[source] io::Error),
-    #[error("`nft` refused the table of host ports: {0}")]
+    #[error("`nft` rejected the host port table: {0}")]
     Refused(String),
 }
 
-/// The table, in the language of `nft`. A table that would do nothing is only deleted.
-pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
-    let table = wanted.table;
+/// Renders the table for `nft`. A table without rules is only deleted.
+pub(crate) fn compile(input: &PortTable<'_>) -> String {
+    let table = input.table;
 
-    // Adding first makes the deletion work where there is none.
+    // Added first, so that the deletion does not fail if it does not exist.
     let mut text = format!("add table inet {table}\ndelete table inet {table}\n");
-    let ports = wanted.pods.iter().flat_map(|(addresses, ports)| {
+    let ports = input.pods.iter().flat_map(|(addresses, ports)| {
         addresses
             .iter()
             .flat_map(move |address| ports.iter().map(move |port| (*address, port)))
@@ -51,16 +50,16 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
     let rules: String = ports
         .filter_map(|(address, port)| rule(address, port))
         .collect();
-    if rules.is_empty() && wanted.masquerade_outside.is_empty() {
+    if rules.is_empty() && input.masquerade_outside.is_empty() {
         return text;
     }
 
-    let bridge = wanted.bridge;
-    let (near4, near6) = (near(wanted.ranges, true), near(wanted.ranges, false));
-    let masquerade: String = wanted
+    let bridge = input.bridge;
+    let (near4, near6) = (near(input.ranges, true), near(input.ranges, false));
+    let masquerade: String = input
         .ranges
         .iter()
-        .filter_map(|range| masquerade(wanted, *range))
+        .filter_map(|range| masquerade(input, *range))
         .collect();
 
     write!(
@@ -92,7 +91,7 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
 \t}}
 \tchain postrouting {{
 \t\ttype nat hook postrouting priority 100; policy accept;
-\t\tct status dnat meta mark and {BACK} == {BACK} masquerade
+\t\tct status dnat meta mark and {MASQUERADE_MARK} == {MASQUERADE_MARK} masquerade
 {masquerade}\t}}
 }}
 "
@@ -102,12 +101,10 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
     text
 }
 
-/// The bit of a packet's mark that says "answer through the bridge". Upstream's portmap plugin uses
-/// the same.
-const BACK: &str = "0x2000";
+/// Mark bit for connections to masquerade. Upstream's portmap plugin uses the same.
+const MASQUERADE_MARK: &str = "0x2000";
 
-/// The lines that lead one port to one address: none if the port is wanted on an address of the
-/// other family.
+/// The rules of one port and address; none if the host IP is of the other family.
 fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
     if port
         .host_ip
@@ -137,12 +134,12 @@ fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
     );
 
     Some(format!(
-        "\t\t{at}{family} saddr @{near} {protocol} dport {host_port} meta mark set meta mark or {BACK}\n\
+        "\t\t{at}{family} saddr @{near} {protocol} dport {host_port} meta mark set meta mark or {MASQUERADE_MARK}\n\
          \t\t{at}{protocol} dport {host_port} dnat {family} to {target}\n"
     ))
 }
 
-/// Pods of this node and the host itself: whose connections come back to where they began.
+/// Sources whose connections must be masqueraded: pods of this node and the host's loopback.
 fn near(ranges: &[IpNet], is_v4: bool) -> String {
     let loopback = if is_v4 { "127.0.0.0/8" } else { "::1/128" };
     let ranges = ranges
@@ -155,9 +152,9 @@ fn near(ranges: &[IpNet], is_v4: bool) -> String {
         .join(", ")
 }
 
-fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
+fn masquerade(input: &PortTable<'_>, range: IpNet) -> Option<String> {
     let same_family = |other: &&IpNet| other.addr().is_ipv4() == range.addr().is_ipv4();
-    let inside: Vec<String> = wanted
+    let inside: Vec<String> = input
         .masquerade_outside
         .iter()
         .filter(same_family)
@@ -167,7 +164,7 @@ fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
     let family = if range.addr().is_ipv4() { "ip" } else { "ip6" };
     let (inside, bridge) = (
         Some(inside.join(", ")).filter(|inside| !inside.is_empty())?,
-        wanted.bridge,
+        input.bridge,
     );
 
     Some(format!(
@@ -175,8 +172,7 @@ fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
     ))
 }
 
-/// Takes a table away, if it is there. A kernel that does not have what it would need for it has
-/// none.
+/// Deletes a table, if it exists. A kernel without nftables has none.
 pub(crate) fn remove(table: &str) -> Result<(), FilterError> {
     let listed = match run(&["list", "tables", "inet"], "") {
         Err(FilterError::Refused(said)) if is_unsupported(&said) => return Ok(()),
@@ -189,7 +185,7 @@ pub(crate) fn remove(table: &str) -> Result<(), FilterError> {
     apply(&format!("delete {own}\n"))
 }
 
-/// Whether the kernel knows nothing of what was asked.
+/// Whether the kernel lacks the feature.
 fn is_unsupported(said: &str) -> bool {
     [
         "Protocol not supported",
@@ -200,7 +196,7 @@ fn is_unsupported(said: &str) -> bool {
     .any(|words| said.contains(words))
 }
 
-/// Hands a table to the kernel, whole or not at all.
+/// Applies a script atomically.
 pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
     run(&["-f", "-"], script).map(drop)
 }
@@ -218,7 +214,7 @@ fn run(arguments: &[&str], script: &str) -> Result<String, FilterError> {
     let sent = nft
         .stdin
         .take()
-        .expect("its input was asked for")
+        .expect("stdin was piped")
         .write_all(script.as_bytes());
 
     let output = nft.wait_with_output().map_err(FilterError::Run)?;
@@ -234,7 +230,7 @@ fn run(arguments: &[&str], script: &str) -> Result<String, FilterError> {
 }
 
 impl Protocol {
-    /// Its name in lower case, as packet filters and plugins know it.
+    /// Its lower-case name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Protocol::Tcp => "tcp",
@@ -244,16 +240,16 @@ impl Protocol {
     }
 }
 
-/// Whether two pods cannot have these ports at the same time.
+/// Whether two port mappings conflict.
 pub(crate) fn collide(one: &PortMapping, other: &PortMapping) -> bool {
-    let same_host = match (specific(one), specific(other)) {
+    let same_host = match (specific_address(one), specific_address(other)) {
         (Some(one), Some(other)) => one == other,
         _ => true,
     };
     one.protocol == other.protocol && one.host_port == other.host_port && same_host
 }
 
-fn specific(port: &PortMapping) -> Option<IpAddr> {
+fn specific_address(port: &PortMapping) -> Option<IpAddr> {
     port.host_ip.filter(|address| !address.is_unspecified())
 }
 
@@ -262,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_leads_to_the_address_of_its_family() {
+    fn a_port_is_mapped_to_the_address_of_its_family() {
         let addresses: Vec<IpAddr> = vec!["10.0.0.2".parse().unwrap(), "fd00::2".parse().unwrap()];
         let rules = |host_ip: Option<&str>| {
             let port = PortMapping {
@@ -270,14 +266,14 @@ mod tests {
                 ..port(8080)
             };
 
-            let wanted = Wanted {
+            let input = PortTable {
                 table: "t",
                 bridge: "b",
                 ranges: &["10.0.0.0/24".parse().unwrap(), "fd00::/64".parse().unwrap()],
                 masquerade_outside: &[],
                 pods: vec![(&addresses, std::slice::from_ref(&port))],
             };
-            let text = compile(&wanted);
+            let text = compile(&input);
             text.lines()
                 .filter(|line| line.contains("dnat i"))
                 .map(|line| line.trim().to_owned())
@@ -302,14 +298,14 @@ mod tests {
 
     #[test]
     fn a_table_without_ports_is_deleted() {
-        let wanted = Wanted {
+        let input = PortTable {
             table: "t",
             bridge: "b",
             ranges: &[],
             masquerade_outside: &[],
             pods: vec![],
         };
-        assert_eq!(compile(&wanted), "add table inet t\ndelete table inet t\n");
+        assert_eq!(compile(&input), "add table inet t\ndelete table inet t\n");
     }
 
     #[test]

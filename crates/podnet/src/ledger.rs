@@ -1,9 +1,8 @@
-//! Who has which addresses and ports of the host, on disk.
+//! Addresses and host ports of sandboxes, on disk.
 //!
-//! One file per sandbox, written before anything is made for it and deleted after everything is
-//! unmade. So whatever a `kill -9` leaves behind has a record that tells what to look for. A file
-//! appears whole or not at all: it is written under another name and renamed. Nothing is synced:
-//! what a power cut takes from the disk it takes from the pods too.
+//! One file per sandbox, written before anything is created for it and deleted after everything is
+//! removed. So whatever a `kill -9` leaves behind has a record. Files are replaced by a rename.
+//! Nothing is synced: a power failure ends the pods too.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Permissions};
@@ -21,7 +20,7 @@ pub(crate) struct Record {
     pub(crate) addresses: Vec<IpAddr>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ports: Vec<PortMapping>,
-    /// Counts up from record to record: the highest tells where round robin goes on.
+    /// Incremented per record: the highest is where round robin continues.
     pub(crate) number: u64,
 }
 
@@ -30,22 +29,22 @@ pub(crate) struct Ledger {
     records: BTreeMap<String, Record>,
 }
 
-/// Why a record could not be kept.
+/// Why a record could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    #[error("cannot {deed} {path:?}")]
+    #[error("cannot {action} {path:?}")]
     Io {
-        deed: &'static str,
+        action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    #[error("{0:?} is not the id of a sandbox")]
+    #[error("invalid sandbox ID {0:?}")]
     NoId(String),
 }
 
 impl Ledger {
-    /// Reads what is there. A file that cannot be read is the rest of a broken disk; it is said and
-    /// thrown away, since its sandbox cannot be told from one that is gone.
+    /// Loads all records. An unreadable file is logged and removed, since its sandbox cannot be
+    /// identified.
     pub(crate) fn open(folder: &Path) -> Result<Self, LedgerError> {
         make_private(folder).map_err(io_error("make", folder))?;
         let mut records = BTreeMap::new();
@@ -64,7 +63,7 @@ impl Ledger {
                 }
                 (_, _, read) => {
                     if let Err(error) = read {
-                        tracing::warn!(?path, %error, "a record of addresses cannot be read");
+                        tracing::warn!(?path, %error, "cannot read address record; removing it");
                     }
                     fs::remove_file(&path).map_err(io_error("delete", &path))?;
                 }
@@ -85,7 +84,7 @@ impl Ledger {
         self.records.iter()
     }
 
-    /// Keeps what a sandbox gets. Whatever happens to this process, it is known again.
+    /// Stores the addresses and ports of a sandbox.
     pub(crate) fn put(
         &mut self,
         sandbox: &str,
@@ -115,7 +114,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Forgets a sandbox. One that is not known is forgotten already.
+    /// Removes the record of a sandbox. Idempotent.
     pub(crate) fn remove(&mut self, sandbox: &str) -> Result<(), LedgerError> {
         let path = self.path(sandbox)?;
         match fs::remove_file(&path) {
@@ -147,7 +146,7 @@ fn is_record(path: &Path) -> bool {
         .is_some_and(|extension| extension == RECORD)
 }
 
-/// Makes a folder that only root enters, also where it was another before.
+/// Creates a directory that only root can enter, and fixes the mode of an existing one.
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -156,9 +155,13 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
-fn io_error(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
     let path = path.to_owned();
-    move |source| LedgerError::Io { deed, path, source }
+    move |source| LedgerError::Io {
+        action,
+        path,
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_cannot_be_called_what_leads_elsewhere() {
+    fn invalid_sandbox_ids_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(folder.path()).unwrap();
         for name in ["", "../x", "a/b", ".x", "a b"] {

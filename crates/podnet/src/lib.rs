@@ -1,13 +1,11 @@
-//! One pod's network.
+//! Pod networking.
 //!
-//! A runtime makes a network namespace and hands it to a [`PodNetwork`], which makes it a member of
-//! the cluster's network: an interface, addresses, routes, ports of the host. There are two: the
-//! built-in [`Bridge`], and foreign plugins behind the container network interface
-//! ([`CniNetwork`]).
+//! The runtime creates a network namespace, and a [`PodNetwork`] connects it: interface, addresses,
+//! routes, host ports. There are two: the built-in [`Bridge`], and CNI plugins ([`CniNetwork`]).
 //!
-//! In the bridge, `bridge/worker.rs` takes an address from the `pool`, writes it into the `ledger`
-//! on disk, has the pod wired (`bridge/wiring.rs`) through messages to the kernel (`netlink/`), and
-//! leads ports of the host to it (`host_ports.rs`). All of that happens on one thread.
+//! The bridge (`bridge/worker.rs`) takes an address from the `pool`, records it in the `ledger` on
+//! disk, connects the pod (`bridge/wiring.rs`) through `netlink/`, and maps host ports
+//! (`host_ports.rs`), all on one thread.
 
 mod bridge;
 mod cni;
@@ -30,18 +28,17 @@ pub use host_ports::FilterError;
 pub use ledger::LedgerError;
 pub use netlink::NetlinkError;
 
-/// Connects pods. The built-in bridge and foreign CNI plugins are the two that there are.
+/// Connects pods: the built-in bridge or CNI plugins.
 ///
 /// # Guarantees
-/// `attach` is all or nothing. `detach` is idempotent, works when the namespace is gone already,
-/// and after a `kill -9` in the middle of `attach`.
+/// `attach` is atomic. `detach` is idempotent, works without the namespace, and after a `kill -9`
+/// during `attach`.
 #[async_trait]
 pub trait PodNetwork: Send + Sync {
-    /// Why no pod can be connected now. Shown to users as the reason why the node is not ready.
+    /// Why pods cannot be connected; reported in the node's Ready condition.
     fn ready(&self) -> Result<(), NotReady>;
 
-    /// Tells it which ranges the cluster has given this node. A network that knows its own takes no
-    /// notice.
+    /// Sets the pod CIDRs of this node. CNI plugins have their own and ignore it.
     async fn learn_ranges(&self, _: Vec<IpNet>) -> Result<(), Error> {
         Ok(())
     }
@@ -51,28 +48,27 @@ pub trait PodNetwork: Send + Sync {
     async fn detach(&self, pod: &Pod) -> Result<(), Error>;
 }
 
-/// The pod to connect, as far as a network needs to know it. The same value is handed to `attach`
-/// and `detach`.
+/// The pod to connect. `attach` and `detach` get the same value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
-    /// The sandbox's id, 64 hexadecimal digits.
+    /// The sandbox ID, 64 hexadecimal digits.
     pub sandbox: String,
     pub namespace: String,
     pub name: String,
     pub uid: String,
-    /// Where the network namespace is pinned. Its loopback interface is up already.
+    /// Path of the network namespace. Its loopback interface is up.
     pub netns: PathBuf,
     pub ports: Vec<PortMapping>,
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A port of the host that leads to one of the pod's.
+/// A host port mapped to a pod's port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortMapping {
     pub protocol: Protocol,
     pub container_port: u16,
     pub host_port: u16,
-    /// On which of the host's addresses; none is all.
+    /// The host address; none: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_ip: Option<IpAddr>,
 }
@@ -84,14 +80,14 @@ pub enum Protocol {
     Sctp,
 }
 
-/// What a pod got.
+/// The result of attaching a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
     /// The pod's addresses, the primary first.
     pub addresses: Vec<IpAddr>,
 }
 
-/// Why pods cannot be connected, in the words of a node's condition.
+/// Why the network is not ready, as in the node's condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotReady {
     pub reason: String,
@@ -101,21 +97,21 @@ pub struct NotReady {
 /// Why a pod could not be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no network for pods is configured")]
+    #[error("pod network is not configured")]
     NotConfigured,
-    #[error("{0:?} is no name for a bridge")]
+    #[error("invalid bridge name {0:?}")]
     Name(String, #[source] std::io::Error),
     #[error("range {0} is too small for pods")]
     RangeTooSmall(IpNet),
     #[error("no IP addresses available in range {0}")]
     Exhausted(IpNet),
-    #[error("host port {port} is taken by sandbox {holder}")]
+    #[error("host port {port} is already used by sandbox {holder}")]
     PortTaken { port: u16, holder: String },
     #[error("cannot open network namespace {0:?}")]
     Namespace(PathBuf, #[source] std::io::Error),
-    #[error("interface {0} was deleted by somebody else")]
+    #[error("interface {0} was deleted by another process")]
     BridgeGone(String),
-    #[error("cannot let the node forward packets ({0})")]
+    #[error("cannot enable IP forwarding ({0})")]
     Forwarding(&'static str, #[source] std::io::Error),
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
@@ -123,19 +119,17 @@ pub enum Error {
     Ledger(#[from] LedgerError),
     #[error(transparent)]
     Filter(#[from] FilterError),
-    #[error("cannot start the thread of the pod network")]
+    #[error("cannot start the pod network thread")]
     Thread(#[source] std::io::Error),
-    #[error("the plugins gave the pod no address")]
+    #[error("the CNI plugins returned no IP address")]
     NoAddress,
-    #[error("sandbox {0} is not connected")]
-    NotConnected(String),
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Plugin(#[from] PluginError),
     #[error(
-        "failed to find plugin {kind:?} in path {folders:?}, which network {network:?} had when the pod was connected: \
-         put it there, or mend the configuration of the network in {configurations:?}"
+        "failed to find plugin {kind:?} in path {folders:?}, needed to disconnect the pod from network {network:?}: \
+         install it, or fix the network's configuration in {configurations:?}"
     )]
     PluginGone {
         kind: String,
@@ -143,6 +137,6 @@ pub enum Error {
         network: String,
         configurations: PathBuf,
     },
-    #[error("the pod network has stopped")]
+    #[error("the pod network thread has stopped")]
     Stopped,
 }

@@ -1,8 +1,8 @@
-//! Which address of a range the next pod gets. No I/O: what is taken is told by the ledger.
+//! Allocates addresses of a range. No I/O: the ledger says which are in use.
 //!
-//! Addresses are given round robin, so that one that was given back rests as long as possible:
-//! somebody may still send to it. The first address of the range names the network, the second is
-//! the gateway's, and the last of an IPv4 range is the broadcast address; pods never get these.
+//! Allocation is round robin, so that a released address stays unused as long as possible: clients
+//! may still send to it. The network address, the gateway (the second) and the IPv4 broadcast
+//! address are never allocated.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,13 +12,13 @@ use ipnet::IpNet;
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     range: IpNet,
-    /// Distances from the range's first address.
+    /// Offsets from the range's first address.
     taken: BTreeSet<u128>,
     last: u128,
 }
 
 impl Pool {
-    /// A pool that has given nothing away yet, unless the range is too small to have a pod in it.
+    /// An empty pool; none if the range is too small.
     pub(crate) fn new(range: IpNet) -> Option<Self> {
         let host_bits = range.max_prefix_len() - range.prefix_len();
         (host_bits >= 2).then(|| Self {
@@ -36,7 +36,7 @@ impl Pool {
         self.address(GATEWAY)
     }
 
-    /// The next free address after the one that was taken last.
+    /// Allocates the next free address.
     pub(crate) fn take(&mut self) -> Option<IpAddr> {
         let free =
             |from: u128, to: u128| (from..=to).find(|distance| !self.taken.contains(distance));
@@ -47,22 +47,22 @@ impl Pool {
         Some(self.address(found))
     }
 
-    /// Takes this very address, which a pod has from before. Addresses outside of the range are
-    /// nobody's here.
-    pub(crate) fn retake(&mut self, address: IpAddr) {
+    /// Marks an address as allocated that a pod already has. Addresses outside of the range are
+    /// ignored.
+    pub(crate) fn reserve(&mut self, address: IpAddr) {
         if let Some(distance) = self.distance(address) {
             self.taken.insert(distance);
             self.last = distance;
         }
     }
 
-    pub(crate) fn give_back(&mut self, address: IpAddr) {
+    pub(crate) fn release(&mut self, address: IpAddr) {
         if let Some(distance) = self.distance(address) {
             self.taken.remove(&distance);
         }
     }
 
-    /// The distance of the last address that a pod may have.
+    /// The offset of the last usable address.
     fn end(&self) -> u128 {
         let host_bits = self.range.max_prefix_len() - self.range.prefix_len();
         let whole = 1_u128
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_was_given_back_rests_until_the_others_were_used() {
+    fn a_released_address_is_reused_last() {
         let mut pool = pool("10.0.0.0/29");
         let first = pool.take().unwrap();
-        pool.give_back(first);
+        pool.release(first);
         assert_eq!(pool.take().unwrap().to_string(), "10.0.0.3");
         for _ in 0..3 {
             pool.take().unwrap();
@@ -154,32 +154,32 @@ mod tests {
     }
 
     proptest! {
-        /// However pods come and go, and whenever the process is started anew, no address is given
-        /// twice, none outside of the range, and while one is free it is found.
+        /// No address is allocated twice or outside of the range, and a free one is always found,
+        /// for any sequence of operations and restarts.
         #[test]
         fn no_address_is_given_twice(
             prefix in 24_u8..31,
-            deeds in prop::collection::vec((0_u8..8, any::<prop::sample::Index>()), 0..400),
+            operations in prop::collection::vec((0_u8..8, any::<prop::sample::Index>()), 0..400),
         ) {
             let range = IpNet::new("192.168.7.0".parse().unwrap(), prefix).unwrap().trunc();
-            let room = (1_usize << (32 - prefix)) - 3;
+            let capacity = (1_usize << (32 - prefix)) - 3;
             let mut pool = Pool::new(range).unwrap();
             let mut held: Vec<IpAddr> = Vec::new();
 
-            for (deed, which) in deeds {
-                match deed {
+            for (action, which) in operations {
+                match action {
                     0..5 => match pool.take() {
                         Some(address) => {
                             prop_assert!(range.contains(&address) && address != pool.gateway());
                             prop_assert!(!held.contains(&address));
                             held.push(address);
                         }
-                        None => prop_assert_eq!(held.len(), room),
+                        None => prop_assert_eq!(held.len(), capacity),
                     },
-                    5..7 if !held.is_empty() => pool.give_back(held.swap_remove(which.index(held.len()))),
+                    5..7 if !held.is_empty() => pool.release(held.swap_remove(which.index(held.len()))),
                     _ => {
                         pool = Pool::new(range).unwrap();
-                        held.iter().for_each(|address| pool.retake(*address));
+                        held.iter().for_each(|address| pool.reserve(*address));
                     }
                 }
             }

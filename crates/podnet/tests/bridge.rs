@@ -1,4 +1,4 @@
-//! The built-in bridge, in namespaces that play a node and its pods.
+//! The built-in bridge, in namespaces that simulate a node and its pods.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod namespaces;
@@ -14,9 +14,8 @@ use coracle_podnet::{Bridge, BridgeConfig, Error, Pod, PodNetwork, PortMapping, 
 use futures_util::future::join_all;
 use namespaces::Namespace;
 
-/// How long anything may take on a machine that has much else to do: this says "never", not "too
-/// slow".
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout that even a busy machine does not reach.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn pods_reach_each_other_and_the_node_in_both_families() {
@@ -30,21 +29,21 @@ fn pods_reach_each_other_and_the_node_in_both_families() {
         for address in &first.addresses {
             let server = Server::start(&one, SocketAddr::new(*address, 0));
             assert_eq!(
-                server.asked_from(&other).ip(),
+                server.connect_from(&other).ip(),
                 second.addresses[usize::from(address.is_ipv6())]
             );
-            server.asked_from(&one);
-            server.asked_from(node);
+            server.connect_from(&one);
+            server.connect_from(node);
         }
 
         for gateway in ["10.77.0.1:0", "[fd77::1]:0"] {
-            Server::start(node, gateway.parse().unwrap()).asked_from(&one);
+            Server::start(node, gateway.parse().unwrap()).connect_from(&one);
         }
     });
 }
 
 #[test]
-fn a_pod_that_goes_leaves_nothing_behind() {
+fn a_detached_pod_leaves_nothing_behind() {
     on_a_node(&["10.78.0.0/30"], async |node, bridge| {
         let namespace = Namespace::new();
         let before = node.run("ip", "-o link");
@@ -70,9 +69,10 @@ fn a_pod_that_goes_leaves_nothing_behind() {
     });
 }
 
-/// Rules are replaced for many at once; who cannot be attached does not keep the others from it.
+/// Rules are replaced for many pods at once; a pod that cannot be attached does not affect the
+/// others.
 #[test]
-fn many_pods_come_and_go_at_once() {
+fn many_pods_are_attached_and_detached_at_once() {
     on_a_node(&["10.84.0.0/26"], async |node, bridge| {
         let namespaces: Vec<Namespace> = (0..12).map(|_| Namespace::new()).collect();
         let mut pods: Vec<Pod> = (0..12)
@@ -130,7 +130,7 @@ fn a_failed_connection_is_undone() {
             Err(Error::Namespace(..))
         ));
 
-        // An interface of that name is in the pod already: the pair cannot be made.
+        // The pod already has an interface of that name: the veth pair cannot be created.
         namespace.run("ip", "link add eth0 type bridge");
         assert!(matches!(
             bridge.attach(&pod(1, &namespace)).await,
@@ -148,7 +148,7 @@ fn a_failed_connection_is_undone() {
 }
 
 #[test]
-fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
+fn after_a_kill_live_pods_stay_and_the_rest_is_reclaimed() {
     let node = Namespace::new();
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (Namespace::new(), Namespace::new());
@@ -163,15 +163,15 @@ fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
 
     on_this_node(&node, folder.path(), &ranges, async |node, bridge| {
         let server = Server::start(&one, "10.80.0.2:0".parse().unwrap());
-        server.asked_from(node);
+        server.connect_from(node);
         assert!(node.run("nft", "list ruleset").contains("9090"));
 
         bridge.reclaim(BTreeSet::from([id(1)])).await.unwrap();
-        server.asked_from(node);
+        server.connect_from(node);
         assert_eq!(node.run("nft", "list ruleset"), "");
         assert!(!other.run("ip", "-o link").contains("eth0"));
 
-        // Round robin goes on where it was, and comes to what was taken back.
+        // Round robin continues, and reaches the reclaimed address last.
         let next: Vec<_> = addresses_of(bridge, 3..7).await;
         assert_eq!(next, ["10.80.0.4", "10.80.0.5", "10.80.0.6", "10.80.0.3"]);
 
@@ -182,7 +182,7 @@ fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// The addresses that further pods get.
+/// The addresses of further pods.
 async fn addresses_of(bridge: &Bridge, numbers: std::ops::Range<u32>) -> Vec<String> {
     let mut found = Vec::new();
     for number in numbers {
@@ -194,7 +194,7 @@ async fn addresses_of(bridge: &Bridge, numbers: std::ops::Range<u32>) -> Vec<Str
 }
 
 #[test]
-fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
+fn host_ports_are_reachable_from_everywhere() {
     on_a_node(&["10.81.0.0/24"], async |node, bridge| {
         let (one, other, outside) = (Namespace::new(), Namespace::new(), Namespace::new());
         connect_outside(node, &outside);
@@ -208,7 +208,7 @@ fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
         bridge.attach(&published).await.unwrap();
         bridge.attach(&pod(2, &other)).await.unwrap();
         let ask =
-            |from: &Namespace, to: &str| server.asked(from, to.parse().unwrap()).ip().to_string();
+            |from: &Namespace, to: &str| server.connect(from, to.parse().unwrap()).ip().to_string();
         assert_eq!(
             ask(&outside, "192.0.2.1:8080"),
             "192.0.2.2",
@@ -224,9 +224,9 @@ fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
             "a pod reaches itself"
         );
 
-        // What was opened for the host's loopback is not open to pods.
+        // Ports on the host's loopback are not reachable from pods.
         let private = Server::start(node, "127.0.0.1:0".parse().unwrap());
-        assert!(is_kept_out(&one, private.address.port()));
+        assert!(is_blocked(&one, private.address.port()));
 
         let mut greedy = pod(3, &outside);
         greedy.ports = vec![port(8080)];
@@ -237,8 +237,8 @@ fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
     });
 }
 
-/// Whether a pod that sends packets for 127.0.0.1 to the node gets no answer.
-fn is_kept_out(pod: &Namespace, port: u16) -> bool {
+/// Whether packets of a pod for 127.0.0.1 on the node are dropped.
+fn is_blocked(pod: &Namespace, port: u16) -> bool {
     pod.run("ip", "addr del 127.0.0.1/8 dev lo");
     pod.run(
         "ip",
@@ -256,7 +256,7 @@ fn is_kept_out(pod: &Namespace, port: u16) -> bool {
 }
 
 #[test]
-fn pods_appear_outside_with_the_nodes_address_where_that_is_wanted() {
+fn traffic_to_outside_is_masqueraded_if_configured() {
     let (node, outside, one) = (Namespace::new(), Namespace::new(), Namespace::new());
     connect_outside(&node, &outside);
 
@@ -269,7 +269,7 @@ fn pods_appear_outside_with_the_nodes_address_where_that_is_wanted() {
             let bridge = Bridge::open(config).await.unwrap();
             bridge.attach(&pod(1, &one)).await.unwrap();
             let server = Server::start(&outside, "192.0.2.2:0".parse().unwrap());
-            assert_eq!(server.asked_from(&one).ip().to_string(), "192.0.2.1");
+            assert_eq!(server.connect_from(&one).ip().to_string(), "192.0.2.1");
             bridge.tear_down().await.unwrap();
             assert_eq!(node.run("nft", "list ruleset"), "");
         });
@@ -299,7 +299,7 @@ fn a_bridge_waits_for_its_ranges_and_takes_new_ones() {
             .unwrap();
 
         bridge.attach(&pod(2, &other)).await.unwrap();
-        Server::start(&one, "10.83.0.2:0".parse().unwrap()).asked_from(&other);
+        Server::start(&one, "10.83.0.2:0".parse().unwrap()).connect_from(&other);
         bridge.detach(&pod(1, &one)).await.unwrap();
         bridge
             .set_ranges(vec!["10.84.0.0/24".parse().unwrap()])
@@ -308,14 +308,14 @@ fn a_bridge_waits_for_its_ranges_and_takes_new_ones() {
 
         assert!(
             !node.run("ip", "-o addr").contains("10.83."),
-            "nobody uses that gateway any more"
+            "the gateway is not used any more"
         );
     });
 }
 
 #[test]
 fn interfaces_have_the_mtu_of_the_default_route() {
-    // Both for the whole time: a cable goes with either of its ends.
+    // Both are kept: a veth pair disappears with either namespace.
     let (node, outside) = (Namespace::new(), Namespace::new());
     connect_outside(&node, &outside);
     node.run("ip", "link set up0 mtu 1400");
@@ -336,7 +336,7 @@ fn interfaces_have_the_mtu_of_the_default_route() {
     );
 }
 
-/// A server in a namespace that tells whoever asks which address it sees.
+/// A server in a namespace that reports the address of its clients.
 struct Server {
     address: SocketAddr,
     seen: mpsc::Receiver<SocketAddr>,
@@ -344,12 +344,12 @@ struct Server {
 
 impl Server {
     fn start(namespace: &Namespace, address: SocketAddr) -> Self {
-        let (tell, seen) = mpsc::channel();
+        let (report, seen) = mpsc::channel();
         let listener = namespace.inside(|| TcpListener::bind(address).unwrap());
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             while let Ok((mut stream, peer)) = listener.accept() {
-                if tell.send(peer).is_err() || stream.write_all(b"x").is_err() {
+                if report.send(peer).is_err() || stream.write_all(b"x").is_err() {
                     return;
                 }
             }
@@ -357,21 +357,21 @@ impl Server {
         Self { address, seen }
     }
 
-    fn asked_from(&self, client: &Namespace) -> SocketAddr {
-        self.asked(client, self.address)
+    fn connect_from(&self, client: &Namespace) -> SocketAddr {
+        self.connect(client, self.address)
     }
 
-    fn asked(&self, client: &Namespace, at: SocketAddr) -> SocketAddr {
+    fn connect(&self, client: &Namespace, at: SocketAddr) -> SocketAddr {
         client.inside(|| {
-            let mut stream = TcpStream::connect_timeout(&at, PATIENCE).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut stream = TcpStream::connect_timeout(&at, TIMEOUT).unwrap();
+            stream.set_read_timeout(Some(TIMEOUT)).unwrap();
             stream.read_exact(&mut [0]).unwrap();
         });
         self.seen.recv().unwrap()
     }
 }
 
-/// A wire between the node (192.0.2.1) and somebody outside (192.0.2.2), who knows nothing of pods.
+/// A link between the node (192.0.2.1) and a host outside (192.0.2.2) without routes to pods.
 fn connect_outside(node: &Namespace, outside: &Namespace) {
     let target = outside.path();
     node.run(
@@ -388,21 +388,21 @@ fn connect_outside(node: &Namespace, outside: &Namespace) {
     outside.run("ip", "link set eth1 up");
 }
 
-fn on_a_node(ranges: &[&str], deed: impl AsyncFnOnce(&Namespace, &Bridge) + Send) {
+fn on_a_node(ranges: &[&str], body: impl AsyncFnOnce(&Namespace, &Bridge) + Send) {
     let folder = tempfile::tempdir().unwrap();
-    on_this_node(&Namespace::new(), folder.path(), ranges, deed);
+    on_this_node(&Namespace::new(), folder.path(), ranges, body);
 }
 
 fn on_this_node(
     node: &Namespace,
     state: &Path,
     ranges: &[&str],
-    deed: impl AsyncFnOnce(&Namespace, &Bridge) + Send,
+    body: impl AsyncFnOnce(&Namespace, &Bridge) + Send,
 ) {
     node.inside(|| {
         runtime().block_on(async {
             let bridge = Bridge::open(config(state, ranges)).await.unwrap();
-            deed(node, &bridge).await;
+            body(node, &bridge).await;
         });
     });
 }
@@ -415,7 +415,7 @@ fn config(state: &Path, ranges: &[&str]) -> BridgeConfig {
         ranges: ranges.iter().map(|range| range.parse().unwrap()).collect(),
         mtu: None,
         masquerade_outside: vec![],
-        led_by_rules: vec![],
+        service_ranges: vec![],
     }
 }
 
@@ -455,7 +455,7 @@ fn texts(addresses: &[IpAddr]) -> Vec<String> {
     addresses.iter().map(IpAddr::to_string).collect()
 }
 
-/// The names of interfaces in what `ip -o link` prints.
+/// The interface names in the output of `ip -o link`.
 fn names(links: &str) -> Vec<String> {
     links
         .lines()

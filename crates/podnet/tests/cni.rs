@@ -1,4 +1,4 @@
-//! Foreign plugins: Debian's, and scripts, in namespaces of the tests' own.
+//! CNI plugins: Debian's, and scripts, in network namespaces of the tests.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod namespaces;
@@ -11,21 +11,20 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coracle_podnet::{CniConfig, CniNetwork, Error, Pod, PodNetwork, PortMapping, Protocol};
+use coracle_podnet::{CniConfig, CniNetwork, Pod, PodNetwork, PortMapping, Protocol};
 use namespaces::Namespace;
 use serde_json::json;
 
-/// Where Debian's package `containernetworking-plugins` puts them.
+/// Directory of Debian's package `containernetworking-plugins`.
 const PLUGINS: &str = "/usr/lib/cni";
 
-/// How long anything may take on a machine that has much else to do: this says "never", not "too
-/// slow".
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout that even a busy machine does not reach.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn debians_plugins_connect_pods() {
-    let place = Place::new();
-    place.configure(&json!({
+    let setup = Setup::new();
+    setup.configure(&json!({
         "cniVersion": "1.0.0",
         "name": "test",
         "plugins": [
@@ -33,7 +32,7 @@ fn debians_plugins_connect_pods() {
                 "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
                 "ipam": {
                     "type": "host-local",
-                    "dataDir": place.path("ipam"),
+                    "dataDir": setup.path("ipam"),
                     "ranges": [[{"subnet": "10.90.0.0/24"}], [{"subnet": "fd90::/64"}]],
                     "routes": [{"dst": "0.0.0.0/0"}],
                 },
@@ -46,7 +45,7 @@ fn debians_plugins_connect_pods() {
         "containernetworking-plugins; see scripts/test-prereqs.sh"
     );
 
-    on_a_node(&place, vec![PLUGINS.into()], async |node, network| {
+    on_a_node(&setup, vec![PLUGINS.into()], async |node, network| {
         network.ready().unwrap();
         let (one, other) = (Namespace::new(), Namespace::new());
         let first = network.attach(&pod(1, &one)).await.unwrap();
@@ -58,25 +57,18 @@ fn debians_plugins_connect_pods() {
         connect(&other, listener.local_addr().unwrap());
         assert_eq!(second.addresses.len(), 2);
 
-        network.check(&pod(1, &one)).await.unwrap();
-        one.run("ip", "addr del 10.90.0.2/24 dev eth0");
-        assert!(matches!(
-            network.check(&pod(1, &one)).await,
-            Err(Error::Plugin(_))
-        ));
-
-        // The configuration has gone meanwhile: that of then is used.
-        place.configure(&json!({"name": "other", "type": "none"}));
+        // The configuration was replaced meanwhile: that of the connect is used.
+        setup.configure(&json!({"name": "other", "type": "none"}));
         network.detach(&pod(1, &one)).await.unwrap();
         network.detach(&pod(1, &one)).await.unwrap();
 
-        // A namespace that is gone is disconnected all the same.
+        // A pod without a namespace is disconnected as well.
         let mut gone = pod(2, &other);
         gone.netns = "/nowhere".into();
         network.detach(&gone).await.unwrap();
         assert!(!one.run("ip", "-o link").contains("eth0"));
 
-        let left = fs::read_dir(place.path("ipam/test")).unwrap();
+        let left = fs::read_dir(setup.path("ipam/test")).unwrap();
         let left: Vec<_> = left
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -88,31 +80,27 @@ fn debians_plugins_connect_pods() {
         );
 
         assert_eq!(
-            fs::read_dir(place.path("cache/results")).unwrap().count(),
+            fs::read_dir(setup.path("cache/results")).unwrap().count(),
             0
         );
 
         assert!(!node.run("ip", "-o link show master cni0").contains("10.90"));
-        assert!(matches!(
-            network.check(&pod(1, &one)).await,
-            Err(Error::NotConnected(_))
-        ));
     });
 }
 
 #[test]
 fn a_script_is_a_plugin_and_gets_what_it_declares() {
-    let place = Place::new();
-    place.script("first", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.1/24"}]}'; exit 0"#);
-    place.script("second", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.9/24"}]}'; exit 0"#);
-    place.configure(&json!({
+    let setup = Setup::new();
+    setup.script("first", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.1/24"}]}'; exit 0"#);
+    setup.script("second", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.9/24"}]}'; exit 0"#);
+    setup.configure(&json!({
         "cniVersion": "0.4.0", "name": "scripts",
         "plugins": [{"type": "first"}, {"type": "second", "capabilities": {"portMappings": true, "bandwidth": true}}],
     }));
 
     on_a_node(
-        &place,
-        vec![place.path("nowhere"), place.path("bin")],
+        &setup,
+        vec![setup.path("nowhere"), setup.path("bin")],
         async |_, network| {
             let namespace = Namespace::new();
             let mut pod = pod(1, &namespace);
@@ -131,7 +119,7 @@ fn a_script_is_a_plugin_and_gets_what_it_declares() {
             );
 
             network.detach(&pod).await.unwrap();
-            let log = fs::read_to_string(place.path("log")).unwrap();
+            let log = fs::read_to_string(setup.path("log")).unwrap();
             let calls: Vec<&str> = log
                 .lines()
                 .filter_map(|line| line.strip_prefix("call "))
@@ -169,15 +157,15 @@ fn a_script_is_a_plugin_and_gets_what_it_declares() {
 }
 
 #[test]
-fn what_a_plugin_complains_about_is_passed_on_and_undone() {
-    let place = Place::new();
-    place.script(
+fn a_plugins_error_is_reported_and_undone() {
+    let setup = Setup::new();
+    setup.script(
         "good",
         r#"[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[{"address":"10.1.1.1/24"}]}'; exit 0"#,
     );
 
     let list = |second: &str| json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "good"}, {"type": second}]});
-    on_a_node(&place, vec![place.path("bin")], async |_, network| {
+    on_a_node(&setup, vec![setup.path("bin")], async |_, network| {
         let namespace = Namespace::new();
         let not_ready = network.ready().unwrap_err();
         assert_eq!(not_ready.reason, "NetworkPluginNotReady");
@@ -188,15 +176,15 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
         );
 
         let fails = async |name: &str, script: &str, expected: &str| {
-            place.script(name, script);
-            place.configure(&list(name));
+            setup.script(name, script);
+            setup.configure(&list(name));
             let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         };
-        fails("told", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"code": 11, "msg": "later", "details": "full"}' && exit 1; exit 0"#, "later; full").await;
+        fails("failing", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"code": 11, "msg": "later", "details": "full"}' && exit 1; exit 0"#, "later; full").await;
 
         assert!(
-            !place
+            !setup
                 .path("cache/results")
                 .join(format!("n-{}-eth0", id(1)))
                 .exists(),
@@ -206,7 +194,7 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
         fails(
             "nonsense",
             r#"[ "$CNI_COMMAND" = ADD ] && echo nonsense; exit 0"#,
-            "not a result",
+            "invalid result",
         )
         .await;
 
@@ -217,7 +205,7 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
         )
         .await;
 
-        place.configure(&list("absent"));
+        setup.configure(&list("absent"));
         let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
         assert!(
             error
@@ -226,16 +214,16 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
             "{error}"
         );
 
-        // What cannot be undone now is kept, and undone when it can be.
-        place.script("stuck", "exit 1");
-        place.configure(&list("stuck"));
+        // What cannot be undone now stays recorded, and is undone later.
+        setup.script("stuck", "exit 1");
+        setup.configure(&list("stuck"));
         network.attach(&pod(2, &namespace)).await.unwrap_err();
         network.detach(&pod(2, &namespace)).await.unwrap_err();
 
-        place.script("stuck", "exit 0");
+        setup.script("stuck", "exit 0");
         network.detach(&pod(2, &namespace)).await.unwrap();
         assert!(
-            !place
+            !setup
                 .path("cache/results")
                 .join(format!("n-{}-eth0", id(2)))
                 .exists()
@@ -244,10 +232,10 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
 }
 
 #[test]
-fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
-    let place = Place::new();
-    let flag = place.path("stuck");
-    place.script(
+fn a_plugin_that_fails_to_delete_does_not_stop_the_others() {
+    let setup = Setup::new();
+    let flag = setup.path("stuck");
+    setup.script(
         "stuck",
         &format!(
             r#"[ -e {} ] && echo '{{"code": 11, "msg": "stuck"}}' && exit 1; exit 0"#,
@@ -255,15 +243,15 @@ fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
         ),
     );
 
-    place.script("last", "exit 0");
-    let bridge = bridge(&place);
-    place.configure(&json!({
+    setup.script("last", "exit 0");
+    let bridge = bridge(&setup);
+    setup.configure(&json!({
         "cniVersion": "1.0.0", "name": "test", "plugins": [bridge, {"type": "stuck"}, {"type": "last"}],
     }));
 
     on_a_node(
-        &place,
-        vec![place.path("bin"), PLUGINS.into()],
+        &setup,
+        vec![setup.path("bin"), PLUGINS.into()],
         async |node, network| {
             let namespace = Namespace::new();
             let pod = pod(1, &namespace);
@@ -271,23 +259,19 @@ fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
 
             let error = network.attach(&pod).await.unwrap_err();
             assert!(error.to_string().contains("stuck"), "{error}");
-            assert_eq!(
-                place.reserved(),
-                [""; 0],
-                "the address is given back, whoever fails"
-            );
+            assert_eq!(setup.reserved(), [""; 0], "the address is released");
 
             assert_eq!(
                 node.run("ip", "-o link show master cni0"),
                 "",
-                "and so is the interface"
+                "the interface is removed"
             );
 
-            fs::remove_file(place.path("log")).unwrap();
+            fs::remove_file(setup.path("log")).unwrap();
             let error = network.detach(&pod).await.unwrap_err();
             assert!(error.to_string().contains("stuck"), "{error}");
             assert_eq!(
-                place.calls(),
+                setup.calls(),
                 ["DEL last", "DEL stuck"],
                 "in reverse, and all of them"
             );
@@ -295,7 +279,7 @@ fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
             fs::remove_file(&flag).unwrap();
             network.detach(&pod).await.unwrap();
             assert_eq!(
-                fs::read_dir(place.path("cache/results")).unwrap().count(),
+                fs::read_dir(setup.path("cache/results")).unwrap().count(),
                 0
             );
         },
@@ -303,12 +287,12 @@ fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
 }
 
 #[test]
-fn a_plugin_that_is_not_there_is_missed_before_anything_is_made() {
-    let place = Place::new();
-    place.script("good", "exit 0");
+fn a_missing_plugin_is_detected_before_any_plugin_runs() {
+    let setup = Setup::new();
+    setup.script("good", "exit 0");
 
-    place.configure(&json!({"name": "n", "plugins": [{"type": "good"}, {"type": "absent"}]}));
-    on_a_node(&place, vec![place.path("bin")], async |_, network| {
+    setup.configure(&json!({"name": "n", "plugins": [{"type": "good"}, {"type": "absent"}]}));
+    on_a_node(&setup, vec![setup.path("bin")], async |_, network| {
         let namespace = Namespace::new();
         let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
         assert!(
@@ -318,77 +302,77 @@ fn a_plugin_that_is_not_there_is_missed_before_anything_is_made() {
             "{error}"
         );
 
-        assert_eq!(place.calls(), [""; 0]);
-        assert!(!place.path("cache/results").exists());
+        assert_eq!(setup.calls(), [""; 0]);
+        assert!(!setup.path("cache/results").exists());
 
         network.detach(&pod(1, &namespace)).await.unwrap();
     });
 }
 
 #[test]
-fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
-    let place = Place::new();
-    place.script("goes", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"1.0.0","ips":[{"address":"10.90.0.2/24"}]}'; exit 0"#);
+fn an_uninstalled_plugin_is_skipped_once_the_configuration_is_fixed() {
+    let setup = Setup::new();
+    setup.script("goes", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"1.0.0","ips":[{"address":"10.90.0.2/24"}]}'; exit 0"#);
 
-    place.script("comes", "exit 0");
+    setup.script("comes", "exit 0");
     let network_of = |name: &str, plugins: serde_json::Value| {
         let list = json!({"cniVersion": "1.0.0", "name": name, "plugins": plugins});
         fs::write(
-            place.path(&format!("net.d/{name}.conflist")),
+            setup.path(&format!("net.d/{name}.conflist")),
             list.to_string(),
         )
         .unwrap();
     };
 
-    let (then, mut now) = (bridge(&place), bridge(&place));
+    let (then, mut now) = (bridge(&setup), bridge(&setup));
     network_of("test", json!([then, {"type": "goes"}]));
     on_a_node(
-        &place,
-        vec![place.path("bin"), PLUGINS.into()],
+        &setup,
+        vec![setup.path("bin"), PLUGINS.into()],
         async |_, network| {
             let (one, other) = (Namespace::new(), Namespace::new());
             network.attach(&pod(1, &one)).await.unwrap();
             network.attach(&pod(2, &other)).await.unwrap();
-            assert_eq!(place.reserved().len(), 2);
+            assert_eq!(setup.reserved().len(), 2);
 
-            fs::remove_file(place.path("bin/goes")).unwrap();
+            fs::remove_file(setup.path("bin/goes")).unwrap();
 
-            // Another network is the first of the node by now; it has nothing to do with this pod.
+            // Another network is now the first of the node; it has nothing to do with this pod.
             network_of("another", json!([{"type": "comes"}]));
-            fs::remove_file(place.path("log")).unwrap();
+            fs::remove_file(setup.path("log")).unwrap();
             let error = network.detach(&pod(1, &one)).await.unwrap_err().to_string();
 
-            let told = [
+            let expected = [
                 "failed to find plugin \"goes\"",
                 "network \"test\"",
-                "put it there, or mend",
+                "install it, or fix",
             ];
-            assert!(told.iter().all(|part| error.contains(part)), "{error}");
+            assert!(expected.iter().all(|part| error.contains(part)), "{error}");
 
             assert!(
-                !place.path("log").exists(),
+                !setup.path("log").exists(),
                 "nothing of another network is run"
             );
 
-            assert_eq!(place.reserved(), ["10.90.0.3"]);
+            assert_eq!(setup.reserved(), ["10.90.0.3"]);
 
-            // What is still there is undone as it was made: its addresses would not be found where
-            // they are kept now.
-            now["ipam"]["dataDir"] = json!(place.path("elsewhere"));
+            // Existing plugins are run with the configuration of the connect: the current one has
+            // another IPAM directory.
+            now["ipam"]["dataDir"] = json!(setup.path("elsewhere"));
             network_of("test", json!([now, {"type": "comes"}]));
             network.detach(&pod(1, &one)).await.unwrap();
             network.detach(&pod(2, &other)).await.unwrap();
-            assert_eq!(place.calls(), ["DEL comes", "DEL comes"]);
-            assert_eq!(place.reserved(), [""; 0]);
+            assert_eq!(setup.calls(), ["DEL comes", "DEL comes"]);
+            assert_eq!(setup.reserved(), [""; 0]);
 
-            let log = fs::read_to_string(place.path("log")).unwrap();
+            let log = fs::read_to_string(setup.path("log")).unwrap();
             assert!(
                 log.contains("10.90.0.2/24"),
                 "with the result of then: {log}"
             );
 
             assert_eq!(
-                fs::read_dir(place.path("cache/results")).unwrap().count(),
+                fs::read_dir(setup.path("cache/results")).unwrap().count(),
                 0
             );
         },
@@ -396,53 +380,53 @@ fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
 }
 
 #[test]
-fn a_plugin_that_takes_too_long_is_given_up() {
-    let place = Place::new();
-    place.script(
+fn a_slow_plugin_times_out() {
+    let setup = Setup::new();
+    setup.script(
         "slow",
         r#"[ "$CNI_COMMAND" = ADD ] && exec sleep 100000; exit 0"#,
     );
 
-    place.configure(&json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "slow"}]}));
+    setup.configure(&json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "slow"}]}));
     let short = Duration::from_secs(1);
-    on_a_patient_node(
-        &place,
-        vec![place.path("bin")],
+    on_a_node_with_timeout(
+        &setup,
+        vec![setup.path("bin")],
         short,
         async |_, network| {
             let error = network
                 .attach(&pod(1, &Namespace::new()))
                 .await
                 .unwrap_err();
-            assert!(error.to_string().contains("took longer"), "{error}");
+            assert!(error.to_string().contains("timed out"), "{error}");
         },
     );
 }
 
-/// Debian's bridge for one range.
-fn bridge(place: &Place) -> serde_json::Value {
+/// Debian's bridge plugin with one range.
+fn bridge(setup: &Setup) -> serde_json::Value {
     let ipam = json!({
-        "type": "host-local", "dataDir": place.path("ipam"), "ranges": [[{"subnet": "10.90.0.0/24"}]],
+        "type": "host-local", "dataDir": setup.path("ipam"), "ranges": [[{"subnet": "10.90.0.0/24"}]],
     });
     json!({"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": ipam})
 }
 
-struct Place(tempfile::TempDir);
+struct Setup(tempfile::TempDir);
 
-impl Place {
+impl Setup {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
+        let setup = Self(tempfile::tempdir().unwrap());
         for folder in ["net.d", "bin"] {
-            fs::create_dir(place.path(folder)).unwrap();
+            fs::create_dir(setup.path(folder)).unwrap();
         }
-        place
+        setup
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// How plugins that are scripts were called, in order.
+    /// The calls of script plugins, in order.
     fn calls(&self) -> Vec<String> {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
         let calls = log.lines().filter_map(|line| line.strip_prefix("call "));
@@ -451,7 +435,7 @@ impl Place {
             .collect()
     }
 
-    /// The addresses that are given to pods.
+    /// The allocated addresses.
     fn reserved(&self) -> Vec<String> {
         let names = fs::read_dir(self.path("ipam/test")).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -462,40 +446,40 @@ impl Place {
         fs::write(self.path("net.d/10-test.conflist"), list.to_string()).unwrap();
     }
 
-    /// A plugin that writes down how it is called before it does something.
-    fn script(&self, name: &str, deed: &str) {
+    /// A plugin that logs its calls.
+    fn script(&self, name: &str, body: &str) {
         let log = self.path("log").display().to_string();
         let text = format!(
             "#!/bin/sh\ninput=$(cat)\necho \"call $CNI_COMMAND {name} $CNI_CONTAINERID $CNI_IFNAME\" >> {log}\n\
-             echo \"args $CNI_ARGS\" >> {log}\necho \"input $input\" >> {log}\n{deed}\n"
+             echo \"args $CNI_ARGS\" >> {log}\necho \"input $input\" >> {log}\n{body}\n"
         );
-        // Somebody may run it meanwhile: it appears whole.
+        // Replaced atomically: it may be running.
         program::write(&self.path("bin/unfinished"), text);
         fs::rename(self.path("bin/unfinished"), self.path("bin").join(name)).unwrap();
     }
 }
 
 fn on_a_node(
-    place: &Place,
+    setup: &Setup,
     plugins: Vec<PathBuf>,
-    deed: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
+    body: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
 ) {
-    on_a_patient_node(place, plugins, PATIENCE, deed);
+    on_a_node_with_timeout(setup, plugins, TIMEOUT, body);
 }
 
-/// A node whose plugins may take this long.
-fn on_a_patient_node(
-    place: &Place,
+/// A node with this plugin timeout.
+fn on_a_node_with_timeout(
+    setup: &Setup,
     plugins: Vec<PathBuf>,
-    patience: Duration,
-    deed: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
+    timeout: Duration,
+    body: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
 ) {
     let node = Namespace::new();
     let network = CniNetwork::new(CniConfig {
-        configurations: place.path("net.d"),
+        configurations: setup.path("net.d"),
         plugins,
-        cache: place.path("cache"),
-        patience,
+        cache: setup.path("cache"),
+        timeout,
     });
 
     node.inside(|| {
@@ -503,12 +487,12 @@ fn on_a_patient_node(
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(deed(&node, &network));
+        runtime.block_on(body(&node, &network));
     });
 }
 
 fn connect(from: &Namespace, to: SocketAddr) {
-    from.inside(|| drop(TcpStream::connect_timeout(&to, PATIENCE).unwrap()));
+    from.inside(|| drop(TcpStream::connect_timeout(&to, TIMEOUT).unwrap()));
 }
 
 fn id(number: u32) -> String {

@@ -1,8 +1,8 @@
-//! Who wants what in the kernel, and what has changed since it was last told.
+//! Reference-counted rules, and the changes since the last sync.
 //!
-//! Several Services may want the same item: a chain of their common shape, an endpoint's hairpin,
-//! or, by mistake, the same external address. It is there as long as one of them wants it, and is
-//! what the first of them, by its key, says.
+//! Several Services may own the same item: a chain of a common shape, an endpoint's hairpin rule,
+//! or, by mistake, the same external IP. It exists while at least one owns it, with the body of the
+//! first owner by key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use coracle_client::ObjectKey;
 
 use crate::rules::{Body, Item, RuleSet};
 
-/// Whoever wants something: a Service, or the node under the empty key.
+/// The owner of rules: a Service, or the node with the empty key.
 pub type Owner = Arc<ObjectKey>;
 
-/// What everybody wants.
+/// All rules by owner.
 #[derive(Debug, Default)]
 pub struct Claims {
-    /// Never without anybody; in the order of the owners.
-    held: BTreeMap<Item, Vec<(Owner, Body)>>,
+    /// Never an empty list; sorted by owner.
+    items_by_owner: BTreeMap<Item, Vec<(Owner, Body)>>,
     owned: HashMap<Owner, Vec<Item>>,
-    /// What those items were that have been changed since.
+    /// The previous bodies of changed items.
     before: BTreeMap<Item, Option<Body>>,
 }
 
-/// What the kernel has to be told. A changed item is among both.
+/// The changes for the kernel. A modified item is in both.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub gone: RuleSet,
@@ -38,7 +38,7 @@ impl Changes {
 }
 
 impl Claims {
-    /// From now on `owner` wants these, and nothing else.
+    /// Replaces all rules of an owner.
     pub fn replace(&mut self, owner: &Owner, wanted: RuleSet) {
         let items: Vec<Item> = wanted.keys().cloned().collect();
 
@@ -57,11 +57,11 @@ impl Claims {
         }
     }
 
-    /// What is different from what was taken last.
+    /// The changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
         let mut changes = Changes::default();
         for (item, before) in std::mem::take(&mut self.before) {
-            let now = self.held.get(&item).map(|owners| &owners[0].1);
+            let now = self.items_by_owner.get(&item).map(|owners| &owners[0].1);
             if before.as_ref() == now {
                 continue;
             }
@@ -77,16 +77,16 @@ impl Claims {
         changes
     }
 
-    /// Everything that is wanted.
+    /// All current rules.
     pub fn whole(&self) -> RuleSet {
-        self.held
+        self.items_by_owner
             .iter()
             .map(|(item, owners)| (item.clone(), owners[0].1.clone()))
             .collect()
     }
 
     fn hold(&mut self, item: Item, owner: &Owner, body: Body) {
-        let owners = self.held.entry(item.clone()).or_default();
+        let owners = self.items_by_owner.entry(item.clone()).or_default();
         let first = owners.first().map(|(_, body)| body.clone());
         match owners.binary_search_by(|(other, _)| other.cmp(owner)) {
             Ok(at) if owners[at].1 == body => return,
@@ -97,7 +97,7 @@ impl Claims {
     }
 
     fn release(&mut self, item: Item, owner: &Owner) {
-        let Some(owners) = self.held.get_mut(&item) else {
+        let Some(owners) = self.items_by_owner.get_mut(&item) else {
             return;
         };
         let first = owners.first().map(|(_, body)| body.clone());
@@ -105,7 +105,7 @@ impl Claims {
             owners.remove(at);
         }
         if owners.is_empty() {
-            self.held.remove(&item);
+            self.items_by_owner.remove(&item);
         }
         self.before.entry(item).or_insert(first);
     }
@@ -117,35 +117,35 @@ mod tests {
     use crate::rules::Refusal;
 
     #[test]
-    fn the_first_owner_decides_and_the_last_one_takes_it_away() {
+    fn the_first_owner_decides_and_the_last_one_removes() {
         let (one, two) = (owner("one"), owner("two"));
         let mut claims = Claims::default();
-        claims.replace(&two, wish(Refusal::Drop));
-        assert_eq!(claims.take_changes().new, wish(Refusal::Drop));
+        claims.replace(&two, rules(Refusal::Drop));
+        assert_eq!(claims.take_changes().new, rules(Refusal::Drop));
 
-        claims.replace(&one, wish(Refusal::Reject));
+        claims.replace(&one, rules(Refusal::Reject));
         let changes = claims.take_changes();
         assert_eq!(
             (changes.gone, changes.new),
-            (wish(Refusal::Drop), wish(Refusal::Reject))
+            (rules(Refusal::Drop), rules(Refusal::Reject))
         );
 
         claims.replace(&two, RuleSet::new());
         assert!(claims.take_changes().is_empty());
 
         claims.replace(&one, RuleSet::new());
-        assert_eq!(claims.take_changes().gone, wish(Refusal::Reject));
+        assert_eq!(claims.take_changes().gone, rules(Refusal::Reject));
         assert!(claims.whole().is_empty());
     }
 
     #[test]
-    fn what_changes_and_changes_back_is_no_change() {
+    fn a_reverted_change_is_no_change() {
         let one = owner("one");
         let mut claims = Claims::default();
-        claims.replace(&one, wish(Refusal::Drop));
+        claims.replace(&one, rules(Refusal::Drop));
         claims.take_changes();
         claims.replace(&one, RuleSet::new());
-        claims.replace(&one, wish(Refusal::Drop));
+        claims.replace(&one, rules(Refusal::Drop));
         assert!(claims.take_changes().is_empty());
     }
 
@@ -153,7 +153,7 @@ mod tests {
         Arc::new(ObjectKey::new("shop", name))
     }
 
-    fn wish(refusal: Refusal) -> RuleSet {
+    fn rules(refusal: Refusal) -> RuleSet {
         let item = Item::ClusterIp("10.96.0.1".parse().unwrap());
         RuleSet::from([(item, Body::Refuse(refusal))])
     }

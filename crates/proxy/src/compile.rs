@@ -1,8 +1,7 @@
-//! From Services to rules: pure, and the only place where it is decided where a packet may go.
+//! Compiles Services to rules. Pure, and the only place that decides where a packet may go.
 //!
-//! Each Service is compiled alone ([`service_rules`]), so that a change of one costs nothing for
-//! the others; the node adds a few items of its own ([`node_rules`]). [`compile`] is all of them
-//! together.
+//! Each Service is compiled separately ([`service_rules`]), so that a change of one does not affect
+//! the others; the node has a few rules of its own ([`node_rules`]). [`compile`] combines all.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +16,7 @@ use crate::rules::{
     Body, Chain, Family, Frontend, Item, Numbered, Outside, Pool, Refusal, RuleSet, Sticky,
 };
 
-/// The rules of all Services. Where two want the same address, the one whose key is first has it.
+/// The rules of all Services. If two have the same address, the first by key wins.
 pub fn compile(services: &[Service], slices: &[Slice], node: &Node) -> RuleSet {
     let mut of_service: BTreeMap<&ObjectKey, Vec<&Slice>> = BTreeMap::new();
     for slice in slices {
@@ -36,7 +35,7 @@ pub fn compile(services: &[Service], slices: &[Slice], node: &Node) -> RuleSet {
     claims.whole()
 }
 
-/// What one Service puts into the kernel; `slices` are its own.
+/// The rules of one Service; `slices` are its own.
 pub fn service_rules(service: &Service, slices: &[&Slice], node: &Node) -> RuleSet {
     let mut rules = RuleSet::new();
     for port in &service.ports {
@@ -64,16 +63,16 @@ pub fn service_rules(service: &Service, slices: &[&Slice], node: &Node) -> RuleS
     rules
 }
 
-/// Which of the node's addresses answer for ports of the node.
+/// The node's addresses for NodePorts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodePortAddresses {
-    /// Those by which others know the node.
+    /// The node's primary addresses.
     Primary,
-    /// Those in these ranges.
+    /// Addresses in these ranges.
     Ranges(Vec<IpNet>),
 }
 
-/// What the node itself puts into the kernel.
+/// The rules of the node.
 pub fn node_rules(
     node_ports: &NodePortAddresses,
     pods: &[IpNet],
@@ -89,7 +88,7 @@ pub fn node_rules(
         NodePortAddresses::Ranges(ranges) => ranges.clone(),
     };
 
-    // The kernel takes no ranges that overlap.
+    // nftables intervals must not overlap.
     let apart =
         |ranges: &[IpNet]| IpNet::aggregate(&ranges.iter().map(IpNet::trunc).collect::<Vec<_>>());
     let items = [
@@ -111,7 +110,7 @@ pub fn node_rules(
         .collect()
 }
 
-/// Where a port is reached beside its cluster address.
+/// The frontends of a port besides its cluster IP.
 pub(crate) fn outside(service: &Service, port: &ServicePort, family: Family) -> Vec<Frontend> {
     let addresses = service
         .external_ips
@@ -148,7 +147,7 @@ struct Port<'a> {
 }
 
 impl Port<'_> {
-    /// The cluster address.
+    /// The cluster IP.
     fn inside(&mut self, cluster_ip: IpAddr) {
         let pool = if self.service.internal_local {
             Pool::Local
@@ -170,7 +169,7 @@ impl Port<'_> {
         self.add(Item::Service(frontend), Body::Goto(chain));
     }
 
-    /// External addresses, load balancers' addresses, ports of the node.
+    /// External IPs, load balancer IPs, NodePorts.
     fn outside(&mut self, frontends: &[Frontend]) {
         let pool = if self.service.external_local {
             Pool::Local
@@ -183,7 +182,7 @@ impl Port<'_> {
                 self.refuse(*frontend);
             }
 
-            // Pods and the node itself may have somewhere to go all the same.
+            // Pods and the node itself may still use cluster-wide endpoints.
             if !self.chosen.of(Pool::Cluster).is_empty() {
                 let chain = match self.sticky() {
                     Some(sticky) => self.remembered_outside(sticky),
@@ -194,7 +193,7 @@ impl Port<'_> {
         }
     }
 
-    /// No endpoint anywhere: told at once. None here: another node may have one.
+    /// Without any endpoint: reject. Without local endpoints: drop, as another node may have one.
     fn refuse(&mut self, frontend: Frontend) {
         let refusal = if self.chosen.any {
             Refusal::Drop
@@ -328,8 +327,8 @@ impl Port<'_> {
         self.chain(Chain::RememberedOutside { of: sticky }, Body::Outside(body))
     }
 
-    /// Who may use the load balancer's addresses. A node that may reaches them from themselves:
-    /// where they are addresses of its own, its packets have them as their source.
+    /// Load balancer source ranges. If the node is allowed, its load balancer IPs are allowed as
+    /// sources: if they are its own addresses, its packets have them as source.
     fn guards(&mut self, node: &Node) {
         let sources = self.service.sources(self.family);
         let own = |ip: &&IpAddr| Family::of(**ip) == self.family;

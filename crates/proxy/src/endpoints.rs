@@ -1,8 +1,8 @@
-//! Which endpoints of a Service's port packets may go to from this node.
+//! Selects the endpoints of a Service port for this node.
 //!
-//! Ready endpoints come first; where there are none, those that end but still serve. Hints of zones
-//! and nodes are heeded only if every ready endpoint has one and somebody is hinted at this node:
-//! half a hint would leave endpoints without traffic, or this node without endpoints.
+//! Ready endpoints come first; without any, terminating ones that still serve. Topology hints are
+//! used only if every ready endpoint has one and at least one is for this node or zone: otherwise
+//! some endpoints would get no traffic, or this node would have no endpoints.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use crate::facts::{Endpoint, Node, Service, ServicePort, Slice};
 use crate::rules::{Family, Pool};
 
-/// One endpoint that packets may go to.
+/// A selected endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Backend {
     pub address: SocketAddr,
@@ -18,13 +18,12 @@ pub struct Backend {
     pub local: bool,
 }
 
-/// The endpoints of one port of a Service, in one family. Pools that the Service has no use for are
-/// empty.
+/// The endpoints of one port of a Service, in one family. Unused pools are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
     cluster: Vec<Backend>,
     local: Vec<Backend>,
-    /// Whether there is any endpoint that somebody could use, here or elsewhere.
+    /// Whether there is any usable endpoint in the cluster.
     pub any: bool,
 }
 
@@ -37,7 +36,7 @@ impl Chosen {
     }
 }
 
-/// What a port of a Service wants endpoints for.
+/// Which pools a port uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Uses {
     pub cluster: bool,
@@ -45,7 +44,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Pods reach the whole cluster through external addresses, whatever the policy says.
+    /// Pods reach cluster-wide endpoints through external addresses, whatever the policy.
     pub fn of(service: &Service, outside: bool) -> Uses {
         Uses {
             cluster: !service.internal_local || outside,
@@ -54,7 +53,7 @@ impl Uses {
     }
 }
 
-/// Chooses among the endpoints that `slices` have for `port`.
+/// Selects endpoints.
 pub fn choose(endpoints: &BTreeMap<SocketAddr, &Endpoint>, uses: Uses, node: &Node) -> Chosen {
     let mut chosen = Chosen::default();
     if uses.cluster {
@@ -85,9 +84,9 @@ pub fn choose(endpoints: &BTreeMap<SocketAddr, &Endpoint>, uses: Uses, node: &No
     chosen
 }
 
-/// All endpoints of a port by their addresses. An address may be told twice, while an endpoint
-/// moves between slices or a new pod has got the address of one that ends: then the one that does
-/// not end counts.
+/// All endpoints of a port by address. An address may appear twice, while an endpoint moves between
+/// slices or a new pod has the address of a terminating one: then the one that does not terminate
+/// wins.
 pub fn gather<'a>(
     slices: impl IntoIterator<Item = &'a Slice>,
     port: &ServicePort,
@@ -112,7 +111,7 @@ pub fn gather<'a>(
     found
 }
 
-/// Whether an endpoint may be used when no other is there.
+/// Whether an endpoint is the fallback without ready ones.
 fn ending(endpoint: &Endpoint) -> bool {
     !endpoint.ready && endpoint.serving && endpoint.terminating
 }
@@ -134,7 +133,7 @@ fn select(
     .collect()
 }
 
-/// Which hints count.
+/// Which hints are used.
 #[derive(Clone, Copy)]
 enum Hint {
     None,
@@ -172,8 +171,8 @@ fn hint(endpoints: &BTreeMap<SocketAddr, &Endpoint>, node: &Node) -> Hint {
 mod tests {
     use super::*;
 
-    /// Endpoints are written `NUMBER@NODE` with what is special about them: `!ready`, `serving`,
-    /// `ending`, `zone=a`, `node=n`. The node is `here`, in zone `a`.
+    /// Endpoints are written `NUMBER@NODE` with flags: `!ready`, `serving`, `ending`, `zone=a`,
+    /// `node=n`. The node is `here`, in zone `a`.
     fn check(endpoints: &[&str], uses: (bool, bool), cluster: &[u16], local: &[u16], any: bool) {
         let read: Vec<(SocketAddr, Endpoint)> =
             endpoints.iter().map(|text| endpoint(text)).collect();
@@ -244,7 +243,7 @@ mod tests {
     const BOTH: (bool, bool) = (true, true);
 
     #[test]
-    fn ready_ones_come_first_then_those_that_end_and_still_serve() {
+    fn ready_endpoints_come_first_then_serving_terminating_ones() {
         check(&[], BOTH, &[], &[], false);
         check(&["1@here", "2@there"], BOTH, &[1, 2], &[1], true);
 
@@ -280,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_nobody_uses_is_empty_and_others_are_known_of_all_the_same() {
+    fn an_unused_pool_is_empty() {
         check(&["1@here", "2@there"], (false, true), &[], &[1], true);
         check(&["1@here", "2@there"], (true, false), &[1, 2], &[], true);
         check(&["2@there"], (false, true), &[], &[], true);
     }
 
     #[test]
-    fn hints_count_only_if_all_have_one_and_somebody_is_meant_for_this_node() {
+    fn hints_are_used_only_if_all_have_one_and_one_is_for_this_node() {
         check(
             &["1@x zone=a", "2@x zone=b", "3@x zone=a zone=b"],
             BOTH,
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_with_one_address_the_one_that_does_not_end_counts() {
+    fn of_two_with_one_address_the_one_not_terminating_wins() {
         let slice = |terminating| Slice {
             key: coracle_client::ObjectKey::default(),
             service: coracle_client::ObjectKey::default(),

@@ -1,14 +1,12 @@
-//! Services to rules of the kernel: how a packet for a cluster address reaches a pod.
+//! The service proxy: compiles Services to nftables rules.
 //!
-//! What the API server tells of Services, EndpointSlices and this Node is cut down to [`facts`] and
-//! kept in a [`State`], which knows what has changed since the kernel was last told. [`endpoints`]
-//! chooses whom packets may go to, [`compile`] says which [`rules`] follow from that (both pure),
-//! [`claims`] puts the wishes of all Services together, and [`nft`] tells the kernel, in one
-//! transaction. [`conntrack`] makes it forget datagrams that go astray, `health/` answers load
-//! balancers. The rules outlive the process: while it is away, Services stay where they were.
+//! Services, EndpointSlices and this Node from the API server are reduced to [`facts`] and held in
+//! a [`State`], which tracks what has changed since the last sync. [`endpoints`] selects endpoints,
+//! [`compile`] derives [`rules`] (both pure), [`claims`] combines the rules of all Services, and
+//! [`nft`] applies them in one transaction. [`conntrack`] deletes stale UDP entries, `health/`
+//! serves health checks. The rules outlive the process: Services keep working while it is down.
 //!
-//! [`run`] follows the API and does all this. [`NodeNetwork`] is what a node needs besides, so that
-//! pods' packets are forwarded at all.
+//! [`run`] follows the API and syncs. [`NodeNetwork`] prepares the node for forwarding.
 
 pub mod claims;
 pub mod compile;

@@ -1,12 +1,10 @@
-//! What a node needs so that pods' packets are forwarded at all, beside the bridge and the rules of
-//! Services.
+//! Node settings for forwarding of pod traffic, besides the bridge and the rules of Services.
 //!
-//! The kernel forwards; what crosses a bridge passes the rules too (an answer between two pods of
-//! one bridge would otherwise not come from the Service that was asked); and where somebody else's
-//! firewall drops what is forwarded, as Docker's does, pods are let through. Upstream's proxy in
-//! this mode does not lead ports of the node from the loopback, and neither does this one:
-//! `route_localnet` stays as it is. The masquerade of pods that leave the cluster is the bridge's
-//! (`podnet`).
+//! Enables IP forwarding; passes bridged traffic through nftables (otherwise replies between two
+//! pods of one bridge would not be translated back); and accepts pod traffic where another firewall
+//! drops forwarded packets, as Docker's does. As in upstream's nftables mode, NodePorts are not
+//! reachable on loopback: `route_localnet` is not changed. Masquerading of pods is done by the
+//! bridge (`podnet`).
 
 use std::path::Path;
 use std::{fs, io};
@@ -19,16 +17,16 @@ use crate::rules::Family;
 /// The network of one instance on this node.
 #[derive(Clone, Debug)]
 pub struct NodeNetwork {
-    /// By this name its rules in other tables are found again.
+    /// Identifies its rules in tables of others.
     pub instance: String,
-    /// The addresses of all pods.
+    /// The pod CIDRs of the cluster.
     pub pod_ranges: Vec<IpNet>,
 }
 
-/// Why the node does not forward.
+/// Why the node cannot forward.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeNetworkError {
-    #[error("cannot set {setting}, without which pods are not reached")]
+    #[error("cannot set {setting}, which pod networking needs")]
     Setting {
         setting: &'static str,
         source: io::Error,
@@ -45,11 +43,11 @@ const BRIDGED: [(Family, &str); 2] = [
     (Family::V4, "/proc/sys/net/bridge/bridge-nf-call-iptables"),
     (Family::V6, "/proc/sys/net/bridge/bridge-nf-call-ip6tables"),
 ];
-/// The table and chain in which `iptables` of our days keeps what others forbid.
+/// The table and chain of `iptables-nft`.
 const OTHERS: &str = "filter FORWARD";
 
 impl NodeNetwork {
-    /// Makes the node forward. Doing it again changes nothing.
+    /// Enables forwarding. Idempotent.
     pub fn prepare(&self) -> Result<(), NodeNetworkError> {
         for (family, setting) in FORWARD {
             if self.has(family) {
@@ -62,7 +60,7 @@ impl NodeNetwork {
             if self.has(family)
                 && let Err(error) = switch_on(setting)
             {
-                tracing::warn!(%error, setting, "pods of one node do not reach each other through Services (is the module br_netfilter loaded?)");
+                tracing::warn!(%error, setting, "cannot enable bridge netfilter; pods of one node cannot reach each other through Services; load the kernel module br_netfilter");
             }
         }
 
@@ -80,15 +78,14 @@ impl NodeNetwork {
         Ok(())
     }
 
-    /// Takes back what was put into others' tables. Settings of the kernel stay: others may need
-    /// them by now.
+    /// Removes the rules in tables of others. Kernel settings stay: other software may need them.
     pub fn withdraw(&self) -> Result<(), NodeNetworkError> {
         for family in Family::BOTH {
             let Ok(listed) = nft::run(
                 &["-a", "list", "chain", word(family), "filter", "FORWARD"],
                 "",
             ) else {
-                continue; // There is no such table.
+                continue; // The table does not exist.
             };
 
             let delete =
@@ -136,7 +133,7 @@ impl NodeNetwork {
     }
 }
 
-/// Where it is on already, the right to switch it on is not needed.
+/// If it is enabled already, no permission is needed.
 fn switch_on(setting: &str) -> io::Result<()> {
     let now = fs::read_to_string(Path::new(setting))?;
     if now.trim() == "1" {
@@ -146,13 +143,13 @@ fn switch_on(setting: &str) -> io::Result<()> {
     }
 }
 
-/// Whether somebody else drops what is forwarded.
+/// Whether another firewall drops forwarded packets.
 fn drops(family: Family) -> bool {
     let listed = nft::run(&["list", "chain", word(family), "filter", "FORWARD"], "");
     listed.is_ok_and(|listed| listed.contains("policy drop"))
 }
 
-/// The handles of the rules with a comment, in what `nft -a` lists.
+/// The handles of rules with this comment in the output of `nft -a`.
 fn handles<'a>(listed: &'a str, comment: &str) -> impl Iterator<Item = &'a str> {
     let marked = format!("comment \"{comment}\"");
     listed

@@ -1,11 +1,10 @@
-//! What the kernel is to hold: a set of [`Item`]s, each with its [`Body`].
+//! The rules in the kernel: a set of [`Item`]s, each with its [`Body`].
 //!
-//! Packets find their way by maps, not by lists of rules. `Service` leads from an address to a
-//! chain; there are few chains, because one serves all Services of the same [shape](Chain): how
-//! many endpoints there are and whose source is hidden. The chain rolls a die with as many sides;
-//! all first endpoints are in one map, by the addresses of their Services, all second ones in the
-//! next, and so on. So most changes of a Service are a handful of map elements. Only Services that
-//! remember their clients have chains of their own.
+//! Packets are dispatched by maps, not by lists of rules. `Service` maps an address to a chain;
+//! there are few chains, because all Services of the same [shape](Chain) share one: the number of
+//! endpoints and the masquerading. The chain selects a number at random; the endpoints with the
+//! same number of all Services are in one map, keyed by the Service's address. So most changes of a
+//! Service are a few map elements. Only Services with session affinity have their own chains.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 use coracle_client::ObjectKey;
 use ipnet::IpNet;
 
-/// Of which family an address is. Each has a table of its own.
+/// The family of an address. Each has its own table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     V4,
@@ -35,7 +34,7 @@ impl Family {
     }
 }
 
-/// What Services speak.
+/// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     Tcp,
@@ -44,7 +43,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// By its name in the API; no name is TCP.
+    /// Parses the API's name; empty means TCP.
     pub fn read(name: &str) -> Option<Protocol> {
         match name {
             "" | "TCP" => Some(Protocol::Tcp),
@@ -68,13 +67,13 @@ impl fmt::Display for Protocol {
 /// Where clients reach a port of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Frontend {
-    /// At an address of its own: the cluster's, an external one, a load balancer's.
+    /// A cluster IP, external IP or load balancer IP.
     Address {
         ip: IpAddr,
         protocol: Protocol,
         port: u16,
     },
-    /// At a port of the node.
+    /// A NodePort.
     NodePort {
         family: Family,
         protocol: Protocol,
@@ -98,14 +97,14 @@ impl Frontend {
     }
 }
 
-/// By what a packet is recognized.
+/// How packets are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entrance {
     Address,
     NodePort,
 }
 
-/// Which endpoints of a Service are meant.
+/// The endpoints of a Service that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pool {
     /// Those of the whole cluster.
@@ -114,18 +113,18 @@ pub enum Pool {
     Local,
 }
 
-/// A port of a Service that remembers its clients, in one family.
+/// A Service port with session affinity, in one family.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sticky {
     pub service: Arc<ObjectKey>,
     pub family: Family,
     pub protocol: Protocol,
     pub port: u16,
-    /// For how long a client is remembered.
+    /// The affinity timeout.
     pub seconds: u32,
 }
 
-/// The endpoints of one number, of all Services of one family that are recognized the same way.
+/// The endpoints with one number, of all Services of a family with the same kind of match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Numbered {
     pub family: Family,
@@ -134,40 +133,38 @@ pub struct Numbered {
     pub number: usize,
 }
 
-/// Where a packet for a Service goes on.
+/// A chain for packets to a Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Chain {
-    /// To one of so many endpoints of a pool.
+    /// Selects one of `count` endpoints of a pool.
     Pick {
         family: Family,
         entrance: Entrance,
         pool: Pool,
         count: usize,
     },
-    /// To the endpoint of this number.
+    /// Sends to the endpoint with this number.
     Numbered(Numbered),
-    /// To one of so many endpoints of the cluster, with the node's address as its source: the
-    /// answer must come back here.
+    /// Selects one of `count` cluster endpoints and masquerades: replies must pass this node.
     Masqueraded {
         family: Family,
         entrance: Entrance,
         count: usize,
     },
-    /// `externalTrafficPolicy: Local`. Pods and the node itself reach the whole cluster, as if the
-    /// packet had gone out to a load balancer and come back; everybody else the endpoints here,
-    /// with the source kept. Without any here it goes on, and is dropped later.
+    /// `externalTrafficPolicy: Local`. Pods and the node itself reach cluster-wide endpoints, as
+    /// through a load balancer; others only local endpoints, with the source kept. Without local
+    /// endpoints the packet is dropped later.
     LocalFirst {
         family: Family,
         entrance: Entrance,
         cluster: usize,
         local: usize,
     },
-    /// To the endpoint that this client had before, or to one of the pool.
+    /// Sends to the client's previous endpoint, or to one of the pool.
     Remembered { of: Sticky, pool: Pool },
-    /// What [`Chain::Masqueraded`] and [`Chain::LocalFirst`] are, for a Service that remembers its
-    /// clients.
+    /// [`Chain::Masqueraded`] or [`Chain::LocalFirst`] with session affinity.
     RememberedOutside { of: Sticky },
-    /// To one endpoint, which is remembered.
+    /// Sends to one endpoint, and stores the client.
     Remember { of: Sticky, backend: SocketAddr },
 }
 
@@ -184,20 +181,20 @@ impl Chain {
     }
 }
 
-/// One thing that the kernel holds.
+/// A rule in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Item {
     Chain(Chain),
-    /// The map of the endpoints of one number.
+    /// The map of endpoints with one number.
     Endpoints(Numbered),
-    /// The clients that one endpoint has had of late.
+    /// The recent clients of one endpoint.
     Clients {
         of: Sticky,
         backend: SocketAddr,
     },
-    /// An address that is a Service's own.
+    /// A cluster IP.
     ClusterIp(IpAddr),
-    /// Where a frontend leads to.
+    /// Maps a frontend to a chain.
     Service(Frontend),
     /// An endpoint of a frontend, by its number: an element of [`Item::Endpoints`].
     Endpoint {
@@ -205,9 +202,9 @@ pub enum Item {
         pool: Pool,
         number: usize,
     },
-    /// A frontend that leads nowhere, or for some nowhere.
+    /// A frontend without endpoints, for some or all clients.
     Unserved(Frontend),
-    /// A load balancer's address that only [`Item::Allowed`] sources may use.
+    /// A load balancer IP restricted to [`Item::Allowed`] sources.
     Guarded {
         ip: IpAddr,
         protocol: Protocol,
@@ -219,16 +216,16 @@ pub enum Item {
         port: u16,
         from: IpNet,
     },
-    /// An endpoint that may find itself behind its own Service.
+    /// An endpoint that may reach itself through its Service.
     Hairpin {
         backend: SocketAddr,
         protocol: Protocol,
     },
-    /// Addresses of the node at which ports of the node answer.
+    /// Node addresses for NodePorts.
     NodePortRange(IpNet),
-    /// Addresses that only Services have.
+    /// Service CIDRs.
     ServiceRange(IpNet),
-    /// Addresses of pods.
+    /// Pod CIDRs.
     PodRange(IpNet),
 }
 
@@ -250,10 +247,10 @@ impl Item {
     }
 }
 
-/// What an [`Item`] is, beyond that it is there.
+/// The value of an [`Item`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Its name says it all.
+    /// None.
     Plain,
     /// Of [`Item::Service`].
     Goto(Chain),
@@ -267,23 +264,23 @@ pub enum Body {
     Outside(Outside),
 }
 
-/// How a Service that remembers its clients is reached from outside.
+/// External access to a Service with session affinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
-    /// The whole cluster, with the source hidden.
+    /// Cluster-wide, masqueraded.
     Cluster,
-    /// The endpoints here; whether there are any.
+    /// Local endpoints; whether there are any.
     Local { any: bool },
 }
 
-/// What becomes of a packet that no endpoint can have.
+/// What happens to a packet without an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The client is told at once.
+    /// It is rejected.
     Reject,
-    /// Nobody is told: a load balancer is to try another node.
+    /// It is dropped: a load balancer should use another node.
     Drop,
 }
 
-/// Everything that the kernel is to hold.
+/// All rules.
 pub type RuleSet = BTreeMap<Item, Body>;

@@ -1,7 +1,7 @@
-//! What is known of the cluster, and what follows from it for the kernel.
+//! The state of the cluster, and the rules that follow from it.
 //!
-//! Events change the facts and mark the Services that they are about; [`State::compile`] then
-//! compiles those alone.
+//! Events change the facts and mark the affected Services; [`State::compile`] recompiles only
+//! these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,51 +12,51 @@ use ipnet::IpNet;
 
 use crate::claims::{Changes, Claims};
 use crate::compile::{NodePortAddresses, node_rules, service_rules};
-use crate::conntrack::{Datagrams, datagrams};
+use crate::conntrack::{UdpPort, udp_ports};
 use crate::endpoints::is_local;
 use crate::facts::{Node, Service, Slice};
 use crate::rules::RuleSet;
 
-/// Where a node's own pods have their addresses.
+/// The pod CIDRs for detecting local traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodRanges {
-    /// In these.
+    /// These.
     Given(Vec<IpNet>),
-    /// In those that the Node object names.
+    /// Those of the Node object.
     OfNode,
 }
 
-/// Facts, and the claims that follow from them.
+/// Facts, and the rules derived from them.
 #[derive(Debug)]
 pub struct State {
     node_ports: NodePortAddresses,
     pod_ranges: PodRanges,
-    /// Known from the beginning.
-    given_ranges: Vec<IpNet>,
-    /// Told by ServiceCIDR objects.
-    told_ranges: BTreeMap<ObjectKey, Vec<IpNet>>,
+    /// From the configuration.
+    configured_ranges: Vec<IpNet>,
+    /// From ServiceCIDR objects.
+    service_cidrs: BTreeMap<ObjectKey, Vec<IpNet>>,
     node: Node,
     knows_node: bool,
     services: BTreeMap<ObjectKey, Service>,
-    /// By their Services.
+    /// By Service.
     slices: BTreeMap<ObjectKey, BTreeMap<ObjectKey, Slice>>,
-    /// Whose a slice is.
+    /// The Service of each slice.
     service_of: BTreeMap<ObjectKey, ObjectKey>,
     changed: BTreeSet<ObjectKey>,
     node_changed: bool,
     claims: Claims,
 }
 
-/// A Service whose load balancer asks whether this node has endpoints.
+/// The health check of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthCheck {
     pub port: u16,
-    /// How many ready endpoints of it are here.
+    /// The number of ready local endpoints.
     pub endpoints: usize,
 }
 
 impl State {
-    /// Nothing is known but the node's name.
+    /// An empty state, with the node's name.
     pub fn new(
         node: &str,
         node_ports: NodePortAddresses,
@@ -66,8 +66,8 @@ impl State {
         State {
             node_ports,
             pod_ranges,
-            given_ranges: services,
-            told_ranges: BTreeMap::new(),
+            configured_ranges: services,
+            service_cidrs: BTreeMap::new(),
             node: Node {
                 name: Text::new(node),
                 ..Node::default()
@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    /// `None`: it is gone, or packets have nothing to do with it any more.
+    /// `None`: it was deleted, or is no longer relevant.
     pub fn set_service(&mut self, key: &ObjectKey, service: Option<&Service>) {
         let known = self.services.get(key);
         if known == service {
@@ -95,7 +95,7 @@ impl State {
         self.changed.insert(key.clone());
     }
 
-    /// `None`: it is gone, or nobody's.
+    /// `None`: it was deleted, or has no Service.
     pub fn set_slice(&mut self, key: &ObjectKey, slice: Option<&Slice>) {
         let before = self.service_of.get(key).cloned();
         let known = before.as_ref().and_then(|of| self.slices.get(of)?.get(key));
@@ -124,8 +124,8 @@ impl State {
         }
     }
 
-    /// The node as it is now. What every Service depends on is its zone and its addresses. `None`:
-    /// it is not there, and what was known of it still holds.
+    /// Sets the node. Services depend on its zone and addresses. `None`: it does not exist; the
+    /// last known state stays.
     pub fn set_node(&mut self, node: Option<Node>) {
         let known = node.is_some();
         let node = node.unwrap_or_else(|| self.node.clone());
@@ -140,11 +140,11 @@ impl State {
         self.node_changed = true;
     }
 
-    /// Ranges that only Services have, from a ServiceCIDR.
+    /// Sets the ranges of a ServiceCIDR.
     pub fn set_service_ranges(&mut self, key: &ObjectKey, ranges: Option<Vec<IpNet>>) {
         match ranges {
-            Some(ranges) => drop(self.told_ranges.insert(key.clone(), ranges)),
-            None => drop(self.told_ranges.remove(key)),
+            Some(ranges) => drop(self.service_cidrs.insert(key.clone(), ranges)),
+            None => drop(self.service_cidrs.remove(key)),
         }
         self.node_changed = true;
     }
@@ -158,15 +158,15 @@ impl State {
         &self.node
     }
 
-    /// Whether the kernel may have to be told something.
+    /// Whether a sync is needed.
     pub fn has_changed(&self) -> bool {
         self.node_changed || !self.changed.is_empty()
     }
 
-    /// Compiles what has changed: what the kernel is to be told, and which datagrams may be led
-    /// astray.
-    pub fn compile(&mut self) -> (Changes, Vec<Datagrams>) {
-        let mut astray = Vec::new();
+    /// Compiles changed Services: returns the changes for the kernel, and the UDP ports whose
+    /// conntrack entries may be stale.
+    pub fn compile(&mut self) -> (Changes, Vec<UdpPort>) {
+        let mut stale = Vec::new();
         for key in std::mem::take(&mut self.changed) {
             let slices: Vec<&Slice> = self
                 .slices
@@ -177,10 +177,10 @@ impl State {
 
             let service = self.services.get(&key);
             let rules = service.map(|service| service_rules(service, &slices, &self.node));
-            astray.extend(
+            stale.extend(
                 service
                     .into_iter()
-                    .flat_map(|service| datagrams(service, &slices)),
+                    .flat_map(|service| udp_ports(service, &slices)),
             );
 
             self.claims
@@ -189,9 +189,9 @@ impl State {
 
         if std::mem::take(&mut self.node_changed) {
             let services = self
-                .given_ranges
+                .configured_ranges
                 .iter()
-                .chain(self.told_ranges.values().flatten());
+                .chain(self.service_cidrs.values().flatten());
             let services: Vec<IpNet> = services.copied().collect();
 
             let pods = match &self.pod_ranges {
@@ -202,15 +202,15 @@ impl State {
             self.claims.replace(&Arc::default(), rules);
         }
 
-        (self.claims.take_changes(), astray)
+        (self.claims.take_changes(), stale)
     }
 
-    /// Everything that the kernel is to hold.
+    /// All rules.
     pub fn whole(&self) -> RuleSet {
         self.claims.whole()
     }
 
-    /// What load balancers may ask.
+    /// The health checks of all Services.
     pub fn health_checks(&self) -> BTreeMap<ObjectKey, HealthCheck> {
         let asked = self
             .services

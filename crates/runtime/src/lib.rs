@@ -15,6 +15,7 @@ mod container;
 mod error;
 mod events;
 mod filter;
+mod forwarded_ports;
 mod ids;
 pub mod images;
 mod namespaces;

@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_cgroup::Hierarchies;
@@ -14,23 +11,21 @@ use coracle_cri::v1::*;
 use coracle_cri::{Events, Result};
 use coracle_files::private;
 use coracle_podnet::PodNetwork;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::forwarded_ports::ForwardedPorts;
 use crate::namespaces::Pins;
 use crate::node::{Node, blocking};
 use crate::ports::RootFs;
 use crate::spec::pod_namespaces;
 use crate::supervise::{Keeper, Program, serve_keeper};
 
-/// How long a port of a pod may take to answer.
-const DIAL: Duration = Duration::from_secs(10);
-
 /// The container runtime of this node.
 #[derive(Clone)]
 pub struct Runtime {
     node: Arc<Node>,
+    forwarded: ForwardedPorts,
 }
 
 impl Runtime {
@@ -78,7 +73,10 @@ impl Runtime {
         blocking(move || supervisors.create()).await?;
         node.recover().await?;
 
-        Ok(Self { node })
+        Ok(Self {
+            node,
+            forwarded: ForwardedPorts::new(),
+        })
     }
 }
 
@@ -274,8 +272,7 @@ impl coracle_cri::Runtime for Runtime {
         }
         let host = pod_namespaces(&sandbox.record().config).network() == NamespaceMode::Node;
         let pin = Pins(&self.node.config.sandbox_state(&sandbox.id)).network();
-        let stream = blocking(move || dial((!host).then_some(pin), port)).await;
-        let stream = stream.and_then(tokio::net::TcpStream::from_std);
+        let stream = self.forwarded.connect((!host).then_some(pin), port).await;
         let stream = stream
             .map_err(|error| coracle_cri::Error::Unavailable(format!("port {port}: {error}")))?;
         Ok(PortStream::Connection(Box::pin(stream)))
@@ -306,22 +303,4 @@ impl coracle_cri::Runtime for Runtime {
     async fn container_events(&self) -> Result<Events> {
         Ok(self.node.events.subscribe())
     }
-}
-
-/// Connects to a port on a pod's loopback, from a thread that enters the pod's network and ends.
-fn dial(network: Option<std::path::PathBuf>, port: u16) -> std::io::Result<std::net::TcpStream> {
-    let enter = move || {
-        if let Some(pin) = network {
-            let pin = fs::File::open(pin)?;
-            move_into_link_name_space(pin.as_fd(), Some(LinkNameSpaceType::Network))?;
-        }
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let stream = std::net::TcpStream::connect_timeout(&address, DIAL)?;
-        stream.set_nonblocking(true)?;
-        Ok(stream)
-    };
-
-    std::thread::spawn(enter)
-        .join()
-        .expect("nothing in there panics")
 }

@@ -18,17 +18,17 @@ use coracle_scheduler::config::Config;
 use coracle_scheduler::cycle::{Search, schedule};
 use coracle_scheduler::framework::{Bind, Bound, Cycle, Nominations, Refusal};
 use coracle_scheduler::node::Node;
-use coracle_scheduler::plugins::Registry;
+use coracle_scheduler::plugins::{Handle, Registry};
 use coracle_scheduler::pod::Pod;
-use coracle_scheduler::surroundings::Group;
+use coracle_scheduler::related::Group;
 use serde_json::json;
 
-struct Nobody;
+struct NoopBinder;
 
 #[async_trait]
-impl Bind for Nobody {
+impl Bind for NoopBinder {
     async fn bind(&self, _pod: &Pod, _node: &str) -> Result<Bound, Refusal> {
-        Ok(Bound::NotMine)
+        Ok(Bound::Skip)
     }
 }
 
@@ -67,7 +67,7 @@ fn cluster(nodes: usize) -> Cache {
     }
 
     let set = tree(&json!({"spec": {"selector": {"matchLabels": {"app": "web"}}}}));
-    cache.change_surroundings(|around| {
+    cache.change_related(|around| {
         around.set_group(Group::ReplicaSet, "default", "web", Some(&set));
         false
     });
@@ -79,14 +79,14 @@ fn cluster(nodes: usize) -> Cache {
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn measure(name: &str, nodes: usize, extra: &serde_json::Value) {
-    let binder: Arc<dyn Bind> = Arc::new(Nobody);
-    let profile = Registry::of_the_house(&binder)
+    let binder: Arc<dyn Bind> = Arc::new(NoopBinder);
+    let profile = Registry::built_in(Handle { binder })
         .profiles(&Config::default())
         .unwrap()
         .remove(0);
 
     let mut cache = cluster(nodes);
-    let (nominations, mut search, mut dice) = (
+    let (nominations, mut search, mut rng) = (
         Nominations::default(),
         Search::default(),
         fastrand::Rng::with_seed(1),
@@ -100,7 +100,8 @@ fn measure(name: &str, nodes: usize, extra: &serde_json::Value) {
             cache: &cache,
             nominations: &nominations,
         };
-        let placement = schedule(&profile, cycle, &mut search, &mut dice).expect("there is room");
+        let placement =
+            schedule(&profile, cycle, &mut search, &mut rng).expect("there is preemption");
         cache.assume(Arc::new(pod.on(&placement.node)));
         cycles += 1;
     }
@@ -113,11 +114,11 @@ fn main() {
     let hard = json!({"topologySpreadConstraints": [{
         "maxSkew": 5, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}}}]});
-    let company = json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+    let anti_affinity = json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
         "weight": 10, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}}]}}});
     for nodes in [100, 1000, 5000] {
         measure("plain", nodes, &json!({}));
         measure("spread", nodes, &hard);
-        measure("anti-affinity", nodes, &company);
+        measure("anti-affinity", nodes, &anti_affinity);
     }
 }

@@ -1,12 +1,12 @@
-//! What happens in the cluster, as far as it can help a pod that waits.
+//! Cluster events that may help a waiting pod.
 
 use std::sync::Arc;
 
 use crate::node::Node;
 use crate::pod::Pod;
 
-/// A change. Objects are shared: a change that came while a pod was in flight is kept until its
-/// fate is known.
+/// An event. Objects are shared: an event during a pod's cycle is kept until the outcome of the
+/// cycle is known.
 #[derive(Clone, Debug)]
 pub enum Event {
     NodeAdded(Arc<Node>),
@@ -15,15 +15,15 @@ pub enum Event {
         new: Arc<Node>,
     },
     NodeRemoved(Arc<Node>),
-    /// A pod has got a node.
+    /// A pod got a node.
     PodAdded(Arc<Pod>),
-    /// A pod has changed, be it on a node or waiting for one.
+    /// A pod changed, on a node or waiting.
     PodChanged {
         old: Arc<Pod>,
         new: Arc<Pod>,
     },
-    /// A pod has gone from its node, or from the node it was promised.
+    /// A pod was removed from its node, or from its nominated node.
     PodRemoved(Arc<Pod>),
-    /// Something else that may help anybody: nobody is asked.
+    /// Another change that may help any pod: no plugin is asked.
     Anything,
 }

@@ -1,14 +1,14 @@
-//! The labels of a node, a pod or a namespace, as the scheduler keeps them.
+//! The labels of a node, a pod or a namespace, stored compactly.
 
 use coracle_api::selector::Lookup;
 use coracle_api::{Map, Text, Value};
 
-/// Pairs in the order of their keys.
+/// Pairs sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Labels(Vec<(Text, Text)>);
 
 impl Labels {
-    /// The labels of an object; a value that is no text is the empty one.
+    /// The labels of an object; a value that is no string is empty.
     pub fn from_map(labels: Option<&Map>) -> Labels {
         let pair = |(key, value): (&str, &Value)| {
             (

@@ -1,19 +1,20 @@
-//! Which node a pod goes to.
+//! The scheduler: chooses a node for each pod.
 //!
-//! The path of a pod: the shell sees it in the API and gives it, as a small projection ([`pod`]),
-//! to the queue ([`queue`]). When its turn comes, one cycle ([`cycle`]) asks the plugins of its
-//! profile ([`framework`], [`plugins`]) about the nodes in the cache ([`cache`]). A node that is
-//! found is assumed in the cache at once and told to the API off the hot path; a pod without a node
-//! says why and waits until something happens ([`events`]) that one of the plugins that refused it
-//! thinks may help. What is around the pods (namespaces, Services, budgets) is in [`surroundings`];
-//! what a user may change is in [`config`].
+//! The path of a pod: the event loop receives it from the API and adds it, as a small projection
+//! ([`pod`]), to the queue ([`queue`]). When it is taken from the queue, one cycle ([`cycle`]) runs
+//! the plugins of its profile ([`framework`], [`plugins`]) on the nodes in the cache ([`cache`]). A
+//! chosen node is assumed in the cache at once and bound in the API by another task; a pod without
+//! a node is reported as unschedulable and waits for an event ([`events`]) that may help according
+//! to one of the plugins that rejected it. Namespaces, Services and budgets are in
+//! [`related`]; the configuration is in [`config`].
 //!
-//! Everything but the shell ([`run`]) is pure: time, dice and objects are handed in, and nothing
-//! waits.
+//! Everything but the event loop ([`run`]) is pure: time, random numbers and objects are arguments,
+//! and nothing waits.
 
 pub mod cache;
 pub mod config;
 pub mod cycle;
+mod event_loop;
 pub mod events;
 pub mod framework;
 pub mod labels;
@@ -21,11 +22,10 @@ pub mod node;
 pub mod plugins;
 pub mod pod;
 pub mod queue;
+pub mod related;
 pub mod resources;
-mod shell;
-pub mod surroundings;
 pub mod taints;
 #[cfg(test)]
 mod testing;
 
-pub use shell::{RunError, run, run_with};
+pub use event_loop::{RunError, run, run_with};

@@ -1,24 +1,24 @@
-//! A node as the scheduler sees it: the few facts of a Node that decide where pods go.
+//! The projection of a node: the fields that decide where pods go.
 
 use coracle_api::quantity::Quantity;
 use coracle_api::{Map, Text, Value};
 
 use crate::labels::Labels;
 use crate::resources::{Amounts, PODS, Resources};
-use crate::taints::OwnTaint;
+use crate::taints::OwnedTaint;
 
-/// The facts of one Node object. What runs there is in [`crate::cache::NodeInfo`].
+/// The fields of one Node object. Its pods are in [`crate::cache::NodeInfo`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
     pub name: Text,
     pub labels: Labels,
     pub annotations: Labels,
-    pub taints: Vec<OwnTaint>,
+    pub taints: Vec<OwnedTaint>,
     pub unschedulable: bool,
     pub allocatable: Resources,
-    /// How many pods may run there.
+    /// The most pods on the node.
     pub allowed_pods: i64,
-    /// Names of images that are there, in order, each with its size.
+    /// The names of its images, sorted, with their sizes.
     pub images: Vec<(Text, i64)>,
 }
 
@@ -41,7 +41,7 @@ impl Node {
             taints: spec
                 .items("taints")
                 .iter()
-                .map(OwnTaint::from_value)
+                .map(OwnedTaint::from_value)
                 .collect(),
             unschedulable: spec.flag("unschedulable"),
             allocatable: allocatable.rounded(),
@@ -50,7 +50,7 @@ impl Node {
         }
     }
 
-    /// A node that is known by name only, because pods say that they are on it.
+    /// A node known by name only, because pods name it.
     pub(crate) fn unknown(name: &str) -> Node {
         Node {
             name: Text::new(name),
@@ -66,7 +66,7 @@ impl Node {
         Some(self.images[index].1)
     }
 
-    /// Region and zone: nodes of different ones are tried in turn.
+    /// Region and zone: the search interleaves them.
     pub(crate) fn zone(&self) -> Option<(&str, &str)> {
         let label = |name, old| {
             self.labels

@@ -1,7 +1,7 @@
-//! Amounts: what a node has, what pods ask of it.
+//! Amounts: the capacity of nodes, the requests of pods.
 //!
-//! Quantities are added up exactly ([`Amounts`]) and rounded once, into the whole numbers that the
-//! plugins compute with ([`Resources`]): CPU in thousandths, everything else in units.
+//! Quantities are added exactly ([`Amounts`]) and rounded once, to the integers that plugins use
+//! ([`Resources`]): CPU in millicores, everything else in units.
 
 use coracle_api::quantity::Quantity;
 use coracle_api::{Map, Text, resource_name};
@@ -17,12 +17,12 @@ pub struct Resources {
     pub milli_cpu: i64,
     pub memory: i64,
     pub ephemeral_storage: i64,
-    /// All others that the scheduler counts, in the order of their names.
+    /// All other counted resources, sorted by name.
     pub scalars: Vec<(Text, i64)>,
 }
 
 impl Resources {
-    /// The amount of one resource, CPU in thousandths; 0 of what is not there.
+    /// The amount of one resource, CPU in millicores; 0 if missing.
     pub fn amount(&self, name: &str) -> i64 {
         match name {
             CPU => self.milli_cpu,
@@ -36,7 +36,7 @@ impl Resources {
         self.index(name).map_or(0, |index| self.scalars[index].1)
     }
 
-    /// Whether nothing at all is named, not even an amount of zero.
+    /// Whether no resource is named, not even with amount zero.
     pub fn is_empty(&self) -> bool {
         self.milli_cpu == 0
             && self.memory == 0
@@ -70,7 +70,7 @@ impl Resources {
     }
 }
 
-/// Whether the scheduler counts a resource beside CPU, memory and ephemeral storage.
+/// Whether a resource counts beside CPU, memory and ephemeral storage.
 pub fn is_scalar(name: &str) -> bool {
     resource_name::is_extended(name)
         || resource_name::is_huge_page(name)
@@ -78,13 +78,13 @@ pub fn is_scalar(name: &str) -> bool {
         || name.starts_with("attachable-volumes-")
 }
 
-/// Exact amounts by resource, in the order of their names.
+/// Exact amounts by resource, sorted by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Amounts(Vec<(Text, Quantity)>);
 
 impl Amounts {
-    /// A resource list of an object. What is no quantity was refused when the object was written,
-    /// and is passed over.
+    /// A resource list of an object. Invalid quantities were rejected by validation, and are
+    /// skipped.
     pub(crate) fn from_map(list: Option<&Map>) -> Amounts {
         let amounts = list.into_iter().flat_map(Map::iter);
         let amounts = amounts.filter_map(|(name, amount)| {
@@ -117,7 +117,7 @@ impl Amounts {
         }
     }
 
-    /// Raises every amount to that of `other`, if that is greater.
+    /// Raises every amount to that of `other`, if it is greater.
     pub(crate) fn raise_to(&mut self, other: &Amounts) {
         for (name, amount) in &other.0 {
             match self.index(name) {

@@ -1,30 +1,30 @@
-//! Taints and tolerations that outlive the object they came from.
+//! Owned taints and tolerations.
 
 use coracle_api::taint::{Taint, Toleration, TolerationOperator, effect};
 use coracle_api::{Text, Value};
 
-/// The taint of a node that takes no new pods.
+/// The taint of a cordoned node.
 pub const UNSCHEDULABLE: Taint<'static> = Taint {
     key: "node.kubernetes.io/unschedulable",
     value: "",
     effect: effect::NO_SCHEDULE,
 };
 
-/// The gate `TaintTolerationComparisonOperators`, which is off.
+/// The feature gate `TaintTolerationComparisonOperators`, which is off.
 const COMPARISONS: bool = false;
 
 /// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnTaint {
+pub struct OwnedTaint {
     key: Text,
     value: Text,
     effect: Text,
 }
 
-impl OwnTaint {
-    pub(crate) fn from_value(taint: &Value) -> OwnTaint {
+impl OwnedTaint {
+    pub(crate) fn from_value(taint: &Value) -> OwnedTaint {
         let taint = Taint::from_value(taint);
-        OwnTaint {
+        OwnedTaint {
             key: Text::new(taint.key),
             value: Text::new(taint.value),
             effect: Text::new(taint.effect),
@@ -42,17 +42,17 @@ impl OwnTaint {
 
 /// A toleration of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnToleration {
+pub struct OwnedToleration {
     key: Text,
     operator: TolerationOperator,
     value: Text,
     effect: Text,
 }
 
-impl OwnToleration {
-    pub(crate) fn from_value(toleration: &Value) -> OwnToleration {
+impl OwnedToleration {
+    pub(crate) fn from_value(toleration: &Value) -> OwnedToleration {
         let toleration = Toleration::from_value(toleration);
-        OwnToleration {
+        OwnedToleration {
             key: Text::new(toleration.key),
             operator: toleration.operator,
             value: Text::new(toleration.value),
@@ -60,7 +60,7 @@ impl OwnToleration {
         }
     }
 
-    /// Whether it is about taints of this effect at all.
+    /// Whether it applies to taints of this effect.
     pub(crate) fn concerns(&self, effect: &str) -> bool {
         self.effect.is_empty() || self.effect == effect
     }
@@ -77,18 +77,18 @@ impl OwnToleration {
     }
 }
 
-/// Whether some toleration covers the taint.
-pub fn tolerated(tolerations: &[OwnToleration], taint: &Taint<'_>) -> bool {
+/// Whether a toleration matches the taint.
+pub fn tolerated(tolerations: &[OwnedToleration], taint: &Taint<'_>) -> bool {
     tolerations
         .iter()
         .any(|toleration| toleration.tolerates(taint))
 }
 
-/// Whether the taints let a pod with these tolerations onto the node.
-pub fn lets_on(taints: &[OwnTaint], tolerations: &[OwnToleration]) -> bool {
+/// Whether all taints that matter are tolerated.
+pub fn are_tolerated(taints: &[OwnedTaint], tolerations: &[OwnedToleration]) -> bool {
     taints
         .iter()
-        .map(OwnTaint::view)
+        .map(OwnedTaint::view)
         .filter(Taint::repels)
         .all(|taint| tolerated(tolerations, &taint))
 }

@@ -9,64 +9,64 @@ use serde_json::json;
 
 use crate::cache::Cache;
 use crate::config::Config;
-use crate::cycle::{Placement, Search, Unplaced, schedule};
+use crate::cycle::{Placement, Search, Unschedulable, schedule};
 use crate::framework::{Bind, Bound, Cycle, Nominations, Profile, Refusal};
 use crate::node::Node;
-use crate::plugins::Registry;
+use crate::plugins::{Handle, Registry};
 use crate::pod::Pod;
 
 pub(crate) fn tree(value: &serde_json::Value) -> Value {
     json::parse(value.to_string().as_bytes()).unwrap()
 }
 
-/// A pod of the namespace `default` with these parts of an object mixed in.
+/// A pod of the namespace `default` with these fields merged in.
 pub(crate) fn pod(name: &str, parts: serde_json::Value) -> Arc<Pod> {
     let mut object = json!({
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
         "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]},
     });
-    mix(&mut object, parts);
+    merge(&mut object, parts);
     Arc::new(Pod::from_object(&tree(&object)))
 }
 
-/// A node with 4 CPUs, 8 GiB and room for 110 pods, with these parts mixed in.
+/// A node with 4 CPUs, 8 GiB and 110 pods, with these fields merged in.
 pub(crate) fn node(name: &str, parts: serde_json::Value) -> Arc<Node> {
     let mut object = json!({
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
     });
-    mix(&mut object, parts);
+    merge(&mut object, parts);
     Arc::new(Node::from_object(&tree(&object)))
 }
 
-fn mix(into: &mut serde_json::Value, parts: serde_json::Value) {
+fn merge(into: &mut serde_json::Value, parts: serde_json::Value) {
     match (into, parts) {
         (serde_json::Value::Object(into), serde_json::Value::Object(parts)) => {
             for (name, part) in parts {
-                mix(into.entry(name).or_insert(serde_json::Value::Null), part);
+                merge(into.entry(name).or_insert(serde_json::Value::Null), part);
             }
         }
         (into, part) => *into = part,
     }
 }
 
-/// One container that asks for this much CPU.
-pub(crate) fn asks(cpu: &str) -> serde_json::Value {
+/// One container that requests this much CPU.
+pub(crate) fn cpus(cpu: &str) -> serde_json::Value {
     json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
 }
 
-struct NoBinder;
+struct NoopBinder;
 
 #[async_trait]
-impl Bind for NoBinder {
+impl Bind for NoopBinder {
     async fn bind(&self, _pod: &Pod, _node: &str) -> Result<Bound, Refusal> {
-        Ok(Bound::NotMine)
+        Ok(Bound::Skip)
     }
 }
 
 pub(crate) fn registry() -> Registry {
-    let binder: Arc<dyn Bind> = Arc::new(NoBinder);
-    Registry::of_the_house(&binder)
+    let binder: Arc<dyn Bind> = Arc::new(NoopBinder);
+    Registry::built_in(Handle { binder })
 }
 
 pub(crate) fn default_profile() -> Profile {
@@ -79,7 +79,7 @@ pub(crate) fn profile(file: &str) -> Profile {
     registry().profiles(&config).unwrap().remove(0)
 }
 
-/// Nodes, and pods that are on them by their `spec.nodeName`.
+/// Nodes, and pods on them by `spec.nodeName`.
 pub(crate) fn cluster(
     nodes: impl IntoIterator<Item = Arc<Node>>,
     pods: impl IntoIterator<Item = Arc<Pod>>,
@@ -95,7 +95,7 @@ pub(crate) fn placed_by(
     profile: &Profile,
     cache: &Cache,
     pod: &Arc<Pod>,
-) -> Result<Placement, Unplaced> {
+) -> Result<Placement, Unschedulable> {
     let nominations = Nominations::default();
     let cycle = Cycle {
         pod,
@@ -111,21 +111,21 @@ pub(crate) fn placed_by(
     )
 }
 
-pub(crate) fn placed(cache: &Cache, pod: &Arc<Pod>) -> Result<Placement, Unplaced> {
+pub(crate) fn placed(cache: &Cache, pod: &Arc<Pod>) -> Result<Placement, Unschedulable> {
     placed_by(&default_profile(), cache, pod)
 }
 
-/// The node a pod goes to, or why it goes nowhere.
+/// The node a pod gets, or why it gets none.
 pub(crate) fn outcome(cache: &Cache, pod: &Arc<Pod>) -> String {
     match placed(cache, pod) {
         Ok(placement) => placement.node.to_string(),
-        Err(Unplaced::NoNodes) => String::from("no nodes available to schedule pods"),
-        Err(Unplaced::Unfit(unfit)) => unfit.diagnosis.message(),
-        Err(Unplaced::Failed(error)) => error,
+        Err(Unschedulable::NoNodes) => String::from("no nodes available to schedule pods"),
+        Err(Unschedulable::Unfit(unfit)) => unfit.diagnosis.message(),
+        Err(Unschedulable::Failed(error)) => error,
     }
 }
 
-/// The nodes a pod may go to, in the order of their names, each with its total score.
+/// The nodes that fit a pod, sorted by name, with their total scores.
 pub(crate) fn scores(profile: &Profile, cache: &Cache, pod: &Arc<Pod>) -> Vec<(String, i64)> {
     let nominations = Nominations::default();
     let cycle = Cycle {
@@ -133,7 +133,7 @@ pub(crate) fn scores(profile: &Profile, cache: &Cache, pod: &Arc<Pod>) -> Vec<(S
         cache,
         nominations: &nominations,
     };
-    let mut scored = crate::cycle::survey(profile, cycle).unwrap();
+    let mut scored = crate::cycle::evaluate_all(profile, cycle).unwrap();
     scored.sort();
     scored
 }

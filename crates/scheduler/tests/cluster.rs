@@ -1,5 +1,4 @@
-//! The scheduler against a real server, under its upstream identity and with no more rights than
-//! that has.
+//! The scheduler against a real server, under its upstream identity and with its upstream role.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -14,7 +13,7 @@ use coracle_testkit::objects::object;
 use coracle_testkit::{Cluster, Fate, eventually, intercept};
 use tokio::sync::watch;
 
-/// A cluster with a scheduler, which ends with it.
+/// A cluster with a scheduler, which stops with it.
 struct Scheduled {
     cluster: Cluster,
     journal: Journal,
@@ -32,9 +31,9 @@ impl Scheduled {
         let (client, journal, tasks) = (client(&cluster), Journal::new(), Tasks::new());
         let (stop, stopped) = watch::channel(false);
 
-        let told = journal.clone();
+        let recorded = journal.clone();
         tasks.spawn(async move {
-            coracle_scheduler::run(&Config::default(), &client, "host", told, stopped)
+            coracle_scheduler::run(&Config::default(), &client, "host", recorded, stopped)
                 .await
                 .unwrap()
         });
@@ -69,8 +68,7 @@ impl Scheduled {
             .await
             .unwrap();
 
-        // A node that has just come is held to be not ready until somebody says otherwise; nobody
-        // does in here.
+        // A new node is tainted not-ready, and no controller here removes the taint.
         self.of("", "nodes")
             .patch(name, &merge(r#"{"spec":{"taints":null}}"#))
             .await
@@ -107,7 +105,7 @@ impl Scheduled {
         .await
     }
 
-    /// What the condition `PodScheduled` says, once it says why not.
+    /// The message of the condition `PodScheduled`, once it is false.
     async fn why(&self, name: &str, begins: &str) -> String {
         eventually(&format!("{name} says {begins}"), async || {
             let pod = self.of("", "pods").get(name).await.unwrap();
@@ -164,7 +162,7 @@ fn text(value: &Value, path: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn pods_spread_over_nodes_and_are_told_of() {
+async fn pods_spread_over_nodes_and_are_reported() {
     let cluster = Scheduled::start().await;
     for node in ["n1", "n2", "n3"] {
         cluster.node(node, "4").await;
@@ -186,7 +184,7 @@ async fn pods_spread_over_nodes_and_are_told_of() {
         format!("Successfully assigned default/web-0 to {node}")
     );
 
-    // One of `events.k8s.io`, as the core group shows it.
+    // An event of `events.k8s.io`, as the core group shows it.
     assert_eq!(text(&event, &["reportingComponent"]), "default-scheduler");
     assert_eq!(
         text(&event, &["reportingInstance"]),
@@ -222,7 +220,7 @@ async fn pods_spread_over_nodes_and_are_told_of() {
 }
 
 #[tokio::test]
-async fn a_pending_pod_says_why_and_goes_when_that_changes() {
+async fn a_pending_pod_reports_why_and_is_scheduled_when_that_changes() {
     let cluster = Scheduled::start().await;
     cluster.pod("early", "").await;
     assert_eq!(
@@ -239,7 +237,7 @@ async fn a_pending_pod_says_why_and_goes_when_that_changes() {
         .await
         .unwrap();
 
-    // The cordon is seen by the scheduler after the API; a pod of another size tells when.
+    // The scheduler observes the cordon after the API; a pod that cannot be scheduled shows when.
     cluster.pod("big", "  nodeSelector: {no: where}\n").await;
     cluster
         .why(
@@ -366,7 +364,7 @@ async fn an_important_pod_takes_the_place_of_a_lesser_one() {
 }
 
 #[tokio::test]
-async fn when_room_comes_the_most_important_get_it() {
+async fn free_resources_go_to_the_highest_priority() {
     let cluster = Scheduled::start().await;
     cluster.priority_class("high", "PreemptLowerPriority").await;
 
@@ -388,7 +386,7 @@ async fn when_room_comes_the_most_important_get_it() {
         assert_eq!(cluster.node_of(&format!("high-{index}")).await, "n1");
     }
 
-    // Lesser pods may have been quicker, and had to go again.
+    // Lesser pods may have been bound first, and evicted again.
     let pods = cluster
         .of("", "pods")
         .list_all(&ListOptions::default())
@@ -411,7 +409,7 @@ async fn when_room_comes_the_most_important_get_it() {
 }
 
 #[tokio::test]
-async fn who_has_ended_takes_no_room_and_who_is_ending_still_does() {
+async fn ended_pods_use_no_resources_and_terminating_ones_do() {
     let cluster = Scheduled::start().await;
     cluster.node("n1", "1").await;
     cluster.pod("first", "").await;
@@ -421,7 +419,7 @@ async fn who_has_ended_takes_no_room_and_who_is_ending_still_does() {
         .why("second", "0/1 nodes are available: 1 Insufficient cpu.")
         .await;
 
-    // A pod that was told to go and has not gone yet has its room.
+    // A terminating pod still uses its resources.
     let held = merge(r#"{"metadata":{"finalizers":["example.com/hold"]}}"#);
     cluster.of("", "pods").patch("first", &held).await.unwrap();
     cluster
@@ -458,7 +456,7 @@ async fn who_has_ended_takes_no_room_and_who_is_ending_still_does() {
 }
 
 #[tokio::test]
-async fn a_victim_has_its_time_and_the_room_is_only_promised_meanwhile() {
+async fn a_victim_keeps_its_grace_period_while_the_pod_is_nominated() {
     let cluster = Scheduled::start().await;
     cluster.priority_class("high", "PreemptLowerPriority").await;
     cluster.node("n1", "1").await;
@@ -483,7 +481,7 @@ async fn a_victim_has_its_time_and_the_room_is_only_promised_meanwhile() {
     });
     assert_eq!(promised.await, "n1");
 
-    let victim = eventually("the victim was told to go", async || {
+    let victim = eventually("the victim is being deleted", async || {
         let pod = cluster.of("", "pods").get("victim").await.unwrap();
         pod.meta().is_being_deleted().then_some(pod)
     })
@@ -504,7 +502,7 @@ async fn a_victim_has_its_time_and_the_room_is_only_promised_meanwhile() {
         ("True".into(), "PreemptionByScheduler".into())
     );
 
-    // As long as it is there, nobody is on its place.
+    // As long as it exists, no pod gets its resources.
     let waiting = cluster.of("", "pods").get("important").await.unwrap();
     assert_eq!(waiting.at(&["spec", "nodeName"]), None);
 
@@ -517,7 +515,7 @@ async fn a_victim_has_its_time_and_the_room_is_only_promised_meanwhile() {
 
 #[tokio::test]
 async fn a_binding_whose_answer_is_lost_holds_and_is_counted_once() {
-    // The answer to the first binding of each pod is lost.
+    // The response to the first binding of each pod is lost.
     let losing = |cluster: &Cluster| {
         let seen = Mutex::new(BTreeSet::new());
         let way = intercept(cluster.transport(), move |request| {
@@ -540,7 +538,7 @@ async fn a_binding_whose_answer_is_lost_holds_and_is_counted_once() {
         assert_eq!(cluster.node_of(name).await, "n1");
     }
 
-    // Two CPUs are taken, no more and no less.
+    // Exactly two CPUs are used.
     cluster.pod("c", "").await;
     cluster
         .why("c", "0/1 nodes are available: 1 Insufficient cpu.")

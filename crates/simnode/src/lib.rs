@@ -1,21 +1,20 @@
-//! Simulated nodes: they exist in the API alone, and whatever is scheduled on them seems to run.
+//! Simulated nodes: they exist in the API only, and pods scheduled to them appear to run.
 //!
-//! A fleet of nodes registers itself, renews its leases, and takes its pods through the lives that
-//! a small [`Profile`] describes: ready, succeeded, failed, hanging. To everybody else these are
-//! nodes like any other: each speaks to the API as `system:node:NAME` with the rights of a kubelet.
+//! A fleet of nodes registers itself, renews its leases, and takes its pods through the lifecycle
+//! that a small [`Profile`] describes: ready, succeeded, failed, hanging. To all others these are
+//! ordinary nodes: each calls the API as `system:node:NAME` with the permissions of a kubelet.
 //!
-//! What is heard of pods and nodes becomes requests in `fleet`: one task for all nodes, one shared
-//! informer of pods, one heap of what is due when. What a pod does next is decided by `plan`,
-//! purely and from what the API itself says of the pod, so that a restart goes on where the last
-//! process stopped; `status` is how that looks in the API, `request` sends it. Nothing is kept per
-//! node but some hundred bytes.
+//! Changes of pods and nodes become requests in `fleet`: one task for all nodes, one shared
+//! informer of pods, one heap of due times. `plan` decides what a pod does next, as a pure function
+//! of the pod in the API, so that a restarted process continues where the last one stopped;
+//! `status` builds the status, `request` sends it. A node costs some hundred bytes.
 
 mod fleet;
-mod line;
 mod node;
 mod plan;
 mod pod;
 mod profile;
+mod queue;
 mod request;
 mod status;
 
@@ -31,22 +30,22 @@ pub use profile::{Outcome, Profile, ProfileError, SIMULATE};
 
 use fleet::Fleet;
 
-/// A moment that is never reached.
+/// A time that is never reached.
 const NEVER: Duration = Duration::from_secs(86_400 * 365);
 
-/// What a fleet is to be.
+/// The configuration of a fleet.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
     /// How often each node renews its lease.
     pub renew_every: Duration,
-    /// What the nodes say their kubelet is: `v1.36.0`.
+    /// The kubelet version of the nodes: `v1.36.0`.
     pub version: Arc<str>,
 }
 
-/// Runs the fleet. `reader` may list and watch all pods and nodes; `client_of` is the client of one
-/// node. Never returns.
+/// Runs the fleet. `reader` may list and watch all pods and nodes; `client_of` returns the client
+/// of one node. Never returns.
 pub async fn run(
     config: Config,
     reader: &Client,
@@ -60,30 +59,30 @@ pub async fn run(
     let pods = informers.of::<pod::Pod>(bound);
     nodes.synced().await;
     let (mut node_changes, mut pod_changes) = (nodes.subscribe(), pods.subscribe());
-    info!(nodes = config.nodes, "simulated nodes begin");
+    info!(nodes = config.nodes, "simulated nodes started");
     let mut fleet = Fleet::new(config, reader.world(), journal);
 
-    // Each is a task of its own: what the server does for it in this process is shared by all
-    // processors, and holds up nobody else.
-    let mut under_way = JoinSet::new();
+    // Each is a task of its own: the work of an in-process server is spread over all cores, and
+    // blocks nothing else.
+    let mut in_flight = JoinSet::new();
     loop {
         while let Some(request) = fleet.next_request() {
             let client = client_of(&node::name(request.node));
-            under_way.spawn(request.send(client));
+            in_flight.spawn(request.send(client));
         }
 
         let due = fleet.next_due().unwrap_or_else(|| Instant::now() + NEVER);
         tokio::select! {
-            Some(done) = under_way.join_next() => match done {
+            Some(done) = in_flight.join_next() => match done {
                 Ok(done) => fleet.done(done),
-                // A panic is a mistake of the house, to be seen and not to be passed over.
+                // A panic is a bug, and is propagated.
                 Err(ended) => match ended.try_into_panic() {
                     Ok(panicked) => std::panic::resume_unwind(panicked),
-                    Err(ended) => unreachable!("nobody but this ends it: {ended}"),
+                    Err(ended) => unreachable!("the task was cancelled: {ended}"),
                 },
             },
-            change = node_changes.next() => fleet.hear_node(&change),
-            change = pod_changes.next() => fleet.hear_pod(&change),
+            change = node_changes.next() => fleet.handle_node(&change),
+            change = pod_changes.next() => fleet.handle_pod(&change),
             () = sleep_until(due) => fleet.wake(),
         }
     }

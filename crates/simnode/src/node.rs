@@ -1,5 +1,4 @@
-//! A simulated node as the API has it: its object, its lease, its addresses, and what is held of
-//! it.
+//! A simulated node: its object, its lease, its addresses, and its projection.
 
 use std::sync::Arc;
 
@@ -15,14 +14,13 @@ use ipnet::{IpNet, Ipv4Net};
 
 use crate::profile::SIMULATE;
 
-/// What a node's label says when the machine is to seem dead: it renews nothing, and its pods stand
-/// still.
+/// The label value of a node that appears dead: it renews nothing, and its pods do not change.
 const DEAD: &str = "dead";
 /// Names are this and a number.
 const PREFIX: &str = "sim-";
-/// Nodes are spread over so many zones.
+/// Nodes are spread over this many zones.
 const ZONES: usize = 3;
-/// After this long without a renewal others may take a node for dead; a kubelet says the same.
+/// The lease duration, that of a kubelet.
 const LEASE_SECONDS: i64 = 40;
 
 /// The name of a node.
@@ -30,13 +28,13 @@ pub(crate) fn name(index: usize) -> String {
     format!("{PREFIX}{index:04}")
 }
 
-/// Which node has this name.
+/// The index of the node with this name.
 pub(crate) fn index(name: &str) -> Option<usize> {
     let index = name.strip_prefix(PREFIX)?.parse().ok()?;
     (self::name(index) == name).then_some(index)
 }
 
-/// Its own address: of the range that is set aside for trying out networks.
+/// Its own address, in the range reserved for network tests.
 pub(crate) fn address(index: usize) -> IpAddr {
     let last = u32::try_from(index).unwrap_or(u32::MAX) & 0x0001_ffff;
     IpAddr::V4(Ipv4Addr::from(
@@ -44,27 +42,27 @@ pub(crate) fn address(index: usize) -> IpAddr {
     ))
 }
 
-/// The addresses of its pods, where the cluster hands out none.
+/// The addresses of its pods, if the cluster assigns none.
 pub(crate) fn own_range(index: usize) -> IpNet {
     let high = u32::try_from(index).unwrap_or(u32::MAX) & 0x7fff;
     let first = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 128, 0, 0)) | (high << 8));
     IpNet::V4(Ipv4Net::new(first, 24).expect("24 bits are a prefix"))
 }
 
-/// The address in a place of a range.
-pub(crate) fn address_at(range: &IpNet, place: u32) -> IpAddr {
+/// The address at an offset of a range.
+pub(crate) fn address_at(range: &IpNet, offset: u32) -> IpAddr {
     match range {
         IpNet::V4(range) => IpAddr::V4(Ipv4Addr::from(
-            u32::from(range.network()).wrapping_add(place),
+            u32::from(range.network()).wrapping_add(offset),
         )),
         IpNet::V6(range) => IpAddr::V6(Ipv6Addr::from(
-            u128::from(range.network()).wrapping_add(place.into()),
+            u128::from(range.network()).wrapping_add(offset.into()),
         )),
     }
 }
 
-/// The place of an address in a range.
-pub(crate) fn place_of(range: &IpNet, address: IpAddr) -> Option<u32> {
+/// The offset of an address in a range.
+pub(crate) fn offset_of(range: &IpNet, address: IpAddr) -> Option<u32> {
     if !range.contains(&address) {
         return None;
     }
@@ -80,7 +78,7 @@ pub(crate) fn place_of(range: &IpNet, address: IpAddr) -> Option<u32> {
     }
 }
 
-/// What a node registers as.
+/// Builds the Node object for registration.
 pub(crate) fn object(index: usize, version: &str, now: Timestamp) -> Value {
     let (name, address, zone) = (name(index), address(index), index % ZONES);
     let (arch, status) = (architecture(), status(version, now));
@@ -93,7 +91,7 @@ pub(crate) fn object(index: usize, version: &str, now: Timestamp) -> Value {
     ))
 }
 
-/// What a node says of itself after others have said something else.
+/// The status patch of a node that was marked as not ready.
 pub(crate) fn status_patch(version: &str, now: Timestamp) -> Value {
     parsed(&format!(r#"{{"status":{{{}}}}}"#, status(version, now)))
 }
@@ -143,7 +141,7 @@ fn status(version: &str, now: Timestamp) -> String {
     )
 }
 
-/// As Go calls it.
+/// Go's name of the architecture.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -152,7 +150,7 @@ fn architecture() -> &'static str {
     }
 }
 
-/// A node's lease, renewed now; `version` is the one that is known, zero where there is none yet.
+/// A node's lease, renewed now; `version` is the known one, zero if there is none yet.
 pub(crate) fn lease(index: usize, uid: &str, version: ResourceVersion, now: Timestamp) -> Value {
     let (name, now) = (name(index), MicroTime(now).text());
     let mut lease = parsed(&format!(
@@ -167,19 +165,19 @@ pub(crate) fn lease(index: usize, uid: &str, version: ResourceVersion, now: Time
 }
 
 fn parsed(text: &str) -> Value {
-    json::parse(text.as_bytes()).expect("it is written here, and its parts need no escapes")
+    json::parse(text.as_bytes()).expect("the literal is valid JSON, and its values need no escapes")
 }
 
-/// What is held of a node.
+/// The projection of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Node {
-    /// What becomes of its pods, unless they say it themselves.
+    /// The profile of its pods, unless they have their own.
     pub(crate) profile: Option<Text>,
-    /// Whether the machine is to seem dead.
+    /// Whether it appears dead.
     pub(crate) is_dead: bool,
-    /// Whether it says of itself that it is ready.
+    /// Whether it is ready.
     pub(crate) is_ready: bool,
-    /// Where its pods get their addresses from.
+    /// The ranges of its pods.
     pub(crate) ranges: Vec<IpNet>,
 }
 
@@ -234,12 +232,15 @@ mod tests {
 
         let range: IpNet = "fd00:1::/64".parse().unwrap();
         assert_eq!(address_at(&range, 9).to_string(), "fd00:1::9");
-        assert_eq!(place_of(&range, "fd00:1::9".parse().unwrap()), Some(9));
-        assert_eq!(place_of(&own_range(0), "10.128.1.9".parse().unwrap()), None);
+        assert_eq!(offset_of(&range, "fd00:1::9".parse().unwrap()), Some(9));
+        assert_eq!(
+            offset_of(&own_range(0), "10.128.1.9".parse().unwrap()),
+            None
+        );
     }
 
     #[test]
-    fn what_a_node_registers_as_is_held_as_ready() {
+    fn a_registered_node_is_projected_as_ready() {
         let mut node = object(3, "v1.36.0", Timestamp::from_unix(1_772_366_400, 0));
         assert!(Node::project(&node.clone().into()).unwrap().is_ready);
         node.meta_mut().set_label(SIMULATE, Some("dead"));

@@ -1,39 +1,38 @@
-//! What a pod on a simulated node does next. Pure: all it knows is what the API says of the pod,
-//! and the time.
+//! What a pod on a simulated node does next. Pure: the input is the pod in the API, and the time.
 //!
-//! Since nothing else is remembered, a fleet that is started again goes on where it stopped. The
-//! API keeps whole seconds, so shorter times pass at once.
+//! Since nothing else is remembered, a restarted fleet continues where it stopped. The API keeps
+//! whole seconds, so shorter times pass at once.
 
 use coracle_api::time::{Duration, Timestamp};
 
 use crate::pod::{Phase, Pod, Restart};
 use crate::profile::{Outcome, Profile, ProfileError};
 
-/// The longest pause before containers that end again and again are started once more.
+/// The longest restart backoff, in seconds.
 const LONGEST_BACKOFF: i64 = 300;
 
-/// How a program ends that is asked to end and does not wait for that: by SIGTERM.
+/// The exit code of a program that is terminated by SIGTERM.
 const TERMINATED: i32 = 128 + 15;
 
 /// What happens next to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Nothing, until something else changes.
+    /// Nothing, until it changes.
     Nothing,
-    /// Nothing before then.
+    /// Nothing before this time.
     At(Timestamp),
-    /// Its status says so.
+    /// Write this status.
     Write(Stage),
-    /// It is gone.
+    /// Delete it.
     Remove,
 }
 
-/// Where the life of a pod stands.
+/// The stage of a pod's lifecycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The node has it, and its containers do not run yet.
+    /// The node has accepted it, and its containers do not run yet.
     Creating,
-    /// Its annotation makes no sense.
+    /// Its annotation is invalid.
     Refused(ProfileError),
     /// Its containers run.
     Running {
@@ -42,13 +41,13 @@ pub(crate) enum Stage {
         since: Timestamp,
         ended_before: Option<i32>,
     },
-    /// Its containers ended, and are started again later.
+    /// Its containers ended, and are restarted later.
     BackOff { code: i32 },
     /// Its containers ended for good.
     Ended { code: i32 },
 }
 
-/// What comes next.
+/// Decides what happens next.
 pub(crate) fn next(pod: &Pod, profile: &Result<Profile, ProfileError>, now: Timestamp) -> Next {
     let profile = match profile {
         Ok(profile) => *profile,
@@ -167,14 +166,14 @@ fn end(pod: &Pod, profile: Profile, now: Timestamp) -> Next {
         Restart::OnFailure if code != 0 => {}
         _ => return Next::Write(Stage::Ended { code }),
     }
-    // The first time they are started again at once.
+    // The first restart is immediate.
     if backoff(pod.restarts).as_nanos() == 0 {
         return begin(profile, now, pod.restarts + 1, Some(code));
     }
     Next::Write(Stage::BackOff { code })
 }
 
-/// The pause before containers that have been restarted so often are restarted once more.
+/// The backoff after this many restarts.
 fn backoff(restarts: i64) -> Duration {
     let doublings = u32::try_from(restarts - 1);
     Duration::from_secs(doublings.map_or(0, |times| (10_i64 << times.min(10)).min(LONGEST_BACKOFF)))
@@ -276,14 +275,14 @@ mod tests {
         };
         check(&unready, "ready=5s", &Next::Write(ready.clone()));
 
-        // Somebody else said that it is not.
+        // Another client set it to not ready.
         let doubted = Pod {
             conditions: Vec::new(),
             ..running_for(5)
         };
         check(&doubted, "", &Next::Write(ready));
 
-        // A gate is closed: the containers are ready, the pod is not.
+        // A readiness gate is closed: the containers are ready, the pod is not.
         let gated = Pod {
             gates: vec!["example.org/g".into()],
             ..doubted

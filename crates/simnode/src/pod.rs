@@ -1,5 +1,4 @@
-//! What a simulated node holds of a pod: enough to know where its life stands, and to write its
-//! status.
+//! The projection of a pod: enough to know its stage, and to write its status.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use crate::profile::SIMULATE;
 pub(crate) struct Pod {
     pub(crate) node: Text,
     pub(crate) generation: i64,
-    /// What its annotation says.
+    /// The value of its annotation.
     pub(crate) profile: Option<Text>,
     pub(crate) restart: Restart,
     pub(crate) host_network: bool,
@@ -26,7 +25,7 @@ pub(crate) struct Pod {
     pub(crate) deletion: Option<Deletion>,
     pub(crate) phase: Phase,
     pub(crate) start_time: Option<Timestamp>,
-    /// Its addresses, once it has any: they stay.
+    /// Its addresses, once assigned: they stay.
     pub(crate) ips: Vec<IpAddr>,
     /// Since when its containers run, if they do.
     pub(crate) running_since: Option<Timestamp>,
@@ -35,7 +34,7 @@ pub(crate) struct Pod {
     /// When its containers last ended.
     pub(crate) last_end: Option<Timestamp>,
     pub(crate) conditions: Vec<Condition>,
-    /// Conditions that others must set before it counts as ready.
+    /// Its readiness gates.
     pub(crate) gates: Vec<Text>,
 }
 
@@ -43,11 +42,11 @@ pub(crate) struct Pod {
 pub(crate) struct Container {
     pub(crate) name: Text,
     pub(crate) image: Text,
-    /// An init container that goes on running.
+    /// An init container that restarts always.
     pub(crate) is_sidecar: bool,
 }
 
-/// Which containers are started again when they end.
+/// The restart policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Restart {
     #[default]
@@ -67,7 +66,7 @@ pub(crate) enum Phase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deletion {
-    /// When it was asked for.
+    /// When the deletion was requested.
     pub(crate) asked: Timestamp,
     pub(crate) grace: Duration,
 }
@@ -80,14 +79,14 @@ pub(crate) struct Condition {
 }
 
 impl Pod {
-    /// Whether a condition is there and true.
+    /// Whether a condition exists and is true.
     pub(crate) fn has(&self, kind: &str) -> bool {
         self.conditions
             .iter()
             .any(|condition| condition.kind == kind && condition.is_true)
     }
 
-    /// Whether everything that others have to say has been said.
+    /// Whether all readiness gates are true.
     pub(crate) fn gates_are_open(&self) -> bool {
         self.gates.iter().all(|gate| self.has(gate))
     }

@@ -1,5 +1,5 @@
-//! How pods live on simulated nodes: what an annotation of the pod, or else a label of its node,
-//! says.
+//! The lifecycle of pods on simulated nodes: from an annotation of the pod, or else a label of its
+//! node.
 //!
 //! `coracle.local/simulate: "fail,start=2s,for=30s,code=3"` on a pod; on a node one word alone,
 //! because labels hold no more.
@@ -11,34 +11,33 @@ use coracle_api::time::{Duration, DurationError, parse_duration};
 /// The annotation of pods and the label of nodes.
 pub const SIMULATE: &str = "coracle.local/simulate";
 
-/// What becomes of a pod.
+/// The outcome of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It runs until it is deleted.
     Run,
-    /// Its containers end well after a while.
+    /// Its containers succeed after a while.
     Succeed,
-    /// Its containers end badly after a while.
+    /// Its containers fail after a while.
     Fail,
     /// Its containers are never started.
     Hang,
 }
 
-/// The life of a pod.
+/// The lifecycle of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// What becomes of it; absent: a pod whose containers are always restarted runs, any other
-    /// succeeds.
+    /// Its outcome; `None`: a pod whose containers are always restarted runs, any other succeeds.
     pub outcome: Option<Outcome>,
     /// How long its containers take to start.
     pub start: Duration,
-    /// How long they take to be ready after that; absent: they never are.
+    /// How long they take to be ready after that; `None`: they never are.
     pub ready: Option<Duration>,
-    /// How long they run, where they end by themselves.
+    /// How long they run, if they end by themselves.
     pub run: Duration,
     /// How long they take to end when the pod is deleted; the grace period is the limit.
     pub stop: Duration,
-    /// What they exit with when they fail.
+    /// Their exit code when they fail.
     pub code: i32,
 }
 
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_profiles_are_named() {
         let check = |text: &str, expected: &str| {
             assert_eq!(
                 text.parse::<Profile>().unwrap_err().to_string(),

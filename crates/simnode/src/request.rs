@@ -1,7 +1,7 @@
-//! What a node asks of the API, and what came of it.
+//! The API requests of a node, and their results.
 //!
-//! What a thousand nodes ask at once stands in line: the objects are made when their turn comes,
-//! not before.
+//! The requests of a thousand nodes are queued: objects are built when a request is sent, not
+//! before.
 
 use std::sync::Arc;
 
@@ -9,55 +9,55 @@ use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Text, Value};
 use coracle_client::{Access, Client, DeleteOptions, Error, ObjectKey, Patch, Resource};
 
-use crate::line::Line;
 use crate::node;
+use crate::queue::QueueKind;
 
 /// A request of one node.
 pub(crate) struct Request {
-    /// Which node asks.
+    /// The index of the node.
     pub(crate) node: usize,
-    pub(crate) what: What,
+    pub(crate) operation: Operation,
 }
 
-/// What is asked.
-pub(crate) enum What {
-    /// The node is registered, with a kubelet of this version.
+/// The operation of a request.
+pub(crate) enum Operation {
+    /// Register the node, with a kubelet of this version.
     Register(Arc<str>),
-    /// The node says how it is.
+    /// Write the node's status.
     NodeStatus(Value),
-    /// The lease of the node with this UID is renewed: replaced where its version is known,
-    /// otherwise made, or asked for its version.
+    /// Renew the lease of the node with this UID: replace it if its version is known, otherwise
+    /// create it, or read its version.
     Renew { uid: Text, held: ResourceVersion },
-    /// A pod's status is written.
+    /// Write a pod's status.
     PodStatus {
         key: ObjectKey,
         uid: String,
         patch: Value,
     },
-    /// A pod is gone for good.
+    /// Delete a pod with grace period 0.
     Remove { key: ObjectKey, uid: String },
 }
 
-/// What came of a request.
+/// The result of a request.
 pub(crate) struct Done {
     pub(crate) node: usize,
-    pub(crate) what: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 impl Done {
-    pub(crate) fn line(&self) -> Line {
-        match self.what {
-            Outcome::Renewed(_) => Line::Leases,
-            _ => Line::Others,
+    pub(crate) fn queue_kind(&self) -> QueueKind {
+        match self.outcome {
+            Outcome::Renewed(_) => QueueKind::Leases,
+            _ => QueueKind::Others,
         }
     }
 }
 
 pub(crate) enum Outcome {
-    /// Answers the node's object.
+    /// With the node's object.
     Registered(Result<Value, Error>),
     NodeStatus(Result<Value, Error>),
-    /// Answers the lease's version.
+    /// With the lease's version.
     Renewed(Result<ResourceVersion, Error>),
     PodStatus {
         key: ObjectKey,
@@ -72,31 +72,31 @@ pub(crate) enum Outcome {
 }
 
 impl Request {
-    /// Asks as the node.
+    /// Sends the request as the node.
     pub(crate) async fn send(self, client: Client) -> Done {
         Done {
             node: self.node,
-            what: send(self.node, self.what, &client).await,
+            outcome: send(self.node, self.operation, &client).await,
         }
     }
 
-    /// Who it stands in line with.
-    pub(crate) fn line(&self) -> Line {
-        match self.what {
-            What::Renew { .. } => Line::Leases,
-            _ => Line::Others,
+    /// The queue of the request.
+    pub(crate) fn queue_kind(&self) -> QueueKind {
+        match self.operation {
+            Operation::Renew { .. } => QueueKind::Leases,
+            _ => QueueKind::Others,
         }
     }
 }
 
-async fn send(node: usize, what: What, client: &Client) -> Outcome {
+async fn send(node: usize, operation: Operation, client: &Client) -> Outcome {
     let core = |plural: &str| client.resource(&Resource::builtin("", "v1", plural));
-    match what {
-        What::Register(version) => {
+    match operation {
+        Operation::Register(version) => {
             let object = node::object(node, &version, client.world().now());
             Outcome::Registered(register(&core("nodes"), &object).await)
         }
-        What::NodeStatus(object) => {
+        Operation::NodeStatus(object) => {
             let name = object.meta().name().to_string();
             let patched = core("nodes")
                 .subresource("status")
@@ -104,12 +104,12 @@ async fn send(node: usize, what: What, client: &Client) -> Outcome {
                 .await;
             Outcome::NodeStatus(patched)
         }
-        What::Renew { uid, held } => {
+        Operation::Renew { uid, held } => {
             let lease = node::lease(node, &uid, held, client.world().now());
             let leases = client.resource(&Resource::builtin("coordination.k8s.io", "v1", "leases"));
             Outcome::Renewed(renew(&leases.namespace("kube-node-lease"), &lease).await)
         }
-        What::PodStatus { key, uid, patch } => {
+        Operation::PodStatus { key, uid, patch } => {
             let pods = core("pods").namespace(&key.namespace).subresource("status");
             let written = pods
                 .briefly()
@@ -122,7 +122,7 @@ async fn send(node: usize, what: What, client: &Client) -> Outcome {
                 result: written.map(|pod| pod.version),
             }
         }
-        What::Remove { key, uid } => {
+        Operation::Remove { key, uid } => {
             let options = DeleteOptions {
                 grace_period_seconds: Some(0),
                 ..DeleteOptions::only(&uid)

@@ -1,4 +1,4 @@
-//! A stage of a pod's life as a kubelet would write it into the pod's status.
+//! The status that a kubelet would write for each stage of a pod.
 
 use std::net::IpAddr;
 
@@ -8,14 +8,14 @@ use coracle_api::{Map, Text, Value};
 use crate::plan::Stage;
 use crate::pod::{Container, Pod};
 
-/// Where a pod and its node are found.
+/// The addresses of a pod and its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub(crate) node: IpAddr,
     pub(crate) pod: Vec<IpAddr>,
 }
 
-/// A patch of the pod's status; conditions are merged by their type, so those of others stay.
+/// The patch of the pod's status; conditions are merged by type, so those of others stay.
 pub(crate) fn patch(pod: &Pod, uid: &str, stage: &Stage, at: &Addresses, now: Timestamp) -> Value {
     let writer = Writer {
         pod,
@@ -49,7 +49,7 @@ pub(crate) fn patch(pod: &Pod, uid: &str, stage: &Stage, at: &Addresses, now: Ti
         status.insert("initContainerStatuses", writer.containers(&pod.init, true));
     }
 
-    // The very pod, and not another of its name.
+    // The UID prevents that it applies to another pod of the same name.
     object([
         ("metadata", object([("uid", Value::from(uid))])),
         ("status", Value::Object(status)),
@@ -140,7 +140,7 @@ impl Writer<'_> {
         conditions
     }
 
-    /// What was true before is true since then; a patch must say what is no longer said.
+    /// A condition that was true before keeps its time; a patch must clear what is no longer set.
     fn condition(&self, kind: &str, is_true: bool, why: Option<(&str, &str)>) -> Value {
         let before = self
             .pod
@@ -155,7 +155,7 @@ impl Writer<'_> {
             _ => self.now.clone(),
         };
 
-        let told = |text: Option<&str>| {
+        let status_written = |text: Option<&str>| {
             text.filter(|text| !text.is_empty())
                 .map_or(Value::Null, Value::from)
         };
@@ -168,8 +168,8 @@ impl Writer<'_> {
             ),
             ("observedGeneration", Value::from(self.pod.generation)),
             ("lastTransitionTime", Value::from(since)),
-            ("reason", told(why.map(|why| why.0))),
-            ("message", told(why.map(|why| why.1))),
+            ("reason", status_written(why.map(|why| why.0))),
+            ("message", status_written(why.map(|why| why.1))),
         ])
     }
 
@@ -182,7 +182,7 @@ impl Writer<'_> {
 
     fn container(&self, container: &Container, init: bool) -> Value {
         let (state, ready, started) = match self.stage {
-            // What prepares a pod is done before the rest begins.
+            // Init containers end before the others start.
             Stage::Running { .. } | Stage::BackOff { .. } | Stage::Ended { .. }
                 if init && !container.is_sidecar =>
             {
@@ -200,8 +200,9 @@ impl Writer<'_> {
             Stage::Running { .. } | Stage::BackOff { .. } if init => (self.running(), true, true),
             Stage::Running { ready, .. } => (self.running(), *ready, true),
             Stage::BackOff { .. } => {
-                let told = format!("back-off restarting failed container {}", container.name);
-                (waiting("CrashLoopBackOff", &told), false, false)
+                let status_written =
+                    format!("back-off restarting failed container {}", container.name);
+                (waiting("CrashLoopBackOff", &status_written), false, false)
             }
             Stage::Ended { .. } if init => (self.terminated(0), false, false),
             Stage::Ended { code } => (self.terminated(*code), false, false),
@@ -263,7 +264,7 @@ impl Writer<'_> {
         let begun = self.pod.running_since.or(self.pod.start_time);
         let begun = begun.map_or_else(|| self.now.clone(), |time| Time(time).text());
 
-        // Of containers that run again it is known when they ended.
+        // For restarted containers, the end of the last run is known.
         let ended = match (self.stage, self.pod.last_end) {
             (Stage::Running { .. }, Some(ended)) => Time(ended).text(),
             _ => self.now.clone(),

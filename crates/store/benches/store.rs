@@ -1,13 +1,10 @@
-//! The store beside its peer, on the same disk, in one run: `cargo bench -p coracle-store`.
+//! The store compared with etcd, on the same disk, in one run: `cargo bench -p coracle-store`.
 //!
-//! Compare-and-swap puts of 1.5 KiB at 1, 16, 64 and 256 writers, each durable before it is
-//! acknowledged; a reader beside them; then what 100,000 keys take in memory and how long they take
-//! to come back.
+//! Compare-and-swap puts of 1.5 KiB with 1, 16, 64 and 256 writers, each durable before it is
+//! acknowledged, and one concurrent reader; then the memory that 100,000 keys take and how long
+//! recovery takes.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "a benchmark reports to whoever started it"
-)]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 mod measure;
 mod peer;
@@ -32,7 +29,7 @@ const VALUE: usize = 1536;
 const WRITERS: [usize; 4] = [1, 16, 64, 256];
 const SPELL: Duration = Duration::from_secs(3);
 const MANY: usize = 100_000;
-/// Followed by a directory: only the recovery of what it holds is measured.
+/// Followed by a directory: only its recovery is measured.
 const RECOVER: &str = "--recover";
 
 fn main() {
@@ -78,7 +75,7 @@ fn main() {
 fn load(runtime: &tokio::runtime::Runtime, directory: &Path) -> Vec<Row> {
     let store = Arc::new(open(directory));
 
-    // Its CPU is that of this whole process, writers and reader included.
+    // The CPU time of this whole process, including writers and reader.
     let rows = spells(
         runtime,
         "embedded",
@@ -102,8 +99,7 @@ fn load(runtime: &tokio::runtime::Runtime, directory: &Path) -> Vec<Row> {
     rows
 }
 
-/// The same for an etcd. Its CPU is that of its own process only: writers and reader are not
-/// counted.
+/// The same for etcd. The CPU time is that of its own process, without writers and reader.
 fn load_peer(
     runtime: &tokio::runtime::Runtime,
     name: &'static str,
@@ -144,7 +140,7 @@ fn open(directory: &Path) -> Embedded {
     Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).expect("a store")
 }
 
-/// What 100,000 keys take when they were just written.
+/// The memory of 100,000 keys just after they were written.
 fn hundred_thousand(runtime: &tokio::runtime::Runtime, directory: &Path) {
     let before = resident_bytes();
     let store = open(directory);
@@ -161,7 +157,7 @@ fn hundred_thousand(runtime: &tokio::runtime::Runtime, directory: &Path) {
     report_memory("written", resident_bytes().saturating_sub(before));
 }
 
-/// What they take after a restart, and how long the restart takes: in a process of its own.
+/// Their memory after a restart, and how long the restart takes, in a process of its own.
 fn recover(directory: &Path) {
     let before = resident_bytes();
     #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]

@@ -8,8 +8,7 @@ use std::ops::Bound;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyValue {
     pub key: Bytes,
-    /// Shared with the store and every other reader. Empty in a deletion, and where only keys were
-    /// asked for.
+    /// Shared with the store and every other reader. Empty in a deletion and in a keys-only read.
     pub value: Bytes,
     /// When the key was last created. [`Revision::ZERO`] in a deletion.
     pub create_revision: Revision,
@@ -17,7 +16,7 @@ pub struct KeyValue {
     pub mod_revision: Revision,
     /// How many times the key was written since it was created. 0 in a deletion.
     pub version: u64,
-    /// The lease that the key goes away with.
+    /// The lease that the key is attached to.
     pub lease: Option<LeaseId>,
 }
 
@@ -86,7 +85,7 @@ impl KeyRange {
         KeyRange::from(Bytes::new())
     }
 
-    /// The same range without the keys before `start`: how the next page of a list is asked for.
+    /// The same range without the keys before `start`, for the next page of a list.
     #[must_use]
     pub fn starting_at(&self, start: impl Into<Bytes>) -> Self {
         KeyRange {

@@ -1,19 +1,19 @@
-//! Leases: keys that go away together when nobody keeps them alive.
+//! Leases: keys that are deleted together when the lease expires.
 
 use bytes::Bytes;
 use std::{fmt, num::NonZeroI64, time::Duration};
 
-/// The name of a lease. Never zero.
+/// The id of a lease. Never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(NonZeroI64);
 
-/// A lease as it stands.
+/// The state of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseStatus {
     pub id: LeaseId,
-    /// The time to live it was granted with.
+    /// The granted time to live.
     pub granted: Duration,
-    /// How long it still lives unless it is kept alive.
+    /// The remaining time to live.
     pub remaining: Duration,
     /// The keys attached to it, in byte order.
     pub keys: Vec<Bytes>,

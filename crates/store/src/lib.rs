@@ -1,29 +1,29 @@
-//! The store: revisioned, durable, ordered. It knows bytes and revisions, and nothing of
+//! The store: a revisioned, durable, ordered key-value store. It stores bytes and knows nothing of
 //! Kubernetes.
 //!
-//! [`Store`] is the one face: etcd's semantics as a trait. Two engines stand behind it. The
-//! *embedded* one keeps live values in memory and everything on disk in an append-only log; it is
-//! the default. The *etcd* one speaks to a cluster. What is written enters through [`Store::txn`]
-//! (or one of its shorthands [`Store::create`], [`Store::replace`], [`Store::remove`]), gets a
-//! [`Revision`], and comes out again through [`Store::range`] and
-//! [`Store::watch`]. Values are shared [`bytes::Bytes`]: whoever reads one holds the bytes the store holds.
+//! [`Store`] is the interface: etcd's semantics as a trait, with two engines. The *embedded*
+//! engine, the default, keeps live values in memory and everything on disk in an append-only log.
+//! The *etcd* engine is a client of an etcd cluster. Data is written through [`Store::txn`] (or one
+//! of its shorthands [`Store::create`], [`Store::replace`], [`Store::remove`]), gets a
+//! [`Revision`], and is read through [`Store::range`] and [`Store::watch`]. Values are shared
+//! [`bytes::Bytes`]: readers and store hold the same bytes.
 //!
-//! `contract` (feature `testing`) is what every engine must pass; `checker` tells whether what was
-//! recorded of one under load and failures was possible. `face` shows the embedded engine as an
-//! etcd, `migrate` takes what one store holds into another.
+//! `contract` (feature `testing`) is the test suite that every engine must pass; `checker` verifies
+//! histories recorded under load and failures. `etcd_server` serves the embedded engine over etcd's
+//! API, `migrate` copies one store into another.
 
 #[cfg(feature = "testing")]
 pub mod checker;
 #[cfg(feature = "testing")]
 #[expect(
     clippy::unwrap_used,
-    reason = "checks are tests: they panic where the store is wrong"
+    reason = "checks are tests: they panic when the store is wrong"
 )]
 pub mod contract;
 pub mod embedded;
 mod error;
 pub mod etcd;
-pub mod face;
+pub mod etcd_server;
 mod key;
 mod lease;
 pub mod migrate;

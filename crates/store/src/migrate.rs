@@ -1,32 +1,32 @@
-//! From one store into another: everything that is there, none of what was.
+//! Copies one store into another: the current state, without history.
 //!
-//! [`read`] takes the keys of a range as of one revision, with the leases they hang on. They become
-//! an embedded store through its restore ([`commands::import`](crate::embedded::commands::import)),
-//! or are written to any other store by [`write`], after [`lift`] has brought it beyond every
-//! revision that the old one handed out. Either way the revisions that clients still know are
-//! compacted in the new store: they are told to list anew, and never meet one twice.
+//! [`read`] takes the keys of a range at one revision, with their leases. They become an embedded
+//! store through its restore ([`commands::import`](crate::embedded::commands::import)), or are
+//! written to any other store by [`write`], after [`raise_revision`] has raised its revision above
+//! every revision of the old store. Either way the revisions that clients still know are compacted
+//! in the new store: clients must list again, and no revision is ever used twice.
 
 use crate::{KeyRange, KeyValue, LeaseId, Put, RangeRequest, Revision, Store, StoreError};
 use bytes::Bytes;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 
-/// What a store holds.
+/// The contents of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copied {
-    /// The revision that it was read at.
+pub struct StoreContents {
+    /// The revision at which it was read.
     pub revision: Revision,
     pub keys: Vec<KeyValue>,
     pub leases: Vec<(LeaseId, Duration)>,
 }
 
-/// Why a store could not be filled.
+/// Why a migration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
-    #[error("the new store already holds keys there: migrate into an empty one")]
+    #[error("the new store is not empty in this range: migrate into an empty store")]
     NotEmpty,
     #[error(
-        "the new store is at revision {at} and would have to be written to {missing} times to come to revision {wanted}: \
+        "the new store is at revision {at} and needs {missing} writes to reach revision {wanted}: \
          restore an empty snapshot into it with `etcdutl snapshot restore --bump-revision {missing} --mark-compacted` first"
     )]
     TooFar {
@@ -34,23 +34,23 @@ pub enum MigrateError {
         wanted: Revision,
         missing: u64,
     },
-    #[error("the store failed")]
+    #[error("store error")]
     Store(#[from] StoreError),
 }
 
-/// Keys are read so many at a time.
+/// Keys per read.
 const PAGE: usize = 500;
-/// More writes than this are not made for the sake of a revision: at ten thousand a second, a
-/// quarter of an hour.
+/// The maximum number of writes made to raise the revision: about 15 minutes at ten thousand per
+/// second.
 const MOST_WRITES: u64 = 10_000_000;
-/// Writes that are under way at a time.
+/// Concurrent writes.
 const AT_ONCE: u64 = 256;
-/// Written to bring a store's revision up, and deleted afterwards.
+/// Written to raise a store's revision, and deleted afterwards.
 const SCRATCH: &str = "coracle-migration";
 
-/// The keys of a range, as of one revision.
-pub async fn read(from: &dyn Store, range: &KeyRange) -> Result<Copied, StoreError> {
-    let mut copied = Copied {
+/// Reads the keys of a range at one revision.
+pub async fn read(from: &dyn Store, range: &KeyRange) -> Result<StoreContents, StoreError> {
+    let mut copied = StoreContents {
         revision: Revision::ZERO,
         keys: Vec::new(),
         leases: Vec::new(),
@@ -79,7 +79,7 @@ pub async fn read(from: &dyn Store, range: &KeyRange) -> Result<Copied, StoreErr
     for id in leases {
         match from.lease_status(id).await {
             Ok(status) => copied.leases.push((id, status.granted)),
-            // It ended since, and its keys with it.
+            // The lease has expired since, and its keys with it.
             Err(StoreError::LeaseNotFound(_)) => copied.keys.retain(|kv| kv.lease != Some(id)),
             Err(error) => return Err(error),
         }
@@ -88,9 +88,11 @@ pub async fn read(from: &dyn Store, range: &KeyRange) -> Result<Copied, StoreErr
     Ok(copied)
 }
 
-/// Brings an empty store's revision to `wanted`, if it is not there yet: by as many writes as that
-/// takes.
-pub async fn lift(to: &Arc<dyn Store>, wanted: Revision) -> Result<Revision, MigrateError> {
+/// Raises an empty store's revision to `wanted` with as many writes as needed.
+pub async fn raise_revision(
+    to: &Arc<dyn Store>,
+    wanted: Revision,
+) -> Result<Revision, MigrateError> {
     let mut at = to.current_revision().await?;
     let missing = wanted.get().saturating_sub(at.get());
     if missing > MOST_WRITES {
@@ -120,10 +122,9 @@ pub async fn lift(to: &Arc<dyn Store>, wanted: Revision) -> Result<Revision, Mig
     Ok(at)
 }
 
-/// Writes what was read into the range of a store that was lifted beyond it, and forgets everything
-/// before.
+/// Writes `copied` into a store whose revision was raised above theirs, then compacts the store.
 pub async fn write(
-    copied: Copied,
+    copied: StoreContents,
     to: &dyn Store,
     range: &KeyRange,
 ) -> Result<Revision, MigrateError> {

@@ -1,39 +1,39 @@
-//! Reading: which keys, at which revision, and how much of them.
+//! Range reads: which keys, at which revision, and how much of them.
 
 use crate::{KeyRange, KeyValue, Revision};
 
-/// Asks for the keys of a range, in byte order.
+/// A read of the keys of a range, in byte order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeRequest {
     pub range: KeyRange,
     /// The revision to read at; `None` reads the newest.
     pub at: Option<Revision>,
-    /// At most so many keys; `None` for all of them.
+    /// At most this many keys; `None` for all of them.
     pub limit: Option<usize>,
     pub content: Content,
 }
 
-/// How much of each key an answer holds.
+/// How much of each key is returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Content {
     #[default]
     Full,
     /// Everything but the values.
     KeysOnly,
-    /// The number of keys and none of them.
+    /// Only the number of keys.
     CountOnly,
 }
 
-/// The keys found. All of them are as of one revision.
+/// The keys found, all at one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeAnswer {
-    /// The store's revision when the answer was made; not older than any write acknowledged before
-    /// the request.
+    /// The store's revision when the read ran; not older than any write acknowledged before the
+    /// request.
     pub revision: Revision,
     pub kvs: Vec<KeyValue>,
-    /// How many keys the range holds, whatever the limit.
+    /// The number of keys in the range, regardless of the limit.
     pub count: u64,
-    /// The limit left some keys out.
+    /// Whether the limit left some keys out.
     pub more: bool,
 }
 

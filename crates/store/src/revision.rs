@@ -1,4 +1,4 @@
-//! The revision: the one clock of a store.
+//! The revision: the logical clock of a store.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl Revision {
     /// Before every revision. As a key's create or mod revision in a comparison: the key does not
     /// exist.
     pub const ZERO: Revision = Revision(0);
-    /// The revision of a store that nobody has written to yet.
+    /// The revision of a store without any write.
     pub const FIRST: Revision = Revision(1);
 
     pub const fn new(number: u64) -> Self {
@@ -36,7 +36,7 @@ impl Revision {
         Revision(self.0.saturating_sub(1))
     }
 
-    /// What etcd's API carries. A negative number names no revision.
+    /// From etcd's wire format, in which a negative number is not a revision.
     pub fn from_wire(number: i64) -> Option<Self> {
         u64::try_from(number).ok().map(Revision)
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 ///
 /// # Guarantees
 /// Strictly serializable: a request sees every write acknowledged before it was made. An
-/// acknowledged write is durable, and nobody sees a write that is not. The revision never goes
+/// acknowledged write is durable, and no reader sees one that is not. The revision never goes
 /// down, not over restarts, compactions, restores or migrations.
 ///
 /// # Cancellation
@@ -25,43 +25,42 @@ pub trait Store: Send + Sync + 'static {
     /// Runs a transaction.
     async fn txn(&self, txn: Txn) -> Result<TxnAnswer, StoreError>;
 
-    /// Opens a watch. [`StoreError::Compacted`] where its first revision is below the oldest kept
-    /// one.
+    /// Opens a watch. [`StoreError::Compacted`] if its first revision is compacted.
     async fn watch(&self, request: WatchRequest) -> Result<Watch, StoreError>;
 
     /// The newest revision: not older than any write acknowledged before the call.
     async fn current_revision(&self) -> Result<Revision, StoreError>;
 
-    /// Asks every open watch of this store for a [`crate::WatchItem::Progress`]. With
-    /// [`Store::current_revision`] this is how a cache proves itself fresh: it has applied
-    /// everything once it was told of that revision.
+    /// Requests a [`crate::WatchItem::Progress`] on every open watch of this store. Together with
+    /// [`Store::current_revision`] this is how a cache proves that it is fresh: it has applied
+    /// everything once it gets progress at that revision.
     async fn progress(&self) -> Result<(), StoreError>;
 
-    /// Forgets what was before `revision`, which stays readable and watchable itself.
-    /// [`StoreError::Compacted`] if that was done already, [`StoreError::FutureRevision`] if the
-    /// store is not there yet.
+    /// Discards the history before `revision`, which itself stays readable and watchable.
+    /// [`StoreError::Compacted`] if it is compacted already, [`StoreError::FutureRevision`] if the
+    /// store has not reached it.
     async fn compact(&self, revision: Revision) -> Result<(), StoreError>;
 
-    /// Makes a lease that ends after `ttl` unless it is kept alive. The store picks an id where
-    /// none is given, and may grant a longer time than asked; the answer tells.
+    /// Creates a lease that expires after `ttl` unless it is kept alive. The store picks an id if
+    /// none is given, and may grant a longer time than requested; the status has both.
     async fn grant_lease(
         &self,
         ttl: Duration,
         id: Option<LeaseId>,
     ) -> Result<LeaseStatus, StoreError>;
 
-    /// Starts the lease's time anew and tells it.
+    /// Renews the lease and returns its time to live.
     async fn keep_lease_alive(&self, id: LeaseId) -> Result<Duration, StoreError>;
 
-    /// Ends a lease and deletes its keys, all at one revision. Answers with the store's revision
-    /// then.
+    /// Revokes a lease and deletes its keys at one revision. Returns the store's revision after
+    /// that.
     async fn revoke_lease(&self, id: LeaseId) -> Result<Revision, StoreError>;
 
     async fn lease_status(&self, id: LeaseId) -> Result<LeaseStatus, StoreError>;
 
     async fn leases(&self) -> Result<Vec<LeaseId>, StoreError>;
 
-    /// How large the store is, and where it stands.
+    /// The size and revisions of the store.
     async fn status(&self) -> Result<StoreStatus, StoreError>;
 
     /// Reads one key.
@@ -73,7 +72,7 @@ pub trait Store: Send + Sync + 'static {
             .pop())
     }
 
-    /// Writes one key, whatever it held.
+    /// Writes one key unconditionally.
     async fn put(&self, put: Put) -> Result<Revision, StoreError> {
         let txn = Txn {
             then: vec![Op::Put(put)],
@@ -82,7 +81,7 @@ pub trait Store: Send + Sync + 'static {
         Ok(self.txn(txn).await?.revision)
     }
 
-    /// Deletes every key of a range, and tells how many there were.
+    /// Deletes every key of a range and returns their number.
     async fn delete(&self, range: KeyRange) -> Result<(Revision, u64), StoreError> {
         let txn = Txn {
             then: vec![Op::Delete(Delete::new(range))],
@@ -101,31 +100,31 @@ pub trait Store: Send + Sync + 'static {
         self.replace(Revision::ZERO, put).await
     }
 
-    /// Writes `put` if its key is still as it was at `seen`. Of several writers that saw the same
-    /// revision exactly one succeeds; the others get a conflict with what is there now.
+    /// Writes `put` if its key is unchanged since `seen`. Of several writers that saw the same
+    /// revision exactly one succeeds; the others get a conflict with the current state.
     async fn replace(&self, seen: Revision, put: Put) -> Result<Revision, SwapError> {
         let key = put.key.clone();
         swapped(self.txn(swap(key, seen, Op::Put(put))).await?)
     }
 
-    /// Deletes `key` if it is still as it was at `seen`.
+    /// Deletes `key` if it is unchanged since `seen`.
     async fn remove(&self, key: Bytes, seen: Revision) -> Result<Revision, SwapError> {
         let delete = Delete::new(KeyRange::single(key.clone()));
         swapped(self.txn(swap(key, seen, Op::Delete(delete))).await?)
     }
 }
 
-/// How large a store is, and where it stands.
+/// The size and revisions of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreStatus {
     pub revision: Revision,
-    /// The oldest revision kept.
+    /// The oldest revision that is not compacted.
     pub compacted: Revision,
-    /// Bytes of all files.
+    /// The total size of all files in bytes.
     pub file_bytes: u64,
-    /// Bytes of them that hold live data or history still kept.
+    /// The bytes of live data and history.
     pub used_bytes: u64,
-    /// The server's version: etcd's, or the one the embedded engine speaks for.
+    /// The server's version: etcd's, or the one that the embedded engine is compatible with.
     pub version: String,
 }
 

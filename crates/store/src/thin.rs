@@ -1,4 +1,4 @@
-//! Bytes that many hold and nobody changes, behind one word: their length lies with them.
+//! Shared immutable bytes behind a thin pointer: the length is stored with them.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -7,8 +7,8 @@ use std::ops::Deref;
 
 use triomphe::ThinArc;
 
-/// Short bytes of which there is one copy for all who hold it. Half as large as `Arc<[u8]>`, which
-/// counts where a store has a few of them for every key.
+/// Short shared bytes. Half the size of `Arc<[u8]>`, which matters where a store holds a few of
+/// them for every key.
 #[derive(Clone)]
 pub struct Thin(ThinArc<(), u8>);
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_kept_ordered_and_shared_behind_one_word() {
+    fn bytes_are_ordered_and_shared_behind_a_thin_pointer() {
         assert_eq!(size_of::<Thin>(), size_of::<usize>());
         for bytes in [&b""[..], b"a", &[0; 1000]] {
             let thin = Thin::from(bytes);

@@ -1,10 +1,10 @@
-//! Transactions: compare, then write one thing or another, all at one revision.
+//! Transactions: comparisons, then one of two lists of operations, all at one revision.
 
 use crate::{KeyRange, KeyValue, LeaseId, RangeAnswer, RangeRequest, Revision};
 use bytes::Bytes;
 
-/// If every comparison holds, runs `then`, else `otherwise`. The operations see what those before
-/// them wrote; all writes share one revision, and a key may be written once only.
+/// Runs `then` if every comparison holds, else `otherwise`. An operation sees the writes of those
+/// before it; all writes share one revision, and a key may be written only once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
     pub compare: Vec<Compare>,
@@ -12,8 +12,8 @@ pub struct Txn {
     pub otherwise: Vec<Op>,
 }
 
-/// A condition on every key of a range. Where the range holds no key, version, revisions and lease
-/// compare as zero and no value compares to anything.
+/// A condition on every key of a range. If the range has no key, version, revisions and lease
+/// compare as zero and a value comparison fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compare {
     pub range: KeyRange,
@@ -21,7 +21,7 @@ pub struct Compare {
     pub with: Target,
 }
 
-/// How the stored property must stand to the given one.
+/// How the stored property must relate to the given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     Equal,
@@ -30,7 +30,7 @@ pub enum Relation {
     Less,
 }
 
-/// Which property is compared, and with what.
+/// The property that is compared, and the value to compare with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Version(u64),
@@ -40,7 +40,7 @@ pub enum Target {
     Lease(Option<LeaseId>),
 }
 
-/// One step of a transaction.
+/// One operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     Range(RangeRequest),
@@ -55,14 +55,14 @@ pub struct Put {
     pub key: Bytes,
     pub value: PutValue,
     pub lease: PutLease,
-    /// Answer with what the key held before.
+    /// Return the key's previous state.
     pub previous: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutValue {
-    /// The embedded engine keeps these very bytes. A small slice of a large buffer would keep all
-    /// of it: copy that.
+    /// The embedded engine keeps these bytes. A small slice of a large buffer keeps the whole
+    /// buffer alive: copy it first.
     Set(Bytes),
     /// The key must exist and keeps its value.
     Keep,
@@ -76,17 +76,18 @@ pub enum PutLease {
     Keep,
 }
 
-/// Deletes every key of a range. Where there is none, nothing is written and the revision stays.
+/// Deletes every key of a range. If there is none, nothing is written and the revision does not
+/// change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delete {
     pub range: KeyRange,
-    /// Answer with what was deleted.
+    /// Return the deleted keys.
     pub previous: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxnAnswer {
-    /// The store's revision after the transaction: the new one if it wrote anything.
+    /// The store's revision after the transaction: a new one if it wrote anything.
     pub revision: Revision,
     /// Whether the comparisons held.
     pub succeeded: bool,
@@ -108,7 +109,7 @@ pub enum OpAnswer {
 }
 
 impl Compare {
-    /// The key is as it was at `revision`; with [`Revision::ZERO`], it does not exist.
+    /// The key is unchanged since `revision`; with [`Revision::ZERO`], it does not exist.
     pub fn unchanged_since(key: Bytes, revision: Revision) -> Self {
         Compare {
             range: KeyRange::single(key),
@@ -128,7 +129,7 @@ impl Put {
         }
     }
 
-    /// The key goes away with this lease.
+    /// Attaches the key to this lease.
     #[must_use]
     pub fn lease(mut self, lease: Option<LeaseId>) -> Self {
         self.lease = lease.map_or(PutLease::None, PutLease::Attach);

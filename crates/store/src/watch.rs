@@ -1,19 +1,19 @@
-//! Watching: every change of a range of keys, in order, from a revision on.
+//! Watches: every change in a range of keys, in order, from a given revision.
 
 use crate::{KeyRange, KeyValue, Revision, StoreError};
 use async_trait::async_trait;
 use std::{fmt, time::Duration};
 
-/// Asks for the changes of a range.
+/// A request for the changes in a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchRequest {
     pub range: KeyRange,
-    /// The first revision whose changes are wanted, which may lie in the future; `None` begins
-    /// after the newest.
+    /// The first revision whose changes are sent, which may be in the future; `None` starts after
+    /// the current one.
     pub from: Option<Revision>,
-    /// Events carry what the key held before.
+    /// Events carry the key's previous state.
     pub previous: bool,
-    /// Send [`WatchItem::Progress`] unasked whenever nothing else was sent for so long.
+    /// Send [`WatchItem::Progress`] when nothing else was sent for this long.
     pub progress_every: Option<Duration>,
 }
 
@@ -24,7 +24,7 @@ pub struct Event {
     /// The key as written. For a deletion: the key and, as its mod revision, the revision of the
     /// deletion.
     pub kv: KeyValue,
-    /// What the key held before, if that was asked for and the key existed.
+    /// The key's previous state, if requested and if the key existed.
     pub previous: Option<KeyValue>,
 }
 
@@ -34,7 +34,7 @@ pub enum EventKind {
     Delete,
 }
 
-/// What a watch has to say.
+/// An item of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchItem {
     /// Changes in the order they were made, at least one. All changes of one revision are in one
@@ -47,11 +47,11 @@ pub enum WatchItem {
 /// An open watch; dropping it ends it.
 ///
 /// # Guarantees
-/// Ordered: revisions never go down. Unique: no event comes twice. Reliable: no event is left out;
-/// a watch that cannot keep this ends with an error. Atomic: one revision's events come in one
-/// item. Resumable: a watch from the revision after the last one seen goes on where this one ended.
-/// Bookmarkable: after `Progress(r)` no event at or before `r` follows, and none at or before `r`
-/// is outstanding.
+/// Ordered: revisions never decrease. Unique: no event comes twice. Reliable: no event is left out;
+/// a watch that cannot guarantee this ends with an error. Atomic: the events of one revision come
+/// in one item. Resumable: a watch from the revision after the last one seen continues where this
+/// one ended. Bookmarkable: after `Progress(r)` no event at or before `r` follows, and none at or
+/// before `r` is outstanding.
 pub struct Watch {
     created_at: Revision,
     source: Box<dyn WatchSource>,
@@ -60,7 +60,7 @@ pub struct Watch {
 /// The engine's side of a watch.
 #[async_trait]
 pub trait WatchSource: Send {
-    /// See [`Watch::next`]. Must be safe to drop at any await without losing or repeating an item.
+    /// See [`Watch::next`]. Must be cancel-safe: no item is lost or repeated.
     async fn next(&mut self) -> Result<WatchItem, StoreError>;
 
     /// See [`Watch::request_progress`].
@@ -68,7 +68,7 @@ pub trait WatchSource: Send {
 }
 
 impl WatchRequest {
-    /// The changes of `range` after the newest revision, without previous values.
+    /// The changes of `range` after the current revision, without previous state.
     pub fn new(range: KeyRange) -> Self {
         WatchRequest {
             range,
@@ -108,19 +108,19 @@ impl Watch {
         self.created_at
     }
 
-    /// The next item; waits for one.
+    /// Waits for the next item.
     ///
     /// # Cancellation
     /// Dropping the future loses and repeats nothing.
     ///
     /// # Errors
-    /// [`StoreError::Compacted`] when the watch fell behind the compaction, or began there; after
-    /// an error the watch is over and gives the same kind of error again.
+    /// [`StoreError::Compacted`] if the watch starts at or has fallen behind a compacted revision;
+    /// after an error the watch has ended and returns the same kind of error again.
     pub async fn next(&mut self) -> Result<WatchItem, StoreError> {
         self.source.next().await
     }
 
-    /// Asks for one [`WatchItem::Progress`], sent once everything up to the store's revision has
+    /// Requests one [`WatchItem::Progress`], sent once everything up to the store's revision has
     /// been delivered.
     pub fn request_progress(&mut self) {
         self.source.request_progress();

@@ -31,8 +31,7 @@ async fn the_embedded_engine_keeps_the_contract_on_real_files() {
 #[tokio::test]
 async fn the_embedded_engine_keeps_the_contract_on_one_thread_with_tiny_files() {
     for check in contract::checks() {
-        // Everything happens all the time: a new segment every few writes, nothing recent in
-        // memory.
+        // Small limits: a new segment every few writes, no recent events in memory.
         let config = Config {
             segment_bytes: 300,
             part_bytes: 200,

@@ -1,5 +1,5 @@
-//! Kill -9 of a real process, again and again: this test starts itself as a process that writes and
-//! reports what was acknowledged, kills it at a random moment, and looks at what is there.
+//! SIGKILL of a real process, repeatedly: this test starts itself as a process that writes and
+//! reports what was acknowledged, kills it at a random moment, and checks the store.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ const CHILD: &str = "STORE_KILL_TEST_DIRECTORY";
 fn kill_9_at_random_moments_loses_nothing_acknowledged() {
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is how the test tells its child what it is"
+        reason = "this is how the test configures its child"
     )]
     if let Ok(directory) = std::env::var(CHILD) {
         return runtime().block_on(write_until_killed(Path::new(&directory)));
@@ -56,7 +56,7 @@ fn kill_9_at_random_moments_loses_nothing_acknowledged() {
     assert_eq!(report.revision, known.revision);
 }
 
-/// Small files, so that many segments begin and parts are settled while processes die.
+/// Small files, so that segments and parts are created while processes are killed.
 fn small() -> Config {
     let tiny = Config {
         segment_bytes: 20_000,
@@ -84,7 +84,8 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Many writers, each with a key of its own; every acknowledgement is told before the next write.
+/// Many writers, each with a key of its own; every acknowledgement is printed before the next
+/// write.
 async fn write_until_killed(directory: &Path) {
     let store = Arc::new(open(directory));
     println!("\nopen {}", store.revision());
@@ -133,7 +134,7 @@ fn run_and_kill(directory: &Path, after: Duration) -> Vec<Acknowledged> {
         .lines()
         .map_while(Result::ok);
 
-    // The clock of the round starts when the store is open: before, there is nothing to lose.
+    // The time starts when the store is open: before, there is nothing to lose.
     assert!(
         lines.any(|line| line.starts_with("open ")),
         "the child did not open the store"
@@ -155,7 +156,7 @@ fn parse(line: &str) -> Option<Acknowledged> {
     let mut words = line.strip_prefix("ack ")?.split(' ');
     let revision = Revision::new(words.next()?.parse().ok()?);
     let (key, value) = (words.next()?.to_owned(), words.next()?.to_owned());
-    // A line that was cut by the kill was not acknowledged to anybody.
+    // A line that was cut by the kill is not an acknowledgement.
     (value.len() > 200).then_some(Acknowledged {
         revision,
         key,
@@ -163,7 +164,7 @@ fn parse(line: &str) -> Option<Acknowledged> {
     })
 }
 
-/// What must be there.
+/// What the store must contain.
 #[derive(Default)]
 struct Known {
     revision: Revision,
@@ -216,7 +217,7 @@ impl Known {
 
         events_are_whole(&store, round).await;
 
-        // What nobody was told of may be there too; from now on it must stay.
+        // Unacknowledged writes may be there too; from now on they must stay.
         self.revision = answer.revision;
         self.state = found
             .into_iter()
@@ -225,7 +226,7 @@ impl Known {
     }
 }
 
-/// Every revision in the window has its one event, with what was before.
+/// Every revision in the window has its event, with the previous value.
 async fn events_are_whole(store: &Embedded, round: usize) {
     let status = store.status().await.unwrap();
     let first = status.compacted.max(Revision::new(2));
@@ -233,7 +234,7 @@ async fn events_are_whole(store: &Embedded, round: usize) {
         .from(first)
         .with_previous();
     let mut watch = match store.watch(request).await {
-        Err(StoreError::Compacted { .. }) => return, // the window moved on meanwhile
+        Err(StoreError::Compacted { .. }) => return, // compacted meanwhile
         opened => opened.unwrap(),
     };
 

@@ -1,16 +1,14 @@
-//! Commands and ports over one connection, as `kubectl exec`, `attach`, `cp` and `port-forward`
-//! speak them.
+//! The streaming protocols of `kubectl exec`, `attach`, `cp` and `port-forward`.
 //!
-//! A client asks to leave HTTP ([`upgrade`]) for SPDY/3.1 ([`spdy`]) or WebSocket ([`websocket`]).
-//! Either way several streams share the connection: those of a command ([`remote_command`]: input,
-//! output, errors, the size of the terminal, how it ended) or those of forwarded ports
-//! ([`port_forward`]: data and error for every connection). What comes is read from a [`Receiver`],
-//! what goes is given to a [`Sender`]; which protocol carries it they do not tell.
+//! A client upgrades from HTTP ([`upgrade`]) to SPDY/3.1 ([`spdy`]) or WebSocket ([`websocket`]).
+//! Either way several streams share the connection: those of a command ([`remote_command`]: stdin,
+//! stdout, stderr, terminal size, exit status) or those of forwarded ports ([`port_forward`]: data
+//! and error for every connection). Streams are read from a [`Receiver`] and written to a
+//! [`Sender`], independent of the protocol.
 //!
-//! A connection is a handle and a driver: the handle says what is to happen, the driver is the
-//! future in which bytes come and go, and belongs to whoever opened the connection ([`drive`] runs
-//! it beside the work). Everything is bounded: who does not read what has come lets the peer wait,
-//! never memory grow.
+//! A connection is a handle and a driver: the driver is the future that does the I/O, and is owned
+//! by the opener of the connection ([`drive`] runs it beside the work). Everything is bounded:
+//! unread data makes the peer wait, and never grows memory.
 
 mod pipe;
 pub mod port_forward;

@@ -1,5 +1,4 @@
-//! What streams of either protocol have in common: a bounded way in, a way out, and the driver
-//! beside the work.
+//! What streams of both protocols have in common: a bounded receiver, a sender, and the driver.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,24 +9,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::{spdy, websocket};
 
-/// How many bytes of a stream wait to be read before the peer has to.
-const ROOM: u32 = 256 << 10;
+/// How many unread bytes of a stream are buffered before the peer has to wait.
+const WINDOW: u32 = 256 << 10;
 
-/// What a chunk counts at least: many small ones weigh more than their content.
-const LEAST: u32 = 64;
+/// The minimum weight of a chunk, because small ones have overhead.
+const MIN_WEIGHT: u32 = 64;
 
-/// The stream or the connection is no more.
+/// The stream or the connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the other side of the stream is gone")]
+#[error("the stream was closed by the peer")]
 pub struct Gone;
 
-/// What comes on a stream.
+/// The receiving side of a stream.
 pub struct Receiver {
     chunks: mpsc::UnboundedReceiver<(Bytes, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
 }
 
-/// Where the driver of a connection puts what has come.
+/// The driver's side of a receiver.
 #[derive(Clone)]
 pub(crate) struct Inlet {
     chunks: mpsc::UnboundedSender<(Bytes, OwnedSemaphorePermit)>,
@@ -36,7 +35,7 @@ pub(crate) struct Inlet {
 
 pub(crate) fn inlet() -> (Inlet, Receiver) {
     let (sender, chunks) = mpsc::unbounded_channel();
-    let room = Arc::new(Semaphore::new(ROOM as usize));
+    let room = Arc::new(Semaphore::new(WINDOW as usize));
     (
         Inlet {
             chunks: sender,
@@ -47,15 +46,15 @@ pub(crate) fn inlet() -> (Inlet, Receiver) {
 }
 
 impl Receiver {
-    /// The next bytes; `None`: there are no more.
+    /// The next bytes; `None` at the end.
     ///
     /// # Cancellation
-    /// Nothing is lost.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Option<Bytes> {
         self.chunks.recv().await.map(|(bytes, _room)| bytes)
     }
 
-    /// Everything to the end, if it is not more than `most` bytes; what is beyond is thrown away.
+    /// Reads to the end and returns at most `most` bytes; the rest is discarded.
     pub async fn collect(&mut self, most: usize) -> Vec<u8> {
         let mut all = Vec::new();
         while let Some(bytes) = self.next().await {
@@ -68,28 +67,28 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // Whoever waits to put something in need not wait any longer.
+        // Wakes a driver that waits for space.
         self.room.close();
     }
 }
 
 impl Inlet {
-    /// Waits until there is room. What nobody wants to read is thrown away.
+    /// Waits for space. If the receiver was dropped, the bytes are discarded.
     pub(crate) async fn put(&self, bytes: Bytes) {
         if bytes.is_empty() {
             return;
         }
         let weight = u32::try_from(bytes.len())
-            .unwrap_or(ROOM)
-            .clamp(LEAST, ROOM);
+            .unwrap_or(WINDOW)
+            .clamp(MIN_WEIGHT, WINDOW);
         if let Ok(room) = Arc::clone(&self.room).acquire_many_owned(weight).await {
-            // An error says that the reader has gone meanwhile.
+            // An error means that the receiver was dropped meanwhile.
             self.chunks.send((bytes, room)).unwrap_or_default();
         }
     }
 }
 
-/// Where a stream's bytes go.
+/// The sending side of a stream.
 pub struct Sender(pub(crate) Way);
 
 pub(crate) enum Way {
@@ -98,10 +97,10 @@ pub(crate) enum Way {
 }
 
 impl Sender {
-    /// Hands bytes to the connection, waiting while it is full.
+    /// Sends bytes, waiting while the connection's queue is full.
     ///
     /// # Cancellation
-    /// The bytes are handed over in frames; those that were stay so. The connection stays whole.
+    /// The bytes are queued in frames; those already queued are sent. The connection stays valid.
     pub async fn send(&self, bytes: Bytes) -> Result<(), Gone> {
         match &self.0 {
             Way::Spdy(outlet) => outlet.send(bytes).await,
@@ -109,7 +108,7 @@ impl Sender {
         }
     }
 
-    /// Says that nothing more will come on this stream, where the protocol can say so.
+    /// Half-closes the stream, if the protocol supports it.
     pub async fn finish(&self) -> Result<(), Gone> {
         match &self.0 {
             Way::Spdy(outlet) => outlet.finish().await,
@@ -118,8 +117,8 @@ impl Sender {
     }
 }
 
-/// Does the work of a connection beside the driver that carries its bytes, and lets the driver
-/// finish what the work has said. `None`: the connection ended first, and the work where it stood.
+/// Runs the work of a connection beside its driver, and then lets the driver send what is queued.
+/// `None`: the connection ended first, and the work was dropped.
 pub async fn drive<W: Future>(driver: impl Future, work: W) -> Option<W::Output> {
     let mut driver = pin!(driver);
     let done = tokio::select! {
@@ -131,8 +130,8 @@ pub async fn drive<W: Future>(driver: impl Future, work: W) -> Option<W::Output>
     Some(done)
 }
 
-/// The same for a client: what has come before the connection ended is still read, so the work goes
-/// on to its end.
+/// The same for a client: data received before the connection ended is still read, so the work runs
+/// to its end.
 pub async fn drive_to_the_end<W: Future>(driver: impl Future, work: W) -> W::Output {
     let (mut driver, mut work) = (pin!(driver), pin!(work));
     tokio::select! {

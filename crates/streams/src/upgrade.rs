@@ -1,7 +1,7 @@
-//! Leaving HTTP: what a client asks for in its headers, and what it is answered.
+//! The HTTP upgrade: negotiation of the protocol from the request headers, and the answer.
 //!
-//! SPDY comes with `X-Stream-Protocol-Version`, WebSocket with `Sec-WebSocket-Protocol`. Of what
-//! the client names the first is taken that we know. Texts and statuses are upstream's.
+//! SPDY uses `X-Stream-Protocol-Version`, WebSocket `Sec-WebSocket-Protocol`. The first protocol of
+//! the client that we support is used. Texts and status codes are upstream's.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,17 +18,17 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-
 const ACCEPTED_VERSIONS: HeaderName =
     HeaderName::from_static("x-accepted-stream-protocol-versions");
 
-/// What the key of a WebSocket is hashed with (RFC 6455).
+/// The GUID that a WebSocket key is hashed with (RFC 6455).
 const WEBSOCKET_GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What a connection is wanted for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Command,
     Ports,
 }
 
-/// What both sides will speak.
+/// The negotiated protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     pub protocol: Protocol,
@@ -49,15 +49,15 @@ pub enum Protocol {
     Tunnel,
 }
 
-/// Versions of the protocol of commands.
+/// Versions of the remote command protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// Errors are text.
     V1,
     V2,
-    /// The terminal's size can change.
+    /// The terminal can be resized.
     V3,
-    /// The end of a command is told as a Status.
+    /// The outcome is a Status.
     V4,
     /// Single channels of a WebSocket can be closed.
     V5,
@@ -99,7 +99,7 @@ const WEBSOCKET_PORTS: &[(&str, Protocol)] = &[
     ("", channels(false, Version::V4)),
 ];
 
-/// Why HTTP is not left.
+/// Why an upgrade is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("Upgrade request required")]
@@ -118,7 +118,7 @@ pub enum Refusal {
     NoKey,
 }
 
-/// What comes of a request's headers.
+/// Negotiates the protocol from a request's headers.
 pub fn negotiate(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
     if is_websocket(headers) {
         websocket(headers, purpose)
@@ -127,16 +127,16 @@ pub fn negotiate(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusa
     }
 }
 
-/// Whether a request asks to leave HTTP at all.
-pub fn is_wanted(headers: &HeaderMap) -> bool {
+/// Whether a request asks for an upgrade.
+pub fn is_requested(headers: &HeaderMap) -> bool {
     values(headers, &CONNECTION).any(|value| value.eq_ignore_ascii_case("upgrade"))
 }
 
 pub fn is_websocket(headers: &HeaderMap) -> bool {
-    is_wanted(headers) && upgrade_is(headers, "websocket")
+    is_requested(headers) && upgrade_is(headers, "websocket")
 }
 
-/// Whether a WebSocket is to carry SPDY.
+/// Whether a WebSocket carries SPDY.
 pub fn is_tunnel(headers: &HeaderMap) -> bool {
     is_websocket(headers)
         && values(headers, &SEC_WEBSOCKET_PROTOCOL)
@@ -148,12 +148,12 @@ fn upgrade_is(headers: &HeaderMap, what: &str) -> bool {
 }
 
 fn spdy_of(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
-    if !is_wanted(headers) || !upgrade_is(headers, "SPDY/3.1") {
+    if !is_requested(headers) || !upgrade_is(headers, "SPDY/3.1") {
         return Err(Refusal::NoUpgrade);
     }
 
-    let wanted: Vec<&str> = values(headers, &PROTOCOL_VERSION).collect();
-    if wanted.is_empty() {
+    let requested: Vec<&str> = values(headers, &PROTOCOL_VERSION).collect();
+    if requested.is_empty() {
         return Err(Refusal::NoVersion(headers.keys_len()));
     }
 
@@ -163,8 +163,8 @@ fn spdy_of(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
         SPDY_PORTS
     };
 
-    let Some((name, protocol)) = first_known(&wanted, known) else {
-        return Err(Refusal::NoCommonVersion(wanted.join(" "), names(known)));
+    let Some((name, protocol)) = first_known(&requested, known) else {
+        return Err(Refusal::NoCommonVersion(requested.join(" "), names(known)));
     };
     let mut answer = HeaderMap::new();
     answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -178,9 +178,9 @@ fn spdy_of(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
 }
 
 fn websocket(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
-    let mut wanted: Vec<&str> = values(headers, &SEC_WEBSOCKET_PROTOCOL).collect();
-    if wanted.is_empty() {
-        wanted.push("");
+    let mut requested: Vec<&str> = values(headers, &SEC_WEBSOCKET_PROTOCOL).collect();
+    if requested.is_empty() {
+        requested.push("");
     }
 
     let known = if purpose == Purpose::Command {
@@ -189,8 +189,8 @@ fn websocket(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
         WEBSOCKET_PORTS
     };
 
-    let Some((name, protocol)) = first_known(&wanted, known) else {
-        return Err(Refusal::NoCommonProtocol(wanted.join(" "), names(known)));
+    let Some((name, protocol)) = first_known(&requested, known) else {
+        return Err(Refusal::NoCommonProtocol(requested.join(" "), names(known)));
     };
     let key = headers.get(SEC_WEBSOCKET_KEY).ok_or(Refusal::NoKey)?;
     let hash = digest(
@@ -215,12 +215,12 @@ fn websocket(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
 }
 
 fn first_known(
-    wanted: &[&str],
+    requested: &[&str],
     known: &[(&'static str, Protocol)],
 ) -> Option<(&'static str, Protocol)> {
-    wanted
+    requested
         .iter()
-        .find_map(|wanted| known.iter().find(|(name, _)| name == wanted))
+        .find_map(|requested| known.iter().find(|(name, _)| name == requested))
         .copied()
 }
 
@@ -232,7 +232,7 @@ fn names(known: &[(&str, Protocol)]) -> String {
         .join(" ")
 }
 
-/// The values of a header that may come several times, or with several values.
+/// The values of a header that may occur several times, or with several values.
 fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let lines = headers
         .get_all(name)
@@ -245,7 +245,7 @@ fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item =
 }
 
 impl Agreed {
-    /// The answer after which the connection is no longer HTTP.
+    /// The answer that switches protocols.
     pub fn answer(&self) -> Response<()> {
         let mut answer = Response::new(());
         *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_protocol_that_both_know_is_spoken() {
+    fn the_first_common_protocol_is_negotiated() {
         let spdy_upgrade = [("connection", "Upgrade"), ("upgrade", "SPDY/3.1")];
         let with = |more: &[(&'static str, &'static str)]| [&spdy_upgrade, more].concat();
         let version = "x-stream-protocol-version";
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn websockets_are_told_by_their_headers() {
+    fn websockets_are_recognized_by_their_headers() {
         let upgrade = [
             ("connection", "keep-alive, Upgrade"),
             ("upgrade", "WebSocket"),

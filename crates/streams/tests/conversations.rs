@@ -1,5 +1,5 @@
-//! Servers and clients that talk to each other over a connection in memory.
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+//! Servers and clients connected in memory.
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::io;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const ALL: Options = Options {
     tty: false,
 };
 
-/// Echoes what comes to the output and counts it on the other, as a command would.
+/// Echoes stdin to stdout and reports its length on stderr, as a command would.
 async fn echo(mut streams: Streams) {
     let (stdout, stderr) = (
         streams.stdout.take().unwrap(),
@@ -52,7 +52,7 @@ async fn echo(mut streams: Streams) {
         code: 7,
         message: "exit code 7".to_owned(),
     };
-    streams.ending.tell(&outcome).await;
+    streams.ending.send(&outcome).await;
 }
 
 async fn everything(receiver: &mut Receiver) -> Vec<u8> {
@@ -60,7 +60,7 @@ async fn everything(receiver: &mut Receiver) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_command_is_talked_to_in_both_protocols() {
+async fn a_command_runs_over_both_protocols() {
     for protocol in [SPDY, WEBSOCKET] {
         let (here, there) = tokio::io::duplex(1000);
         let server = tokio::spawn(remote_command::serve(there, protocol, ALL, echo));
@@ -111,7 +111,7 @@ async fn a_command_is_talked_to_in_both_protocols() {
 }
 
 #[tokio::test]
-async fn new_sizes_of_the_terminal_arrive() {
+async fn terminal_sizes_are_received() {
     let options = Options {
         stdin: true,
         stdout: true,
@@ -124,7 +124,7 @@ async fn new_sizes_of_the_terminal_arrive() {
         let server = async |mut streams: Streams| {
             let size = streams.sizes.as_mut().unwrap().next().await.unwrap();
             assert_eq!((size.width, size.height), (80, 24));
-            streams.ending.tell(&Outcome::Success).await;
+            streams.ending.send(&Outcome::Success).await;
         };
 
         let client = async |mut streams: ClientStreams| {
@@ -142,13 +142,13 @@ async fn new_sizes_of_the_terminal_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_opens_no_streams_is_given_up() {
+async fn a_client_that_opens_no_streams_times_out() {
     let (here, there) = tokio::io::duplex(1000);
     remote_command::serve(there, SPDY, ALL, async |_| panic!("there are no streams")).await;
     drop(here);
 }
 
-/// Port 80 answers with what it hears, until it hears the end; nothing else is open.
+/// Port 80 echoes until the end of its input; all others are closed.
 struct Echo;
 
 impl Ports for Echo {
@@ -157,7 +157,7 @@ impl Ports for Echo {
 
     async fn connect(&self, port: u16) -> io::Result<DuplexStream> {
         if port != 80 {
-            return Err(io::Error::other(format!("nobody listens at {port}")));
+            return Err(io::Error::other(format!("port {port} is closed")));
         }
         let (ours, theirs) = tokio::io::duplex(1000);
         tokio::spawn(async move {
@@ -195,7 +195,7 @@ async fn forward_some(connection: spdy::Connection) {
     assert_eq!(first.receiver.next().await.unwrap(), "ping");
     assert_eq!(
         everything(&mut second_error.receiver).await,
-        b"nobody listens at 81"
+        b"port 81 is closed"
     );
 
     assert_eq!(second.receiver.next().await, None);
@@ -269,7 +269,7 @@ async fn ports_are_forwarded_over_channels() {
         assert_eq!(channels.receivers[3].next().await.unwrap(), &[81, 0][..]);
         assert_eq!(
             channels.receivers[3].next().await.unwrap(),
-            "nobody listens at 81"
+            "port 81 is closed"
         );
 
         data.send(Bytes::from_static(b"ping")).await.unwrap();
@@ -296,7 +296,7 @@ async fn a_stream_that_is_reset_ends_and_the_others_do_not() {
         let (mut second, _second_error) = forward(&connection, "80", "1").await;
         first.reset().await.unwrap();
 
-        // kubectl waits for this when it is through with a connection.
+        // kubectl waits for this when it has finished a connection.
         assert_eq!(first_error.receiver.next().await, None);
 
         second
@@ -318,7 +318,7 @@ async fn a_stream_that_is_reset_ends_and_the_others_do_not() {
 }
 
 #[tokio::test]
-async fn who_reads_nothing_makes_the_sender_wait() {
+async fn unread_data_makes_the_sender_wait() {
     let (here, there) = tokio::io::duplex(1000);
     let (mut server, serving) = spdy::open(there, Side::Server);
     let (client, driver) = spdy::open(here, Side::Client);
@@ -372,7 +372,7 @@ async fn hostile_bytes_end_a_connection_and_nothing_else() {
         });
 
         for _ in 0..random.usize(1..20) {
-            // Half of the time it begins as a frame that is one.
+            // Half of the time it starts with a valid frame.
             let mut bytes = vec![0; random.usize(1..200)];
             random.fill(&mut bytes);
 

@@ -1,8 +1,7 @@
-//! How the benchmarks of this crate measure.
+//! Measuring code shared by the benchmarks of this crate.
 //!
-//! All cases of a benchmark have a round each in turn, many times. Rounds are short, and the
-//! fastest stands for its case: on a shared machine it is the one in which nothing else had the
-//! core.
+//! The cases of a benchmark take turns, one short round each, many times. The fastest round stands
+//! for its case: on a shared machine it is the one that was not interrupted.
 
 use std::fmt;
 use std::hint::black_box;
@@ -13,8 +12,8 @@ pub(crate) const POD: &[u8] = include_bytes!("pod.json");
 
 const ROUNDS: usize = 100;
 
-/// A round repeats its work until it takes about as long: much longer than reading the clock, and
-/// shorter than what a busy machine lets a process have at once.
+/// Duration of a round, which repeats its work to reach it: much longer than reading the clock,
+/// shorter than a time slice on a busy machine.
 const ROUND_TIME: Duration = Duration::from_millis(1);
 
 /// Something to measure.
@@ -22,7 +21,7 @@ pub(crate) struct Case<'a> {
     name: String,
     work: Box<dyn FnMut() + 'a>,
     repeats: u32,
-    /// What the work took once, in the fastest round.
+    /// Duration of one run of the work, in the fastest round.
     fastest: Duration,
 }
 
@@ -39,7 +38,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Finds how often the work fits into a round.
+    /// Determines how many runs fit into a round.
     fn warm_up(&mut self) {
         while self.round() * self.repeats < ROUND_TIME / 2 {
             self.repeats *= 2;
@@ -55,7 +54,7 @@ impl<'a> Case<'a> {
         start.elapsed() / self.repeats
     }
 
-    /// What the work takes, in microseconds.
+    /// Duration of one run, in microseconds.
     pub(crate) fn micros(&self) -> f64 {
         self.fastest.as_secs_f64() * 1e6
     }
@@ -67,8 +66,7 @@ impl fmt::Display for Case<'_> {
     }
 }
 
-/// Measures all cases and prints them, each with a remark, under a line that says what they are
-/// about.
+/// Measures all cases and prints them below a title, each with a remark.
 #[expect(
     clippy::print_stdout,
     reason = "the result of a benchmark is what it prints"

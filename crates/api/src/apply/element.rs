@@ -1,5 +1,4 @@
-//! One step down an object: a field, an element of a list by its key or by its value, a place in a
-//! list.
+//! One path element: a field, an element of a list by its key or value, or an index.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,18 +7,18 @@ use super::order;
 use crate::go_text::{GoValue, Quoted};
 use crate::{Text, Value};
 
-/// A step from a value to one below it. The order of the variants is the order in which FieldsV1
-/// lists them.
+/// A step from a value to one of its children. The order of the variants is the order in which
+/// FieldsV1 lists them.
 #[derive(Clone, Debug)]
 pub enum Element {
     /// A field of a struct, or a key of a map.
     Field(Text),
-    /// The element of a list whose fields have these values; the names ascend.
+    /// The element of a list whose key fields have these values, sorted by name.
     Key(Vec<(Text, Value)>),
-    /// The element of a set that is this value.
+    /// The element of a set with this value.
     Value(Value),
-    /// The element at a place of a list. Nobody owns such elements; FieldsV1 knows them all the
-    /// same.
+    /// The element at an index of a list. Such elements are never owned, but FieldsV1 can express
+    /// them.
     Index(i64),
 }
 
@@ -78,7 +77,7 @@ impl PartialEq for Element {
 
 impl Eq for Element {}
 
-/// As conflicts name it: `.spec`, `[name="a"]`, `[="x"]`, `[0]`.
+/// As conflict messages print it: `.spec`, `[name="a"]`, `[="x"]`, `[0]`.
 impl fmt::Display for Element {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,20 +86,20 @@ impl fmt::Display for Element {
                 out.write_str("[")?;
                 for (place, (name, value)) in fields.iter().enumerate() {
                     let comma = if place > 0 { "," } else { "" };
-                    write!(out, "{comma}{name}={}", Shown(value))?;
+                    write!(out, "{comma}{name}={}", KeyValue(value))?;
                 }
                 out.write_str("]")
             }
-            Element::Value(value) => write!(out, "[={}]", Shown(value)),
+            Element::Value(value) => write!(out, "[={}]", KeyValue(value)),
             Element::Index(index) => write!(out, "[{index}]"),
         }
     }
 }
 
-/// A key's value as conflicts show it.
-struct Shown<'a>(&'a Value);
+/// A key's value as conflict messages print it.
+struct KeyValue<'a>(&'a Value);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for KeyValue<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::Null => out.write_str("null"),
@@ -108,19 +107,24 @@ impl fmt::Display for Shown<'_> {
             Value::Array(items) => {
                 out.write_str("[")?;
                 for (place, item) in items.iter().enumerate() {
-                    write!(out, "{}{}", if place > 0 { "," } else { "" }, Shown(item))?;
+                    write!(
+                        out,
+                        "{}{}",
+                        if place > 0 { "," } else { "" },
+                        KeyValue(item)
+                    )?;
                 }
                 out.write_str("]")
             }
             Value::Object(map) => map
                 .iter()
-                .try_for_each(|(name, value)| write!(out, "{name}={}", Shown(value))),
+                .try_for_each(|(name, value)| write!(out, "{name}={}", KeyValue(value))),
             other => write!(out, "{}", GoValue(other)),
         }
     }
 }
 
-/// A place below the root of an object, as conflicts name it:
+/// The path of a field from the root of an object, as conflict messages print it:
 /// `.spec.template.spec.containers[name="a"].image`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct FieldPath(pub Vec<Element>);
@@ -133,7 +137,7 @@ impl FieldPath {
 }
 
 impl FieldPath {
-    /// About how much memory it takes.
+    /// Approximate memory use.
     pub(in crate::apply) fn bytes(&self) -> usize {
         let text = |element: &Element| match element {
             Element::Field(name) => name.len(),
@@ -159,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_prints_as_conflicts_name_it() {
+    fn a_path_prints_as_in_conflict_messages() {
         let ports = vec![
             (Text::new("protocol"), Value::string("TCP")),
             (Text::new("containerPort"), Value::Int(80)),
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_come_before_keys_before_values_before_places() {
+    fn fields_sort_before_keys_before_values_before_indices() {
         let key = |name: &str, value: i64| Element::key(vec![(Text::new(name), Value::Int(value))]);
         let ascending = [
             Element::field(""),

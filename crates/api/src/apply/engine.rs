@@ -1,9 +1,10 @@
-//! What a write does to the owners of an object's fields, and what applying a configuration does to
-//! the object.
+//! Computes field ownership after a write, and the object that results from applying a
+//! configuration.
 //!
-//! Whoever writes a field that changes takes it from all others; applying without force refuses to.
-//! Whoever applies owns exactly the fields of the configuration: what was in the last one and is
-//! not in this one is given up, and removed from the object if nobody else owns it ([`prune`]).
+//! A writer that changes a field takes it from all other managers; applying without force is a
+//! conflict instead. An applier owns exactly the fields of its configuration: fields of its
+//! previous configuration that this one leaves out are given up, and removed from the object if no
+//! other manager owns them ([`prune`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,12 +17,12 @@ use super::version::{Convert, Typed, VersionError};
 use super::walk::{self, Comparison, TypeErrors};
 use crate::{Text, Value};
 
-/// Why owners could not be told.
+/// Why ownership could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     #[error("{0}")]
     Conflicts(#[from] Conflicts),
-    /// Owners could not be brought in line with the schema.
+    /// Ownership could not be adapted to the current schema.
     #[error("{0}")]
     Reconcile(VersionError),
     #[error("failed to convert old object: {0}")]
@@ -36,7 +37,7 @@ pub enum EngineError {
     Merge(TypeErrors),
 }
 
-/// Why nothing could be pruned: an object could not be had in a version.
+/// Why pruning failed: the object could not be converted to a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PruneError {
     #[error("failed to convert merged object to last applied version: {0}")]
@@ -63,12 +64,12 @@ pub(super) struct Engine<'e, 'a> {
     pub(super) convert: &'e Convert<'a>,
 }
 
-/// Who is asking: a manager known by name, or one that is not among the owners.
+/// The manager that writes; `None` if it is not among the owners.
 type Writer<'m> = Option<&'m Manager>;
 
 impl<'a> Engine<'_, 'a> {
-    /// The fields that a write changes, which the writer owns from now on. Everybody else has lost
-    /// them.
+    /// Returns the fields that a write changes, which the writer owns from now on, and removes them
+    /// from all other managers.
     pub(super) fn update(
         &self,
         live: &Typed<'_, 'a>,
@@ -76,11 +77,10 @@ impl<'a> Engine<'_, 'a> {
         owners: &mut Owners,
     ) -> Result<Set, EngineError> {
         self.reconcile(live, owners)?;
-        self.hand_over(live, new, owners, None, true)
+        self.transfer_ownership(live, new, owners, None, true)
     }
 
-    /// The object with a configuration applied, if it is another than before. The owners are those
-    /// after it.
+    /// Returns the object with a configuration applied, if that changes it. Updates `owners`.
     pub(super) fn apply(
         &self,
         live: &Typed<'_, 'a>,
@@ -107,7 +107,7 @@ impl<'a> Engine<'_, 'a> {
             Some(last) => self.prune(&live.with(merged), owners, &last, &config.version)?,
             None => live.with(merged),
         };
-        self.hand_over(live, &new, owners, Some(manager), force)?;
+        self.transfer_ownership(live, &new, owners, Some(manager), force)?;
 
         if order::same(&live.value, &new.value) {
             Ok(None)
@@ -116,9 +116,9 @@ impl<'a> Engine<'_, 'a> {
         }
     }
 
-    /// Takes what changes from everybody but the writer, and what is gone too. What changes is the
-    /// answer.
-    fn hand_over(
+    /// Removes changed and removed fields from all managers but the writer. Returns the changed
+    /// fields.
+    fn transfer_ownership(
         &self,
         live: &Typed<'_, 'a>,
         new: &Typed<'_, 'a>,
@@ -179,8 +179,8 @@ impl<'a> Engine<'_, 'a> {
         Ok(own.map(|own| own.changed).unwrap_or_default())
     }
 
-    /// Brings the owners' fields in line with today's schema. Versions that are gone take their
-    /// owners with them.
+    /// Adapts the owners' field sets to the current schema. Owners in versions that no longer exist
+    /// are dropped.
     fn reconcile(&self, live: &Typed<'_, 'a>, owners: &mut Owners) -> Result<(), EngineError> {
         let mut types = HashMap::new();
         for version in owners.api_versions() {
@@ -203,8 +203,8 @@ impl<'a> Engine<'_, 'a> {
         Ok(())
     }
 
-    /// The merged object without what the manager applied last time, does not apply now, and nobody
-    /// else owns.
+    /// The merged object without the fields that the manager applied last time, does not apply now,
+    /// and no other manager owns.
     fn prune(
         &self,
         merged: &Typed<'_, 'a>,
@@ -228,8 +228,8 @@ impl<'a> Engine<'_, 'a> {
             return Ok(unchanged());
         };
 
-        // Nothing goes but what the manager had applied: not what nobody owns, nor what somebody
-        // updated.
+        // Only what the manager had applied is removed: neither unowned fields nor fields owned by
+        // an update.
         let gone = fields
             .difference(&named_fields(&pruned))
             .intersection(&last_fields);
@@ -241,8 +241,8 @@ impl<'a> Engine<'_, 'a> {
         Ok(owned(pruned).unwrap_or_else(unchanged))
     }
 
-    /// Puts back what pruning took though somebody owns it. The version in which was pruned comes
-    /// first: what is owned there may be needed to convert the object to others.
+    /// Restores what pruning removed although it is owned. The pruned version comes first: what is
+    /// owned there may be needed to convert the object to others.
     fn with_owned(
         &self,
         merged: &Typed<'_, 'a>,
@@ -293,7 +293,7 @@ impl<'a> Engine<'_, 'a> {
     }
 }
 
-/// A converted object of its own.
+/// A converted object that owns its value.
 fn owned<'a>(object: Option<Typed<'_, 'a>>) -> Option<Typed<'static, 'a>> {
     object.map(|object| Typed {
         value: Cow::Owned(object.value.into_owned()),
@@ -302,8 +302,8 @@ fn owned<'a>(object: Option<Typed<'_, 'a>>) -> Option<Typed<'static, 'a>> {
     })
 }
 
-/// Whether a configuration gives nothing up, as most do: then there is nothing to prune. A null
-/// could be in both, and yet what is below it goes.
+/// Whether a configuration gives up no field, the usual case: then there is nothing to prune. With
+/// a null in both configurations, fields below it may still be removed.
 fn keeps_all(last: &Owner, owners: &Owners, manager: &Manager, config: &Typed<'_, '_>) -> bool {
     let kept = |now: &Owner| last.fields.difference(&now.fields).is_empty();
     last.fields.is_empty()
@@ -321,7 +321,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// All fields of an object, with the fields of structs that lead to them.
+/// All fields of an object, with the struct fields on the way to them.
 fn named_fields(object: &Typed<'_, '_>) -> Set {
     walk::with_named_fields(&walk::field_set(&object.value, object.of), Some(object.of))
 }
@@ -329,11 +329,11 @@ fn named_fields(object: &Typed<'_, '_>) -> Set {
 /// The fields that a write changes, in one version.
 struct Changes {
     removed: Set,
-    /// What is new or another than before.
+    /// Fields that are new or have another value.
     changed: Set,
 }
 
-/// The differences between two objects in several versions, each told once.
+/// The differences between two objects, computed once for each version.
 struct Comparisons<'c, 'e, 'a, 'v> {
     engine: &'c Engine<'e, 'a>,
     live: &'c Typed<'v, 'a>,

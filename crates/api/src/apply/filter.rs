@@ -1,5 +1,5 @@
-//! Fields that a request cannot change, whoever asks: `status` in a write of the object, the rest
-//! in a write of its status. What the strategy resets is never owned through that request.
+//! Fields that a request cannot change: `status` in a write of the object, everything else in a
+//! write of its status. What the strategy resets is never owned through that request.
 
 use super::element::Element;
 use super::set::Set;
@@ -10,11 +10,11 @@ use crate::Text;
 pub enum Filter {
     /// All but these and what is below them.
     Without(Set),
-    /// Only what lies on the way to, or below, one of these places.
+    /// Only what is on the way to, or below, one of these paths.
     Only(Vec<Vec<Step>>),
 }
 
-/// One step of a place in [`Filter::Only`].
+/// One step of a path in [`Filter::Only`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Any,
@@ -24,7 +24,7 @@ pub enum Step {
 /// The filters of a kind's versions; a version without one keeps all its fields.
 pub type Filters = [(Text, Filter)];
 
-/// The set without what the filter of a version takes away.
+/// The set without what the filter of a version removes.
 pub(super) fn filtered(set: Set, filters: &Filters, version: &str) -> Set {
     let Some((_, filter)) = filters.iter().find(|(of, _)| of == version) else {
         return set;

@@ -1,10 +1,9 @@
-//! The way from client-side to server-side apply.
+//! Migration from client-side to server-side apply.
 //!
-//! kubectl used to keep the last configuration in an annotation and work out by itself what to
-//! change. An object written so belongs to `kubectl-client-side-apply`, and `kubectl apply
-//! --server-side` would be in conflict with its own past: what stands in the annotation and is
-//! still so in the object, kubectl may take. Clients that still read the annotation find it up to
-//! date.
+//! Client-side `kubectl apply` keeps the last configuration in an annotation. An object written so
+//! is owned by `kubectl-client-side-apply`, so `kubectl apply --server-side` would conflict with
+//! kubectl's own earlier writes. Therefore kubectl may take over fields that are in the annotation
+//! and unchanged in the object. The annotation is kept up to date for clients that still read it.
 
 use super::set::Set;
 use super::types::Type;
@@ -12,17 +11,17 @@ use super::walk::{self, Duplicates, validate};
 use crate::codec::json;
 use crate::{Map, Value};
 
-/// The one manager for which this is done; whoever does not want it takes another name.
+/// The one manager for which this is done; another field manager name opts out.
 pub(super) const KUBECTL: &str = "kubectl";
 
 /// The annotation with the last configuration.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// All annotations of an object together, keys and values.
+/// Limit for all annotations of an object together, keys and values.
 const MAX_ANNOTATIONS_SIZE: usize = 256 << 10;
 
-/// The fields of the last configuration that the object still has as they were. `None`: there is no
-/// such configuration, or none that can be used.
+/// The fields of the last configuration that are unchanged in the object. `None`: there is no such
+/// configuration, or none that can be used.
 pub(super) fn unchanged_fields(
     live: &Value,
     of: Type<'_>,
@@ -36,8 +35,8 @@ pub(super) fn unchanged_fields(
 
     validate(live, of, Duplicates::Refused).ok()?;
     let config = json::parse(text.as_bytes()).ok()?;
-    let says = |name: &str, wanted: &str| config.get(name).and_then(Value::as_str) == Some(wanted);
-    if !says("apiVersion", api_version) || !says("kind", kind) {
+    let has = |name: &str, wanted: &str| config.get(name).and_then(Value::as_str) == Some(wanted);
+    if !has("apiVersion", api_version) || !has("kind", kind) {
         return None;
     }
 
@@ -52,7 +51,7 @@ pub(super) fn unchanged_fields(
     )
 }
 
-/// Brings the annotation up to date, if there is one.
+/// Updates the annotation, if there is one.
 pub(super) fn refresh(object: &mut Value, config: &Value) {
     if object
         .meta()
@@ -75,8 +74,8 @@ pub(super) fn refresh(object: &mut Value, config: &Value) {
         .set_annotation(LAST_APPLIED, fits.then_some(text.as_str()));
 }
 
-/// A configuration as the annotation has it: without the annotation, and with a line break at its
-/// end.
+/// A configuration as stored in the annotation: without the annotation itself, and with a line feed
+/// at its end.
 fn without_annotation(config: &Value) -> String {
     let mut config = config.clone();
     if let Some(members) = config.as_object_mut()

@@ -1,15 +1,14 @@
-//! Server-side apply: who owns which fields of an object, and what becomes of it when a
-//! configuration is applied.
+//! Server-side apply: field ownership, and applying a configuration to an object.
 //!
-//! A request goes through [`Tracker`] (`tracker.rs`): it reads the owners from
-//! `metadata.managedFields` (`owners/`, whose sets are FieldsV1 texts, `fields_v1/`), lets the
-//! engine (`engine.rs`) find what changes and whose it is, and writes the owners back. The engine
-//! knows objects only through walks (`walk/`) over a value with its type in hand (`types/`): a
-//! place of the catalogue, a schema made at run time, or nothing but the value itself. Sets of
-//! fields (`set.rs`, `element.rs`) are what walks answer with and owners are made of. Beside that
-//! road: `rules.rs` (names of managers), `last_applied.rs` (objects from client-side apply),
-//! `scale.rs` (owners of replicas, seen through the subresource), `times.rs` (writes that change
-//! nothing). No clock, no conversion, no I/O: all is handed in.
+//! A request handler uses [`Tracker`] (`tracker.rs`): it reads the owners from
+//! `metadata.managedFields` (`owners/`, encoded as FieldsV1, `fields_v1/`), lets the engine
+//! (`engine.rs`) compute changes and ownership, and writes the owners back. The engine inspects
+//! objects only through walks (`walk/`) over a value and its type (`types/`): a type of the
+//! catalogue, a schema created at run time, or one deduced from the value. Field sets (`set.rs`,
+//! `element.rs`) are the results of walks and the contents of owners. Besides: `rules.rs`
+//! (validation of manager names), `last_applied.rs` (migration from client-side apply), `scale.rs`
+//! (owners of replicas as the `scale` subresource sees them), `times.rs` (writes that change
+//! nothing). No clock, no conversion, no I/O: all are passed in.
 
 mod element;
 mod engine;
@@ -38,6 +37,6 @@ pub use scale::Scale;
 pub use set::Set;
 pub use times::keep_times_of_unchanged;
 pub use tracker::{ApplyError, Tracker, UpdateError, only_version};
-pub use types::{Declared, Place, Scalar, SchemaError, Type};
+pub use types::{CatalogueType, Declared, Scalar, SchemaError, Type};
 pub use version::{Conversion, Convert, VersionError};
 pub use walk::{TypeError, TypeErrors};

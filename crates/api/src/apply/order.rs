@@ -1,8 +1,7 @@
-//! When two values are the same, and which comes first: keys of lists are sorted by this, and
-//! changes are told by it.
+//! Equality and order of values: keys of lists are sorted by it, and changes are detected with it.
 //!
-//! Numbers come first, whole and fractional ones in one order, then strings, booleans, lists,
-//! objects and null. A value that is kept as its text is what the text says.
+//! Numbers come first, integers and floats in one order, then strings, booleans, lists, objects and
+//! null. A raw value compares as what its text describes.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,7 +9,7 @@ use std::cmp::Ordering;
 use crate::Value;
 use crate::codec::json;
 
-/// Whether two values mean the same: `1` and `1.0` do, `null` and `[]` do not.
+/// Whether two values are equal: `1` and `1.0` are, `null` and `[]` are not.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a == b,
@@ -57,11 +56,11 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// The value itself, or the tree that its text describes.
+/// The value itself, or the tree that its raw text describes.
 pub(super) fn tree(value: &Value) -> Cow<'_, Value> {
     match value {
-        // Text that is no tree (nested too deeply for one) is as good as nothing: nobody can own a
-        // part of it.
+        // Text that cannot become a tree (nested too deeply) counts as empty: no part of it can be
+        // owned.
         Value::Raw(raw) => Cow::Owned(json::parse(raw.as_str().as_bytes()).unwrap_or_default()),
         _ => Cow::Borrowed(value),
     }
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_kept_as_text_is_what_the_text_says() {
+    fn a_raw_value_compares_as_what_its_text_describes() {
         let raw = Value::Raw(json::raw(br#"{"b":1,"a":[1.0]}"#).unwrap());
         assert!(same(&raw, &parsed(r#"{"a":[1],"b":1}"#)));
         assert!(!same(&raw, &parsed(r#"{"a":[1],"b":2}"#)));

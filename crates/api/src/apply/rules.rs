@@ -1,16 +1,16 @@
-//! What may be asked of field managers: names, and which requests need one.
+//! Validation of field managers: their names, and which requests need one.
 
 use crate::field_error::{FieldError, FieldErrorKind, FieldErrors};
 use crate::go_text::Quoted;
 use crate::{Path, Text, Value};
 
-/// The longest name of a manager, in bytes.
+/// Maximum length of a manager's name, in bytes.
 pub const MAX_MANAGER_LENGTH: usize = 128;
 
-/// The longest name of a subresource in an entry, in bytes.
+/// Maximum length of a subresource's name in an entry, in bytes.
 pub const MAX_SUBRESOURCE_LENGTH: usize = 256;
 
-/// Checks the `fieldManager` of a request, or the manager of an entry. Empty means that none is
+/// Validates the `fieldManager` of a request, or the manager of an entry. Empty means that none is
 /// given.
 pub fn check_manager(name: &str, path: &Path<'_>) -> FieldErrors {
     let mut errors = FieldErrors::default();
@@ -32,11 +32,11 @@ pub fn check_manager(name: &str, path: &Path<'_>) -> FieldErrors {
     errors
 }
 
-/// Checks `fieldManager` and `force` of a patch: applying needs a manager, and nothing else can be
-/// forced.
+/// Validates `fieldManager` and `force` of a patch: applying needs a manager, and nothing else can
+/// be forced.
 pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -> FieldErrors {
     let root = Path::Root;
-    let complaint = |kind, field: &str, detail: &str| FieldError {
+    let error = |kind, field: &str, detail: &str| FieldError {
         kind,
         field: field.to_owned(),
         bad_value: None,
@@ -45,7 +45,7 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
 
     let mut errors = FieldErrors::default();
     if is_apply && manager.is_empty() {
-        errors.push(complaint(
+        errors.push(error(
             FieldErrorKind::Required,
             "fieldManager",
             "is required for apply patch",
@@ -53,7 +53,7 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
     }
 
     if !is_apply && force.is_some() {
-        errors.push(complaint(
+        errors.push(error(
             FieldErrorKind::Forbidden,
             "force",
             "may not be specified for non-apply patch",
@@ -65,7 +65,7 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
     errors
 }
 
-/// Checks the entries of an object that is written, as part of checking its metadata.
+/// Validates the entries of an object that is written, as part of its metadata.
 pub fn check_entries(entries: &[Value], path: &Path<'_>) -> FieldErrors {
     let mut errors = FieldErrors::default();
     for (index, entry) in entries.iter().enumerate() {
@@ -130,17 +130,17 @@ fn too_long(path: &Path<'_>, limit: usize) -> FieldError {
 }
 
 fn is_printable(character: char) -> bool {
-    // Managers are judged at every write, and nearly all are called by such characters.
+    // Fast path: managers are validated at every write, and nearly all are ASCII.
     if character.is_ascii_graphic() {
         return true;
     }
-    // Quoting escapes exactly what does not print.
+    // Quoting escapes exactly the characters that are not printable.
     let mut buffer = [0; 4];
     let text: &str = character.encode_utf8(&mut buffer);
     Quoted(text).to_string() == format!("\"{text}\"")
 }
 
-/// A character as Go's `%#U` shows it: `U+0007`, `U+00E9 'é'`.
+/// A character as Go's `%#U` prints it: `U+0007`, `U+00E9 'é'`.
 struct CodePoint(char);
 
 impl std::fmt::Display for CodePoint {

@@ -1,7 +1,7 @@
-//! Owners of a number of replicas, as the `scale` subresource shows them.
+//! Owners of the replicas field, as the `scale` subresource sees them.
 //!
-//! A Scale is an object of its own kind with the owners of its parent's replicas. A request to
-//! `scale` sees only those, under the Scale's path; afterwards what it changed goes back into the
+//! A Scale is an object of its own kind, with the owners of its parent's replicas. A request to
+//! `scale` sees only those, under the Scale's path; afterwards its changes are merged into the
 //! parent's entries.
 
 use super::element::FieldPath;
@@ -16,7 +16,7 @@ const SCALE_VERSION: &str = "autoscaling/v1";
 pub struct Scale<'a> {
     /// The version of the parent in this request.
     pub api_version: &'a str,
-    /// Where each of the parent's versions has the number of replicas; `None`: it has none.
+    /// Path of the replicas field in each of the parent's versions; `None`: there is none.
     pub replicas: &'a [(Text, Option<FieldPath>)],
 }
 
@@ -40,14 +40,14 @@ impl Scale<'_> {
         Owners(owners)
     }
 
-    /// The owners of the parent, after those of its Scale became `scale`. Whoever updated the
-    /// parent is another manager in the Scale's version, and so gives the replicas away to its
-    /// other self: an entry of its own, without a time.
+    /// The owners of the parent, after those of its Scale became `scale`. An updater of the parent
+    /// is another manager in the Scale's version, so replicas move to an entry of their own,
+    /// without a time.
     pub fn owners_of_parent(&self, parent: &Owners, scale: &Owners) -> Owners {
         let mut scale = scale.clone();
         let mut owners = Owners::default();
         for owner in parent.iter() {
-            // Versions that are gone take their owners with them.
+            // Owners in versions that no longer exist are dropped.
             let Some(path) = self.path_in(&owner.manager.api_version) else {
                 continue;
             };
@@ -70,7 +70,7 @@ impl Scale<'_> {
             .iter()
             .filter(|owner| owner.fields.intersection(&replicas_of_scale()).len() == 1)
         {
-            // Upstream looks the time up among the parent's entries, where a new one has none.
+            // Upstream takes the time from the parent's entries, where a new entry has none.
             let time = parent.get(&owner.manager).and_then(|known| known.time);
             let mut manager = owner.manager.clone();
             manager.api_version = Text::new(self.api_version);

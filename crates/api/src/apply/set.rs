@@ -1,7 +1,7 @@
-//! Sets of fields: who owns what is told with them.
+//! Field sets, the representation of ownership.
 //!
-//! A set is a tree of steps, each level sorted; a step is a member of the set, or leads to members,
-//! or both. All operations walk two trees at once and are linear in their sizes.
+//! A set is a tree of path elements, each level sorted; an element is a member of the set, or leads
+//! to members, or both. All operations walk two trees at once and are linear in their sizes.
 
 use super::element::{Element, FieldPath};
 use crate::fuzz::steps;
@@ -13,7 +13,7 @@ pub struct Set {
     pub(super) nodes: Vec<Node>,
 }
 
-/// One step of a set: a member, or the way to some.
+/// One path element of a set: a member, or the way to members.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) element: Element,
@@ -22,7 +22,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Whether there is anything to keep this step for.
+    /// Whether the node is a member or leads to one.
     fn is_used(&self) -> bool {
         self.member || !self.below.is_empty()
     }
@@ -53,8 +53,8 @@ impl Set {
             .sum()
     }
 
-    /// Adds the field at a path, not those above it. The empty path is the object itself, which
-    /// nobody owns.
+    /// Adds the field at a path, not its parents. The empty path is the object itself, which is
+    /// never a member.
     pub fn insert(&mut self, path: &[Element]) {
         let Some((first, rest)) = path.split_first() else {
             return;
@@ -79,7 +79,7 @@ impl Set {
         }
     }
 
-    /// What is in either.
+    /// Members of either.
     pub fn union(&self, other: &Set) -> Set {
         let mut nodes = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
         zip(&self.nodes, &other.nodes, |ours, theirs| {
@@ -97,7 +97,7 @@ impl Set {
         Set { nodes }
     }
 
-    /// What is in both.
+    /// Members of both.
     pub fn intersection(&self, other: &Set) -> Set {
         self.combined(other, |ours, theirs| {
             let theirs = theirs?;
@@ -109,8 +109,8 @@ impl Set {
         })
     }
 
-    /// What is here and not there. A field stays though fields below it go, and the other way
-    /// round.
+    /// Members of this set and not of the other. A field stays though fields below it are removed,
+    /// and the other way round.
     pub fn difference(&self, other: &Set) -> Set {
         self.combined(other, |ours, theirs| {
             let Some(theirs) = theirs else {
@@ -124,7 +124,7 @@ impl Set {
         })
     }
 
-    /// What is here and neither there nor below anything there.
+    /// Members of this set that are neither members of the other nor below one.
     pub fn recursive_difference(&self, other: &Set) -> Set {
         self.combined(other, |ours, theirs| match theirs {
             None => Some(ours.clone()),
@@ -137,7 +137,7 @@ impl Set {
         })
     }
 
-    /// The members that have no members below them.
+    /// The members without members below them.
     pub fn leaves(&self) -> Set {
         let leaf = |node: &Node| Node {
             element: node.element.clone(),
@@ -149,13 +149,12 @@ impl Set {
         }
     }
 
-    /// Every member, a level before what is below it, as conflicts list them.
+    /// Every member, level by level, in the order of conflict messages.
     pub fn paths(&self) -> Vec<FieldPath> {
         self.paths_within(&mut usize::MAX.clone())
     }
 
-    /// The same, until they have taken so many bytes: a path repeats all that stands above its
-    /// field.
+    /// As [`Set::paths`], limited to `left` bytes: each path repeats all its parents.
     pub(super) fn paths_within(&self, left: &mut usize) -> Vec<FieldPath> {
         let mut paths = Vec::new();
         self.collect_paths(&mut Vec::new(), left, &mut paths);
@@ -208,7 +207,7 @@ impl Set {
             .map(|place| &self.nodes[place])
     }
 
-    /// Puts a step behind all others, if it leads anywhere. The caller goes in order.
+    /// Appends a node, unless it is unused. The caller keeps the order.
     pub(super) fn push(&mut self, element: Element, member: bool, below: Set) {
         let node = Node {
             element,
@@ -228,7 +227,7 @@ impl Set {
         }
     }
 
-    /// A step, made if it is absent. It must be put to use.
+    /// A node, created if it is absent. The caller must make it a member or give it members.
     pub(super) fn node_mut(&mut self, element: &Element) -> &mut Node {
         let place = match self.find(element) {
             Ok(place) => place,
@@ -254,7 +253,7 @@ impl Set {
             .binary_search_by(|node| node.element.cmp(element))
     }
 
-    /// Our steps, each changed beside the same step of the other.
+    /// Our nodes, each changed next to the other set's node of the same element.
     fn combined(&self, other: &Set, change: impl Fn(&Node, Option<&Node>) -> Option<Node>) -> Set {
         let mut nodes = Vec::new();
         zip(&self.nodes, &other.nodes, |ours, theirs| {
@@ -266,7 +265,7 @@ impl Set {
     }
 }
 
-/// Walks two sorted levels side by side.
+/// Iterates over two sorted levels side by side.
 fn zip<'n>(
     a: &'n [Node],
     b: &'n [Node],
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_algebra_of_sets() {
+    fn set_operations() {
         type Operation = fn(&Set, &Set) -> Set;
 
         let check = |name: &str, operation: Operation, a: &str, b: &str, expected: &str| {

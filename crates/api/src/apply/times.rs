@@ -1,10 +1,10 @@
-//! Writes that change nothing but the times of entries.
+//! Writes that change nothing but the times of managed-fields entries.
 
 use crate::{Map, Value};
 
-/// Puts back the times of `old`, if they are all that `new` changes: such a write is none, and the
-/// object keeps its resource version, which `new` need not have. Whoever became an owner without
-/// changing anything is kept.
+/// Restores the times of `old`, if they are all that `new` changes: such a write is a no-op, and
+/// the object keeps its resource version, which `new` need not have. A manager that became an owner
+/// without changing anything is kept.
 pub fn keep_times_of_unchanged(old: &Value, new: &mut Value) {
     let (Some(old_entries), Some(new_entries)) = (entries(old), entries(new)) else {
         return;
@@ -45,7 +45,7 @@ fn same_object(old: &Value, new: &Value) -> bool {
         )
 }
 
-/// Whether two objects are the same but for some members.
+/// Whether two objects are equal except for some members.
 fn same_without(a: &Value, b: &Value, names: &[&str]) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
         return a == b;

@@ -1,10 +1,10 @@
-//! The two things that happen to owners: a write, and an applied configuration.
+//! Tracks field ownership through a write or an applied configuration.
 //!
-//! A request handler makes one [`Tracker`] per request: it knows the kind, the version and
-//! subresource the request is for, and which fields the strategy resets. [`Tracker::update`]
-//! follows create, update and patch: it gives the new object its `managedFields`.
-//! [`Tracker::apply`] makes the new object itself, of the live one and a configuration; defaulting
-//! and validation come after it. Time is handed in; nothing here knows a clock.
+//! A request handler creates one [`Tracker`] per request: it knows the kind, the version and
+//! subresource of the request, and which fields the strategy resets. [`Tracker::update`] serves
+//! create, update and patch: it sets the `managedFields` of the new object. [`Tracker::apply`]
+//! computes the new object from the live one and a configuration; defaulting and validation come
+//! after it. Time is passed in.
 
 use super::engine::{Engine, EngineError};
 use super::filter::Filters;
@@ -17,14 +17,13 @@ use crate::catalog::split_api_version;
 use crate::time::Timestamp;
 use crate::{Text, Value};
 
-/// The manager of what was there before anybody applied.
+/// The manager of what existed before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// The manager of requests that name none.
 const UNKNOWN: &str = "unknown";
 
-/// Keeps who owns what of the objects of one kind, for requests in one version and to one
-/// subresource.
+/// Tracks ownership for objects of one kind, for requests in one version and to one subresource.
 #[derive(Clone, Copy)]
 pub struct Tracker<'a> {
     pub api_version: &'a str,
@@ -35,16 +34,16 @@ pub struct Tracker<'a> {
     pub of: Type<'a>,
     /// What the strategy resets, for each version.
     pub filters: &'a Filters,
-    /// How objects are had in other versions.
+    /// Converts objects to other versions.
     pub convert: &'a Convert<'a>,
 }
 
-/// For kinds that have one version only: any other is gone.
+/// For kinds with a single version: there is no other.
 pub fn only_version<'a>(_: &Value, _: &str) -> Conversion<'a> {
     Conversion::NoSuchVersion
 }
 
-/// Why a write could not be followed.
+/// Why a write could not be tracked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateError {
     #[error("failed to convert new object ({object}) to smd typed: {errors}")]
@@ -58,7 +57,7 @@ pub enum UpdateError {
 /// Why a configuration was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// Somebody else owns what would change: 409.
+    /// Other managers own what would change: 409.
     #[error("{0}")]
     Conflicts(Conflicts),
     /// The configuration is of another kind or version than the request: 400.
@@ -67,7 +66,7 @@ pub enum ApplyError {
     /// The configuration has managedFields: 400.
     #[error("metadata.managedFields must be nil")]
     ManagedFields,
-    /// The configuration is not of its type: 500, as upstream has it.
+    /// The configuration does not match its type: 500, as upstream returns.
     #[error("failed to create typed patch object ({object}): {errors}")]
     Config { object: String, errors: TypeErrors },
     #[error("failed to create typed live object ({object}): {errors}")]
@@ -91,10 +90,9 @@ impl From<EngineError> for ApplyError {
 
 impl<'a> Tracker<'a> {
     /// The new object with its owners, after a create (`live` is `None`), an update or a patch.
-    /// Both objects are in the version of the request. What the new object says about its owners
-    /// itself counts, if it is sound: `[]` asks for them to be forgotten, nothing or nonsense
-    /// leaves them as they were. So hand over the object as it was decoded, before empty lists are
-    /// taken out of it.
+    /// Both objects are in the version of the request. Owners given in the new object count if they
+    /// are valid: `[]` resets them; missing or invalid ones leave them as they were. So pass the
+    /// object as it was decoded, before empty lists are removed from it.
     pub fn update(
         &self,
         live: Option<&Value>,
@@ -106,8 +104,8 @@ impl<'a> Tracker<'a> {
         Ok(new)
     }
 
-    /// As [`Tracker::update`]; what cannot be followed has no owners. A write does not fail for its
-    /// owners' sake.
+    /// As [`Tracker::update`]; a write that cannot be tracked has no owners. A write does not fail
+    /// because of its owners.
     pub fn update_or_forget(
         &self,
         live: Option<&Value>,
@@ -121,7 +119,7 @@ impl<'a> Tracker<'a> {
         new
     }
 
-    /// Nothing changes in the new object but its owners.
+    /// Changes only the owners of the new object.
     fn update_in_place(
         &self,
         live: Option<&Value>,
@@ -131,8 +129,8 @@ impl<'a> Tracker<'a> {
     ) -> Result<(), UpdateError> {
         let mut owners = self.owners_after(live, new);
         remove_entries(new);
-        // Nobody has applied anything, and ownership was given up: it begins again with the first
-        // apply.
+        // Ownership was reset and nothing has been applied since: tracking begins again with the
+        // first apply.
         let untracked = owners.is_empty() && live.is_some_and(|live| !live.meta().uid().is_empty());
         if !untracked {
             let empty = self.empty();
@@ -144,7 +142,7 @@ impl<'a> Tracker<'a> {
 
     /// The live object (`None`: there is none yet) with a configuration applied, and its owners
     /// after that. The configuration is the tree of the request's body, decoded without a type. An
-    /// object that stays as it was keeps the times of its entries.
+    /// object that does not change keeps the times of its entries.
     pub fn apply(
         &self,
         live: Option<&Value>,
@@ -174,7 +172,7 @@ impl<'a> Tracker<'a> {
         Ok(object)
     }
 
-    /// kubectl may change what it applied itself, back when it did so on its own side.
+    /// Lets kubectl take over fields that it applied client-side.
     fn take_over_from_client_side(
         &self,
         live: &Value,
@@ -268,7 +266,7 @@ impl<'a> Tracker<'a> {
         Ok((applied.unwrap_or_else(|| live.clone()), owners))
     }
 
-    /// Gives the fields that differ to the manager of a write.
+    /// Assigns the fields that differ to the manager of a write.
     fn track(
         &self,
         live: &Value,
@@ -317,14 +315,14 @@ impl<'a> Tracker<'a> {
         Ok(())
     }
 
-    /// The owners that a write starts from.
+    /// The owners before a write.
     fn owners_after(&self, live: Option<&Value>, new: &Value) -> Owners {
         let of_live = || {
             live.and_then(|live| Owners::decode(live).ok())
                 .unwrap_or_default()
         };
 
-        // Through a subresource nobody sets owners by hand.
+        // Owners cannot be set through a subresource.
         if !self.subresource.is_empty() {
             return of_live();
         }
@@ -334,7 +332,7 @@ impl<'a> Tracker<'a> {
 
         match Owners::decode(new) {
             Ok(owners) if !owners.is_empty() => owners,
-            // A client that knows nothing of managedFields does not mean to remove them.
+            // A client that does not know managedFields does not mean to remove them.
             _ => of_live(),
         }
     }
@@ -399,7 +397,7 @@ fn remove_entries(object: &mut Value) {
     }
 }
 
-/// An object as messages name it: `default/web; apps/v1, Kind=Deployment`.
+/// An object as messages identify it: `default/web; apps/v1, Kind=Deployment`.
 fn described(object: &Value) -> String {
     let meta = object.meta();
     format!(

@@ -1,8 +1,7 @@
-//! Objects in the versions their owners know.
+//! Objects in the versions of their owners.
 //!
-//! The engine converts nothing. Where a manager owns fields in another version than the request's,
-//! it asks the caller for the object in that version; a version nobody knows any more takes its
-//! owners with it.
+//! The engine does not convert. Where a manager owns fields in another version than the request's,
+//! it calls the caller's conversion; owners in a version that no longer exists are dropped.
 
 use std::borrow::Cow;
 
@@ -10,7 +9,7 @@ use super::types::Type;
 use super::walk::{Duplicates, TypeErrors, validate};
 use crate::{Text, Value};
 
-/// An object asked for in another version.
+/// The result of converting an object to another version.
 #[derive(Clone, Debug)]
 pub enum Conversion<'a> {
     /// The object, and the type of objects of that version.
@@ -21,10 +20,10 @@ pub enum Conversion<'a> {
     Failed(String),
 }
 
-/// Brings an object into a version (`apps/v1`).
+/// Converts an object to a version (`apps/v1`).
 pub type Convert<'a> = dyn Fn(&Value, &str) -> Conversion<'a> + 'a;
 
-/// Why an object could not be had in a version.
+/// Why an object could not be converted to a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
     #[error("{reason}")]

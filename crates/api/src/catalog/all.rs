@@ -1,4 +1,4 @@
-//! The built-in page and those added at run time, as one.
+//! The built-in page and those added at run time, as one catalogue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +6,10 @@ use std::sync::Arc;
 use super::{BUILTIN, Kind, Page, Resource, Struct};
 use crate::Text;
 
-/// Every kind there is at some moment. Cheap to copy: whoever works with one keeps it, whatever is
-/// added meanwhile.
+/// Every kind that exists at some moment. An immutable snapshot that is cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    /// By the name that the owner gave them.
+    /// By the names that their owners gave them.
     added: Arc<BTreeMap<Text, Arc<Page>>>,
 }
 
@@ -50,7 +49,7 @@ impl Catalog {
         std::iter::once(&BUILTIN).chain(self.added.values().map(Arc::as_ref))
     }
 
-    /// The pages that one of two has and the other has not, or has in another state.
+    /// The pages that only one of two catalogues has, or that differ.
     pub fn difference<'a>(&'a self, other: &'a Catalog) -> impl Iterator<Item = &'a Page> {
         let same = Arc::ptr_eq(&self.added, &other.added);
         let only = move |a: &'a Catalog, b: &'a Catalog| {
@@ -77,7 +76,7 @@ impl Catalog {
         })
     }
 
-    /// The kind that an object says it is.
+    /// The kind of an object with this apiVersion and kind.
     pub fn kind_of(&self, api_version: &str, kind: &str) -> Option<(&Kind, Struct<'_>)> {
         let (group, version) = super::split_api_version(api_version);
         self.kind(group, version, kind)
@@ -111,12 +110,12 @@ mod tests {
         assert!(catalog.kind_of("v1", "Pod").is_some());
         let without = catalog.without("widgets.example.com");
         assert!(without.kind_of("example.com/v1", "Widget").is_none());
-        // Who holds the old one still has it.
+        // The old snapshot still has it.
         assert!(catalog.kind_of("example.com/v1", "Widget").is_some());
     }
 
     #[test]
-    fn its_metadata_is_typed_and_the_rest_is_kept_as_it_is() {
+    fn metadata_is_typed_and_the_rest_is_unchanged() {
         let page = widgets();
         let root = page.root(page.kind("example.com", "v1", "Widget").unwrap());
         let decode = |text: &str| json::decode(text.as_bytes(), Some(root.node()));

@@ -1,18 +1,19 @@
-//! Pages made at run time: how a custom resource becomes a kind like any other.
+//! Builds pages at run time: the kinds of custom resources.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::model::{Presence, Span};
 use super::{
-    Extra, Field, FieldRef, Item, ItemId, Kind, Page, Places, Resource, Shape, Struct, Type, TypeId,
+    Extra, Field, FieldRef, Item, ItemId, Kind, NameIndex, Page, Resource, Shape, Struct, Type,
+    TypeId,
 };
 use crate::{Text, Value};
 
-/// Gathers types, kinds and resources into a page.
+/// Collects types, kinds and resources into a page.
 ///
-/// Types of another page ([`PageBuilder::import`]) come along with all they are made of. A struct
-/// that is *open* keeps members that it does not name: what they may be, a schema says.
+/// Types of another page ([`PageBuilder::import`]) are copied with all types they refer to. An
+/// *open* struct keeps members that it does not declare; a schema decides what they may be.
 #[derive(Debug, Default)]
 pub struct PageBuilder {
     types: Vec<Type>,
@@ -35,8 +36,7 @@ impl PageBuilder {
         }
     }
 
-    /// The root of a custom resource: apiVersion, kind, metadata, and whatever else the object
-    /// holds.
+    /// The root of a custom resource: apiVersion, kind, metadata, and any other members.
     pub fn custom_root(&mut self, metadata: Struct<'_>) -> TypeId {
         let metadata = self.import(metadata);
         let optional = Presence(Presence::OMIT_EMPTY);
@@ -56,7 +56,7 @@ impl PageBuilder {
         self.add_struct(Text::default(), fields, true)
     }
 
-    /// Says what an open type is, as documents show it.
+    /// Sets the published schema of an open type.
     pub fn publish(&mut self, id: TypeId, schema: Value) {
         self.published.push((id, schema));
     }
@@ -68,7 +68,7 @@ impl PageBuilder {
             shape: Shape::Struct(of),
         });
 
-        let items = Shape::List(ItemId(place_of(self.items.len())));
+        let items = Shape::List(ItemId(last_row(self.items.len())));
         let field = |name: &'static str, shape, presence| Field {
             name: Text::const_new(name),
             shape,
@@ -94,7 +94,7 @@ impl PageBuilder {
         id
     }
 
-    /// Takes a struct of another page over, with all it is made of.
+    /// Copies a struct of another page, with all types it refers to.
     pub fn import(&mut self, of: Struct<'_>) -> TypeId {
         if let Some(known) = self.imported.get(&of.declared.name) {
             return *known;
@@ -115,7 +115,7 @@ impl PageBuilder {
             0 => 0,
             _ => {
                 self.extras.push(field.extra().clone());
-                place_of(self.extras.len())
+                last_row(self.extras.len())
             }
         };
 
@@ -143,7 +143,7 @@ impl PageBuilder {
     fn import_item(&mut self, node: super::Node<'_>) -> ItemId {
         let shape = self.import_shape(node.item().expect("lists and maps have items"));
         self.items.push(Item { shape });
-        ItemId(place_of(self.items.len()))
+        ItemId(last_row(self.items.len()))
     }
 
     /// Adds a kind whose objects are of the given type.
@@ -178,12 +178,12 @@ impl PageBuilder {
             kinds: Cow::Owned(self.kinds),
             resources: Cow::Owned(self.resources),
             published: self.published,
-            places_of_kinds: Places::new(),
-            places_of_resources: Places::new(),
+            kinds_by_name: NameIndex::new(),
+            resources_by_name: NameIndex::new(),
         }
     }
 
-    /// A place for a type whose fields are yet to come, so that it can stand inside itself.
+    /// Reserves a row for a type whose fields follow later, so that it can refer to itself.
     fn reserve(&mut self, name: Text, open: bool) -> TypeId {
         self.types.push(Type {
             name,
@@ -197,7 +197,7 @@ impl PageBuilder {
             unions: Span::default(),
         });
 
-        TypeId(place_of(self.types.len()))
+        TypeId(last_row(self.types.len()))
     }
 
     fn fill(&mut self, id: TypeId, fields: Vec<Field>) {
@@ -215,8 +215,8 @@ impl PageBuilder {
     }
 }
 
-/// Place of the last row of a table with that many.
-fn place_of(rows: usize) -> u16 {
+/// Index of the last row of a table with that many rows.
+fn last_row(rows: usize) -> u16 {
     u16::try_from(rows - 1).expect("a page has fewer than 65,536 rows of a kind")
 }
 

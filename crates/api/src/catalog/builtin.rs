@@ -1,10 +1,10 @@
-//! The built-in page: the tables that the build script made of `catalog/`.
+//! The built-in page: the tables that the build script generates from `catalog/`.
 
 use std::borrow::Cow;
 
 use super::model::*;
 use super::resource::*;
-use super::{Page, Places};
+use super::{NameIndex, Page};
 use crate::Text;
 
 /// Every type and kind of v1.36.
@@ -19,8 +19,8 @@ pub static BUILTIN: Page = Page {
     kinds: Cow::Borrowed(&KINDS),
     resources: Cow::Borrowed(&RESOURCES),
     published: Vec::new(),
-    places_of_kinds: Places::new(),
-    places_of_resources: Places::new(),
+    kinds_by_name: NameIndex::new(),
+    resources_by_name: NameIndex::new(),
 };
 
 /// The groups that are served by default, in the order discovery lists them.

@@ -1,7 +1,7 @@
-//! What types and fields are for: the texts that OpenAPI documents and `explain` show.
+//! Descriptions of types and fields, as OpenAPI documents and `kubectl explain` show them.
 //!
-//! They stand in the binary once each, in a text of their own that nobody touches until somebody
-//! asks.
+//! Each is in the binary once, in a text of its own, so that its memory pages are loaded only when
+//! they are used.
 
 use super::{BUILTIN, Column, Described, FieldRef, Struct};
 
@@ -10,13 +10,13 @@ const TEXTS: &str = include_str!(concat!(env!("OUT_DIR"), "/descriptions.txt"));
 include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 
 impl<'p> Struct<'p> {
-    /// What the type is for; empty where nobody says.
+    /// The description of the type; empty if there is none.
     pub fn description(self) -> &'static str {
         self.built_in()
             .map_or("", |of| text(OF_TYPES[usize::from(of.id.0)]))
     }
 
-    /// What a field of it is for; empty where nobody says.
+    /// The description of one of its fields; empty if there is none.
     pub fn field_description(self, field: FieldRef<'p>) -> &'static str {
         let place = self
             .built_in()
@@ -26,7 +26,7 @@ impl<'p> Struct<'p> {
         })
     }
 
-    /// Itself, or what it was copied from.
+    /// Itself, or the type it was copied from.
     fn built_in(self) -> Option<Struct<'static>> {
         if std::ptr::eq(self.page, &raw const BUILTIN) {
             return Some(BUILTIN.struct_of(self.id));
@@ -47,7 +47,7 @@ impl<'p> Struct<'p> {
     }
 }
 
-/// What a scalar with a name of its own is for, by that name:
+/// The description of a named scalar, by definition name:
 /// `io.k8s.apimachinery.pkg.api.resource.Quantity`.
 pub fn scalar_description(definition_name: &str) -> &'static str {
     match OF_SCALARS.binary_search_by_key(&definition_name, |(name, _)| name) {
@@ -57,7 +57,7 @@ pub fn scalar_description(definition_name: &str) -> &'static str {
 }
 
 impl Column {
-    /// What the column tells about objects of that type.
+    /// The description of the column for objects of that type.
     pub fn description<'a>(&'a self, of: Struct<'a>) -> &'a str {
         match &self.described {
             Described::Words(words) => words,
@@ -68,7 +68,7 @@ impl Column {
     }
 }
 
-/// The field at a path, and the struct it is a field of. Lists on the way stand for their elements.
+/// The field at a path, and its struct. Lists on the way stand for their elements.
 fn field_at<'p>(of: Struct<'p>, path: &str) -> Option<(Struct<'p>, FieldRef<'p>)> {
     let Some((name, rest)) = path.split_once('.') else {
         return Some((of, of.field(path)?));
@@ -84,7 +84,7 @@ fn text((start, len): (u32, u32)) -> &'static str {
     &TEXTS[start as usize..(start + len) as usize]
 }
 
-/// Bytes of the binary that descriptions take.
+/// Size of the descriptions in the binary, in bytes.
 #[cfg(test)]
 pub(super) fn size() -> usize {
     TEXTS.len() + size_of_val(&OF_TYPES) + size_of_val(&OF_FIELDS) + size_of_val(&OF_SCALARS)

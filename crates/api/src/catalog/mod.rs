@@ -1,17 +1,17 @@
 //! The catalogue: every kind, type and field of the API, as data.
 //!
 //! The text in `catalog/` (format: `catalog/README.md`) is compiled into static tables
-//! ([`BUILTIN`]). A custom resource is a [`Page`] of the same form, made at run time. Whoever walks
-//! an object holds a [`Node`]: a page and the shape of the value at hand. Looking up a kind, a
-//! resource or a field allocates nothing, but for the first time.
+//! ([`BUILTIN`]). A custom resource is a [`Page`] of the same form, built at run time. Code that
+//! walks an object uses a [`Node`]: a page and the shape of the current value. Looking up a kind, a
+//! resource or a field does not allocate, except for the first time.
 
 mod all;
 mod builder;
 mod builtin;
 mod describe;
 mod model;
+mod name_index;
 mod node;
-mod places;
 mod resource;
 
 pub use all::Catalog;
@@ -23,8 +23,8 @@ pub use model::{
     Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span,
     Type, TypeId, Union, Wire,
 };
+pub(crate) use name_index::NameIndex;
 pub use node::{FieldRef, Node, Struct};
-pub(crate) use places::Places;
 pub use resource::{
     Column, Compared, Described, Gate, Group, Resource, Selectable, Stage, Storage, Subresource,
 };
@@ -47,10 +47,10 @@ pub struct Page {
     pub(crate) kinds: Cow<'static, [Kind]>,
     /// In order of group, version and plural name.
     pub(crate) resources: Cow<'static, [Resource]>,
-    /// Of open types: their schemas, as their authors wrote them.
+    /// The schemas of open types, as their authors wrote them.
     pub(crate) published: Vec<(TypeId, Value)>,
-    pub(crate) places_of_kinds: Places,
-    pub(crate) places_of_resources: Places,
+    pub(crate) kinds_by_name: NameIndex,
+    pub(crate) resources_by_name: NameIndex,
 }
 
 impl Page {
@@ -64,17 +64,17 @@ impl Page {
 
     /// The kind of that name.
     pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<&Kind> {
-        self.place_of_kind(group, version, name)
+        self.kind_index(group, version, name)
             .map(|place| &self.kinds[place])
     }
 
-    /// The how-manieth of [`Page::kinds`] it is.
-    pub(crate) fn place_of_kind(&self, group: &str, version: &str, name: &str) -> Option<usize> {
-        self.places_of_kinds
+    /// Its index in [`Page::kinds`].
+    pub(crate) fn kind_index(&self, group: &str, version: &str, name: &str) -> Option<usize> {
+        self.kinds_by_name
             .find(&self.kinds, [group, version, name], Kind::full_name)
     }
 
-    /// The kind that an object says it is.
+    /// The kind of an object with this apiVersion and kind.
     pub fn kind_of(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let (group, version) = split_api_version(api_version);
         self.kind(group, version, kind)
@@ -83,7 +83,7 @@ impl Page {
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
         let name = [group, version, plural];
         let place = self
-            .places_of_resources
+            .resources_by_name
             .find(&self.resources, name, Resource::full_name);
         place.map(|place| &self.resources[place])
     }
@@ -99,8 +99,7 @@ impl Page {
         self.struct_of(kind.type_id)
     }
 
-    /// A type by its catalogue name, `core.v1.PodSpec`. A search through all of them: for tests and
-    /// start-up.
+    /// A type by its catalogue name, `core.v1.PodSpec`. A linear search: for tests and start-up.
     pub fn type_named(&self, name: &str) -> Option<Struct<'_>> {
         let place = self
             .types
@@ -118,7 +117,7 @@ impl Page {
         })
     }
 
-    /// What the author of an open type says about all of it.
+    /// The schema of an open type, as its author wrote it.
     pub fn published(&self, id: TypeId) -> Option<&Value> {
         self.published
             .iter()

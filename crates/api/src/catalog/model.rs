@@ -1,8 +1,7 @@
-//! What a catalogue page is made of.
+//! The data model of a catalogue page.
 //!
-//! A page is a handful of flat tables that point into each other by index: no pointers to chase,
-//! nothing to build at start for the built-in page, and a page made at run time (a CRD's) has the
-//! very same form.
+//! A page is a few flat tables that refer to each other by index: the built-in page needs no
+//! construction at start, and a page built at run time (for a CRD) has the same form.
 
 use std::borrow::Cow;
 
@@ -25,15 +24,15 @@ impl Span {
     }
 }
 
-/// A type of a page: [`super::Page::struct_of`].
+/// A type of a page: see [`super::Page::struct_of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId(pub(crate) u16);
 
-/// What the elements of a list or the values of a map are: a row of the page's `items`.
+/// The type of a list's elements or a map's values: a row of the page's `items`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ItemId(pub(crate) u16);
 
-/// What a JSON value at some place is.
+/// The type of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     String,
@@ -66,7 +65,7 @@ pub enum Shape {
     Map(ItemId),
 }
 
-/// Which of upstream's names a raw value goes by.
+/// Upstream's name for a raw value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RawKind {
     /// A value without a type of its own: cells of a Table.
@@ -82,17 +81,17 @@ pub enum RawKind {
 pub struct Type {
     /// `core.v1.PodSpec`; empty for the nested types of a CRD.
     pub name: Text,
-    /// Package of its protobuf message (`k8s.io.api.core.v1`), whose last part is the type's own
-    /// name; OpenAPI names the type by it too. Empty: neither has a name for it.
+    /// Package of its protobuf message (`k8s.io.api.core.v1`), whose name is the last part of the
+    /// type's name; its OpenAPI name is derived from it too. Empty: it has neither.
     pub package: Text,
     /// It has no protobuf form.
     pub json_only: bool,
     /// Server-side apply owns the struct as a whole.
     pub atomic: bool,
-    /// Members that it does not name are kept: the root of a custom resource.
+    /// Undeclared members are kept: the root of a custom resource.
     pub open: bool,
     pub(crate) fields: Span,
-    /// Places of the fields that are written even when they are not set, in the page's `always`.
+    /// Indices of the fields that are written even when they are not set, in the page's `always`.
     pub(crate) always: Span,
     pub(crate) wires: Span,
     pub(crate) unions: Span,
@@ -109,7 +108,7 @@ pub struct Field {
     pub(crate) extra: u16,
 }
 
-/// When a field is there, and when it is written.
+/// When a field is present, and when it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Presence(pub(crate) u8);
 
@@ -119,22 +118,22 @@ impl Presence {
     pub(crate) const OMIT_EMPTY: u8 = 4;
     pub(crate) const OMIT_ZERO: u8 = 8;
 
-    /// The published schema says that it must be given.
+    /// The published schema requires it.
     pub fn required(self) -> bool {
         self.0 & Presence::REQUIRED != 0
     }
 
-    /// Absent and zero differ.
+    /// Whether absent and zero differ.
     pub fn pointer(self) -> bool {
         self.0 & Presence::POINTER != 0
     }
 
-    /// JSON leaves it out when it is empty.
+    /// JSON omits it when it is empty.
     pub fn omit_empty(self) -> bool {
         self.0 & Presence::OMIT_EMPTY != 0
     }
 
-    /// JSON leaves it out when it is zero, though it is a struct.
+    /// JSON omits it when it is zero, though it is a struct.
     pub fn omit_zero(self) -> bool {
         self.0 & Presence::OMIT_ZERO != 0
     }
@@ -154,24 +153,24 @@ impl std::fmt::Debug for Presence {
     }
 }
 
-/// The facts that most fields do not have.
+/// Attributes that most fields do not have.
 #[derive(Clone, Debug, Default)]
 pub struct Extra {
-    /// As server-side apply and the published schema see the list. Absent means atomic,
+    /// The list type in server-side apply and the published schema. Absent means atomic and
     /// unpublished.
     pub list: Option<ListType>,
     pub map: Option<MapType>,
     pub patch: Patch,
-    /// What defaulting puts here when it is unset, as JSON.
+    /// The value that defaulting sets, as JSON.
     pub default: Option<Text>,
-    /// The default in the published schema, where it is not the zero of a field that is always
-    /// written.
+    /// The default in the published schema, where it is not the zero value of a field that is
+    /// always written.
     pub published_default: Option<Text>,
-    /// The closed list of values.
+    /// The closed list of allowed values.
     pub enumeration: Cow<'static, [Text]>,
-    /// Values with a meaning to upstream; others are allowed.
+    /// Values that upstream documents; others are allowed.
     pub known: Cow<'static, [Text]>,
-    /// Feature gates that must all be on for the field to be kept.
+    /// Feature gates that must all be enabled for the field to be kept.
     pub gates: Cow<'static, [Text]>,
     /// The quantities in this map are rounded up to thousandths.
     pub milli: bool,
@@ -181,7 +180,7 @@ pub struct Extra {
 pub enum ListType {
     Atomic,
     Set,
-    /// Elements are told apart by the values of these fields.
+    /// Elements are identified by the values of these fields.
     Map(Cow<'static, [Text]>),
 }
 
@@ -207,7 +206,7 @@ pub struct Item {
     pub shape: Shape,
 }
 
-/// Where protobuf keeps a field. The rows of a type ascend by tag.
+/// The protobuf encoding of a field. The rows of a type are sorted by tag.
 #[derive(Clone, Copy, Debug)]
 pub struct Wire {
     pub(crate) tag: u16,
@@ -218,11 +217,11 @@ pub struct Wire {
 pub(crate) enum WireTo {
     /// Index into the fields of the type.
     Field(u16),
-    /// A message that JSON does not show: its wires lead to fields of the same type.
+    /// A message that JSON does not have: its wires lead to fields of the same type.
     Inline(Span),
 }
 
-/// At most one of several fields is set.
+/// A union: at most one of several fields is set.
 #[derive(Clone, Debug)]
 pub struct Union {
     /// The field that names the member that is set.
@@ -231,7 +230,7 @@ pub struct Union {
     pub members: Cow<'static, [(Text, Text)]>,
 }
 
-/// A kind: a type that stands at the top of an object.
+/// A kind: the type of a whole object.
 #[derive(Clone, Debug)]
 pub struct Kind {
     pub group: Text,

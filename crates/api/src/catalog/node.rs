@@ -1,8 +1,8 @@
-//! Cursors over a page: what a walker of an object holds in its hand.
+//! Cursors over the types of a page, used to walk an object.
 
 use super::{Extra, Field, Page, RawKind, Shape, Type, TypeId, Union, WireTo};
 use crate::catalog::model::Span;
-use crate::value::Sought;
+use crate::value::SearchKey;
 
 /// The shape of one value, with the page it points into.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ impl<'p> Node<'p> {
         }
     }
 
-    /// What the elements of this list or the values of this map are.
+    /// The type of this list's elements or this map's values.
     pub fn item(self) -> Option<Node<'p>> {
         match self.shape {
             Shape::List(item) | Shape::Map(item) => Some(Node {
@@ -34,7 +34,7 @@ impl<'p> Node<'p> {
         }
     }
 
-    /// The name of the type in upstream's language: what its decoder's messages call it.
+    /// The Go name of the type, as upstream's decoder prints it.
     pub fn go_type(self) -> String {
         match self.shape {
             Shape::String => "string".to_string(),
@@ -95,7 +95,7 @@ impl<'p> Struct<'p> {
         self.declared.unions.of(&self.page.unions)
     }
 
-    /// Every field with its facts.
+    /// Every field with its attributes.
     pub fn iter(self) -> impl Iterator<Item = FieldRef<'p>> {
         self.fields().iter().map(move |field| FieldRef {
             page: self.page,
@@ -103,16 +103,15 @@ impl<'p> Struct<'p> {
         })
     }
 
-    /// Place of a field in [`Struct::fields`].
+    /// Index of a field in [`Struct::fields`].
     pub(crate) fn position(self, name: &str) -> Option<usize> {
-        let sought = Sought::new(name);
+        let key = SearchKey::new(name);
         self.fields()
-            .binary_search_by(|field| sought.seen_from(&field.name))
+            .binary_search_by(|field| key.compare(&field.name))
             .ok()
     }
 
-    /// As [`Struct::position`], trying first the place where a reader that goes in order expects
-    /// it.
+    /// As [`Struct::position`], trying `expected` first: readers mostly find fields in order.
     pub(crate) fn position_near(self, name: &str, expected: usize) -> Option<usize> {
         let fields = self.fields();
         if fields.get(expected).is_some_and(|field| field.name == name) {
@@ -121,8 +120,8 @@ impl<'p> Struct<'p> {
         self.position(name)
     }
 
-    /// The place of a field at or behind `from`, for readers whose names come in order: a short
-    /// walk, not a search.
+    /// The index of a field at or after `from`, for readers whose names are sorted: a short scan
+    /// instead of a search.
     pub(crate) fn position_from(self, name: &str, from: usize) -> Option<usize> {
         let ahead = self
             .fields()
@@ -139,7 +138,7 @@ impl<'p> Struct<'p> {
         }
     }
 
-    /// Places of the fields that JSON shows even when they are not set.
+    /// Indices of the fields that JSON has even when they are not set.
     pub(crate) fn always(self) -> &'p [u16] {
         self.declared.always.of(&self.page.always)
     }
@@ -181,7 +180,7 @@ impl<'p> Struct<'p> {
         self.declared.name.rsplit('.').next().unwrap_or_default()
     }
 
-    /// `v1.PodSpec`: package and name as upstream's messages have it.
+    /// `v1.PodSpec`: package and name as in upstream's messages.
     pub fn go_type(self) -> String {
         let mut parts = self.declared.name.rsplit('.');
         let name = parts.next().unwrap_or_default();
@@ -192,7 +191,7 @@ impl<'p> Struct<'p> {
     }
 }
 
-/// A field with all its facts at hand.
+/// A field with all its attributes.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldRef<'p> {
     pub page: &'p Page,

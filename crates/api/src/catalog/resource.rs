@@ -1,4 +1,4 @@
-//! What a resource is to clients: its names, verbs, subresources, and how it is kept.
+//! A resource as clients see it: its names, verbs, subresources; and how it is stored.
 
 use std::borrow::Cow;
 
@@ -18,11 +18,11 @@ pub struct Resource {
     pub namespaced: bool,
     pub verbs: Cow<'static, [Text]>,
     pub subresources: Cow<'static, [Subresource]>,
-    /// Absent: answered without being kept (reviews, bindings).
+    /// Absent: not stored (reviews, bindings).
     pub storage: Option<Storage>,
     pub selectable: Cow<'static, [Selectable]>,
     pub columns: Cow<'static, [Column]>,
-    /// Defaults that hold for this kind only, though its types are shared: path and JSON.
+    /// Defaults that apply to this kind only, though its types are shared: path and JSON.
     pub defaults: Cow<'static, [(Text, Text)]>,
     /// `metadata.generation` starts at 1 and counts changes of the spec.
     pub has_generation: bool,
@@ -30,7 +30,7 @@ pub struct Resource {
     pub create_on_update: bool,
     /// PUT without `resourceVersion` is refused.
     pub needs_version: bool,
-    /// DELETE answers with the object that went, not with a Status.
+    /// DELETE returns the deleted object, not a Status.
     pub returns_deleted: bool,
 }
 
@@ -49,22 +49,22 @@ pub struct Subresource {
     pub version: Text,
     pub kind: Text,
     pub verbs: Cow<'static, [Text]>,
-    /// Whether answers can be had as a table.
+    /// Whether responses can be rendered as a Table.
     pub has_table: bool,
 }
 
-/// How a resource is kept.
+/// How a resource is stored.
 #[derive(Clone, Debug)]
 pub struct Storage {
     /// Group and version of the kind that is written.
     pub group: Text,
     pub version: Text,
-    /// Its place below `/registry/`.
+    /// Its key prefix below `/registry/`.
     pub prefix: Text,
-    /// Kept as JSON even where others are protobuf.
+    /// Stored as JSON even where others are protobuf.
     pub json: bool,
     pub hash: Text,
-    /// Whether discovery shows the hash.
+    /// Whether discovery publishes the hash.
     pub hash_published: bool,
 }
 
@@ -96,10 +96,10 @@ pub struct Column {
     pub described: Described,
 }
 
-/// Where the description of a column is.
+/// Source of a column's description.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Described {
-    /// With the field that the column shows, at this path below the object.
+    /// The field that the column shows, at this path of the object.
     Field(Text),
     Words(Text),
 }
@@ -112,7 +112,7 @@ pub struct Gate {
     pub default: bool,
     /// Its value cannot be changed.
     pub locked: bool,
-    /// Components that ask for it.
+    /// Components that use it.
     pub used_by: Cow<'static, [Text]>,
 }
 

@@ -5,7 +5,7 @@ fn pod_spec() -> Struct<'static> {
 }
 
 #[test]
-fn a_field_carries_its_facts() {
+fn fields_have_their_attributes() {
     let containers = pod_spec().field("containers").unwrap();
     assert!(containers.field.presence.required());
     assert!(!containers.field.presence.pointer());
@@ -50,8 +50,8 @@ fn kinds_and_resources_are_found_by_name() {
 }
 
 #[test]
-fn every_gate_a_field_names_is_known_or_long_gone() {
-    // Always on since before v1.36, or named in a comment only: the field is kept.
+fn every_gate_of_a_field_exists_or_was_removed() {
+    // Always enabled since before v1.36, or named in a comment only: the field is kept.
     const GONE: [&str; 3] = [
         "CSIStorageCapacity",
         "TopologyAwareHints",
@@ -69,7 +69,7 @@ fn every_gate_a_field_names_is_known_or_long_gone() {
 }
 
 #[test]
-fn types_and_fields_say_what_they_are_for() {
+fn types_and_fields_have_descriptions() {
     let pod = BUILTIN.type_named("core.v1.Pod").unwrap();
     assert!(
         pod.description()

@@ -1,14 +1,13 @@
-//! Who a certificate is: the user and the groups that the subject of a certificate, or of a request
-//! for one, names.
+//! The user and groups named by the subject of a certificate or of a certificate request.
 //!
-//! The common name is the user, the organizations are the groups. Everybody who has to know this
-//! asks here: the API server, the kubelet, the etcd port, and those who approve and sign
-//! certificates. If two of them read a subject in two ways, a certificate could be approved for one
-//! user and be another.
+//! The common name is the user, the organizations are the groups. All components use this parser:
+//! the API server, the kubelet, the etcd API, and the approving and signing controllers. If two of
+//! them parsed a subject differently, a certificate could be approved for one user and authenticate
+//! as another.
 //!
-//! The subject is read from its DER as Go's `crypto/x509` reads that of a certificate: of several
-//! common names the last one counts, and a subject with any attribute that cannot be read is
-//! refused as a whole.
+//! The subject is parsed from its DER as Go's `crypto/x509` parses that of a certificate: of
+//! several common names the last one counts, and a subject with any unreadable attribute is refused
+//! as a whole.
 
 #[cfg(test)]
 mod tests;
@@ -19,11 +18,11 @@ pub struct CertificateSubject {
     /// Empty: there is none.
     pub common_name: String,
     pub organizations: Vec<String>,
-    /// UIDs of the user, by upstream's attribute for them.
+    /// UIDs of the user, from upstream's attribute for them.
     uids: Vec<String>,
 }
 
-/// A user as a certificate names one.
+/// A user as named by a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateUser {
     pub name: String,
@@ -32,7 +31,7 @@ pub struct CertificateUser {
     pub groups: Vec<String>,
 }
 
-/// Why a certificate names nobody.
+/// Why a certificate does not identify a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubjectError {
     #[error("x509: invalid RDNSequence")]
@@ -45,7 +44,7 @@ pub enum SubjectError {
     SeveralUids,
 }
 
-/// Why the text of an attribute cannot be read.
+/// Why the text of an attribute cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     #[error("invalid {0}")]
@@ -56,7 +55,7 @@ pub enum TextError {
 
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 const ORGANIZATION: &[u8] = &[0x55, 4, 10];
-/// 1.3.6.1.4.1.57683.2, where upstream looks for a user's UID.
+/// 1.3.6.1.4.1.57683.2, upstream's attribute for a user's UID.
 const UID: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xc2, 0x53, 2];
 
 const SEQUENCE: u8 = 0x30;
@@ -64,10 +63,10 @@ const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 
 impl CertificateSubject {
-    /// Reads a subject, a `Name` in DER.
+    /// Parses a subject, a `Name` in DER.
     ///
     /// # Errors
-    /// It is malformed, or the text of an attribute cannot be read.
+    /// It is malformed, or the text of an attribute cannot be decoded.
     pub fn from_der(name: &[u8]) -> Result<CertificateSubject, SubjectError> {
         let mut subject = CertificateSubject::default();
         let mut sets = only(name, SEQUENCE)?;
@@ -96,10 +95,10 @@ impl CertificateSubject {
         }
     }
 
-    /// The user that the subject names; none without a common name.
+    /// The user that the subject names; `None` without a common name.
     ///
     /// # Errors
-    /// It is not clear which user it is.
+    /// It is ambiguous which user it is.
     pub fn user(self) -> Result<Option<CertificateUser>, SubjectError> {
         if self.common_name.is_empty() {
             return Ok(None);
@@ -141,7 +140,7 @@ fn next<'a>(der: &mut &'a [u8], tag: u8) -> Result<&'a [u8], SubjectError> {
 
 /// Tag and content of the next value.
 fn any<'a>(der: &mut &'a [u8]) -> Result<(u8, &'a [u8]), SubjectError> {
-    /// With these bits the number of the tag stands in further bytes, which no attribute's has.
+    /// With these bits the tag number follows in further bytes, which attributes never use.
     const LONG_TAG: u8 = 0x1f;
 
     let [tag, length, rest @ ..] = *der else {
@@ -153,7 +152,7 @@ fn any<'a>(der: &mut &'a [u8]) -> Result<(u8, &'a [u8]), SubjectError> {
 
     let (length, rest) = match length {
         0..=0x7f => (usize::from(*length), rest),
-        // The bytes of a length follow; DER wants the shortest form.
+        // The bytes of the length follow; DER requires the shortest form.
         0x81..=0x84 => {
             let (bytes, rest) = rest
                 .split_at_checked(usize::from(length & 0x7f))
@@ -179,14 +178,14 @@ fn any<'a>(der: &mut &'a [u8]) -> Result<(u8, &'a [u8]), SubjectError> {
     Ok((*tag, content))
 }
 
-/// Whether the numbers of an identifier are whole and as short as they can be: no attribute has two
-/// spellings.
+/// Whether the arcs of an object identifier are complete and minimally encoded: no attribute has
+/// two encodings.
 fn is_identifier(bytes: &[u8]) -> bool {
     let mut numbers = bytes.split_inclusive(|byte| byte & 0x80 == 0);
     bytes.last().is_some_and(|last| last & 0x80 == 0) && numbers.all(|number| number[0] != 0x80)
 }
 
-/// The text of a value, in the types of strings that Go knows.
+/// The text of a value, in the string types that Go supports.
 fn text(tag: u8, value: &[u8]) -> Result<String, TextError> {
     let ascii = |name, fits: fn(&u8) -> bool| match value.iter().all(fits) {
         true => Ok(value.iter().map(|byte| char::from(*byte)).collect()),
@@ -199,7 +198,7 @@ fn text(tag: u8, value: &[u8]) -> Result<String, TextError> {
             byte.is_ascii_digit() || *byte == b' '
         }),
         0x13 => ascii("PrintableString", is_printable),
-        // T.61, an older code than Unicode, is taken for Latin-1, as everybody does.
+        // T.61 is treated as Latin-1, as other implementations do.
         0x14 => Ok(value.iter().map(|byte| char::from(*byte)).collect()),
         0x16 => ascii("IA5String", u8::is_ascii),
         0x1e => basic_plane(value).ok_or(TextError::Invalid("BMPString")),
@@ -212,8 +211,7 @@ fn is_printable(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b" '()+,-./:=?*&".contains(byte)
 }
 
-/// Characters of two bytes each. A last one that is zero ends the text; surrogates and places that
-/// are no characters are refused.
+/// Decodes UCS-2. A terminating zero is dropped; surrogates and noncharacters are refused.
 fn basic_plane(value: &[u8]) -> Option<String> {
     let (pairs, rest) = value.as_chunks::<2>();
     if !rest.is_empty() {

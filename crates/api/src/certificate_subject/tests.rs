@@ -1,4 +1,4 @@
-//! Subjects in DER, built by hand: in each type of string, in every order, and broken.
+//! Subjects built in DER: in each string type, in every order, and malformed.
 
 use super::*;
 
@@ -150,7 +150,7 @@ fn a_subject_that_is_not_der_is_refused() {
             SEQUENCE,
             &[common_name(UTF8, b"bob"), common_name(UTF8, b"bob")].concat(),
         )]]),
-        // Lengths that are not the shortest, not bounded, or longer than what there is.
+        // Lengths that are not minimal, indefinite, or longer than the input.
         vec![SEQUENCE, 0x81, 0],
         vec![SEQUENCE, 0x80, 0, 0],
         vec![SEQUENCE, 0x84, 0xff, 0xff, 0xff, 0xff],
@@ -166,7 +166,7 @@ fn a_subject_that_is_not_der_is_refused() {
         );
     }
 
-    // Nothing that is cut off anywhere is read, and nothing panics.
+    // No truncated input is accepted, and none panics.
     for end in 0..good.len() {
         assert!(CertificateSubject::from_der(&good[..end]).is_err(), "{end}");
     }
@@ -211,7 +211,7 @@ fn the_user_has_the_organizations_as_groups_and_one_uid_at_most() {
     assert_eq!(
         user(&[team, uid(b"7"), uid(b"7")]),
         Ok(None),
-        "nobody is named"
+        "no user is named"
     );
 }
 

@@ -1,4 +1,4 @@
-//! An object in whatever form it comes: seen, not told.
+//! Decodes and encodes an object in any form, detected from its bytes.
 
 use std::sync::LazyLock;
 
@@ -8,9 +8,9 @@ use crate::catalog::{BUILTIN, Page, Struct};
 use crate::value::Text;
 use crate::{Map, Value};
 
-/// The form of some bytes: protobuf says so itself, JSON begins with a bracket, and everything else
-/// may be YAML.
-pub fn seen(bytes: &[u8]) -> MediaType {
+/// Detects the form of some bytes: protobuf has a magic prefix, JSON begins with a bracket, and
+/// everything else may be YAML.
+pub fn detect(bytes: &[u8]) -> MediaType {
     match bytes.trim_ascii_start().first() {
         _ if bytes.starts_with(protobuf::MAGIC) => MediaType::Protobuf,
         Some(b'{' | b'[') => MediaType::Json,
@@ -21,32 +21,30 @@ pub fn seen(bytes: &[u8]) -> MediaType {
 /// Why bytes are no object.
 #[derive(Debug, thiserror::Error)]
 pub enum AnyError {
-    #[error("{}", with_place(.0))]
+    #[error("{}", with_path(.0))]
     Json(#[from] json::DecodeError),
     #[error("error converting YAML to JSON: {0}")]
     Yaml(#[from] yaml::Error),
     #[error("{0}")]
     Protobuf(#[from] protobuf::ProtobufError),
-    #[error(
-        "the value is encrypted ({provider}); only the API server that holds the key can read it"
-    )]
+    #[error("the value is encrypted ({provider}); only an API server with the key can decrypt it")]
     Encrypted { provider: String },
-    #[error("there is no object in it")]
+    #[error("no object found")]
     Empty,
-    /// Of JSON: YAML's own errors name their line.
+    /// For JSON only: YAML's own errors contain their line.
     #[error("line {line}, column {column}: {error}")]
     NotJson {
         line: usize,
         column: usize,
         error: json::SyntaxError,
     },
-    #[error("it is {found}, not an object")]
+    #[error("expected an object, found {found}")]
     NotAnObject { found: &'static str },
-    #[error("the object does not say what it is: {missing} is missing")]
+    #[error("object without {missing}")]
     NoKind { missing: &'static str },
 }
 
-fn with_place(error: &json::DecodeError) -> String {
+fn with_path(error: &json::DecodeError) -> String {
     match error {
         json::DecodeError::Type { message, place } if !place.is_empty() => {
             format!("{place}: {message}")
@@ -55,19 +53,19 @@ fn with_place(error: &json::DecodeError) -> String {
     }
 }
 
-/// An object with what its decoder noticed.
+/// A decoded object and its decoder's findings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     pub value: Value,
     pub form: MediaType,
     /// Unknown and duplicate fields.
     pub strict: Vec<String>,
-    /// False: the page does not know the kind, so the value is taken as it is.
+    /// False: the kind is not in the page, so the value was decoded without a type.
     pub known: bool,
 }
 
-/// Decodes one object. Its kind is looked up in `page`; one that is not there is read without a
-/// type, which protobuf cannot be.
+/// Decodes one object. Its kind is looked up in `page`; an unknown kind is decoded without a type,
+/// which protobuf does not allow.
 pub fn decode(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
     if let Some(rest) = bytes.strip_prefix(b"k8s:enc:") {
         let provider =
@@ -76,7 +74,7 @@ pub fn decode(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
         return Err(AnyError::Encrypted { provider });
     }
 
-    match seen(bytes) {
+    match detect(bytes) {
         MediaType::Protobuf => Ok(Object {
             value: protobuf::decode(bytes, page)?,
             form: MediaType::Protobuf,
@@ -85,7 +83,7 @@ pub fn decode(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
         }),
         MediaType::Json => match json::raw(bytes) {
             Ok(_) => typed(bytes, page, MediaType::Json),
-            // Brackets open a mapping in YAML too.
+            // A bracket may begin a YAML mapping too.
             Err(error) => from_yaml(bytes, page).map_err(|_| located(bytes, error)),
         },
         MediaType::Yaml => from_yaml(bytes, page),
@@ -121,7 +119,7 @@ fn located(text: &[u8], error: json::SyntaxError) -> AnyError {
 }
 
 fn typed(text: &[u8], page: &Page, form: MediaType) -> Result<Object, AnyError> {
-    let (api_version, kind) = said(text)?;
+    let (api_version, kind) = api_version_and_kind(text)?;
     let Some(kind) = page.kind_of(&api_version, &kind) else {
         let value = json::decode(text, None)?.value;
         return Ok(Object {
@@ -141,8 +139,8 @@ fn typed(text: &[u8], page: &Page, form: MediaType) -> Result<Object, AnyError> 
     })
 }
 
-/// What a text says it is. Nothing else of it is looked at.
-fn said(text: &[u8]) -> Result<(Text, Text), AnyError> {
+/// The apiVersion and kind of a text. Nothing else is read.
+fn api_version_and_kind(text: &[u8]) -> Result<(Text, Text), AnyError> {
     static TYPE_META: LazyLock<Struct<'static>> = LazyLock::new(|| {
         BUILTIN
             .type_named("runtime.TypeMeta")
@@ -157,8 +155,8 @@ fn said(text: &[u8]) -> Result<(Text, Text), AnyError> {
         found => return Err(AnyError::NotAnObject { found }),
     }
 
-    let said = json::decode(text, Some(TYPE_META.node()))?.value;
-    let name = |name: &'static str| match said.get(name) {
+    let api_version_and_kind = json::decode(text, Some(TYPE_META.node()))?.value;
+    let name = |name: &'static str| match api_version_and_kind.get(name) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         _ => Err(AnyError::NoKind { missing: name }),
     };
@@ -174,13 +172,15 @@ fn kind_of(value: &Value) -> Option<(&str, &str)> {
 /// Why an object cannot be written in a form.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    #[error("no kind {kind:?} is known for version {api_version:?}, so it has no protobuf form")]
+    #[error(
+        "cannot encode as protobuf: no kind {kind:?} is registered for version {api_version:?}"
+    )]
     UnknownKind { api_version: Text, kind: Text },
     #[error("{0}")]
     Protobuf(#[from] protobuf::ProtobufError),
 }
 
-/// Writes an object as upstream would. JSON is indented for people.
+/// Encodes an object as upstream would. JSON is indented.
 pub fn encode(object: &Value, form: MediaType, page: &Page) -> Result<Vec<u8>, EncodeError> {
     let (api_version, kind) = kind_of(object).unwrap_or_default();
     let known = page.kind_of(api_version, kind).map(|kind| page.root(kind));
@@ -206,15 +206,15 @@ mod tests {
     use crate::catalog::BUILTIN;
 
     #[test]
-    fn the_form_is_seen() {
-        assert_eq!(seen(b"k8s\0\n"), MediaType::Protobuf);
-        assert_eq!(seen(b"\n {\"a\":1}"), MediaType::Json);
-        assert_eq!(seen(b"a: 1"), MediaType::Yaml);
-        assert_eq!(seen(b""), MediaType::Yaml);
+    fn the_form_is_detected() {
+        assert_eq!(detect(b"k8s\0\n"), MediaType::Protobuf);
+        assert_eq!(detect(b"\n {\"a\":1}"), MediaType::Json);
+        assert_eq!(detect(b"a: 1"), MediaType::Yaml);
+        assert_eq!(detect(b""), MediaType::Yaml);
     }
 
     #[test]
-    fn an_object_goes_from_any_form_into_any_other() {
+    fn an_object_converts_from_any_form_to_any_other() {
         let yaml = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n";
         let object = decode(yaml, &BUILTIN).unwrap();
         assert_eq!(
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_read_as_it_is_and_has_no_protobuf() {
+    fn an_unknown_kind_is_decoded_without_a_type_and_has_no_protobuf() {
         let object = decode(
             br#"{"apiVersion":"example.com/v1","kind":"Widget","spec":{"a":1}}"#,
             &BUILTIN,
@@ -239,12 +239,12 @@ mod tests {
         let error = encode(&object.value, MediaType::Protobuf, &BUILTIN).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no kind \"Widget\" is known for version \"example.com/v1\", so it has no protobuf form"
+            "cannot encode as protobuf: no kind \"Widget\" is registered for version \"example.com/v1\""
         );
     }
 
     #[test]
-    fn an_encrypted_value_says_so() {
+    fn an_encrypted_value_is_reported() {
         let error = decode(b"k8s:enc:aescbc:v1:key1:...", &BUILTIN).unwrap_err();
         assert!(error.to_string().contains("encrypted (aescbc)"), "{error}");
     }

@@ -1,31 +1,31 @@
-//! A tree as upstream would write it.
+//! The canonical form of a tree: what upstream would write.
 //!
-//! Decoders keep what was sent: nulls, explicit zeros, absent structs, `1000m`. Upstream reads into
-//! structs and writes those, so what it answers has a settled form: a value that is empty and may
-//! be omitted is gone, a struct that is a value is there even when empty, a list or map that is
-//! always written is `null` when unset, quantities, times and durations have their canonical text.
-//! [`canonicalize`] brings a tree into that form; protobuf decoding yields it directly. Running it
-//! twice changes nothing.
+//! Decoders keep what was sent: nulls, explicit zeros, absent structs, `1000m`. Upstream decodes
+//! into structs and encodes those, so its output has a fixed form: a value that is empty and may be
+//! omitted is absent, a struct that is not a pointer is present even when empty, a list or map that
+//! is always written is `null` when unset, quantities, times and durations have their canonical
+//! text. [`canonicalize`] brings a tree into that form; protobuf decoding yields it directly. The
+//! operation is idempotent.
 
 use crate::catalog::{Field, FieldRef, Node, RawKind, Shape, Struct};
 use crate::quantity::Quantity;
 use crate::time::{self, MicroTime, Time};
 use crate::{Map, Value};
 
-/// Brings an object of the given type into the form upstream writes. Expects a tree that was
-/// decoded with that type.
+/// Brings an object of the given type into canonical form. Expects a tree that was decoded with
+/// that type.
 pub fn canonicalize(value: &mut Value, node: Node<'_>) {
     walk(value, node, Empty::Stays);
 }
 
-/// The same for an object that upstream has written to its store and read again: protobuf cannot
-/// tell an empty list or map from an absent one, so those that are always written are `null`
-/// afterwards.
+/// As [`canonicalize`], for an object that upstream has stored and read again: protobuf cannot
+/// distinguish an empty list or map from an absent one, so those that are always written become
+/// `null`.
 pub fn canonicalize_stored(value: &mut Value, node: Node<'_>) {
     walk(value, node, Empty::IsAbsent);
 }
 
-/// What becomes of a list or map that is given, empty and always written.
+/// How to treat a list or map that is given, empty and always written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Empty {
     Stays,
@@ -71,7 +71,7 @@ fn walk(value: &mut Value, node: Node<'_>, empty: Empty) {
     }
 }
 
-/// An element cannot be absent: null is the zero of its type.
+/// An element cannot be absent: null becomes the zero value of its type.
 fn canonicalize_item(element: &mut Value, item: Node<'_>, empty: Empty) {
     if element.is_null() {
         *element = zero(item.shape);
@@ -79,8 +79,7 @@ fn canonicalize_item(element: &mut Value, item: Node<'_>, empty: Empty) {
     walk(element, item, empty);
 }
 
-/// Looks at the members that are there, and at the few fields that are written even when they are
-/// not.
+/// Visits the members that are present, and the few fields that are written even when absent.
 fn canonicalize_struct(value: &mut Value, of: Struct<'_>, empty: Empty) {
     let mut members = match value {
         Value::Object(map) => std::mem::take(map).into_members(),
@@ -90,12 +89,12 @@ fn canonicalize_struct(value: &mut Value, of: Struct<'_>, empty: Empty) {
 
     let mut expected = 0;
     members.retain_mut(|(name, found)| {
-        // Whatever the type does not know is not ours to judge.
+        // Members that the type does not declare are left unchanged.
         let Some(place) = of.position_near(name, expected) else {
             return true;
         };
         expected = place + 1;
-        settle(found, of.at(place), empty)
+        canonicalize_member(found, of.at(place), empty)
     });
 
     for place in of.always() {
@@ -113,8 +112,8 @@ fn canonicalize_struct(value: &mut Value, of: Struct<'_>, empty: Empty) {
     *value = Value::Object(Map::from_members(members));
 }
 
-/// Brings a member into its form; false: it is not written.
-fn settle(found: &mut Value, field: FieldRef<'_>, empty: Empty) -> bool {
+/// Brings a member into canonical form; false: it is not written.
+fn canonicalize_member(found: &mut Value, field: FieldRef<'_>, empty: Empty) -> bool {
     if !found.is_null() {
         walk(found, field.node(), empty);
         if !is_zero_value(found, field.field) {
@@ -124,8 +123,7 @@ fn settle(found: &mut Value, field: FieldRef<'_>, empty: Empty) -> bool {
 
     match when_unset(field.field) {
         None => false,
-        // A list that is given and empty stays `[]` until it is stored; only one that is not there
-        // is null.
+        // A list that is given and empty stays `[]` until it is stored; only an absent one is null.
         Some(Value::Null) => {
             if empty == Empty::IsAbsent {
                 *found = Value::Null;
@@ -140,7 +138,7 @@ fn settle(found: &mut Value, field: FieldRef<'_>, empty: Empty) -> bool {
     }
 }
 
-/// What JSON shows of a field that is not set; `None`: nothing.
+/// What JSON has for a field that is not set; `None`: nothing.
 pub(crate) fn when_unset(field: &Field) -> Option<Value> {
     let presence = field.presence;
     if presence.pointer()
@@ -157,7 +155,7 @@ pub(crate) fn when_unset(field: &Field) -> Option<Value> {
     }
 
     match field.shape {
-        // A struct that is a value is written, whatever is in it.
+        // A struct that is not a pointer is always written.
         Shape::Struct(_) => Some(Value::object()),
         Shape::Time | Shape::MicroTime if presence.omit_zero() => None,
         Shape::Raw(RawKind::Any) if presence.omit_empty() => None,
@@ -172,7 +170,7 @@ pub(crate) fn when_unset(field: &Field) -> Option<Value> {
     }
 }
 
-/// The zero of a type, where it must be written.
+/// The zero value of a type, where it must be written.
 pub(super) fn zero(shape: Shape) -> Value {
     match shape {
         Shape::String => Value::string(""),
@@ -186,7 +184,7 @@ pub(super) fn zero(shape: Shape) -> Value {
     }
 }
 
-/// Whether a value that is there counts as unset: a zero that is no pointer's.
+/// Whether a present value counts as unset: a zero value that is not behind a pointer.
 fn is_zero_value(value: &Value, field: &Field) -> bool {
     if field.presence.pointer() {
         return false;
@@ -203,7 +201,7 @@ fn is_zero_value(value: &Value, field: &Field) -> bool {
     }
 }
 
-/// The text upstream writes for a quantity, time or duration.
+/// The canonical text of a quantity, time or duration.
 fn canonical_text(text: &str, shape: Shape) -> Option<String> {
     match shape {
         Shape::Quantity => text
@@ -225,7 +223,7 @@ mod tests {
     use crate::catalog::BUILTIN;
 
     #[test]
-    fn the_fields_that_are_always_written_are_those_with_something_to_write() {
+    fn the_fields_that_are_always_written_have_an_unset_value() {
         for of in BUILTIN.structs() {
             for (place, field) in of.fields().iter().enumerate() {
                 let listed = of.always().iter().any(|at| usize::from(*at) == place);

@@ -1,31 +1,31 @@
-//! One scalar, checked against the shape it should have.
+//! Validates one scalar against its type.
 //!
-//! The decoders hand over what they found (a flag, a text, a numeric literal); back comes the value
-//! as the tree keeps it, or a refusal in upstream's words. What is valid stays as it was written
-//! (`"1000m"` is not yet `"1"`): only `codec::canonical` rewrites.
+//! The decoders pass what they read (a boolean, a string, a numeric literal) and get the value as
+//! the tree stores it, or an error in upstream's words. Valid values keep their notation (`"1000m"`
+//! is not yet `"1"`): only `codec::canonical` rewrites them.
 
 use crate::Value;
 use crate::catalog::Shape;
 use crate::quantity::Quantity;
 use crate::time::{self, MicroTime, Time};
 
-/// Why a scalar is not what its place wants.
+/// Why a scalar is not of its type.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refusal {
-    /// A message that stands by itself.
+    /// A complete message.
     Text(String),
-    /// `cannot unmarshal <this> into …`: the decoder knows into what.
+    /// The rest of `cannot unmarshal <this> into …`: the decoder knows the target type.
     Type(String),
 }
 
-type Judged = Option<Result<Value, Refusal>>;
+type Validated = Option<Result<Value, Refusal>>;
 
-/// What a quantity that cannot be one is told.
+/// The error for a value that is no quantity.
 pub(super) const NOT_A_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// `None`: a flag has no place here at all.
-pub(super) fn from_bool(flag: bool, shape: Shape) -> Judged {
+/// `None`: the type does not take a boolean.
+pub(super) fn from_bool(flag: bool, shape: Shape) -> Validated {
     match shape {
         Shape::Bool => Some(Ok(Value::Bool(flag))),
         Shape::Quantity => Some(Err(Refusal::Text(NOT_A_QUANTITY.to_string()))),
@@ -33,7 +33,7 @@ pub(super) fn from_bool(flag: bool, shape: Shape) -> Judged {
     }
 }
 
-/// `None`: a text has no place here at all. A text that may stand here stays as it is.
+/// `None`: the type does not take a string. A valid string is kept unchanged.
 pub(super) fn check_text(text: &str, shape: Shape) -> Option<Result<(), String>> {
     let refusal = match shape {
         Shape::String | Shape::IntOrString => None,
@@ -55,8 +55,8 @@ pub(super) fn check_text(text: &str, shape: Shape) -> Option<Result<(), String>>
     Some(refusal.map_or(Ok(()), Err))
 }
 
-/// `None`: a number has no place here at all.
-pub(super) fn from_number(literal: &str, shape: Shape) -> Judged {
+/// `None`: the type does not take a number.
+pub(super) fn from_number(literal: &str, shape: Shape) -> Validated {
     let not_this = || Err(Refusal::Type(format!("number {literal}")));
     Some(match shape {
         Shape::Int64 => literal.parse().map(Value::Int).or_else(|_| not_this()),
@@ -76,8 +76,8 @@ pub(super) fn from_number(literal: &str, shape: Shape) -> Judged {
     })
 }
 
-/// A number where any JSON may stand: an integer if it is written as one and fits, else a float.
-/// `None`: too large for either.
+/// A number without a type: an integer if it is written as one and fits, else a float. `None`: too
+/// large for either.
 pub(super) fn untyped_number(literal: &str) -> Option<Value> {
     if let Ok(number) = literal.parse() {
         return Some(Value::Int(number));
@@ -89,8 +89,7 @@ pub(super) fn untyped_number(literal: &str) -> Option<Value> {
         .map(Value::Float)
 }
 
-/// The bytes of a base64 text; line breaks in it are passed over. The error is the place upstream's
-/// decoder names.
+/// Decodes base64, ignoring line breaks. The error is the offset that upstream's decoder reports.
 pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let input = text.as_bytes();

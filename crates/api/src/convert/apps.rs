@@ -1,4 +1,4 @@
-//! Workloads of the group `apps`: annotations that stand for fields of versions long gone.
+//! Workloads of the group `apps`: annotations that represent fields of removed versions.
 
 use super::{ConvertError, core};
 use crate::go_text::parse_int;
@@ -25,7 +25,7 @@ pub(super) fn deployment(object: &mut Map) -> Result<(), ConvertError> {
     core::workload(object)
 }
 
-/// A DaemonSet always says how often its template changed.
+/// A DaemonSet always has the generation of its template.
 pub(super) fn daemon_set(object: &mut Map) -> Result<(), ConvertError> {
     let generation = match annotation(object, TEMPLATE_GENERATION) {
         Some(found) => {
@@ -43,7 +43,7 @@ pub(super) fn daemon_set(object: &mut Map) -> Result<(), ConvertError> {
     core::workload(object)
 }
 
-/// The claims inside say what they are.
+/// The embedded claims get apiVersion and kind.
 pub(super) fn stateful_set(object: &mut Map) -> Result<(), ConvertError> {
     if let Some(spec) = object.below_mut("spec") {
         for claim in spec.structs_mut("volumeClaimTemplates") {

@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use super::ConvertError;
 use crate::{Map, Text, Value};
 
-/// What once stood for fields of a pod. A kubelet that still believed them would run other
-/// containers than shown.
+/// Annotations that used to represent fields of a pod. A kubelet that still honoured them would run
+/// other containers than the spec has.
 const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
     "pod.alpha.kubernetes.io/init-containers",
@@ -42,7 +42,7 @@ pub(super) fn pod(object: &mut Map) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// A workload with its pods at `spec.template`.
+/// A workload with a pod template at `spec.template`.
 pub(super) fn workload(object: &mut Map) -> Result<(), ConvertError> {
     if let Some(spec) = object.below_mut("spec") {
         template(spec);
@@ -82,7 +82,7 @@ pub(super) fn node(object: &mut Map) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// What is written as text is kept as bytes, and never shown as text again.
+/// `stringData` is merged into `data`, and never returned.
 pub(super) fn secret(object: &mut Map) -> Result<(), ConvertError> {
     let Some(Value::Object(texts)) = object.remove("stringData") else {
         return Ok(());
@@ -97,8 +97,8 @@ pub(super) fn secret(object: &mut Map) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// `serviceAccount` is the old name of `serviceAccountName`: read where that is missing, and
-/// written always.
+/// `serviceAccount` is the old name of `serviceAccountName`: read where that is missing, and always
+/// written.
 fn service_account(spec: &mut Map) {
     if spec.text("serviceAccountName").is_empty() {
         let old = Text::new(spec.text("serviceAccount"));
@@ -121,8 +121,8 @@ fn drop_init_container_annotations(of: &mut Map) {
     }
 }
 
-/// A field that came to hold several values: who knows only the single one decides, and it is the
-/// first of them.
+/// A singular field that became plural: clients that know only the singular one win, and it equals
+/// the first of the plural.
 fn one_and_many(
     of: &mut Map,
     one: &'static str,

@@ -1,12 +1,12 @@
-//! Definitions of custom resources: served as `v1`, where each version says everything about
-//! itself, and kept as `v1beta1`, where what all versions share stands once.
+//! CustomResourceDefinitions: served as `v1`, where each version is complete, and stored as
+//! `v1beta1`, where settings that all versions share are stored once.
 
 use super::rename;
 use crate::catalog::{BUILTIN, Node, RawKind, Shape};
 use crate::codec::json;
 use crate::{Map, Text, Value};
 
-/// What may stand at each version or once for all: at a version, and for all.
+/// Settings that may be per version or shared: the per-version name, and the shared name.
 const SHARED: [(&str, &str); 4] = [
     ("additionalPrinterColumns", "additionalPrinterColumns"),
     ("schema", "validation"),
@@ -15,7 +15,7 @@ const SHARED: [(&str, &str); 4] = [
 ];
 
 pub(super) fn v1_to_v1beta1(object: &mut Map) {
-    write_json_anew(object);
+    normalize_json(object);
     let Some(spec) = object.below_mut("spec") else {
         return;
     };
@@ -50,7 +50,7 @@ pub(super) fn v1_to_v1beta1(object: &mut Map) {
 }
 
 pub(super) fn v1beta1_to_v1(object: &mut Map) {
-    write_json_anew(object);
+    normalize_json(object);
     let Some(spec) = object.below_mut("spec") else {
         return;
     };
@@ -95,7 +95,7 @@ pub(super) fn v1beta1_to_v1(object: &mut Map) {
     }
 }
 
-/// What all versions share stands once.
+/// Moves a setting to the top if all versions share it.
 fn hoist(spec: &mut Map, each: &'static str, all: &'static str) {
     let given = |version: &Value| version.get(each).filter(|value| !is_empty(value)).cloned();
     let mut versions = spec.items("versions").iter().map(given);
@@ -113,7 +113,7 @@ fn hoist(spec: &mut Map, each: &'static str, all: &'static str) {
     }
 }
 
-/// A list without elements is as good as none. A struct without fields is not.
+/// An empty list counts as absent. An empty struct does not.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -128,17 +128,17 @@ fn columns(version: &mut Map, from: &str, to: &'static str) {
     }
 }
 
-/// JSON inside of schemas was read and is written anew: members are in order, numbers in one form.
-fn write_json_anew(object: &mut Map) {
+/// JSON inside of schemas is decoded and encoded again: members are sorted, numbers normalized.
+fn normalize_json(object: &mut Map) {
     let of = BUILTIN.kind_of(object.text("apiVersion"), "CustomResourceDefinition");
     if let Some(spec) = of.and_then(|kind| BUILTIN.root(kind).field("spec"))
         && let Some(value) = object.get_mut("spec")
     {
-        write_anew(value, spec.node());
+        normalize(value, spec.node());
     }
 }
 
-fn write_anew(value: &mut Value, node: Node<'_>) {
+fn normalize(value: &mut Value, node: Node<'_>) {
     match (&mut *value, node.shape) {
         (Value::Raw(raw), Shape::Raw(RawKind::Json)) => {
             if let Ok(parsed) = json::parse(raw.as_str().as_bytes())
@@ -157,21 +157,21 @@ fn write_anew(value: &mut Value, node: Node<'_>) {
             let of = node.page.struct_of(id);
             for (name, value) in map.iter_mut() {
                 if let Some(field) = of.field(name) {
-                    write_anew(value, field.node());
+                    normalize(value, field.node());
                 }
             }
         }
         (Value::Array(items), Shape::SchemaOrArray(id)) => {
             let schema = node.page.struct_of(id).node();
-            items.iter_mut().for_each(|item| write_anew(item, schema));
+            items.iter_mut().for_each(|item| normalize(item, schema));
         }
         (Value::Array(items), Shape::List(_)) => {
             let Some(item) = node.item() else { return };
-            items.iter_mut().for_each(|value| write_anew(value, item));
+            items.iter_mut().for_each(|value| normalize(value, item));
         }
         (Value::Object(map), Shape::Map(_)) => {
             let Some(item) = node.item() else { return };
-            map.values_mut().for_each(|value| write_anew(value, item));
+            map.values_mut().for_each(|value| normalize(value, item));
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Events: one stored form, two groups that show it, each with names of its own.
+//! Events: one stored form, served by two groups with different field names.
 
 use super::rename;
 use crate::Map;

@@ -1,10 +1,10 @@
-//! Fields that a selector may name, under the name they have in the stored object.
+//! Selectable fields, and their names in the stored object.
 
 use crate::Text;
 use crate::catalog::{BUILTIN, Compared, Resource};
 use crate::go_text::Quoted;
 
-/// Why a field cannot be selected by, in the words of the resource.
+/// Why a field is not selectable, in upstream's words for the resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldLabelError {
     #[error(
@@ -20,10 +20,10 @@ pub enum FieldLabelError {
     NotOfSlices(Text),
 }
 
-/// The name that a selectable field has among those of the stored object.
+/// The name of a selectable field in the stored object.
 ///
 /// # Errors
-/// The resource has no such field to select by.
+/// The resource has no such selectable field.
 pub fn field_label<'r>(resource: &'r Resource, label: &str) -> Result<&'r str, FieldLabelError> {
     if let Some(found) = resource.selectable.iter().find(|field| field.name == label) {
         return Ok(match &found.compared {

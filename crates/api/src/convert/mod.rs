@@ -1,16 +1,15 @@
-//! Conversion: the same object in another version of its kind.
+//! Conversion of objects field_moves the versions of their kind.
 //!
-//! [`convert`] gives what upstream would: it reads an object in its own version into its internal
-//! form and writes that in the wanted one. Between versions of different shape (`autoscaling`,
-//! `event`, `definition`) fields move; where only the name of the version differs, only that
-//! changes. But also an object that stays in its version comes out of upstream's internal form
-//! settled: aliases agree, what is only for writing is folded in, annotations that stand for fields
-//! of other versions are gone (`core`, `apps`, `policy`). So every object that a request brings is
-//! converted to the version that is kept, and every answer from it.
+//! [`convert`] does what upstream's decoding into internal types and encoding in the target version
+//! do. Between versions of different shape (`autoscaling`, `event`, `definition`) fields move;
+//! elsewhere only `apiVersion` changes. But upstream's internal form also normalizes an object that
+//! stays in its version: aliases agree, write-only fields are merged, annotations that represent
+//! fields of other versions are removed (`core`, `apps`, `policy`). So the object of every request
+//! is converted to the storage version, and every response from it.
 //!
-//! Objects are expected with `apiVersion` and `kind`, defaulted in their version. An object that
-//! was in the form upstream writes (`codec::canonical`) is in that form afterwards; so is every one
-//! whose version changed.
+//! Objects are expected with `apiVersion` and `kind`, defaulted in their version. An object in
+//! canonical form (`codec::canonical`) stays in canonical form; an object whose version changes
+//! always ends up in it.
 
 mod apps;
 mod autoscaling;
@@ -46,11 +45,11 @@ pub enum ConvertError {
     RollbackTo { text: Text, why: NumberError },
 }
 
-/// Brings an object of a built-in kind into the version `to`. Objects of kinds that are not built
-/// in come back as they are if they are in that version.
+/// Converts an object of a built-in kind to the version `to`. Objects of other kinds are returned
+/// unchanged if they are in that version.
 ///
 /// # Errors
-/// The two kinds are not versions of one, or an annotation that stands for a field cannot be read.
+/// The two are not versions of one kind, or an annotation that represents a field is invalid.
 pub fn convert(mut object: Value, to: &Kind) -> Result<Value, ConvertError> {
     let Some(fields) = object.as_object_mut() else {
         return Ok(object);
@@ -59,8 +58,8 @@ pub fn convert(mut object: Value, to: &Kind) -> Result<Value, ConvertError> {
     let is_at_home =
         fields.text("kind") == to.name && is_api_version(fields.text("apiVersion"), to);
     if is_at_home {
-        if let Some(settle) = settled(to) {
-            settle(fields)?;
+        if let Some(normalize) = normalization(to) {
+            normalize(fields)?;
         }
         return Ok(object);
     }
@@ -72,9 +71,9 @@ pub fn convert(mut object: Value, to: &Kind) -> Result<Value, ConvertError> {
             kind: Text::new(fields.text("kind")),
         })?;
 
-    let moved = between(from, to).ok_or_else(|| ConvertError::NotConvertible {
-        from: shown(from),
-        to: shown(to),
+    let moved = field_moves(from, to).ok_or_else(|| ConvertError::NotConvertible {
+        from: kind_text(from),
+        to: kind_text(to),
     })?;
 
     canonical::canonicalize(&mut object, BUILTIN.root(from).node());
@@ -89,25 +88,25 @@ pub fn convert(mut object: Value, to: &Kind) -> Result<Value, ConvertError> {
     Ok(object)
 }
 
-/// Whether objects of one kind can be had as the other: they are versions of the same.
+/// Whether objects of one kind can be converted to the other: both are versions of the same kind.
 pub fn is_convertible(from: &Kind, to: &Kind) -> bool {
-    between(from, to).is_some()
+    field_moves(from, to).is_some()
 }
 
-/// Whether `api_version` is the kind's, without making its text.
+/// Whether `api_version` is the kind's, without allocating.
 fn is_api_version(api_version: &str, kind: &Kind) -> bool {
     crate::catalog::split_api_version(api_version) == (kind.group.as_str(), kind.version.as_str())
 }
 
-fn shown(kind: &Kind) -> Text {
+fn kind_text(kind: &Kind) -> Text {
     Text::new(format!("{}, Kind={}", kind.api_version(), kind.name))
 }
 
-type Settle = fn(&mut Map) -> Result<(), ConvertError>;
+type Normalize = fn(&mut Map) -> Result<(), ConvertError>;
 
-/// What an object of a kind becomes by being read and written in one version.
-fn settled(kind: &Kind) -> Option<Settle> {
-    let settle: Settle = match (
+/// The normalization of objects of a kind by decoding and encoding in one version.
+fn normalization(kind: &Kind) -> Option<Normalize> {
+    let normalize: Normalize = match (
         kind.group.as_str(),
         kind.version.as_str(),
         kind.name.as_str(),
@@ -121,18 +120,18 @@ fn settled(kind: &Kind) -> Option<Settle> {
         ("apps", "v1", "Deployment") => apps::deployment,
         ("apps", "v1", "ReplicaSet") => core::workload,
         ("apps", "v1", "StatefulSet") => apps::stateful_set,
-        ("autoscaling", "v2", "HorizontalPodAutoscaler") => autoscaling::settle,
+        ("autoscaling", "v2", "HorizontalPodAutoscaler") => autoscaling::normalize,
         ("batch", "v1", "CronJob") => core::cron_job,
         ("batch", "v1", "Job") => core::workload,
         ("policy", "v1", "PodDisruptionBudget") => policy::disruption_budget,
         _ => return None,
     };
 
-    Some(settle)
+    Some(normalize)
 }
 
-/// How the fields of one version become those of another. Everything but `apiVersion`.
-fn between(from: &Kind, to: &Kind) -> Option<fn(&mut Map)> {
+/// Moves the fields of one version to those of another; all but `apiVersion`.
+fn field_moves(from: &Kind, to: &Kind) -> Option<fn(&mut Map)> {
     let versions = (from.version.as_str(), to.version.as_str());
     let groups = (from.group.as_str(), to.group.as_str());
 
@@ -167,7 +166,7 @@ fn between(from: &Kind, to: &Kind) -> Option<fn(&mut Map)> {
     })
 }
 
-/// Kinds whose versions differ in nothing but their name.
+/// Kinds whose versions differ only in name.
 fn is_the_same_in_all_versions(group: &str, kind: &str) -> bool {
     const SAME: [(&str, &str); 2] = [
         ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
@@ -179,7 +178,7 @@ fn is_the_same_in_all_versions(group: &str, kind: &str) -> bool {
     SAME.contains(&(group, kind))
 }
 
-/// Moves a member to another name, if it is there.
+/// Renames a member, if it is present.
 fn rename(of: &mut Map, from: &str, to: &'static str) {
     if let Some(value) = of.remove(from) {
         of.insert(Text::const_new(to), value);

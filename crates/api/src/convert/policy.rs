@@ -1,12 +1,13 @@
-//! Disruption budgets.
+//! PodDisruptionBudgets.
 
 use super::ConvertError;
 use crate::{Map, Value};
 
-/// With this key `v1beta1` told a selector that matches everything from one that matches nothing.
+/// Key by which `v1beta1` distinguished a selector that matches everything from one that matches
+/// nothing.
 const OLD_MARK: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
-/// The mark stands alone, as the selector that matches nothing, or not at all.
+/// The key remains only alone, as the selector that matches nothing; otherwise it is removed.
 pub(super) fn disruption_budget(object: &mut Map) -> Result<(), ConvertError> {
     let selector = object
         .below_mut("spec")

@@ -1,4 +1,4 @@
-//! Conversions in tables; whole objects and round trips are in the integration tests.
+//! Table tests of conversions; whole objects and round trips are in the integration tests.
 
 use super::*;
 use crate::codec::json;
@@ -25,7 +25,7 @@ fn to(object: Value, api_version: &str) -> Result<Value, ConvertError> {
     convert(object, kind)
 }
 
-/// What stands below the name of the version and the kind, after conversion and in upstream's form.
+/// Compares everything but apiVersion and kind, after conversion and in canonical form.
 fn check(from: &str, api_version: &str, fields: &str, expected: &str) {
     let (version, kind) = from.split_once(' ').unwrap();
     let text = format!(r#"{{"apiVersion":"{version}","kind":"{kind}",{fields}}}"#);
@@ -42,22 +42,22 @@ fn check(from: &str, api_version: &str, fields: &str, expected: &str) {
     assert_eq!(json::to_string(&found), json::to_string(&wanted), "{text}");
 }
 
-fn at_home(of: &str, fields: &str, expected: &str) {
+fn same_version(of: &str, fields: &str, expected: &str) {
     check(of, of.split_once(' ').unwrap().0, fields, expected);
 }
 
 #[test]
 fn the_two_names_of_a_service_account_agree() {
     let both = r#""spec":{"serviceAccount":"a","serviceAccountName":"a"}"#;
-    at_home("v1 Pod", r#""spec":{"serviceAccount":"a"}"#, both);
-    at_home("v1 Pod", r#""spec":{"serviceAccountName":"a"}"#, both);
-    at_home(
+    same_version("v1 Pod", r#""spec":{"serviceAccount":"a"}"#, both);
+    same_version("v1 Pod", r#""spec":{"serviceAccountName":"a"}"#, both);
+    same_version(
         "v1 Pod",
         r#""spec":{"serviceAccount":"b","serviceAccountName":"a"}"#,
         both,
     );
 
-    at_home(
+    same_version(
         "v1 Pod",
         r#""spec":{"serviceAccount":"","serviceAccountName":null}"#,
         r#""spec":{}"#,
@@ -65,7 +65,7 @@ fn the_two_names_of_a_service_account_agree() {
 
     let template = |spec: &str| format!(r#""spec":{{"template":{{"spec":{spec}}}}}"#);
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
-        at_home(
+        same_version(
             &format!("apps/v1 {kind}"),
             &template(r#"{"serviceAccount":"a"}"#),
             &template(r#"{"serviceAccount":"a","serviceAccountName":"a"}"#),
@@ -75,7 +75,7 @@ fn the_two_names_of_a_service_account_agree() {
     let cron = |spec: &str| {
         format!(r#""spec":{{"jobTemplate":{{"spec":{{"template":{{"spec":{spec}}}}}}}}}"#)
     };
-    at_home(
+    same_version(
         "batch/v1 CronJob",
         &cron(r#"{"serviceAccountName":"a"}"#),
         &cron(r#"{"serviceAccount":"a","serviceAccountName":"a"}"#),
@@ -86,36 +86,36 @@ fn the_two_names_of_a_service_account_agree() {
 fn a_field_that_came_to_hold_several_values_follows_the_single_one() {
     let ips = |one: &str, many: &str| format!(r#""status":{{"podIP":"{one}","podIPs":[{many}]}}"#);
     let (a, b) = (r#"{"ip":"10.0.0.1"}"#, r#"{"ip":"fd00::1"}"#);
-    at_home("v1 Pod", &ips("10.0.0.1", ""), &ips("10.0.0.1", a));
-    at_home(
+    same_version("v1 Pod", &ips("10.0.0.1", ""), &ips("10.0.0.1", a));
+    same_version(
         "v1 Pod",
         &ips("", &format!("{a},{b}")),
         &ips("10.0.0.1", &format!("{a},{b}")),
     );
 
-    at_home(
+    same_version(
         "v1 Pod",
         &ips("10.0.0.1", &format!("{a},{b}")),
         &ips("10.0.0.1", &format!("{a},{b}")),
     );
 
-    at_home("v1 Pod", &ips("10.0.0.1", b), &ips("10.0.0.1", a));
-    at_home("v1 Pod", &ips("", ""), r#""status":{}"#);
+    same_version("v1 Pod", &ips("10.0.0.1", b), &ips("10.0.0.1", a));
+    same_version("v1 Pod", &ips("", ""), r#""status":{}"#);
     let cidrs =
         |one: &str, many: &str| format!(r#""spec":{{"podCIDR":"{one}","podCIDRs":[{many}]}}"#);
-    at_home(
+    same_version(
         "v1 Node",
         &cidrs("10.0.0.0/24", ""),
         &cidrs("10.0.0.0/24", r#""10.0.0.0/24""#),
     );
 
-    at_home(
+    same_version(
         "v1 Node",
         &cidrs("", r#""10.0.1.0/24""#),
         &cidrs("10.0.1.0/24", r#""10.0.1.0/24""#),
     );
 
-    at_home(
+    same_version(
         "v1 Node",
         &cidrs("10.0.0.0/24", r#""10.0.1.0/24""#),
         &cidrs("10.0.0.0/24", r#""10.0.0.0/24""#),
@@ -123,66 +123,66 @@ fn a_field_that_came_to_hold_several_values_follows_the_single_one() {
 }
 
 #[test]
-fn what_a_pod_cannot_have_any_more_is_gone() {
+fn obsolete_annotations_of_a_pod_are_removed() {
     let metadata = r#"{"annotations":{"a":"b","pod.beta.kubernetes.io/init-containers":"[]"}}"#;
     let (before, after) = (
         format!(r#""metadata":{metadata}"#),
         r#""metadata":{"annotations":{"a":"b"}}"#,
     );
-    at_home("v1 Pod", &before, after);
+    same_version("v1 Pod", &before, after);
 
     let template = |of: &str| format!(r#""template":{{{of}}}"#);
-    at_home("v1 PodTemplate", &template(&before), &template(after));
+    same_version("v1 PodTemplate", &template(&before), &template(after));
     let seconds = |number| format!(r#""spec":{{"terminationGracePeriodSeconds":{number}}}"#);
-    at_home("v1 Pod", &seconds(-5), &seconds(1));
-    at_home("v1 Pod", &seconds(0), &seconds(0));
+    same_version("v1 Pod", &seconds(-5), &seconds(1));
+    same_version("v1 Pod", &seconds(0), &seconds(0));
     let job = |number| format!(r#""spec":{{{}}}"#, template(&seconds(number)));
-    at_home("batch/v1 Job", &job(-5), &job(-5));
+    same_version("batch/v1 Job", &job(-5), &job(-5));
 }
 
 #[test]
-fn text_of_a_secret_is_folded_into_its_bytes() {
-    at_home(
+fn string_data_of_a_secret_is_merged_into_data() {
+    same_version(
         "v1 Secret",
         r#""stringData":{"a":"hi"}"#,
         r#""data":{"a":"aGk="}"#,
     );
 
     let both = r#""data":{"a":"b25l","b":"dHdv"},"stringData":{"a":"hi","c":""}"#;
-    at_home(
+    same_version(
         "v1 Secret",
         both,
         r#""data":{"a":"aGk=","b":"dHdv","c":""}"#,
     );
 
-    at_home("v1 Secret", r#""stringData":{}"#, r#""metadata":{}"#);
+    same_version("v1 Secret", r#""stringData":{}"#, r#""metadata":{}"#);
 }
 
 #[test]
-fn annotations_that_stand_for_fields_are_read_and_written() {
+fn annotations_that_represent_fields_are_converted() {
     let annotated =
         |name: &str, value: &str| format!(r#""metadata":{{"annotations":{{"{name}":"{value}"}}}}"#);
     let generation = "deprecated.daemonset.template.generation";
-    at_home(
+    same_version(
         "apps/v1 DaemonSet",
         r#""metadata":{}"#,
         &annotated(generation, "0"),
     );
 
-    at_home(
+    same_version(
         "apps/v1 DaemonSet",
         &annotated(generation, "+07"),
         &annotated(generation, "7"),
     );
 
     let rollback = "deprecated.deployment.rollback.rollbackTo";
-    at_home(
+    same_version(
         "apps/v1 Deployment",
         &annotated(rollback, "+3"),
         &annotated(rollback, "3"),
     );
 
-    at_home(
+    same_version(
         "apps/v1 Deployment",
         &annotated(rollback, ""),
         r#""metadata":{}"#,
@@ -210,8 +210,8 @@ fn annotations_that_stand_for_fields_are_read_and_written() {
 }
 
 #[test]
-fn claims_in_a_stateful_set_say_what_they_are() {
-    at_home(
+fn claims_in_a_stateful_set_get_api_version_and_kind() {
+    same_version(
         "apps/v1 StatefulSet",
         r#""spec":{"volumeClaimTemplates":[{"metadata":{"name":"a"}},{"kind":"Other"}]}"#,
         r#""spec":{"volumeClaimTemplates":[{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"}},
@@ -220,7 +220,7 @@ fn claims_in_a_stateful_set_say_what_they_are() {
 }
 
 #[test]
-fn the_old_mark_in_a_budgets_selector_stands_alone_or_not_at_all() {
+fn the_deprecated_key_in_a_budgets_selector_is_removed_unless_it_is_alone() {
     let mark = r#"{"key":"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match","operator":"Exists"}"#;
     let selector = |labels: &str, expressions: &str| {
         format!(
@@ -229,24 +229,24 @@ fn the_old_mark_in_a_budgets_selector_stands_alone_or_not_at_all() {
     };
 
     let other = r#"{"key":"a","operator":"Exists"}"#;
-    at_home(
+    same_version(
         "policy/v1 PodDisruptionBudget",
         &selector("", mark),
         &selector("", mark),
     );
 
-    at_home(
+    same_version(
         "policy/v1 PodDisruptionBudget",
         &selector(r#""a":"b""#, mark),
         &selector(r#""a":"b""#, ""),
     );
 
     let two = selector("", &format!("{mark},{other}"));
-    at_home("policy/v1 PodDisruptionBudget", &two, &selector("", other));
+    same_version("policy/v1 PodDisruptionBudget", &two, &selector("", other));
 }
 
 #[test]
-fn an_autoscaler_of_version_1_that_asks_for_nothing_gets_what_it_always_got() {
+fn a_v1_autoscaler_without_a_target_gets_the_default() {
     let metric = |share| {
         format!(
             r#""spec":{{"maxReplicas":3,"metrics":[{{"type":"Resource","resource":{{"name":"cpu",
@@ -278,7 +278,7 @@ fn an_autoscaler_of_version_1_that_asks_for_nothing_gets_what_it_always_got() {
 }
 
 #[test]
-fn metrics_of_version_1_become_what_version_2_calls_them() {
+fn v1_metrics_become_v2_metrics() {
     let check = |v1: &str, v2: &str| {
         let text = v1.replace('"', "\\\"");
         let annotations = format!(r#"{{"autoscaling.alpha.kubernetes.io/metrics":"[{text}]"}}"#);
@@ -317,7 +317,7 @@ fn metrics_of_version_1_become_what_version_2_calls_them() {
 }
 
 #[test]
-fn what_all_versions_of_a_definition_share_stands_once() {
+fn settings_shared_by_all_versions_of_a_definition_are_stored_once() {
     let of = "apiextensions.k8s.io/v1 CustomResourceDefinition";
     let version = |name: &str, more: &str| {
         format!(r#"{{"name":"{name}","served":true,"storage":true{more}}}"#)
@@ -358,7 +358,7 @@ fn what_all_versions_of_a_definition_share_stands_once() {
 }
 
 #[test]
-fn json_in_a_schema_is_written_anew() {
+fn json_in_a_schema_is_normalized() {
     let spec = |default: &str| {
         let schema = format!(r#"{{"default":{default},"items":{{"enum":[{default}]}}}}"#);
         format!(
@@ -398,7 +398,7 @@ fn kinds_that_are_not_versions_of_one_are_refused() {
 }
 
 #[test]
-fn every_resource_can_be_brought_to_its_stored_version_and_back() {
+fn every_resource_converts_to_its_storage_version_and_back() {
     for resource in BUILTIN.resources() {
         let Some(storage) = &resource.storage else {
             continue;
@@ -427,7 +427,7 @@ fn every_resource_can_be_brought_to_its_stored_version_and_back() {
 }
 
 #[test]
-fn versions_that_are_said_to_be_the_same_are() {
+fn versions_declared_identical_are_identical() {
     for kind in BUILTIN
         .kinds()
         .iter()

@@ -3,7 +3,7 @@
 use super::ScheduleError;
 use crate::go_text::{Quoted, parse_int};
 
-/// What a field may say.
+/// Name, range and symbolic names of a field.
 struct Bounds {
     least: u64,
     most: u64,
@@ -43,10 +43,10 @@ const FIELDS: [Bounds; 5] = [
     },
 ];
 
-/// The bit of a field that says everything.
+/// The bit that marks a field as `*`.
 const ANY: u64 = 1 << 63;
 
-/// What each field allows, a bit for each number.
+/// The allowed numbers of each field, one bit per number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fields([u64; 5]);
 
@@ -88,7 +88,7 @@ impl Fields {
         self.has(3, month)
     }
 
-    /// Where both fields of days say something, one of them suffices.
+    /// Where both day fields are restricted, matching either suffices.
     pub(super) fn has_day(&self, of_month: i8, of_week: i8) -> bool {
         let (month, week) = (self.has(2, of_month), self.has(4, of_week));
         if (self.0[2] | self.0[4]) & ANY != 0 {

@@ -1,9 +1,9 @@
-//! When something comes again and again: the schedules of CronJobs.
+//! Cron schedules, as CronJobs use them.
 //!
-//! A [`Schedule`] is five fields, or a word for them, in a time zone. `fields` reads them, in the
-//! words of the parser that upstream uses; [`Schedule::next`] says when it is time again. Where
-//! clocks are put forward what falls into the gap is left out, and where they are put back it comes
-//! twice.
+//! A [`Schedule`] is five fields, or a descriptor such as `@daily`, in a time zone. `fields` parses
+//! them, with the errors of the parser that upstream uses; [`Schedule::next`] computes the next
+//! time. Times in the gap when clocks go forward are skipped, and times repeated when clocks go
+//! back occur twice.
 
 mod fields;
 #[cfg(test)]
@@ -16,10 +16,10 @@ pub use zone::{in_zone, is_known_zone};
 
 use crate::time::{Timestamp, parse_duration};
 
-/// Nothing comes later than so many years from now.
+/// The search for the next time ends after this many years.
 const HORIZON: i16 = 5;
 
-/// A time that comes again and again.
+/// A recurring time.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     zone: Zone,
@@ -29,18 +29,18 @@ pub struct Schedule {
 #[derive(Clone, Debug)]
 enum When {
     At(Fields),
-    /// So many seconds after the last time.
+    /// This many seconds after the last time.
     Every(i64),
 }
 
-/// Why a schedule cannot be read, in the parser's words.
+/// Why a schedule is invalid, in the parser's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ScheduleError(String);
 
 impl Schedule {
-    /// Reads a schedule. It is about the time of `zone`, unless it names a zone itself; without
-    /// either, about UTC.
+    /// Parses a schedule. It is in the time zone `zone`, unless it names one itself; without
+    /// either, in UTC.
     pub fn parse(schedule: &str, zone: Option<&str>) -> Result<Schedule, ScheduleError> {
         let mut rest = schedule;
         let mut named = zone;
@@ -71,7 +71,7 @@ impl Schedule {
         Ok(Schedule { zone, when })
     }
 
-    /// When it is time again after a moment; `None`: never, as far as anybody can see.
+    /// The next time after a moment; `None`: there is none within the search horizon.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.when {
             When::Every(seconds) => Some(after.truncated_to_seconds().plus_seconds(*seconds)),
@@ -79,8 +79,8 @@ impl Schedule {
         }
     }
 
-    /// Looks for the next minute that matches, by leaps that are as long as what does not match
-    /// allows.
+    /// Searches for the next minute that matches, skipping whole months, days and hours that do not
+    /// match.
     fn search(&self, fields: &Fields, after: Timestamp) -> Option<Timestamp> {
         let mut at = after.truncated_to_seconds().plus_seconds(1);
         let last = self.zone.local(at)?.year().checked_add(HORIZON)?;

@@ -2,7 +2,7 @@ use super::*;
 use crate::time::Time;
 
 #[test]
-fn schedules_are_read_or_refused_in_the_parsers_words() {
+fn schedules_are_parsed_or_refused_in_the_parsers_words() {
     let check = |schedule: &str, expected: Result<(), &str>| {
         let read = Schedule::parse(schedule, None)
             .map(|_| ())
@@ -157,7 +157,7 @@ fn the_next_time_is_found() {
         "2026-01-01T11:00:00Z",
     );
 
-    // Clocks are put forward at 2 in Berlin: what falls into the gap is left out.
+    // Clocks go forward at 2 in Berlin: times in the gap are skipped.
     check(
         "30 2 * * *",
         Some("Europe/Berlin"),
@@ -165,7 +165,7 @@ fn the_next_time_is_found() {
         "2026-03-30T00:30:00Z",
     );
 
-    // They are put back at 3: it comes twice.
+    // Clocks go back at 3: the time occurs twice.
     check(
         "30 2 * * *",
         Some("Europe/Berlin"),
@@ -182,7 +182,7 @@ fn the_next_time_is_found() {
 }
 
 #[test]
-fn a_moment_is_shown_as_clocks_of_a_zone_do() {
+fn a_time_is_formatted_in_its_zone() {
     let noon = Time::parse("2026-01-01T12:00:00Z").unwrap().0;
     assert_eq!(
         in_zone(noon, "UTC").as_deref(),

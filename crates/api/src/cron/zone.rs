@@ -1,21 +1,20 @@
-//! Time zones: what clocks on walls show.
+//! Time zones.
 
 use k8s_openapi::jiff::civil::{Date, DateTime};
 use k8s_openapi::jiff::{self, tz::TimeZone};
 
 use crate::time::Timestamp;
 
-/// A time zone of the database.
+/// A time zone of the tz database.
 #[derive(Clone, Debug)]
 pub(super) struct Zone(TimeZone);
 
-/// Whether there is a time zone of this name, written as it is.
+/// Whether a time zone of this name exists; case matters.
 pub fn is_known_zone(zone: &str) -> bool {
     Zone::find(zone).is_some()
 }
 
-/// A moment as clocks of a zone show it: `2026-03-01T13:00:00+01:00`. `None`: there is no such
-/// zone.
+/// A time formatted in a zone: `2026-03-01T13:00:00+01:00`. `None`: there is no such zone.
 pub fn in_zone(at: Timestamp, zone: &str) -> Option<String> {
     let zone = Zone::find(zone)?;
     let moment = moment(at)?;
@@ -45,12 +44,12 @@ impl Zone {
             .map(Zone)
     }
 
-    /// What clocks show, to the second.
+    /// The local time, to the second.
     pub(super) fn local(&self, at: Timestamp) -> Option<DateTime> {
         Some(self.0.to_datetime(moment(at)?))
     }
 
-    /// When a day begins.
+    /// The start of a day.
     pub(super) fn midnight(&self, day: Date) -> Option<Timestamp> {
         let begins = self.0.to_timestamp(day.at(0, 0, 0, 0)).ok()?;
         Some(Timestamp::from_unix(begins.as_second(), 0))

@@ -1,4 +1,4 @@
-//! Definitions of custom resources, in the version that is served and in the one that is stored.
+//! CustomResourceDefinitions, in the served and in the storage version.
 
 use crate::time::Timestamp;
 use crate::{Map, Text, Value};
@@ -38,7 +38,8 @@ fn names(spec: &mut Map) {
     }
 }
 
-/// One version may be given alone, as it once was: it is the only one, or else the first.
+/// `version` may be given alone, as in old objects: it becomes the only version, or else the first
+/// one is copied to it.
 fn versions(spec: &mut Map) {
     let version = Text::new(spec.text("version"));
     let first = spec.items("versions").first().and_then(Value::as_object);

@@ -36,8 +36,8 @@ pub(super) fn stateful_set(object: &mut Map, _: Timestamp) {
     let spec = object.object_mut("spec");
     let strategy = spec.object_mut("updateStrategy");
 
-    // Only who leaves the type out gets the settings of a rolling update; who writes it out may
-    // leave those out.
+    // Only an omitted type sets the rolling update's settings; with an explicit type they may stay
+    // unset.
     if strategy.text("type").is_empty() {
         strategy.insert("type", Text::const_new(ROLLING));
         strategy.set_if_nil("rollingUpdate", Map::new());

@@ -1,15 +1,15 @@
-//! Autoscalers. Version 1 has its default in conversion, where the metrics in its annotations are
-//! known.
+//! HorizontalPodAutoscalers. The default of v1 is set in conversion, where the metrics in its
+//! annotations are known.
 
 use crate::codec::json;
 use crate::time::Timestamp;
 use crate::{Map, Value};
 
-/// Four fifths of what the pods ask for.
+/// Default target CPU utilization, in percent.
 pub(crate) const CPU_UTILIZATION: i64 = 80;
 
 const SCALE_UP: &str = r#"{"policies":[{"type":"Pods","value":4,"periodSeconds":15},{"type":"Percent","value":100,"periodSeconds":15}],"selectPolicy":"Max","stabilizationWindowSeconds":0}"#;
-/// How long to wait before scaling down is the controller's to say.
+/// The stabilization window for scaling down is the controller's default.
 const SCALE_DOWN: &str =
     r#"{"policies":[{"type":"Percent","value":100,"periodSeconds":15}],"selectPolicy":"Max"}"#;
 
@@ -24,7 +24,7 @@ pub(super) fn horizontal_pod_autoscaler(object: &mut Map, _: Timestamp) {
     }
 }
 
-/// A metric of version 2 that asks for a share of the CPU.
+/// A v2 metric with a target CPU utilization.
 pub(crate) fn cpu_metric(utilization: i64) -> Value {
     let mut metric = Map::new();
     metric.insert("type", "Resource");
@@ -36,7 +36,7 @@ pub(crate) fn cpu_metric(utilization: i64) -> Value {
     metric.into()
 }
 
-/// Fills the rules for one direction in, each where it is unset.
+/// Sets the unset rules for one direction.
 fn complete(behavior: &mut Map, direction: &str, defaults: &str) {
     let defaults = json::parse(defaults.as_bytes()).expect("the rules are JSON");
     let rules = behavior.object_mut(direction);

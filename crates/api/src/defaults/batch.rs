@@ -7,8 +7,7 @@ use crate::time::Timestamp;
 pub(super) fn job(object: &mut Map, _: Timestamp) {
     let spec = object.object_mut("spec");
 
-    // One pod, once. Who asks for several at a time, but not for how many in all, has a queue of
-    // work.
+    // One pod, once. With parallelism but without completions it is a work queue.
     if !spec.is_set("parallelism") {
         spec.set_if_nil("parallelism", 1);
         if !spec.is_set("completions") {
@@ -37,7 +36,8 @@ pub(super) fn job(object: &mut Map, _: Timestamp) {
     }
 }
 
-/// The jobs to come get their defaults when they are made; only their pods have them already.
+/// The jobs of a CronJob are defaulted when they are created; only their pod templates are
+/// defaulted here.
 pub(super) fn cron_job(object: &mut Map, _: Timestamp) {
     pod::template(
         object

@@ -1,14 +1,14 @@
-//! Defaulting of built-in kinds: what upstream fills in when it reads an object.
+//! Defaulting of built-in kinds, as upstream does when it decodes an object.
 //!
-//! [`apply`] works on an object in the version it was written in, before it is converted. What
-//! depends on nothing else in the object stands in the catalogue and is filled in by the kind's
-//! compiled schema (`crate::schema`); what depends on something is a small function per kind here,
-//! one file per group. The functions go first, as upstream's outer defaults do before its inner
-//! ones: what they make is then completed from the catalogue.
+//! [`apply`] works on an object in the version it was written in, before conversion. Defaults that
+//! depend on nothing else are in the catalogue and are set by the kind's compiled schema
+//! (`crate::schema`); defaults that depend on other fields are a small function per kind here, one
+//! file per group. The functions run first, as upstream's outer defaults do before its inner ones:
+//! what they create is then completed from the catalogue.
 //!
-//! Absent, null and zero are told apart as upstream's structs do (`crate::value`'s presence): a
-//! pointer to zero is set. Defaulting twice is defaulting once. What allocates, asks admission or
-//! resets is not here.
+//! Absent, null and zero are distinguished as by upstream's structs (`crate::value`'s presence): a
+//! pointer to zero is set. Defaulting is idempotent. Allocation, admission and the strategies'
+//! resets are not here.
 
 mod apiextensions;
 mod apps;
@@ -28,11 +28,11 @@ use crate::schema::{self, Schema, TooMuchAdded};
 use crate::time::Timestamp;
 use crate::{Map, Value};
 
-/// Fills in what is unset in an object of a built-in kind. Objects of other kinds have a schema of
-/// their own.
+/// Sets the defaults of an object of a built-in kind. Objects of other kinds have a schema of their
+/// own.
 ///
 /// # Errors
-/// That would be too much.
+/// The defaults would add too much.
 pub fn apply(object: &mut Value, kind: &Kind, now: Timestamp) -> Result<(), TooMuchAdded> {
     let Some(defaults) = of_kind(kind) else {
         return Ok(());
@@ -46,7 +46,7 @@ pub fn apply(object: &mut Value, kind: &Kind, now: Timestamp) -> Result<(), TooM
     defaults.schema.default(object)
 }
 
-/// What depends on other fields, or on the time.
+/// Defaults that depend on other fields, or on the time.
 type Conditional = fn(&mut Map, Timestamp);
 
 struct Defaults {
@@ -54,11 +54,11 @@ struct Defaults {
     schema: Schema,
 }
 
-/// The defaults of a kind, compiled when it is first met.
+/// The defaults of a kind, compiled on first use.
 fn of_kind(kind: &Kind) -> Option<&'static Defaults> {
     static COMPILED: OnceLock<Vec<OnceLock<Defaults>>> = OnceLock::new();
     let kinds = BUILTIN.kinds();
-    let place = BUILTIN.place_of_kind(&kind.group, &kind.version, &kind.name)?;
+    let place = BUILTIN.kind_index(&kind.group, &kind.version, &kind.name)?;
     let compiled = COMPILED.get_or_init(|| kinds.iter().map(|_| OnceLock::new()).collect());
     Some(compiled[place].get_or_init(|| compile(&kinds[place])))
 }

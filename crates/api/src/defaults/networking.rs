@@ -1,9 +1,9 @@
-//! Network policies.
+//! NetworkPolicies.
 
 use crate::Map;
 use crate::time::Timestamp;
 
-/// A policy is about what comes in, and about what goes out if it has rules for that.
+/// A policy applies to ingress, and to egress if it has egress rules.
 pub(super) fn network_policy(object: &mut Map, _: Timestamp) {
     let spec = object.object_mut("spec");
     if spec.items("policyTypes").is_empty() {

@@ -1,10 +1,9 @@
-//! Bindings of roles.
+//! Role bindings.
 
 use crate::Map;
 use crate::time::Timestamp;
 
-/// Users and groups are names of the authorization API; service accounts are objects of the core
-/// group.
+/// Subjects: users and groups belong to the RBAC API group; service accounts to the core group.
 pub(super) fn binding(object: &mut Map, _: Timestamp) {
     for subject in object.structs_mut("subjects") {
         if matches!(subject.text("kind"), "User" | "Group") {

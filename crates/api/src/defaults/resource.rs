@@ -1,4 +1,4 @@
-//! Claims for devices, and the slices that offer them.
+//! ResourceClaims, and the ResourceSlices that offer devices.
 
 use crate::time::{Time, Timestamp};
 use crate::{Map, Value};
@@ -11,7 +11,7 @@ pub(super) fn claim_template(object: &mut Map, _: Timestamp) {
     claim_spec(object.object_mut("spec"));
 }
 
-/// Who asks for an exact number of devices and gives none wants one.
+/// An exact count of devices defaults to one.
 fn claim_spec(of: &mut Map) {
     let devices = of
         .below_mut("spec")

@@ -1,10 +1,10 @@
-//! What the recorded objects do not show: zeros, nulls and absences told apart, and orders that
-//! matter.
+//! Cases that the recorded objects do not cover: zeros, nulls and absences, and the order of
+//! defaults.
 
 use super::*;
 use crate::codec::{canonical, json};
 
-/// Defaults an object and compares parts of it, each at its path; `-` is for what is not there.
+/// Defaults an object and compares parts of it, each at its path; `-` means absent.
 fn check(object: &str, expected: &[(&str, &str)]) {
     let untyped = json::parse(object.as_bytes()).unwrap();
     let text = |name: &str| untyped.get(name).and_then(Value::as_str).unwrap();
@@ -152,7 +152,7 @@ fn a_volume_whose_sources_are_null_has_none() {
 }
 
 #[test]
-fn the_settings_of_a_strategy_that_is_not_chosen_stay_as_they_are() {
+fn settings_of_another_strategy_are_unchanged() {
     let strategy = r#"{"strategy":{"type":"Recreate","rollingUpdate":{}}}"#;
     spec_of(
         "apps/v1",
@@ -203,7 +203,7 @@ fn quantities_are_rounded_after_they_were_added_up() {
 }
 
 #[test]
-fn a_pod_needs_what_runs_side_by_side_or_what_starts_with_its_sidecars() {
+fn a_pods_request_is_the_larger_of_its_containers_and_its_init_phase() {
     let container = |more: &str, cpu: &str| {
         format!(r#"{{{more}"resources":{{"requests":{{"cpu":"{cpu}"}}}}}}"#)
     };
@@ -229,7 +229,7 @@ fn a_pod_needs_what_runs_side_by_side_or_what_starts_with_its_sidecars() {
 }
 
 #[test]
-fn what_a_pod_cannot_ask_for_as_a_whole_is_left_to_its_containers() {
+fn resources_not_allowed_at_pod_level_are_left_to_containers() {
     let containers =
         r#"[{"resources":{"limits":{"example.com/gpu":"1","ephemeral-storage":"1Gi"}}}]"#;
     pod(
@@ -242,7 +242,7 @@ fn what_a_pod_cannot_ask_for_as_a_whole_is_left_to_its_containers() {
 }
 
 #[test]
-fn a_label_of_a_namespace_that_lies_is_put_right() {
+fn a_wrong_name_label_of_a_namespace_is_corrected() {
     let labels = r#"{"kubernetes.io/metadata.name":"other","a":"b"}"#;
     let object = format!(
         r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"n","labels":{labels}}}}}"#

@@ -1,4 +1,4 @@
-//! Server-side apply under any input.
+//! Properties of server-side apply for any input.
 
 use super::patches::halves;
 use crate::Value;
@@ -7,8 +7,7 @@ use crate::apply::{Declared, Form, Owners, Tracker, Type, only_version};
 use crate::codec::json;
 use crate::time::Timestamp;
 
-/// A text is no set of fields, or what is read is written in order, and reads and writes as the
-/// same again.
+/// A text is no field set, or its encoding is sorted and round-trips.
 pub fn fields_v1(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -45,8 +44,8 @@ pub fn fields_v1(data: &[u8]) {
 }
 
 /// A configuration, a live object with owners, and a schema, a line each: the configuration is
-/// refused, or applying it again, without force, changes nothing. Of whatever type the object is:
-/// built in, declared by the schema, or of none.
+/// refused, or applying it again, without force, changes nothing. For objects of any type: built
+/// in, declared by the schema, or deduced.
 pub fn apply(data: &[u8]) {
     let (config, rest) = halves(data);
     let (live, schema) = halves(rest);
@@ -93,12 +92,12 @@ pub fn apply(data: &[u8]) {
             "applying again is something else"
         );
 
-        // A write is followed, or it is forgotten who owns what; it never fails.
+        // A write is tracked, or its owners are dropped; it never fails.
         tracker.update_or_forget(live.as_ref(), once, "other", NOON);
     }
 }
 
-/// Entries are refused, or written so that they read the same again.
+/// Entries are refused, or round-trip.
 fn owners(object: &Value) {
     let Ok(owners) = Owners::decode(object) else {
         return;

@@ -1,10 +1,10 @@
-//! What must hold for whatever bytes a client sends.
+//! Properties of the codecs for any bytes that a client sends.
 
 use crate::catalog::BUILTIN;
 use crate::codec::{canonical, json as json_codec, protobuf as protobuf_codec};
 
-/// Bytes are no JSON, or what is read prints and reads again as the same; typed decoding never
-/// panics, and what it lets through has a canonical form.
+/// Bytes are no JSON, or they round-trip; typed decoding never panics, and what it accepts has a
+/// canonical form.
 pub fn json(data: &[u8]) {
     if let Ok(value) = &json_codec::parse(data) {
         assert!(
@@ -44,7 +44,7 @@ fn typed_json(data: &[u8], api_version: &str, kind: &str) {
     assert!(again.strict.is_empty(), "{:?}", again.strict);
 }
 
-/// Bytes are no enveloped object, or one that encodes and decodes to the same bytes again.
+/// Bytes are no enveloped object, or one that round-trips.
 pub fn protobuf(data: &[u8]) {
     if let Ok(envelope) = protobuf_codec::open(data)
         && let Some(kind) = BUILTIN.kind_of(&envelope.api_version, &envelope.kind)
@@ -54,8 +54,7 @@ pub fn protobuf(data: &[u8]) {
             return;
         };
 
-        // Times, durations and quantities that nobody could have written are read, but not written
-        // again.
+        // Out-of-range times, durations and quantities are decoded, but not encoded.
         let Ok(bytes) = protobuf_codec::encode(&value, of) else {
             return;
         };

@@ -1,9 +1,7 @@
-//! What must hold for any input whatever: one function per target, which panics on a broken
-//! property.
+//! Properties that hold for any input: one function per fuzz target, which panics on a violation.
 //!
-//! The targets of `fuzz/` call these with inputs that a fuzzer invents; `tests/fuzz_corpus.rs`
-//! calls them with the inputs that are kept, and with changes of those. [`steps`] counts what an
-//! input costs.
+//! The targets of `fuzz/` call these with generated inputs; `tests/fuzz_corpus.rs` calls them with
+//! the stored inputs, and with mutations of those. [`steps`] counts the work that an input causes.
 
 mod apply;
 mod codecs;

@@ -1,8 +1,8 @@
-//! Objects made up from a seed: any kind, any mixture of set and unset fields, values of every
+//! Generates objects from a seed: any kind, any mixture of set and unset fields, values of every
 //! type.
 //!
-//! The same seed always makes the same object, so a failing property names the seed and nothing
-//! else is needed.
+//! The same seed always generates the same object, so a failing property is reproduced from its
+//! seed alone.
 
 use crate::catalog::{FieldRef, Node, RawKind, Shape};
 use crate::codec::json;
@@ -10,7 +10,7 @@ use crate::quantity::{Format, Quantity};
 use crate::time::{Duration, MicroTime, Time, Timestamp};
 use crate::{Map, Text, Value};
 
-/// A sequence of numbers that looks random and is not (splitmix64).
+/// A pseudorandom sequence (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Seeded(u64);
 
@@ -31,7 +31,7 @@ impl Seeded {
         self.number() % bound
     }
 
-    /// True once in `times`.
+    /// True with a probability of 1 in `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -41,7 +41,7 @@ impl Seeded {
     }
 }
 
-/// A value of the given type. Deeper down fewer fields are set, so that recursive types end.
+/// A value of the given type. Deeper levels set fewer fields, so that recursive types end.
 pub fn value(node: Node<'_>, random: &mut Seeded) -> Value {
     Maker { random, depth: 0 }.value(node)
 }
@@ -157,7 +157,7 @@ impl Maker<'_> {
         Quantity::scaled(self.nanos() % 100_000, power, format).to_string()
     }
 
-    /// A moment from 1901 to 2106, to the microsecond.
+    /// A time from 1901 to 2106, to the microsecond.
     fn moment(&mut self) -> Timestamp {
         let seconds = i64::try_from(self.random.below(1 << 32)).expect("32 bits") - (1 << 31);
         let micros = u32::try_from(self.random.below(1_000_000)).expect("less than a million");
@@ -178,7 +178,7 @@ impl Maker<'_> {
 
         let text = RAW[self.index(4)].as_bytes();
         match kind {
-            // A tree, so no number keeps its text.
+            // A tree, so no number keeps its notation.
             RawKind::Any => Value::Array(vec![
                 Value::Int(self.nanos()),
                 Value::String(self.text()),

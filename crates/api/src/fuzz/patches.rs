@@ -1,4 +1,4 @@
-//! Patches under any input.
+//! Properties of patches for any input.
 
 use crate::catalog::BUILTIN;
 use crate::codec::json;
@@ -6,7 +6,7 @@ use crate::patch::strategic::{self, Overwrite};
 use crate::patch::{self, merge};
 use crate::{Map, Value};
 
-/// A document and a patch, a line each: the patch is refused or makes a document that can be read.
+/// A document and a patch, a line each: the patch is refused or its result can be decoded.
 pub fn json_patch(data: &[u8]) {
     let (document, text) = halves(data);
     let Ok(document) = json::parse_literal(document) else {
@@ -47,8 +47,8 @@ pub fn json_patch(data: &[u8]) {
     }
 }
 
-/// Two objects and a third, a line each: every way to combine them ends, with an object or a
-/// refusal.
+/// Two objects and a third, a line each: every way to combine them ends, with an object or an
+/// error.
 pub fn strategic_merge(data: &[u8]) {
     let (first, rest) = halves(data);
     let (second, third) = halves(rest);
@@ -58,7 +58,7 @@ pub fn strategic_merge(data: &[u8]) {
     let third = object(third).unwrap_or_default();
     let pod = BUILTIN.root(BUILTIN.kind_of("v1", "Pod").expect("Pods are built in"));
 
-    // Refusals are answers here: only that one comes matters.
+    // Errors are fine: only termination matters.
     let ends = |result: Result<Map, strategic::Error>| {
         result.map_err(|refusal| refusal.to_string()).is_ok()
     };
@@ -86,8 +86,7 @@ pub fn strategic_merge(data: &[u8]) {
 
     let patch = merge::between(&first, &second);
     merge::apply(Value::Object(first.clone()), Value::Object(patch));
-    let patch =
-        merge::three_way(&first, &second, &third, &[]).expect("nothing was asked of the patch");
+    let patch = merge::three_way(&first, &second, &third, &[]).expect("there are no preconditions");
     merge::apply(Value::Object(third), Value::Object(patch));
 }
 
@@ -98,7 +97,7 @@ fn object(text: &[u8]) -> Option<Map> {
     }
 }
 
-/// What stands before the first line break, and behind it.
+/// The text before the first line break, and the text after it.
 pub(super) fn halves(data: &[u8]) -> (&[u8], &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == b'\n');
     (

@@ -1,4 +1,4 @@
-//! Schemas and values under any input.
+//! Properties of schemas and values for any input.
 
 use crate::Value;
 use crate::codec::json;
@@ -6,8 +6,8 @@ use crate::schema::check::{self, Demands};
 use crate::schema::{Node, Props, Schema};
 use crate::value::Path;
 
-/// Bytes are JSON with a `schema` and a `value`, or whatever else: nothing panics, pruning and
-/// defaulting are done after being done once, and pruning leaves everything that the schema names.
+/// Bytes are JSON with a `schema` and a `value`, or anything else: nothing panics, pruning and
+/// defaulting are idempotent, and pruning keeps everything that the schema declares.
 pub fn schema(data: &[u8]) {
     let Ok(tree) = json::parse(data) else { return };
     let props = Props::of(tree.get("schema").unwrap_or(&tree));
@@ -30,7 +30,7 @@ pub fn schema(data: &[u8]) {
 
     let mut object = value.clone();
     compiled.prune(&mut object);
-    leaves_what_is_named(&compiled, compiled.root(), value, &object, true);
+    keeps_what_is_declared(&compiled, compiled.root(), value, &object, true);
     assert!(
         compiled.prune(&mut object).is_empty(),
         "pruning once is enough"
@@ -54,7 +54,7 @@ pub fn schema(data: &[u8]) {
     compiled.validate_lists(&object);
 }
 
-fn leaves_what_is_named(
+fn keeps_what_is_declared(
     schema: &Schema,
     node: &Node,
     before: &Value,
@@ -68,7 +68,7 @@ fn leaves_what_is_named(
         let meta = resource && matches!(property.name.as_str(), "apiVersion" | "kind" | "metadata");
         if let Some(before) = before.get(&property.name).filter(|_| !meta) {
             let after = after.get(&property.name).expect("what is named is kept");
-            leaves_what_is_named(schema, schema.node(property.node), before, after, false);
+            keeps_what_is_declared(schema, schema.node(property.node), before, after, false);
         }
     }
 }

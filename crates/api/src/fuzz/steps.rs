@@ -1,8 +1,8 @@
-//! How much work an input costs, counted instead of timed, so that a slow machine cannot fail a
+//! Counts the work that an input causes, instead of timing it, so that a slow machine cannot fail a
 //! test.
 //!
-//! Readers of untrusted input call [`count`] where their work grows with it: per byte looked at,
-//! per element moved, per comparison. In builds without debug assertions the calls vanish.
+//! Readers of untrusted input call [`count`] where their work grows with it: per byte visited, per
+//! element moved, per comparison. In builds without debug assertions the calls vanish.
 
 #[cfg(debug_assertions)]
 thread_local! {

@@ -1,11 +1,11 @@
-//! Quantities and selectors under any input.
+//! Properties of quantities and selectors for any input.
 
 use std::cmp::Ordering;
 
 use crate::quantity::Quantity;
 use crate::selector::{FieldSelector, LabelSelector};
 
-/// A text is no quantity, or one whose printed form is the same quantity and settles.
+/// A text is no quantity, or its printed form is the same quantity and stable.
 pub fn quantities(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -17,8 +17,8 @@ pub fn quantities(data: &[u8]) {
     let again: Quantity = printed.parse().expect("what is printed can be read");
     assert_eq!(again, quantity, "{printed:?} is another quantity");
 
-    // A binary amount that no binary suffix fits is printed bare, and read as a decimal one; then
-    // it stays.
+    // A binary amount that no binary suffix fits is printed bare, and parsed as a decimal one; then
+    // it is stable.
     let settled = again.to_string();
     let once_more: Quantity = settled.parse().expect("what is printed can be read");
     assert_eq!(
@@ -57,7 +57,7 @@ pub fn quantities(data: &[u8]) {
     );
 }
 
-/// A text is no selector, or one whose printed form selects the same and is printed the same again.
+/// A text is no selector, or its printed form selects the same and is stable.
 pub fn selectors(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -95,7 +95,7 @@ pub fn selectors(data: &[u8]) {
     }
 }
 
-/// A few labels that the selector asks for, so that matching is exercised on both sides.
+/// A few labels that the selector requires, so that matching is exercised on both sides.
 fn labels_for(selector: &LabelSelector) -> Vec<(&str, &str)> {
     let few = selector.requirements().iter().take(8);
     few.map(|requirement| {

@@ -1,9 +1,8 @@
-//! YAML under any input.
+//! Properties of YAML for any input.
 
 use crate::codec::yaml as codec;
 
-/// Bytes are no YAML, or what is read prints and reads again as the same; cutting a text loses
-/// nothing but separators.
+/// Bytes are no YAML, or they round-trip; splitting a text loses nothing but separators.
 pub fn yaml(data: &[u8]) {
     if let Ok((value, _)) = codec::decode_strict(data) {
         let printed = codec::print(&value);

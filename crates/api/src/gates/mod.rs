@@ -1,13 +1,11 @@
-//! Fields that belong to features which are off.
+//! Drops fields of disabled features.
 //!
-//! A field whose feature gate is off is taken away when an object is written, unless the object
-//! that is there uses it already: what was accepted once is not lost by an unrelated write. Which
-//! fields those are, the catalogue says (`gate=`); where upstream takes away more or less than the
-//! field, `rules` says so. For each kind the places of such fields are worked out once (`plan`);
-//! most kinds have none, and nothing is done for them.
+//! A field whose feature gate is off is removed when an object is written, unless the stored object
+//! uses it already: what was accepted once is not lost by an unrelated write. The catalogue lists
+//! these fields (`gate=`); `rules` has the exceptions where upstream drops more or less than the
+//! field. For each kind the paths of such fields are computed once (`plan`); most kinds have none.
 //!
-//! Works on the version that is kept, after defaulting and conversion. Gates have their default
-//! state.
+//! Works on the storage version, after defaulting and conversion. Gates have their default state.
 
 mod plan;
 mod rules;
@@ -20,7 +18,7 @@ use crate::Value;
 use crate::catalog::{BUILTIN, Kind};
 use plan::Plan;
 
-/// Takes the fields of disabled features away from an object of a built-in kind, unless `old` uses
+/// Removes the fields of disabled features from an object of a built-in kind, unless `old` uses
 /// them.
 pub fn drop_disabled(new: &mut Value, old: Option<&Value>, kind: &Kind) {
     if let Some(plan) = of_kind(kind) {
@@ -28,11 +26,11 @@ pub fn drop_disabled(new: &mut Value, old: Option<&Value>, kind: &Kind) {
     }
 }
 
-/// The plan of a kind, worked out when it is first met. None: nothing of it is gated.
+/// The plan of a kind, computed on first use. `None`: the kind has no gated fields.
 fn of_kind(kind: &Kind) -> Option<&'static Plan> {
     static PLANS: OnceLock<Vec<OnceLock<Option<Plan>>>> = OnceLock::new();
     let kinds = BUILTIN.kinds();
-    let place = BUILTIN.place_of_kind(&kind.group, &kind.version, &kind.name)?;
+    let place = BUILTIN.kind_index(&kind.group, &kind.version, &kind.name)?;
     let plans = PLANS.get_or_init(|| kinds.iter().map(|_| OnceLock::new()).collect());
     plans[place]
         .get_or_init(|| Plan::of(&kinds[place]))

@@ -1,19 +1,19 @@
-//! Where in objects of a kind the fields of disabled features are.
+//! The paths of gated fields in objects of a kind.
 
 use super::rules::{self, Rule, When};
 use crate::catalog::{BUILTIN, Kind, Node, Shape, TypeId};
 use crate::{Map, Value};
 
-/// Everything that may have to go from objects of a kind.
+/// All gated fields of objects of a kind.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Places that are kept together.
-    groups: Vec<Vec<Place>>,
+    /// Fields that are kept together.
+    groups: Vec<Vec<GatedField>>,
 }
 
-/// One field, wherever in an object its struct stands.
+/// One gated field, and the path to its struct.
 #[derive(Clone, Debug)]
-struct Place {
+struct GatedField {
     /// From the root to the struct.
     steps: Vec<Step>,
     field: &'static str,
@@ -36,9 +36,9 @@ impl Plan {
             around: Vec::new(),
             found: Vec::new(),
         };
-        search.look_into(BUILTIN.root(kind).node());
+        search.collect(BUILTIN.root(kind).node());
 
-        let mut groups: Vec<Vec<Place>> = Vec::new();
+        let mut groups: Vec<Vec<GatedField>> = Vec::new();
         for place in search.found {
             match groups
                 .iter_mut()
@@ -63,14 +63,14 @@ impl Plan {
             if !in_use {
                 group
                     .iter()
-                    .for_each(|place| take_away(new, &place.steps, place));
+                    .for_each(|place| remove_field(new, &place.steps, place));
             }
         }
     }
 }
 
-/// A field is kept wherever it stands if it is in use anywhere.
-fn is_kept_with(one: &Place, other: &Place) -> bool {
+/// Whether using one field anywhere keeps the other.
+fn is_kept_with(one: &GatedField, other: &GatedField) -> bool {
     let same_field = one.of == other.of && one.field == other.field;
     same_field || (!one.rule.together.is_empty() && one.rule.together == other.rule.together)
 }
@@ -78,13 +78,13 @@ fn is_kept_with(one: &Place, other: &Place) -> bool {
 struct Search {
     kind: &'static Kind,
     steps: Vec<Step>,
-    /// Types that contain themselves end here.
+    /// Recursive types end here.
     around: Vec<TypeId>,
-    found: Vec<Place>,
+    found: Vec<GatedField>,
 }
 
 impl Search {
-    fn look_into(&mut self, node: Node<'static>) {
+    fn collect(&mut self, node: Node<'static>) {
         match node.shape {
             Shape::Struct(id) if !self.around.contains(&id) => {
                 self.around.push(id);
@@ -92,7 +92,7 @@ impl Search {
                 for field in of.iter() {
                     if let Some(rule) = rules::of(of, field, &self.kind.name) {
                         let steps = self.steps.clone();
-                        self.found.push(Place {
+                        self.found.push(GatedField {
                             steps,
                             field: field.name(),
                             rule,
@@ -100,7 +100,7 @@ impl Search {
                         });
                     } else {
                         self.steps.push(Step::Member(field.name()));
-                        self.look_into(field.node());
+                        self.collect(field.node());
                         self.steps.pop();
                     }
                 }
@@ -110,7 +110,7 @@ impl Search {
             Shape::List(_) | Shape::Map(_) => {
                 let item = node.item().expect("lists and maps have items");
                 self.steps.push(Step::Each);
-                self.look_into(item);
+                self.collect(item);
                 self.steps.pop();
             }
             _ => {}
@@ -118,7 +118,7 @@ impl Search {
     }
 }
 
-/// Whether the field is set anywhere at the end of these steps.
+/// Whether the field is set anywhere along these steps.
 fn is_set(value: &Value, steps: &[Step], field: &str) -> bool {
     match (steps, value) {
         ([], Value::Object(map)) => map.get(field).is_some_and(is_something),
@@ -135,8 +135,7 @@ fn is_set(value: &Value, steps: &[Step], field: &str) -> bool {
     }
 }
 
-/// A list or map without elements uses nothing. A struct is there even if it is empty; it has
-/// members to be used by.
+/// An empty list or map uses nothing. An empty struct counts as present.
 fn is_something(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -145,7 +144,7 @@ fn is_something(value: &Value) -> bool {
     }
 }
 
-fn take_away(value: &mut Value, steps: &[Step], place: &Place) {
+fn remove_field(value: &mut Value, steps: &[Step], place: &GatedField) {
     match (steps, value) {
         ([], Value::Object(map)) => {
             let goes = match place.rule.when {
@@ -166,7 +165,7 @@ fn take_away(value: &mut Value, steps: &[Step], place: &Place) {
             let had = below
                 .as_object()
                 .is_some_and(|below| below.contains_key(place.field));
-            take_away(below, rest, place);
+            remove_field(below, rest, place);
 
             let is_empty = below.as_object().is_some_and(Map::is_empty);
             if place.rule.with_empty_parent && rest.is_empty() && had && is_empty {
@@ -176,11 +175,11 @@ fn take_away(value: &mut Value, steps: &[Step], place: &Place) {
         ([Step::Each, rest @ ..], Value::Array(items)) => {
             items
                 .iter_mut()
-                .for_each(|item| take_away(item, rest, place));
+                .for_each(|item| remove_field(item, rest, place));
         }
         ([Step::Each, rest @ ..], Value::Object(map)) => {
             map.values_mut()
-                .for_each(|value| take_away(value, rest, place));
+                .for_each(|value| remove_field(value, rest, place));
         }
         _ => {}
     }

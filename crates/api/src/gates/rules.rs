@@ -1,31 +1,31 @@
-//! Where upstream's rule is not "this field goes while its gate is off".
+//! Exceptions from the rule "a field is removed while its gate is off".
 
 use crate::catalog::{FieldRef, Struct, gate};
 
-/// How a field goes.
+/// How a field is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// Fields of one name here are kept together: one that is in use keeps all.
+    /// Fields of the same non-empty name are kept together: one that is in use keeps all.
     pub(super) together: &'static str,
     pub(super) when: When,
-    /// What is empty without the field goes too.
+    /// A parent that is empty without the field is removed too.
     pub(super) with_empty_parent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     Always,
-    /// Only if the value has a text of that name.
+    /// Only if the value has a string of that name.
     Has(&'static str),
 }
 
-/// A line of the table below.
+/// A row of the table below.
 struct Exception {
     of: &'static str,
     field: &'static str,
-    /// The gate that it goes by. None: the field stays, whatever its own gate says.
+    /// The gate that controls it. `None`: the field is never removed.
     gate: Option<&'static str>,
-    /// The only kind in whose objects it goes; empty: all.
+    /// The only kind whose objects lose it; empty: all.
     kind: &'static str,
     rule: Rule,
 }
@@ -39,10 +39,10 @@ const LIST_ATTRIBUTES: Rule = Rule {
     together: "list attributes",
     ..PLAIN
 };
-/// The gate of features that are gone for good.
+/// The gate of removed features.
 const GONE: &str = "";
 
-const fn stays(of: &'static str, field: &'static str) -> Exception {
+const fn kept(of: &'static str, field: &'static str) -> Exception {
     Exception {
         of,
         field,
@@ -52,7 +52,12 @@ const fn stays(of: &'static str, field: &'static str) -> Exception {
     }
 }
 
-const fn goes(of: &'static str, field: &'static str, gate: &'static str, rule: Rule) -> Exception {
+const fn removed(
+    of: &'static str,
+    field: &'static str,
+    gate: &'static str,
+    rule: Rule,
+) -> Exception {
     Exception {
         of,
         field,
@@ -63,10 +68,10 @@ const fn goes(of: &'static str, field: &'static str, gate: &'static str, rule: R
 }
 
 const EXCEPTIONS: [Exception; 13] = [
-    // What a node reports of its containers is shown; what is asked of it goes, and the hooks
-    // around it if it was asked for alone.
-    stays("core.v1.ContainerStatus", "stopSignal"),
-    goes(
+    // A node's report of its containers is kept; what the spec requests is removed, with the
+    // lifecycle around it if that is otherwise empty.
+    kept("core.v1.ContainerStatus", "stopSignal"),
+    removed(
         "core.v1.Lifecycle",
         "stopSignal",
         "ContainerStopSignals",
@@ -75,27 +80,27 @@ const EXCEPTIONS: [Exception; 13] = [
             ..PLAIN
         },
     ),
-    // Its own gate has another name in the descriptions.
-    goes(
+    // The descriptions call its gate by another name.
+    removed(
         "core.v1.VolumeProjection",
         "podCertificate",
         "PodCertificateRequest",
         PLAIN,
     ),
-    // The whole status of a mount goes, which has nothing else to say.
-    stays("core.v1.VolumeStatus", "image"),
-    goes(
+    // The whole status of the mount is removed, which has nothing else.
+    kept("core.v1.VolumeStatus", "image"),
+    removed(
         "core.v1.VolumeMountStatus",
         "volumeStatus",
         "ImageVolumeWithDigest",
         PLAIN,
     ),
-    // A claim without its source is better than one from another namespace's. Claims inside of
-    // other objects are looked at when they are made.
-    stays("core.v1.TypedObjectReference", "namespace"),
+    // A claim without its source is better than one with a source in another namespace. Claims
+    // inside of other objects are checked when they are created.
+    kept("core.v1.TypedObjectReference", "namespace"),
     Exception {
         kind: "PersistentVolumeClaim",
-        ..goes(
+        ..removed(
             "core.v1.PersistentVolumeClaimSpec",
             "dataSourceRef",
             "CrossNamespaceVolumeDataSource",
@@ -105,35 +110,35 @@ const EXCEPTIONS: [Exception; 13] = [
             },
         )
     },
-    goes(
+    removed(
         "resource.v1.DeviceAttribute",
         "bools",
         "DRAListTypeAttributes",
         LIST_ATTRIBUTES,
     ),
-    goes(
+    removed(
         "resource.v1.DeviceAttribute",
         "ints",
         "DRAListTypeAttributes",
         LIST_ATTRIBUTES,
     ),
-    goes(
+    removed(
         "resource.v1.DeviceAttribute",
         "strings",
         "DRAListTypeAttributes",
         LIST_ATTRIBUTES,
     ),
-    goes(
+    removed(
         "resource.v1.DeviceAttribute",
         "versions",
         "DRAListTypeAttributes",
         LIST_ATTRIBUTES,
     ),
-    goes("core.v1.NodeSpec", "configSource", GONE, PLAIN),
-    goes("core.v1.NodeStatus", "config", GONE, PLAIN),
+    removed("core.v1.NodeSpec", "configSource", GONE, PLAIN),
+    removed("core.v1.NodeStatus", "config", GONE, PLAIN),
 ];
 
-/// How a field of a type goes from objects of a kind. None: it stays.
+/// How a field of a type is removed from objects of a kind. `None`: it kept.
 pub(super) fn of(declared: Struct<'_>, field: FieldRef<'_>, kind: &str) -> Option<Rule> {
     let special =
         |other: &&Exception| other.field == field.name() && other.of == declared.declared.name;
@@ -153,7 +158,7 @@ pub(super) fn of(declared: Struct<'_>, field: FieldRef<'_>, kind: &str) -> Optio
         .then_some(PLAIN)
 }
 
-/// Names that are no gates any more belong to features that are always on.
+/// Names that are no gates belong to features that are always on.
 fn is_off(name: &str) -> bool {
     name == GONE || gate(name).is_some_and(|gate| !gate.default)
 }

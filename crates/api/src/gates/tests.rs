@@ -12,8 +12,7 @@ fn read(kind: &Kind, text: &str) -> Value {
         .value
 }
 
-/// What is left of an object when it is made, or when it replaces another (`old`; empty: it is
-/// new).
+/// Compares an object after it is created, or replaces another (`old`; empty: it is new).
 fn check(of: &str, new: &str, old: &str, expected: &str) {
     let (api_version, name) = of.split_once(' ').unwrap();
     let kind = BUILTIN.kind_of(api_version, name).unwrap();
@@ -28,7 +27,7 @@ fn check(of: &str, new: &str, old: &str, expected: &str) {
 }
 
 #[test]
-fn a_field_goes_unless_it_is_in_use() {
+fn a_field_is_removed_unless_it_is_in_use() {
     let of = "storage.k8s.io/v1 CSIDriver";
     let set = r#""spec":{"attachRequired":true,"preventPodSchedulingIfMissing":true}"#;
     let unset = r#""spec":{"attachRequired":true}"#;
@@ -39,7 +38,7 @@ fn a_field_goes_unless_it_is_in_use() {
 }
 
 #[test]
-fn fields_of_one_gate_go_each_for_itself() {
+fn fields_of_one_gate_are_removed_independently() {
     let of = "coordination.k8s.io/v1 Lease";
     let both = r#""spec":{"preferredHolder":"a","strategy":"OldestEmulationVersion"}"#;
     check(of, both, "", r#""spec":{}"#);
@@ -78,7 +77,7 @@ fn a_field_that_is_in_use_anywhere_is_kept_everywhere() {
 }
 
 #[test]
-fn a_signal_takes_its_hooks_along_only_if_there_are_none() {
+fn a_stop_signal_removes_its_lifecycle_only_if_it_has_no_hooks() {
     let containers = |of: &str, lifecycle: &str| format!(r#""{of}":[{{"name":"c"{lifecycle}}}]"#);
     let check_in = |of: &str, before: &str, after: &str| {
         let spec = |lifecycle: &str| format!(r#""spec":{{{}}}"#, containers(of, lifecycle));
@@ -111,7 +110,7 @@ fn lists_of_attributes_are_kept_together() {
 }
 
 #[test]
-fn a_source_in_another_namespace_goes_whole_and_only_from_claims_themselves() {
+fn a_source_in_another_namespace_is_removed_only_from_claims() {
     let spec = |source: &str| format!(r#""spec":{{"volumeName":"v"{source}}}"#);
     let near = r#","dataSourceRef":{"kind":"K","name":"n"}"#;
     let far = r#","dataSourceRef":{"kind":"K","name":"n","namespace":"o"}"#;
@@ -130,14 +129,14 @@ fn a_source_in_another_namespace_goes_whole_and_only_from_claims_themselves() {
 }
 
 #[test]
-fn features_that_are_gone_take_their_fields_with_them() {
+fn fields_of_removed_features_are_removed() {
     let used = r#""spec":{"configSource":{}},"status":{"config":{}}"#;
     check("v1 Node", used, "", r#""spec":{},"status":{}"#);
     check("v1 Node", used, used, used);
 }
 
 #[test]
-fn most_kinds_have_nothing_to_lose() {
+fn most_kinds_have_no_gated_fields() {
     let gated = |kind: &&Kind| of_kind(kind).is_some();
     let stored = BUILTIN
         .resources()

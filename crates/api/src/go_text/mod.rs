@@ -1,5 +1,5 @@
-//! Texts that upstream's messages have from Go's library: quoted strings, printed values
-//! (`value.rs`), and why a number could not be read.
+//! Texts that upstream's messages get from Go's library: quoted strings, printed values
+//! (`value.rs`), and number errors.
 //!
 //! Clients and tests compare these messages, so they are part of the API. Everything here is pure
 //! formatting.
@@ -10,7 +10,7 @@ pub use value::{GoList, GoString, GoSyntax, GoValue, LIST_TYPE, MAP_TYPE, go_typ
 
 use std::fmt;
 
-/// A string as Go's `%q` shows it: quoted, with everything escaped that would not print.
+/// A string as Go's `%q` is_printable it: quoted, with unprintable characters escaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Quoted<'a>(pub &'a str);
 
@@ -36,16 +36,15 @@ fn write_escaped(out: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {
         '\t' => out.write_str("\\t"),
         '\x0b' => out.write_str("\\v"),
         '\0'..='\x7f' => write!(out, "\\x{:02x}", u32::from(character)),
-        _ if prints(character) => write!(out, "{character}"),
+        _ if is_printable(character) => write!(out, "{character}"),
         '\u{80}'..='\u{ffff}' => write!(out, "\\u{:04x}", u32::from(character)),
         _ => write!(out, "\\U{:08x}", u32::from(character)),
     }
 }
 
-/// Whether a character beyond ASCII shows on paper. Letters, marks, numbers, punctuation and
-/// symbols do.
-fn prints(character: char) -> bool {
-    // The standard library's escaping knows; it escapes a combining mark only at the start of a
+/// Whether a character beyond ASCII is printable: letters, marks, numbers, punctuation and symbols.
+fn is_printable(character: char) -> bool {
+    // The standard library's escaping decides; it escapes a combining mark only at the start of a
     // string.
     let mut text = [b'a'; 5];
     let end = 1 + character.encode_utf8(&mut text[1..]).len();
@@ -54,8 +53,8 @@ fn prints(character: char) -> bool {
     text.escape_debug().nth(1) == Some(character)
 }
 
-/// A floating-point number as Go's `%v` shows it: the shortest digits, with an exponent for the
-/// small and the large.
+/// A floating-point number as Go's `%v` is_printable it: the shortest digits, with an exponent for small
+/// and large numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Float(pub f64);
 

@@ -1,6 +1,6 @@
-//! Values as Go's `fmt` prints them: upstream's messages show what they are about so.
+//! Values as Go's `fmt` prints them in upstream's messages.
 //!
-//! A value that is kept as its text is printed as what the text says.
+//! A raw value is printed as what its text describes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,7 +29,7 @@ impl fmt::Display for GoSyntax<'_> {
     }
 }
 
-/// A value as `%s` prints it: what is no text is marked.
+/// A value as `%s` prints it: non-strings are marked.
 #[derive(Clone, Copy, Debug)]
 pub struct GoString<'a>(pub &'a Value);
 
@@ -49,7 +49,7 @@ impl fmt::Display for GoList<'_> {
     }
 }
 
-/// The name of the type that upstream's decoders make of a value, as `%T` prints it.
+/// The Go type that upstream's decoders create for a value, as `%T` prints it.
 pub fn go_type(value: &Value) -> &'static str {
     match opened(value).as_ref() {
         Value::Null => NIL,
@@ -59,7 +59,7 @@ pub fn go_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => LIST_TYPE,
         Value::Object(_) => MAP_TYPE,
-        // Text that is too deep for a tree: its first character tells.
+        // Text too deep for a tree: its first character decides.
         Value::Raw(raw) if raw.type_name() == "array" => LIST_TYPE,
         Value::Raw(_) => MAP_TYPE,
     }
@@ -123,8 +123,7 @@ fn print_list(items: &[Value], verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt:
     signs.close(out)
 }
 
-/// What stands around and between the parts of a list or map: `map[a:1 b:2]`, `[]interface {}{1,
-/// 2}`.
+/// The delimiters and separators of a list or map: `map[a:1 b:2]`, `[]interface {}{1, 2}`.
 struct Signs {
     start: &'static str,
     open: &'static str,
@@ -164,8 +163,7 @@ impl Signs {
     }
 }
 
-/// The value itself; of one that is kept as text, what the text says. Text too deep for a tree
-/// stays text.
+/// The value itself, or the tree of a raw value. Text too deep for a tree stays raw.
 fn opened(value: &Value) -> Cow<'_, Value> {
     match value {
         Value::Raw(raw) => {
@@ -231,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn text_too_deep_for_a_tree_prints_as_it_is() {
+    fn text_too_deep_for_a_tree_prints_unchanged() {
         for (open, close, of) in [("[", "]", LIST_TYPE), ("{\"a\":", "}", MAP_TYPE)] {
             let text = format!("{}1{}", open.repeat(1000), close.repeat(1000));
             let raw = Value::Raw(json::raw(text.as_bytes()).unwrap());

@@ -1,8 +1,8 @@
-//! Paths into objects, as the columns of custom resources name them:
+//! JSON paths, as the columns of custom resources use them:
 //! `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! The language is upstream's, without its templates: members, elements by place, slices, `*`, `..`
-//! and filters that compare a path with a literal. A path that leads nowhere finds nothing.
+//! The language is upstream's, without its templates: members, elements by index, slices, `*`, `..`
+//! and filters that compare a path with a literal. A path that matches nothing yields no values.
 
 mod parse;
 
@@ -35,7 +35,7 @@ enum Step {
 #[derive(Clone, Debug, PartialEq)]
 struct Filter {
     left: Operand,
-    /// None: whether the left one is there.
+    /// `None`: whether the left operand exists.
     compared: Option<(Comparison, Operand)>,
 }
 
@@ -55,7 +55,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// What is wrong with a path.
+/// Why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct JsonPathError(String);
@@ -67,7 +67,7 @@ impl JsonPath {
         parse::path(text)
     }
 
-    /// All that the path leads to; nothing, where looking would take more than [`MOST_VISITED`]
+    /// All values that the path matches; none, if the search would visit more than [`MOST_VISITED`]
     /// values.
     pub fn find<'v>(&'v self, value: &'v Value) -> Vec<&'v Value> {
         let mut budget = Budget(MOST_VISITED);
@@ -87,15 +87,15 @@ impl JsonPath {
     }
 }
 
-/// How many values one search may visit. Each `..` multiplies what the steps before it have found,
-/// so that a short path and a small object could fill the memory.
+/// Maximum number of values that one search may visit. Each `..` multiplies the matches of the
+/// steps before it, so that a short path and a small object could fill the memory.
 const MOST_VISITED: usize = 1 << 16;
 
-/// What is left of it.
+/// The number of values that may still be visited.
 struct Budget(usize);
 
 impl Budget {
-    /// None: it is used up.
+    /// `None`: it is exhausted.
     fn spend(&mut self, values: usize) -> Option<()> {
         self.0 = self.0.checked_sub(values)?;
         Some(())
@@ -103,7 +103,7 @@ impl Budget {
 }
 
 impl Step {
-    /// Adds what this step leads to from a value.
+    /// Adds what this step matches below a value.
     fn take<'v>(
         &'v self,
         value: &'v Value,
@@ -136,10 +136,10 @@ impl Step {
 }
 
 fn element(items: &[Value], place: i64) -> Option<&Value> {
-    items.get(place_of(place, items.len())?)
+    items.get(index_of(place, items.len())?)
 }
 
-fn place_of(place: i64, len: usize) -> Option<usize> {
+fn index_of(place: i64, len: usize) -> Option<usize> {
     let len = i64::try_from(len).ok()?;
     usize::try_from(if place < 0 { place + len } else { place }).ok()
 }
@@ -152,7 +152,7 @@ fn slice(
 ) -> impl Iterator<Item = &Value> {
     let bound = |place: Option<i64>, otherwise: usize| {
         place
-            .map_or(otherwise, |place| place_of(place, items.len()).unwrap_or(0))
+            .map_or(otherwise, |place| index_of(place, items.len()).unwrap_or(0))
             .min(items.len())
     };
     let (from, to) = (bound(from, 0), bound(to, items.len()));
@@ -163,7 +163,7 @@ fn slice(
     items[from..to.max(from)].iter().step_by(by)
 }
 
-/// The value itself and all below it, each before what is below it.
+/// The value itself and all below it, parents first.
 fn deep<'v>(value: &'v Value, found: &mut Vec<&'v Value>, budget: &mut Budget) -> Option<()> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_multiplies_finds_nothing_instead_of_filling_the_memory() {
+    fn a_path_with_too_many_matches_yields_nothing() {
         let object = (0..400).fold(Value::Int(1), |inner, _| Value::Array(vec![inner]));
         let found = |path: &str| JsonPath::parse(path).unwrap().find(&object).len();
         assert_eq!(found(".."), 401);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_paths_are_refused() {
         for bad in [".a[", ".a[?(@.b==]", ".a['x", ".a[x]"] {
             assert!(JsonPath::parse(bad).is_err(), "{bad}");
         }

@@ -1,4 +1,4 @@
-//! From the text of a path to its steps.
+//! Parses the text of a path into its steps.
 
 use super::{Comparison, Filter, JsonPath, JsonPathError, Operand, Step};
 use crate::{Text, Value};
@@ -11,20 +11,20 @@ pub(super) fn path(text: &str) -> Result<JsonPath, JsonPathError> {
     let steps = reader.steps()?;
     match reader.rest {
         "" => Ok(JsonPath { steps }),
-        rest => Err(wrong(&format!("unexpected {rest:?}"))),
+        rest => Err(error(&format!("unexpected {rest:?}"))),
     }
 }
 
-fn wrong(why: &str) -> JsonPathError {
+fn error(why: &str) -> JsonPathError {
     JsonPathError(why.to_owned())
 }
 
-/// Deepest nesting of filters within filters. Who writes a path would have to be able to read it.
+/// Maximum nesting of filters within filters.
 const MOST_FILTERS: usize = 16;
 
 struct Reader<'t> {
     rest: &'t str,
-    /// How many filters what is read now is inside of.
+    /// Nesting of the filters being parsed.
     filters: usize,
 }
 
@@ -55,7 +55,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name up to what ends it; a backslash keeps what follows it.
+    /// A name up to its terminator; a backslash escapes the next character.
     fn member(&mut self, steps: &mut Vec<Step>) {
         let mut name = String::new();
         let mut signs = self.rest.char_indices();
@@ -81,11 +81,11 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands between brackets, up to the closing one.
+    /// The content of brackets, up to the closing one.
     fn brackets(&mut self) -> Result<Step, JsonPathError> {
         let step = if self.took("?(") {
             if self.filters == MOST_FILTERS {
-                return Err(wrong(&format!(
+                return Err(error(&format!(
                     "filters are nested more than {MOST_FILTERS} deep"
                 )));
             }
@@ -101,15 +101,15 @@ impl Reader<'_> {
             let end = self
                 .rest
                 .find(']')
-                .ok_or_else(|| wrong("unterminated array"))?;
+                .ok_or_else(|| error("unterminated array"))?;
             let (inside, rest) = self.rest.split_at(end);
             self.rest = rest;
-            places(inside.trim())?
+            index_or_slice(inside.trim())?
         };
 
         match self.took("]") {
             true => Ok(step),
-            false => Err(wrong("unterminated array")),
+            false => Err(error("unterminated array")),
         }
     }
 
@@ -117,7 +117,7 @@ impl Reader<'_> {
         let mut signs = self.rest.char_indices();
         let (_, quote) = signs
             .next()
-            .ok_or_else(|| wrong("unterminated quoted string"))?;
+            .ok_or_else(|| error("unterminated quoted string"))?;
 
         let mut text = String::new();
         while let Some((at, sign)) = signs.next() {
@@ -131,7 +131,7 @@ impl Reader<'_> {
             }
         }
 
-        Err(wrong("unterminated quoted string"))
+        Err(error("unterminated quoted string"))
     }
 
     fn filter(&mut self) -> Result<Filter, JsonPathError> {
@@ -156,7 +156,7 @@ impl Reader<'_> {
 
         match self.took(")") {
             true => Ok(Filter { left, compared }),
-            false => Err(wrong("unterminated filter")),
+            false => Err(error("unterminated filter")),
         }
     }
 
@@ -184,13 +184,13 @@ impl Reader<'_> {
             ("true" | "false", ..) => Ok(Operand::Literal(Value::Bool(text == "true"))),
             (_, Ok(number), _) => Ok(Operand::Literal(Value::Int(number))),
             (_, _, Ok(number)) => Ok(Operand::Literal(Value::Float(number))),
-            _ => Err(wrong(&format!("unrecognized {text:?} in a filter"))),
+            _ => Err(error(&format!("unrecognized {text:?} in a filter"))),
         }
     }
 }
 
-/// `*`, a place, or a slice.
-fn places(inside: &str) -> Result<Step, JsonPathError> {
+/// `*`, an index, or a slice.
+fn index_or_slice(inside: &str) -> Result<Step, JsonPathError> {
     if inside == "*" {
         return Ok(Step::All);
     }
@@ -198,7 +198,7 @@ fn places(inside: &str) -> Result<Step, JsonPathError> {
     let number = |text: &str| {
         text.trim()
             .parse::<i64>()
-            .map_err(|_| wrong(&format!("invalid array index {inside}")))
+            .map_err(|_| error(&format!("invalid array index {inside}")))
     };
 
     let parts: Vec<&str> = inside.split(':').collect();
@@ -214,6 +214,6 @@ fn places(inside: &str) -> Result<Step, JsonPathError> {
             to: bound(1)?,
             by: bound(2)?,
         }),
-        _ => Err(wrong(&format!("invalid array index {inside}"))),
+        _ => Err(error(&format!("invalid array index {inside}"))),
     }
 }

@@ -1,8 +1,8 @@
-//! What every object has: its `metadata`, read and set in place.
+//! Object metadata, read and set in place.
 //!
-//! [`Value::meta`] reads, [`Value::meta_mut`] sets. What is absent reads as empty, and setting
-//! something empty takes it away, because that is how objects are encoded. [`validate`] says what
-//! is wrong with metadata.
+//! [`Value::meta`] reads, [`Value::meta_mut`] sets. An absent field reads as empty, and setting an
+//! empty value removes the field, because that is how objects are encoded. [`validate`] validates
+//! metadata.
 
 pub mod validate;
 
@@ -11,13 +11,13 @@ use crate::resource_version::ResourceVersion;
 use crate::time::{Time, Timestamp};
 use crate::value::{Map, Text, Value};
 
-/// An object's metadata, to read.
+/// Read access to an object's metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectMeta<'a> {
     metadata: Option<&'a Map>,
 }
 
-/// An object's metadata, to set.
+/// Write access to an object's metadata.
 #[derive(Debug)]
 pub struct ObjectMetaMut<'a> {
     metadata: &'a mut Map,
@@ -31,7 +31,7 @@ impl Value {
         }
     }
 
-    /// The object's metadata, made if it is absent. A value that is no object becomes one.
+    /// The object's metadata, created if it is absent. A value that is no object becomes one.
     pub fn meta_mut(&mut self) -> ObjectMetaMut<'_> {
         if self.as_object().is_none() {
             *self = Value::object();
@@ -52,7 +52,7 @@ impl<'a> ObjectMeta<'a> {
         self.text("generateName")
     }
 
-    /// Empty for objects of the cluster.
+    /// Empty for cluster-scoped objects.
     pub fn namespace(self) -> &'a str {
         self.text("namespace")
     }
@@ -61,7 +61,7 @@ impl<'a> ObjectMeta<'a> {
         self.text("uid")
     }
 
-    /// The resource version as it stands there; see [`ResourceVersion`] for what it means.
+    /// The resource version as text; see [`ResourceVersion`].
     pub fn resource_version(self) -> &'a str {
         self.text("resourceVersion")
     }
@@ -76,7 +76,7 @@ impl<'a> ObjectMeta<'a> {
         self.time("creationTimestamp")
     }
 
-    /// When the object is to be gone; set, it is being deleted.
+    /// The time by which the object is to be deleted; set while it is being deleted.
     pub fn deletion_timestamp(self) -> Option<Timestamp> {
         self.time("deletionTimestamp")
     }
@@ -90,7 +90,7 @@ impl<'a> ObjectMeta<'a> {
         self.get("deletionGracePeriodSeconds")?.as_int()
     }
 
-    /// The labels as they are: look them up, or hand them to a selector.
+    /// The labels, for look-ups and selectors.
     pub fn labels(self) -> Option<&'a Map> {
         self.get("labels")?.as_object()
     }
@@ -157,7 +157,7 @@ impl ObjectMetaMut<'_> {
         self.set_text("uid", uid);
     }
 
-    /// Zero takes it away.
+    /// Zero removes it.
     pub fn set_resource_version(&mut self, version: ResourceVersion) {
         let text = if version.0 == 0 {
             String::new()
@@ -167,7 +167,7 @@ impl ObjectMetaMut<'_> {
         self.set_text("resourceVersion", &text);
     }
 
-    /// Zero takes it away.
+    /// Zero removes it.
     pub fn set_generation(&mut self, generation: i64) {
         self.set_or_remove(
             "generation",
@@ -187,12 +187,12 @@ impl ObjectMetaMut<'_> {
         self.set_or_remove("deletionGracePeriodSeconds", seconds.map(Value::Int));
     }
 
-    /// Sets one label, or takes it away.
+    /// Sets or removes one label.
     pub fn set_label(&mut self, key: &str, value: Option<&str>) {
         self.set_entry("labels", key, value);
     }
 
-    /// Sets one annotation, or takes it away.
+    /// Sets or removes one annotation.
     pub fn set_annotation(&mut self, key: &str, value: Option<&str>) {
         self.set_entry("annotations", key, value);
     }
@@ -211,7 +211,7 @@ impl ObjectMetaMut<'_> {
         );
     }
 
-    /// Adds a finalizer at the end. Tells whether it was not there yet.
+    /// Appends a finalizer. Returns whether it was absent.
     pub fn add_finalizer(&mut self, name: &str) -> bool {
         let finalizers = self
             .metadata
@@ -231,7 +231,7 @@ impl ObjectMetaMut<'_> {
         absent
     }
 
-    /// Takes a finalizer away. Tells whether it was there.
+    /// Removes a finalizer. Returns whether it was present.
     pub fn remove_finalizer(&mut self, name: &str) -> bool {
         let Some(finalizers) = self
             .metadata
@@ -262,7 +262,7 @@ impl ObjectMetaMut<'_> {
         );
     }
 
-    /// The members themselves, for what has no name here: `managedFields`.
+    /// All members, for fields without an accessor: `managedFields`.
     pub fn members(&mut self) -> &mut Map {
         self.metadata
     }
@@ -305,7 +305,7 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
     #[test]
-    fn what_is_absent_reads_as_empty() {
+    fn absent_fields_read_as_empty() {
         for value in [Value::Null, Value::object(), Value::from(5i64)] {
             let meta = value.meta();
             assert_eq!(
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_reads_back() {
+    fn fields_that_are_set_read_back() {
         let mut object = Value::Null;
         let mut meta = object.meta_mut();
         meta.set_name("web");
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_empty_is_taken_away() {
+    fn fields_that_are_set_empty_are_removed() {
         let mut object = Value::object();
         let mut meta = object.meta_mut();
         meta.set_name("web");

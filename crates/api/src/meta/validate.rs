@@ -1,6 +1,6 @@
-//! What is wrong with metadata: of a new object, and of a change.
+//! Validation of metadata: of a new object, and of an update.
 //!
-//! The rules are the same for every kind but for the name's ([`Rules`]). The texts and their order
+//! The rules are the same for every kind except for the name ([`Rules`]). The texts and their order
 //! are upstream's.
 
 use std::collections::BTreeSet;
@@ -12,28 +12,28 @@ use crate::go_text::Quoted;
 use crate::names::{self, Messages, Rule};
 use crate::value::{Map, Path, Value};
 
-/// What a kind wants of its objects' names.
+/// A kind's rules for the names of its objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
     pub name: Rule,
     pub prefix: Prefix,
 }
 
-/// How `generateName` is judged.
+/// How `generateName` is validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
     /// By the rule of the name, with a dash allowed at its end.
     LikeName,
-    /// As a part of a path's segment.
+    /// As part of a path segment.
     PathSegment,
-    /// Not at all: only the name that was made from it counts.
-    Unjudged,
+    /// Not at all: only the generated name is validated.
+    Unchecked,
 }
 
 impl Rules {
-    /// What is asked of every kind: a name that can stand in a path.
+    /// The minimum for every kind: a name that can be a path segment.
     pub const ANY_KIND: Rules = Rules {
         namespaced: false,
         name: names::path_segment_name,
@@ -41,14 +41,14 @@ impl Rules {
     };
 }
 
-/// Judges the metadata of a new object, whose name has been generated.
+/// Validates the metadata of a new object, whose name has been generated.
 pub fn new(meta: ObjectMeta<'_>, at: &Path<'_>, rules: Rules, errors: &mut FieldErrors) {
     let prefix = meta.generate_name();
     if !prefix.is_empty() {
         let messages = match rules.prefix {
             Prefix::LikeName => names::generate_name(prefix, rules.name),
             Prefix::PathSegment => names::path_segment_prefix(prefix),
-            Prefix::Unjudged => Messages::new(),
+            Prefix::Unchecked => Messages::new(),
         };
         refuse(&at.field("generateName"), prefix, messages, errors);
     }
@@ -88,7 +88,7 @@ pub fn new(meta: ObjectMeta<'_>, at: &Path<'_>, rules: Rules, errors: &mut Field
     managers(meta, &at.field("managedFields"), errors);
 }
 
-/// Judges the change of an object's metadata.
+/// Validates an update of an object's metadata.
 pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     if old.is_being_deleted() {
         no_new_finalizers(new, old, &at.field("finalizers"), errors);
@@ -112,7 +112,7 @@ pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &
         ));
     }
 
-    for (name, absent) in KEPT
+    for (name, absent) in IMMUTABLE_FIELDS
         .iter()
         .filter(|(name, _)| new.get(name) != old.get(name))
     {
@@ -130,7 +130,8 @@ pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &
     managers(new, &at.field("managedFields"), errors);
 }
 
-/// Finalizers without a domain are those that Kubernetes itself has: what most kinds ask besides.
+/// Finalizers without a domain must be those of Kubernetes itself: an additional rule of most
+/// kinds.
 pub fn known_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     let at = at.field("finalizers");
     for (index, name) in meta.finalizers().enumerate() {
@@ -138,7 +139,7 @@ pub fn known_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldE
     }
 }
 
-/// The same for one finalizer, wherever it stands.
+/// As [`known_finalizers`], for one finalizer.
 pub fn known_finalizer(name: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
@@ -146,7 +147,7 @@ pub fn known_finalizer(name: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// Judges labels wherever they stand.
+/// Validates labels.
 pub fn labels<K: AsRef<str>, V: AsRef<str>>(
     labels: impl IntoIterator<Item = (K, V)>,
     at: &Path<'_>,
@@ -159,7 +160,7 @@ pub fn labels<K: AsRef<str>, V: AsRef<str>>(
     }
 }
 
-/// Judges annotations wherever they stand.
+/// Validates annotations.
 pub fn annotations<K: AsRef<str>, V: AsRef<str>>(
     annotations: impl IntoIterator<Item = (K, V)>,
     at: &Path<'_>,
@@ -176,22 +177,22 @@ pub fn annotations<K: AsRef<str>, V: AsRef<str>>(
     }
 }
 
-/// The texts under the keys of a tree.
+/// The strings of a map, by key.
 fn texts(map: Option<&Map>) -> impl Iterator<Item = (&str, &str)> {
     map.into_iter()
         .flat_map(Map::iter)
         .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
 }
 
-/// Judges the name of a field manager, which is at most 128 bytes that print.
+/// Validates the name of a field manager: at most 128 bytes, printable.
 pub fn field_manager(manager: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     if manager.len() > MANAGER_LIMIT {
         errors.push(FieldError::too_long(at, MANAGER_LIMIT));
     }
 
     for (place, character) in manager.char_indices() {
-        // What Go's quoting leaves as it is, prints; quotes and backslashes do, though it escapes
-        // them.
+        // Characters that Go's quoting leaves unchanged are printable; so are quotes and
+        // backslashes, though it escapes them.
         let text = character.to_string();
         if matches!(character, '"' | '\\') || Quoted(&text).to_string().len() == text.len() + 2 {
             continue;
@@ -239,7 +240,7 @@ fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
 
         if (group, version, text("kind")) == ("", "v1", "Event") {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(at, owner_shown(owner), detail));
+            errors.push(FieldError::invalid(at, owner_text(owner), detail));
         }
 
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
@@ -252,7 +253,7 @@ fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                     );
 
-                    let all: Vec<String> = owners.iter().map(owner_shown).collect();
+                    let all: Vec<String> = owners.iter().map(owner_text).collect();
                     errors.push(FieldError::invalid(
                         at,
                         format!("[{}]", all.join(",")),
@@ -264,9 +265,9 @@ fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// An owner as messages show it: in the order in which upstream declares the fields, the first four
-/// always.
-fn owner_shown(owner: &Value) -> String {
+/// An owner as messages print it: in the order in which upstream declares the fields, the first
+/// four always.
+fn owner_text(owner: &Value) -> String {
     let text = |name: &str| {
         format!(
             "\"{name}\":{}",
@@ -358,8 +359,8 @@ fn managers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// What no write changes, and how its absence is shown.
-const KEPT: &[(&str, &str)] = &[
+/// Immutable fields, and how their absence is printed.
+const IMMUTABLE_FIELDS: &[(&str, &str)] = &[
     ("name", "\"\""),
     ("namespace", "\"\""),
     ("uid", "\"\""),
@@ -368,7 +369,7 @@ const KEPT: &[(&str, &str)] = &[
     ("deletionGracePeriodSeconds", "null"),
 ];
 
-/// Of a field that may not change.
+/// Message for an immutable field.
 pub const IMMUTABLE: &str = "field is immutable";
 
 const ANNOTATIONS_LIMIT: usize = 256 << 10;
@@ -391,7 +392,7 @@ mod tests {
         json::parse(format!("{{\"metadata\":{metadata}}}").as_bytes()).unwrap()
     }
 
-    /// `expected`: what each complaint begins with, and something that it has further on.
+    /// `expected`: the beginning of each error, and a part of the rest.
     fn compare(errors: &[FieldError], expected: &[&str]) {
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found.len(), expected.len(), "{found:#?}");
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn new_metadata_is_judged_in_upstreams_order() {
+    fn new_metadata_is_validated_in_upstreams_order() {
         let check = |rules: Rules, metadata: &str, expected: &[&str]| {
             let mut errors = FieldErrors::default();
             new(object(metadata).meta(), &METADATA, rules, &mut errors);
@@ -428,8 +429,8 @@ mod tests {
             ..Rules::ANY_KIND
         };
 
-        let unjudged = Rules {
-            prefix: Prefix::Unjudged,
+        let unchecked = Rules {
+            prefix: Prefix::Unchecked,
             ..NAMESPACED
         };
 
@@ -460,7 +461,7 @@ mod tests {
         );
 
         check(
-            unjudged,
+            unchecked,
             r#"{"name":"a","generateName":"A_","namespace":"x"}"#,
             &[],
         );
@@ -506,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_named_in_full_and_one_of_them_manages() {
+    fn owners_are_complete_and_one_of_them_is_the_controller() {
         let check = |list: &str, expected: &[&str]| {
             let mut errors = FieldErrors::default();
             let object = object(&format!("{{\"name\":\"a\",\"ownerReferences\":{list}}}"));
@@ -543,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_write_changes_is_said_when_it_does() {
+    fn changes_of_immutable_fields_are_refused() {
         let check = |old: &str, new: &str, expected: &[&str]| {
             let mut errors = FieldErrors::default();
             change(

@@ -1,4 +1,4 @@
-//! Names as DNS has them: of most objects, of services, of hosts.
+//! DNS names: of most objects, of services, of hosts.
 
 use super::{Messages, is_lower_alphanumeric, unless};
 
@@ -100,7 +100,7 @@ fn is_label_with_underscore(name: &str) -> bool {
     })
 }
 
-/// Not empty, of outer and inner characters, with outer ones at both ends.
+/// Whether a text is not empty, has only inner characters, and outer ones at both ends.
 pub(super) fn is_bounded(
     name: &[u8],
     outer: impl Fn(u8) -> bool,

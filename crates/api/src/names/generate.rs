@@ -1,6 +1,6 @@
-//! Names for objects that ask for one with `generateName`.
+//! Generates names from `generateName`.
 
-/// The base, cut to leave room, and five characters from the chance handed in.
+/// The base, truncated if necessary, and five characters derived from `random`.
 pub fn generate(base: &str, random: u64) -> String {
     let mut name = String::with_capacity(MAX_LENGTH);
     name.push_str(&base[..base.floor_char_boundary(MAX_LENGTH - SUFFIX_LENGTH)]);

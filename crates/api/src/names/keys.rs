@@ -1,4 +1,4 @@
-//! Keys and values below an object: labels, configuration keys, environment variables, ports,
+//! Keys and values inside objects: labels, configuration keys, environment variables, ports,
 //! headers.
 
 use super::dns::{NO_MORE_THAN_253, SUBDOMAIN_LENGTH, is_bounded, is_dns1123_subdomain};
@@ -50,7 +50,7 @@ pub fn label_value(value: &str) -> Messages {
     ])
 }
 
-/// A key of a ConfigMap or a Secret: it becomes a file's name.
+/// A key of a ConfigMap or Secret, which becomes a file name.
 pub fn config_map_key(key: &str) -> Messages {
     let of_allowed = !key.is_empty()
         && key
@@ -60,7 +60,7 @@ pub fn config_map_key(key: &str) -> Messages {
         (key.len() <= SUBDOMAIN_LENGTH, NO_MORE_THAN_253),
         (of_allowed, CONFIG_MAP_KEY),
     ]);
-    messages.extend(not_a_step_up(key));
+    messages.extend(not_a_parent_directory(key));
     messages
 }
 
@@ -69,14 +69,14 @@ pub fn c_identifier(name: &str) -> Messages {
     unless([(is_word(name, |byte| byte == b'_'), C_IDENTIFIER)])
 }
 
-/// An environment variable where the strict rule holds.
+/// The name of an environment variable under the strict rule.
 pub fn env_var_name(name: &str) -> Messages {
     let mut messages = unless([(is_word(name, is_inner), ENV_VAR_NAME)]);
-    messages.extend(not_a_step_up(name));
+    messages.extend(not_a_parent_directory(name));
     messages
 }
 
-/// An environment variable as v1.36 allows it in pods.
+/// The name of an environment variable as v1.36 allows it in pods.
 pub fn relaxed_env_var_name(name: &str) -> Messages {
     unless([
         (
@@ -132,7 +132,7 @@ pub fn percent(text: &str) -> Messages {
     unless([(is_percent, PERCENT)])
 }
 
-/// The name of an HTTP header, more strictly than RFC 7230 has it.
+/// The name of an HTTP header, more strictly than in RFC 7230.
 pub fn http_header_name(name: &str) -> Messages {
     let of_allowed = !name.is_empty()
         && name
@@ -141,7 +141,7 @@ pub fn http_header_name(name: &str) -> Messages {
     unless([(of_allowed, HTTP_HEADER_NAME)])
 }
 
-/// An integer as people write it: no sign but minus, no leading zero.
+/// A decimal integer: no sign but minus, no leading zero.
 pub fn decimal_integer(text: &str) -> Messages {
     if text.is_empty() {
         return vec!["must be non-empty"];
@@ -176,8 +176,8 @@ fn is_word(name: &str, others: impl Fn(u8) -> bool) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || others(byte))
 }
 
-/// A file of this name would be, or look like, a directory above.
-fn not_a_step_up(name: &str) -> Option<&'static str> {
+/// Refuses file names that are, or look like, a parent directory.
+fn not_a_parent_directory(name: &str) -> Option<&'static str> {
     match name {
         "." => Some("must not be '.'"),
         ".." => Some("must not be '..'"),

@@ -1,10 +1,9 @@
-//! What may be called what: the rules for names, keys and label values, with upstream's words for
-//! breaking them.
+//! Validation of names, keys and label values, with upstream's messages.
 //!
-//! Every rule takes the text and returns what is wrong with it: a list of messages, empty for a
-//! good name. Callers put each message behind `Invalid value: "…"`. `dns` has the names of objects
-//! and hosts, `keys` labels, ports, variables and the like, `path` everything with slashes,
-//! `generate` makes names.
+//! Every rule takes the text and returns a list of messages, empty for a valid name. Callers put
+//! each message after `Invalid value: "…"`. `dns` has the names of objects and hosts, `keys`
+//! labels, ports, variables and the like, `path` everything with slashes; `generate` generates
+//! names.
 
 mod dns;
 mod generate;
@@ -27,19 +26,19 @@ pub use path::{
     path_without_backsteps, relative_path,
 };
 
-/// What is wrong with a text. Empty: nothing.
+/// Validation messages. Empty: valid.
 pub type Messages = Vec<&'static str>;
 
-/// A rule that a whole name must keep.
+/// A rule for a whole name.
 pub type Rule = fn(&str) -> Messages;
 
-/// Checks a `generateName`: what follows it is not known yet, so a dash may stand at its end.
+/// Validates a `generateName`: the suffix is not known yet, so it may end in a dash.
 pub fn generate_name(prefix: &str, rule: Rule) -> Messages {
     let Some(rest) = prefix.strip_suffix('-').filter(|rest| !rest.is_empty()) else {
         return rule(prefix);
     };
-    // Upstream masks the dash together with the byte before it. A part of a longer character stays
-    // what it was: bad.
+    // Upstream masks the dash together with the byte before it. Part of a multi-byte character
+    // stays invalid.
     match rest.get(..rest.len() - 1) {
         Some(rest) => rule(&format!("{rest}a")),
         None => rule(rest),

@@ -3,8 +3,8 @@
 use super::dns::dns1123_subdomain;
 use super::{Messages, unless};
 
-/// A name that can be one segment of a URL: role bindings and others whose names are otherwise
-/// free.
+/// A name that can be one URL path segment: role bindings and others whose names are otherwise
+/// unrestricted.
 pub fn path_segment_name(name: &str) -> Messages {
     match name {
         "." => vec!["may not be '.'"],
@@ -13,7 +13,7 @@ pub fn path_segment_name(name: &str) -> Messages {
     }
 }
 
-/// A `generateName` where [`path_segment_name`] rules.
+/// A `generateName` for [`path_segment_name`].
 pub fn path_segment_prefix(name: &str) -> Messages {
     unless([
         (!name.contains('/'), "may not contain '/'"),
@@ -21,19 +21,19 @@ pub fn path_segment_prefix(name: &str) -> Messages {
     ])
 }
 
-/// A path from the root: HTTP probes, ingress paths, host paths.
+/// An absolute path: HTTP probes, ingress paths, host paths.
 pub fn absolute_path(path: &str) -> Messages {
     unless([(path.starts_with('/'), "must be an absolute path")])
 }
 
-/// A path below some directory that does not leave it: volume items, subPath.
+/// A relative path that does not leave its directory: volume items, subPath.
 pub fn relative_path(path: &str) -> Messages {
     let mut messages = unless([(!path.starts_with('/'), "must be a relative path")]);
     messages.extend(path_without_backsteps(path));
     messages
 }
 
-/// A path none of whose segments is `..`.
+/// A path without `..` segments.
 pub fn path_without_backsteps(path: &str) -> Messages {
     unless([(
         path.split('/').all(|segment| segment != ".."),
@@ -41,7 +41,7 @@ pub fn path_without_backsteps(path: &str) -> Messages {
     )])
 }
 
-/// `acme.io/foo`, as a signer is called. The caller reports an empty one as required.
+/// `acme.io/foo`, the form of signer names. The caller reports an empty one as required.
 pub fn domain_prefixed_path(path: &str) -> Messages {
     let Some((host, path)) = path
         .split_once('/')

@@ -1,4 +1,4 @@
-//! Tables of good and bad names with upstream's messages.
+//! Tables of valid and invalid names with upstream's messages.
 
 use proptest::prelude::*;
 

@@ -1,9 +1,9 @@
-//! Which nodes a pod wants: its `nodeSelector` and its node affinity, required and preferred.
+//! Node selection of a pod: its `nodeSelector` and its node affinity, required and preferred.
 //!
 //! The terms of an object ([`NodeSelectorTerm`], small and borrowed) are compiled once into a
-//! [`NodeSelector`] or [`PreferredTerms`] and then asked for every node. A term without any
-//! requirement matches no node. A required term that makes no sense is an error only if no other
-//! term matches, as upstream has it; a preferred one at once.
+//! [`NodeSelector`] or [`PreferredTerms`] and then matched against every node. A term without any
+//! requirement matches no node. An invalid required term is an error only if no other term matches,
+//! as in upstream; an invalid preferred one always.
 
 mod term;
 #[cfg(test)]
@@ -15,21 +15,21 @@ use crate::value::{Path, Value};
 use term::CompiledTerm;
 pub use term::{NodeSelectorRequirement, NodeSelectorTerm};
 
-/// What a node is selected by.
+/// The properties of a node that selectors match.
 #[derive(Debug)]
 pub struct NodeView<'a, L: ?Sized> {
     pub name: &'a str,
     pub labels: &'a L,
 }
 
-/// Terms of which one has to match.
+/// Terms of which one must match.
 #[derive(Clone, Debug)]
 pub struct NodeSelector {
     terms: Vec<Result<CompiledTerm, FieldErrors>>,
 }
 
 impl NodeSelector {
-    /// Compiles terms; `path` is where the list of them stands, for the complaints.
+    /// Compiles terms; `path` is the path of the list, for error messages.
     pub fn new(terms: &[NodeSelectorTerm<'_>], path: &Path<'_>) -> NodeSelector {
         let list = path.field("nodeSelectorTerms");
         let compiled = terms
@@ -51,7 +51,7 @@ impl NodeSelector {
         )
     }
 
-    /// All that makes no sense in it: for those who do not want to wait until nothing matches.
+    /// All errors of the terms, without matching a node.
     pub fn check(&self) -> Result<(), FieldErrors> {
         let errors: Vec<_> = self
             .terms
@@ -64,7 +64,7 @@ impl NodeSelector {
     /// Whether some term matches the node.
     ///
     /// # Errors
-    /// If none does, and some make no sense.
+    /// None matches, and some are invalid.
     pub fn matches(&self, node: &NodeView<'_, impl Lookup + ?Sized>) -> Result<bool, FieldErrors> {
         let mut errors = Vec::new();
         for term in &self.terms {
@@ -90,7 +90,7 @@ fn flattened(errors: &[&FieldErrors]) -> Result<(), FieldErrors> {
     }
 }
 
-/// What a pod demands of its node.
+/// The required node selection of a pod.
 #[derive(Clone, Debug)]
 pub struct RequiredNodeAffinity {
     labels: Option<LabelSelector>,
@@ -106,7 +106,7 @@ impl RequiredNodeAffinity {
         RequiredNodeAffinity { labels, selector }
     }
 
-    /// The demands of a pod's spec.
+    /// The required node selection of a pod's spec.
     pub fn from_pod_spec(spec: &Value) -> RequiredNodeAffinity {
         let labels = spec
             .get("nodeSelector")
@@ -125,7 +125,7 @@ impl RequiredNodeAffinity {
         )
     }
 
-    /// Whether the node meets all demands; see [`NodeSelector::matches`] for the error.
+    /// Whether the node satisfies all requirements; see [`NodeSelector::matches`] for the error.
     pub fn matches(&self, node: &NodeView<'_, impl Lookup + ?Sized>) -> Result<bool, FieldErrors> {
         if self
             .labels
@@ -140,14 +140,15 @@ impl RequiredNodeAffinity {
     }
 }
 
-/// What a pod would like of its node, each wish with a weight.
+/// The preferred node selection of a pod: weighted terms.
 #[derive(Clone, Debug)]
 pub struct PreferredTerms {
     terms: Vec<(i64, CompiledTerm)>,
 }
 
 impl PreferredTerms {
-    /// Compiles weighted terms. Those of no weight, or empty, are not even looked at.
+    /// Compiles weighted terms. Terms that are empty or have no weight are skipped without
+    /// validation.
     pub fn new(
         terms: &[(i64, NodeSelectorTerm<'_>)],
         path: &Path<'_>,
@@ -169,7 +170,7 @@ impl PreferredTerms {
         Ok(PreferredTerms { terms: compiled })
     }
 
-    /// The wishes of a pod's spec.
+    /// The preferred node selection of a pod's spec.
     pub fn from_pod_spec(spec: &Value) -> Result<PreferredTerms, FieldErrors> {
         let preferred = spec.at(&[
             "affinity",
@@ -200,7 +201,7 @@ impl PreferredTerms {
         PreferredTerms::new(&terms.collect::<Vec<_>>(), &Path::Root)
     }
 
-    /// The weights of the wishes that the node fulfils.
+    /// The sum of the weights of the terms that match the node.
     pub fn score(&self, node: &NodeView<'_, impl Lookup + ?Sized>) -> i64 {
         self.terms
             .iter()

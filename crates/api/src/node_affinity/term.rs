@@ -1,4 +1,4 @@
-//! One term: requirements on a node's labels and on its fields, all of which hold.
+//! One term: requirements on a node's labels and fields, all of which must hold.
 
 use super::NodeView;
 use crate::field_error::{FieldError, FieldErrors};
@@ -7,7 +7,7 @@ use crate::selector::{
 };
 use crate::value::{Path, Text, Value};
 
-/// A term as an object has it.
+/// A term of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSelectorTerm<'a> {
     pub match_expressions: Vec<NodeSelectorRequirement<'a>>,
@@ -40,7 +40,7 @@ impl<'a> NodeSelectorTerm<'a> {
             .collect()
     }
 
-    /// Whether it requires nothing, and so matches no node.
+    /// Whether it has no requirements, and so matches no node.
     pub fn is_empty(&self) -> bool {
         self.match_expressions.is_empty() && self.match_fields.is_empty()
     }
@@ -132,7 +132,7 @@ impl<'a> NodeSelectorRequirement<'a> {
     }
 }
 
-/// A term that makes sense, ready to be asked.
+/// A valid term, ready to be matched.
 #[derive(Clone, Debug)]
 pub(super) struct CompiledTerm {
     labels: LabelSelector,
@@ -172,7 +172,7 @@ impl CompiledTerm {
     }
 
     pub(super) fn matches(&self, node: &NodeView<'_, impl Lookup + ?Sized>) -> bool {
-        // A node without a name has no fields, and then none is asked for.
+        // A node without a name has no fields, and then there are no requirements on fields.
         let fields = [("metadata.name", node.name)];
         self.labels.matches(node.labels)
             && (node.name.is_empty() || self.fields.matches(fields.as_slice()))

@@ -103,7 +103,7 @@ fn one_term_is_enough_and_an_empty_one_matches_nothing() {
 }
 
 #[test]
-fn nonsense_is_an_error_only_if_nothing_matches() {
+fn an_invalid_term_is_an_error_only_if_nothing_matches() {
     let nonsense = labels(&[
         requirement("zone", "Near", &["a"]),
         requirement("zone", "In", &[]),
@@ -137,7 +137,7 @@ fn nonsense_is_an_error_only_if_nothing_matches() {
 
 #[test]
 fn preferences_add_up() {
-    let wish = |weight, key, operator, values: &[&'static str]| {
+    let preferred = |weight, key, operator, values: &[&'static str]| {
         (weight, labels(&[requirement(key, operator, values)]))
     };
     let score = |terms: &[(i64, NodeSelectorTerm<'_>)]| {
@@ -146,21 +146,24 @@ fn preferences_add_up() {
             .map_err(|error| error.to_string())
     };
 
-    let wishes = [
-        wish(5, "zone", "In", &["a"]),
-        wish(7, "kind", "Exists", &[]),
-        wish(100, "none", "Exists", &[]),
+    let terms = [
+        preferred(5, "zone", "In", &["a"]),
+        preferred(7, "kind", "Exists", &[]),
+        preferred(100, "none", "Exists", &[]),
     ];
-    assert_eq!(score(&wishes), Ok(12));
+    assert_eq!(score(&terms), Ok(12));
 
     assert_eq!(score(&[(9, NodeSelectorTerm::default())]), Ok(0));
 
-    // Without weight nobody looks.
-    assert_eq!(score(&[wish(0, "zone", "Near", &[])]), Ok(0));
+    // A term without weight is not validated.
+    assert_eq!(score(&[preferred(0, "zone", "Near", &[])]), Ok(0));
 
     let text = "[1].matchExpressions[0].operator: Unsupported value: \"Near\": supported values: \"In\", \"NotIn\", \"Exists\", \"DoesNotExist\", \"Gt\", \"Lt\"";
     assert_eq!(
-        score(&[wish(1, "zone", "Exists", &[]), wish(1, "zone", "Near", &[])]),
+        score(&[
+            preferred(1, "zone", "Exists", &[]),
+            preferred(1, "zone", "Near", &[])
+        ]),
         Err(text.to_owned())
     );
 }
@@ -185,7 +188,7 @@ fn term(key: &str, value: &str) -> Value {
 }
 
 #[test]
-fn a_pods_spec_says_it_all() {
+fn selections_come_from_a_pods_spec() {
     let required = object(&[("nodeSelectorTerms", Value::Array(vec![term("zone", "a")]))]);
     let preferred = Value::Array(vec![object(&[
         ("weight", 3i64.into()),

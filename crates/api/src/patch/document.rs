@@ -1,27 +1,26 @@
-//! The types of patch documents, for the decoder's checks.
+//! The types of patch documents, for the decoder.
 //!
-//! Before a patch is applied, its text is read once the way any body is, so that members given
-//! twice and values of the wrong type are found and named in upstream's words. These few types are
-//! a catalogue page like any other.
+//! Before a patch is applied, its text is decoded like any body, so that duplicate members and type
+//! errors are reported in upstream's words. These few types are a catalogue page like any other.
 
 use std::borrow::Cow;
 
 use crate::Text;
 use crate::catalog::{
-    Extra, Field, Item, ItemId, Node, Page, Places, Presence, RawKind, Shape, Span, Type, TypeId,
+    Extra, Field, Item, ItemId, NameIndex, Node, Page, Presence, RawKind, Shape, Span, Type, TypeId,
 };
 use crate::codec::json::{self, DecodeError};
 
-/// A patch as it was read, and what strict reading has against it.
+/// A decoded patch, and the errors of strict decoding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded<P> {
     pub patch: P,
-    /// `duplicate field "spec.replicas"` and the like, each once. Whether they refuse the request,
-    /// or are warnings, or nobody asked, is the caller's business.
+    /// `duplicate field "spec.replicas"` and the like, each once. Whether they fail the request,
+    /// become warnings or are ignored is up to the caller.
     pub strict: Vec<String>,
 }
 
-/// What strict reading has against a text that should be an object: a merge patch of either sort.
+/// Strict decoding of a text that must be an object: a merge patch of either type.
 pub(super) fn check_object(text: &[u8]) -> Result<json::Decoded, DecodeError> {
     json::decode(
         text,
@@ -32,7 +31,7 @@ pub(super) fn check_object(text: &[u8]) -> Result<json::Decoded, DecodeError> {
     )
 }
 
-/// What strict reading has against a text that should be a list of operations.
+/// Strict decoding of a text that must be a list of operations.
 pub(super) fn check_operations(text: &[u8]) -> Result<Vec<String>, DecodeError> {
     let node = Node {
         page: &PAGE,
@@ -55,12 +54,12 @@ static PAGE: Page = Page {
     kinds: Cow::Borrowed(&[]),
     resources: Cow::Borrowed(&[]),
     published: Vec::new(),
-    places_of_kinds: Places::new(),
-    places_of_resources: Places::new(),
+    kinds_by_name: NameIndex::new(),
+    resources_by_name: NameIndex::new(),
 };
 
 static TYPES: [Type; 1] = [Type {
-    // The name that upstream's messages show.
+    // The name in upstream's messages.
     name: Text::const_new("handlers.jsonPatchOp"),
     package: Text::const_new(""),
     json_only: true,

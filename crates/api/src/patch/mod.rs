@@ -1,38 +1,38 @@
-//! Changes to objects, as clients write them: JSON patch, merge patch and strategic merge patch.
+//! Patches: JSON patch, merge patch and strategic merge patch.
 //!
 //! A patch arrives as text and is decoded ([`json::decode`], [`merge::decode`],
-//! [`strategic::decode`]); an engine puts it into the tree of the current object. What comes out is
-//! a tree that nobody has checked yet: the caller decodes it again with its type, as it would a
-//! body. The other direction ([`merge::between`], [`strategic::between`] and their three-way forms)
-//! is for clients, which send only what changed.
+//! [`strategic::decode`]); an engine applies it to the tree of the current object. The result is an
+//! unchecked tree: the caller decodes it again with its type, as it would a body. The other
+//! direction ([`merge::between`], [`strategic::between`] and their three-way forms) is for clients,
+//! which send only what changed.
 //!
-//! JSON patch and merge patch work on text in upstream: a number that was written `2.0` is still
-//! `2.0` when the patched object is decoded, and is refused where an integer belongs. So their
-//! trees come from [`parse_literal`](crate::codec::json::parse_literal). Strategic merge works on
-//! plain trees, in upstream as here.
+//! In upstream JSON patch and merge patch work on text: a number that was written `2.0` is still
+//! `2.0` when the patched object is decoded, and is refused as an integer. So their trees come from
+//! [`parse_literal`](crate::codec::json::parse_literal). Strategic merge works on plain trees, in
+//! upstream as here.
 //!
-//! Server-side apply is no patch in this sense: it merges configurations by ownership, not
-//! instructions.
+//! Server-side apply is no patch in this sense: it merges configurations by ownership, see
+//! [`crate::apply`].
 
 mod document;
 pub mod json;
 pub mod merge;
+mod patched_text;
 mod precondition;
-mod shown;
 pub mod strategic;
 
 pub use document::Decoded;
+pub use patched_text::patched_text;
 pub use precondition::Precondition;
-pub use shown::shown;
 
 use std::borrow::Cow;
 
 use crate::Value;
 use crate::codec::json::parse_literal;
 
-/// The value itself; of one that is carried as text, what the text says.
+/// The value itself, or the tree of a raw value.
 ///
-/// Text that is nested too deep for a tree stays text: nothing can be changed inside it.
+/// Text that is nested too deeply for a tree stays raw: nothing inside it can be changed.
 fn opened(value: &Value) -> Cow<'_, Value> {
     match value {
         Value::Raw(raw) => match parse_literal(raw.as_str().as_bytes()) {
@@ -43,7 +43,7 @@ fn opened(value: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Makes a container that is carried as text a tree. A scalar keeps its text.
+/// Turns a raw container into a tree. A scalar keeps its notation.
 fn open(value: &mut Value) {
     if let Value::Raw(raw) = value
         && matches!(raw.type_name(), "object" | "array")

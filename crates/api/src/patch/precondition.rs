@@ -1,8 +1,8 @@
-//! What a patch that a client computed must not contain.
+//! Preconditions of computed patches.
 
 use crate::Map;
 
-/// A part of the object that the patch must leave alone.
+/// A part of the object that the patch must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition<'a> {
     /// A member at the top: `kind`.

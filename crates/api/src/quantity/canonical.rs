@@ -1,5 +1,5 @@
-//! The one form a quantity is printed in: no fraction, the largest suffix that allows it, the sign
-//! in front.
+//! The canonical text of a quantity: no fraction, the largest suffix that allows it, the sign in
+//! front.
 
 use std::fmt;
 
@@ -30,8 +30,8 @@ fn write_binary(integer: i128, out: &mut impl fmt::Write) -> fmt::Result {
 fn write_decimal(amount: Decimal, format: Format, out: &mut impl fmt::Write) -> fmt::Result {
     let (coefficient, power) = amount.parts();
 
-    // Suffixes are thousands apart: the digits between go into the number. Written as zeros,
-    // because 37 digits and two more are more than the coefficient's type holds.
+    // Suffixes are thousands apart, so up to two zeros remain. They are written as text, because 37
+    // digits and two more exceed the coefficient's type.
     let zeros = power.rem_euclid(3);
     let power = power - zeros;
     write!(
@@ -46,7 +46,7 @@ fn write_decimal(amount: Decimal, format: Format, out: &mut impl fmt::Write) -> 
             let place = usize::try_from(power / 3 + 3).expect("at least -9, so at least zero");
             out.write_str(DECIMAL_SUFFIXES[place])
         }
-        // Beyond exa there is no letter, and leaving the power out would change the amount.
+        // Beyond exa there is no letter, and omitting the power would change the amount.
         _ => write!(out, "e{power}"),
     }
 }

@@ -55,7 +55,7 @@ impl Decimal {
         self.power >= power
     }
 
-    /// Without what is finer than `10^power`, away from zero.
+    /// Rounded away from zero to a multiple of `10^power`.
     pub(super) fn rounded_up(self, power: i32) -> Decimal {
         if self.is_whole_in(power) {
             self
@@ -116,12 +116,12 @@ impl Decimal {
             .and_then(|high| high.checked_add(low.coefficient));
         match exact {
             Some(sum) => Decimal::fitted(sum, low.power),
-            None => high.plus_roughly(low),
+            None => high.plus_rounded(low),
         }
     }
 
-    /// The sum where the two have no digits in common: to 36 digits of the larger one.
-    fn plus_roughly(self, other: Decimal) -> Decimal {
+    /// The sum of numbers without common digits: to 36 digits of the larger one.
+    fn plus_rounded(self, other: Decimal) -> Decimal {
         let power = self
             .top_power()
             .max(other.top_power())
@@ -151,7 +151,7 @@ impl Decimal {
         upper.plus(lower)
     }
 
-    /// Rounds away what is more than a coefficient may have.
+    /// Rounds to the maximum number of digits.
     fn fitted(coefficient: i128, power: i32) -> Decimal {
         const LIMIT: i128 = 10i128.pow(DIGITS);
         let (mut coefficient, mut power) = (coefficient, power);

@@ -1,13 +1,13 @@
 //! Amounts of resources: `100m`, `1.5Gi`, `12e6`.
 //!
-//! A text is read (`parse`) into a decimal number of up to 37 significant digits with its power of
-//! ten (`decimal`), together with the notation it was written in; printing (`canonical`) puts it
-//! back into that notation in the one form upstream would choose. Like upstream, a text that is
-//! already acceptable is printed as it came.
+//! A text is parsed (`parse`) into a decimal number of up to 37 significant digits with its power
+//! of ten (`decimal`), together with its notation; printing (`canonical`) uses that notation in the
+//! form upstream would choose. Like in upstream, a text that is already acceptable is printed
+//! unchanged.
 //!
-//! Sums and products are exact while 37 digits hold them, which is everything below 10²⁸ in steps
-//! of a nano; beyond that they are right to 34 digits. A text of more than 37 digits is rounded
-//! away from zero. Comparison is exact.
+//! Sums and products are exact up to 37 digits, which is everything below 10²⁸ in steps of a nano;
+//! beyond that they are right to 34 digits. A text of more than 37 digits is rounded away from
+//! zero. Comparison is exact.
 
 mod canonical;
 mod decimal;
@@ -23,13 +23,12 @@ use crate::value::{Text, Value};
 use decimal::Decimal;
 pub use parse::QuantityError;
 
-/// An exact amount, and how it likes to be written. Equality and order are those of the amount
-/// alone.
+/// An exact amount, and its notation. Equality and order are those of the amount alone.
 #[derive(Clone, Debug, Default)]
 pub struct Quantity {
     amount: Decimal,
     format: Format,
-    /// The text it was read from, where that is printed again; empty otherwise.
+    /// The text it was parsed from, where that is printed unchanged; empty otherwise.
     text: Text,
 }
 
@@ -70,8 +69,7 @@ impl Quantity {
         }
     }
 
-    /// A quantity as it stands in an object: a string, or a number that JSON wrote without quotes.
-    /// Null is zero.
+    /// A quantity of an object: a string, or a number. Null is zero.
     pub fn from_value(value: &Value) -> Result<Quantity, QuantityError> {
         match value {
             Value::String(text) => text.trim().parse(),
@@ -120,7 +118,7 @@ impl Quantity {
         self.amount.to_f64()
     }
 
-    /// Drops what is finer than a power of ten, away from zero. Tells whether nothing was lost.
+    /// Rounds away from zero to a multiple of a power of ten. Returns whether nothing was lost.
     pub fn round_up(&mut self, power: i32) -> bool {
         if self.amount.is_whole_in(power) {
             return true;
@@ -130,7 +128,7 @@ impl Quantity {
         false
     }
 
-    /// Adds; a sum to zero takes over the other's notation.
+    /// Adds; a zero takes over the other's notation.
     pub fn add(&mut self, other: &Quantity) {
         self.take_format_if_zero(other);
         self.set(self.amount.plus(other.amount));

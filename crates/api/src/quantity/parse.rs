@@ -1,8 +1,8 @@
-//! From text to a quantity, in one pass over its digits whatever their number.
+//! Parses a quantity in one pass over its digits.
 //!
-//! The text is cut into sign, digits before and after the point, and suffix. What is finer than a
+//! The text is split into sign, digits before and after the point, and suffix. What is finer than a
 //! nano is rounded away from zero, binary amounts beyond 2⁶³-1 are capped to it, and a text that
-//! upstream would print again as it came is kept.
+//! upstream would print unchanged is kept.
 
 use super::decimal::{DIGITS, Decimal};
 use super::{Format, NANO, Quantity};
@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     })
 }
 
-/// A quantity's text, cut. Leading zeros are gone from `whole`.
+/// The parts of a quantity's text. `whole` has no leading zeros.
 struct Parts<'a> {
     negative: bool,
     whole: &'a [u8],
@@ -106,13 +106,13 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// How many digits there are, where nothing before the point counts as the one digit zero.
+    /// The number of digits, where an empty integer part counts as one digit.
     fn digit_count(&self) -> usize {
         self.whole.len().max(1) + self.fraction.len()
     }
 
-    /// Whether upstream reads this without big numbers: only then does it keep the text, or forgive
-    /// a lack of digits.
+    /// Whether upstream parses this without big numbers: only then does it keep the text, or accept
+    /// missing digits.
     fn is_plain(&self, suffix: Suffix) -> bool {
         match suffix {
             Suffix::Decimal { power, .. } => {
@@ -126,10 +126,10 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether a plain text is near enough to the canonical form to be printed again.
+    /// Whether a plain text is close enough to the canonical form to be kept.
     fn is_kept(&self, suffix: Suffix) -> bool {
         match suffix {
-            // Digits whose number is no multiple of eight cannot be one of a larger suffix.
+            // Digits whose number is no multiple of eight cannot use a larger suffix.
             Suffix::Binary { .. } => self.value() & 7 != 0,
             Suffix::Decimal { power, .. } => {
                 let starts_with_zero = self.whole.is_empty();
@@ -140,7 +140,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The digits as a number; only asked of plain texts.
+    /// The digits as a number; for plain texts only.
     fn value(&self) -> u64 {
         self.whole
             .iter()
@@ -222,8 +222,8 @@ impl<'a> Parts<'a> {
         whole.checked_mul(1 << shift).filter(|units| *units <= CAP)
     }
 
-    /// The fraction's digits times a power of two in nanos, rounded up: a multiplication by hand,
-    /// from the last digit.
+    /// The fraction's digits times a power of two in nanos, rounded up: long multiplication, from
+    /// the last digit.
     fn fraction_nanos(&self, shift: u32) -> i128 {
         steps::count(self.fraction.len());
         let factor = NANOS_PER_UNIT << shift;
@@ -245,7 +245,7 @@ fn split_while(bytes: &[u8], holds: impl Fn(&u8) -> bool) -> (&[u8], &[u8]) {
     bytes.split_at(bytes.iter().take_while(|byte| holds(byte)).count())
 }
 
-/// What the letters behind the number mean.
+/// The meaning of a suffix.
 #[derive(Clone, Copy)]
 enum Suffix {
     Decimal { power: i32, format: Format },
@@ -292,8 +292,8 @@ impl Suffix {
 }
 
 const NANOS_PER_UNIT: i128 = 1_000_000_000;
-/// The most that a binary suffix can say.
+/// The maximum amount with a binary suffix.
 const CAP: i128 = i64::MAX as i128;
-/// Far beyond any use, and far enough from the limits of an `i32` that sums of powers cannot reach
-/// them.
+/// Far beyond any use, and far enough from the limits of an `i32` that sums of powers do not
+/// overflow.
 const MAX_POWER: i32 = 1_000_000_000;

@@ -55,7 +55,7 @@ fn a_text_prints_as_upstream_prints_it() {
         "999999999999999999999999999999",
     );
 
-    // What is acceptable as it stands is kept, however odd.
+    // Acceptable texts are expected, even unusual ones.
     check("1.234", "1.234");
     check("+1", "+1");
     check("007", "007");
@@ -79,12 +79,12 @@ fn arithmetic_makes_the_canonical_form() {
     check("123456789", "123456789");
     check("0.000001", "1u");
 
-    // Upstream forgets the power where no letter names it, and with it most of the amount.
+    // Upstream drops the power where no letter represents it, and with it most of the amount.
     check("1000E", "1e21");
 }
 
 #[test]
-fn what_is_no_quantity_is_refused_in_upstreams_words() {
+fn invalid_quantities_are_refused_in_upstreams_words() {
     let check = |text: &str, expected| {
         assert_eq!(text.parse::<Quantity>(), Err(expected), "{text}");
     };
@@ -156,7 +156,7 @@ fn values_round_away_from_zero_and_are_capped() {
 }
 
 #[test]
-fn rounding_up_tells_whether_anything_was_lost() {
+fn rounding_up_returns_whether_anything_was_lost() {
     let check = |text: &str, power, exact, expected: &str| {
         let mut quantity = read(text);
         assert_eq!(quantity.round_up(power), exact, "{text}");
@@ -198,7 +198,7 @@ fn a_number_without_quotes_is_a_quantity_too() {
     assert_eq!(from(Value::Bool(true)), Err(QuantityError::Format));
 }
 
-/// The amount as a big rational, read in another way than the parser's.
+/// The amount as a big rational, parsed independently.
 fn exact(text: &str) -> BigRational {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -228,8 +228,8 @@ fn exact(text: &str) -> BigRational {
     if negative { -amount } else { amount }
 }
 
-/// What the parser makes of it: rounded up to a nano, binary amounts capped.
-fn kept(text: &str) -> BigRational {
+/// The expected result of the parser: rounded up to a nano, binary amounts capped.
+fn expected(text: &str) -> BigRational {
     let (amount, nano) = (exact(text), BigRational::from(BigInt::from(1_000_000_000)));
     let scaled = &amount * &nano;
     let rounded = if amount.is_negative() {
@@ -255,13 +255,13 @@ proptest! {
 
     #[test]
     fn reading_is_exact_down_to_a_nano(text in texts()) {
-        prop_assert_eq!(exact(&recanonicalized(&text)), kept(&text));
-        prop_assert_eq!(exact(&read(&text).to_string()), kept(&text));
+        prop_assert_eq!(exact(&recanonicalized(&text)), expected(&text));
+        prop_assert_eq!(exact(&read(&text).to_string()), expected(&text));
     }
 
     #[test]
     fn arithmetic_and_order_are_those_of_rationals(one in texts(), other in texts(), factor in -1000i64..1000) {
-        let (a, b) = (kept(&one), kept(&other));
+        let (a, b) = (expected(&one), expected(&other));
         let result = |operation: fn(&mut Quantity, &Quantity)| {
             let mut quantity = read(&one);
             operation(&mut quantity, &read(&other));
@@ -276,7 +276,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_beyond_all_digits_are_compared_exactly_and_added_nearly(
+    fn numbers_with_too_many_digits_are_compared_exactly_and_added_approximately(
         one in "[1-9][0-9]{0,36}", other in "[1-9][0-9]{0,36}", power in 0..60i32, factor in 1i64..,
     ) {
         let (one, other) = (format!("{one}e{power}"), format!("-{other}e9"));
@@ -294,7 +294,7 @@ proptest! {
 
     #[test]
     fn values_are_the_rounded_rationals(text in texts()) {
-        let amount = kept(&text);
+        let amount = expected(&text);
         let rounded = if amount.is_negative() { amount.floor() } else { amount.ceil() };
         let limit = if amount.is_negative() { i64::MIN } else { i64::MAX };
         prop_assert_eq!(read(&text).value(), rounded.to_integer().try_into().unwrap_or(limit));

@@ -1,5 +1,4 @@
-//! What a pod asks for and may use: sums over its containers, as limit ranges and quotas count
-//! them.
+//! Requests and limits of a pod: sums over its containers, as limit ranges and quotas count them.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +7,20 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
 use crate::quantity::Quantity;
 
-/// Amounts by the names of their resources.
+/// Amounts by resource name.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// Which side of a container's resources is summed up.
+/// Which part of a container's resources is summed up.
 #[derive(Clone, Copy)]
 pub enum Side {
-    /// What is asked for.
+    /// Requested amounts.
     Requests,
-    /// What may be used at most.
+    /// Maximum amounts.
     Limits,
 }
 
 impl Side {
-    /// The amounts that a container, or a whole pod, names.
+    /// The amounts of a container, or of a whole pod.
     pub fn of(self, resources: Option<&ResourceRequirements>) -> Amounts {
         let given = resources.and_then(|resources| match self {
             Side::Requests => resources.requests.as_ref(),
@@ -30,9 +29,8 @@ impl Side {
         read(given)
     }
 
-    /// The sum of a pod: its containers together, or an init container with those that run beside
-    /// it where that is more. What the pod itself says of processors and memory is said last. Its
-    /// overhead is not in it.
+    /// The sum of a pod: its containers together, or an init container with the sidecars beside it
+    /// where that is more. Pod-level resources override it. Without the pod's overhead.
     pub fn of_pod(self, pod: &PodSpec) -> Amounts {
         let mut sum = Amounts::new();
         for container in &pod.containers {
@@ -42,7 +40,7 @@ impl Side {
         let (mut beside, mut most) = (Amounts::new(), Amounts::new());
         for container in pod.init_containers.iter().flatten() {
             let mut amounts = self.of(container.resources.as_ref());
-            if keeps_running(container) {
+            if is_sidecar(container) {
                 add(&mut sum, &amounts);
                 add(&mut beside, &amounts);
                 amounts = beside.clone();
@@ -63,7 +61,7 @@ impl Side {
     }
 }
 
-/// Amounts as an object has them.
+/// Amounts of an object.
 pub fn read(given: Option<&BTreeMap<String, Written>>) -> Amounts {
     let given = given.into_iter().flatten();
     given
@@ -89,8 +87,8 @@ fn at_least(sum: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// An init container that stays beside the others.
-fn keeps_running(container: &Container) -> bool {
+/// Whether this is a sidecar: an init container that keeps running.
+fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
@@ -102,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_needs_its_containers_or_the_largest_of_its_beginnings() {
+    fn a_pods_sum_is_the_larger_of_its_containers_and_its_init_phase() {
         let check = |spec: &str, expected: &str| {
             let spec: PodSpec = typed::from_tree(&json::parse(spec.as_bytes()).unwrap()).unwrap();
             let sum = Side::Requests.of_pod(&spec);
@@ -113,15 +111,15 @@ mod tests {
             );
         };
 
-        let asks = |name: &str, cpu: &str| {
+        let container = |name: &str, cpu: &str| {
             format!(r#"{{"name":"{name}","resources":{{"requests":{{"cpu":"{cpu}"}}}}}}"#)
         };
         check(r#"{"containers":[{"name":"a"}]}"#, "");
         check(
             &format!(
                 r#"{{"containers":[{},{}]}}"#,
-                asks("a", "100m"),
-                asks("b", "200m")
+                container("a", "100m"),
+                container("b", "200m")
             ),
             "300m",
         );
@@ -129,13 +127,13 @@ mod tests {
         check(
             &format!(
                 r#"{{"containers":[{}],"initContainers":[{}]}}"#,
-                asks("a", "100m"),
-                asks("i", "1")
+                container("a", "100m"),
+                container("i", "1")
             ),
             "1",
         );
 
-        let beside = asks("s", "1").replace(
+        let beside = container("s", "1").replace(
             "\"name\":\"s\"",
             "\"name\":\"s\",\"restartPolicy\":\"Always\"",
         );
@@ -143,8 +141,8 @@ mod tests {
         check(
             &format!(
                 r#"{{"containers":[{}],"initContainers":[{beside},{}]}}"#,
-                asks("a", "1"),
-                asks("i", "3")
+                container("a", "1"),
+                container("i", "3")
             ),
             "4",
         );
@@ -152,7 +150,7 @@ mod tests {
         check(
             &format!(
                 r#"{{"containers":[{}],"resources":{{"requests":{{"cpu":"2"}}}}}}"#,
-                asks("a", "1")
+                container("a", "1")
             ),
             "2",
         );

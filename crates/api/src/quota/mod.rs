@@ -1,5 +1,4 @@
-//! What quotas count, and how much of it an object is: the same for who admits objects and for who
-//! sums them up.
+//! What quotas count, and the usage of an object: shared by admission and the quota controller.
 
 pub mod amounts;
 mod scope;
@@ -11,7 +10,7 @@ use crate::time::Timestamp;
 use crate::{Value, resource_name};
 use usage::BY_CLASS;
 
-/// Of what the quotas of pods speak, besides huge pages and what is not Kubernetes' own.
+/// Resources of pod quotas, besides huge pages and extended resources.
 const OF_PODS: [&str; 11] = [
     "count/pods",
     "cpu",
@@ -26,20 +25,20 @@ const OF_PODS: [&str; 11] = [
     "pods",
 ];
 
-/// Of what the quotas of claims speak; also of one class of storage at a time.
+/// Resources of claim quotas; also per storage class.
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 
 /// How objects are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// By what their containers want.
+    /// By the requests and limits of their containers.
     Pods,
-    /// By the ports and balancers that they take.
+    /// By their node ports and load balancers.
     Services,
-    /// By the storage that they want.
+    /// By their storage requests.
     Claims,
-    /// By the piece.
-    Pieces,
+    /// By number.
+    Objects,
 }
 
 /// Counts the objects of one resource.
@@ -61,11 +60,11 @@ impl<'a> Counter<'a> {
             ("", "pods") => Kind::Pods,
             ("", "services") => Kind::Services,
             ("", "persistentvolumeclaims") => Kind::Claims,
-            _ => Kind::Pieces,
+            _ => Kind::Objects,
         }
     }
 
-    /// Whether they are never counted: events, and what is not kept.
+    /// Whether they are never counted: events, and what is not stored.
     pub fn is_ignored(self) -> bool {
         matches!(
             (self.group, self.plural),
@@ -95,28 +94,30 @@ impl<'a> Counter<'a> {
                     .is_some_and(|(_, rest)| OF_CLAIMS.contains(&rest));
                 name == "count/persistentvolumeclaims" || OF_CLAIMS.contains(&name) || of_class
             }
-            Kind::Pieces => name == self.piece() || (self.has_bare_name() && name == self.plural),
+            Kind::Objects => {
+                name == self.object_count_name() || (self.has_bare_name() && name == self.plural)
+            }
         }
     }
 
-    /// What an object does not say though a quota that counts these names wants to know.
+    /// What an object does not specify although a quota on these resources requires it.
     pub fn missing(self, counted: &[&str], object: &Value) -> Option<String> {
         (self.kind() == Kind::Pods)
             .then(|| usage::missing(counted, object))
             .flatten()
     }
 
-    /// How much an object needs, by the names that quotas have for it.
+    /// The usage of an object, by quota resource names.
     pub fn usage(self, object: &Value, now: Timestamp) -> Amounts {
-        let mut amounts = Amounts::from([(self.piece(), usage::number(1))]);
+        let mut amounts = Amounts::from([(self.object_count_name(), usage::number(1))]);
         match self.kind() {
             Kind::Pods => amounts.extend(usage::of_pod(object, now)),
             Kind::Services => amounts.extend(usage::of_service(object)),
             Kind::Claims => amounts.extend(usage::of_claim(object)),
-            Kind::Pieces if self.has_bare_name() => {
+            Kind::Objects if self.has_bare_name() => {
                 amounts.insert(self.plural.to_string(), usage::number(1));
             }
-            Kind::Pieces => {}
+            Kind::Objects => {}
         }
         amounts
     }
@@ -126,15 +127,15 @@ impl<'a> Counter<'a> {
         scope::holds(quota, object, self.kind())
     }
 
-    /// What pieces are counted by: `count/deployments.apps`.
-    fn piece(self) -> String {
+    /// The name under which objects are counted: `count/deployments.apps`.
+    fn object_count_name(self) -> String {
         match self.group {
             "" => format!("count/{}", self.plural),
             group => format!("count/{}.{group}", self.plural),
         }
     }
 
-    /// Pieces that were counted by their bare name first.
+    /// Whether the objects are also counted under their plain name.
     fn has_bare_name(self) -> bool {
         let bare = [
             "configmaps",

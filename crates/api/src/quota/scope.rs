@@ -1,4 +1,4 @@
-//! Which objects a quota is about.
+//! Scopes: which objects a quota applies to.
 
 use crate::selector::{LabelSelector, Operator, Requirement};
 use crate::{Map, Path, Text, Value};
@@ -41,7 +41,7 @@ pub(super) fn holds(quota: &Value, object: &Value, kind: Kind) -> bool {
         Kind::Pods => all.all(|(scope, operator, values)| pod(object, scope, operator, values)),
         Kind::Claims => all.all(|(scope, operator, values)| claim(object, scope, operator, values)),
         // Others are in no scope.
-        Kind::Services | Kind::Pieces => all.next().is_none(),
+        Kind::Services | Kind::Objects => all.next().is_none(),
     }
 }
 
@@ -65,7 +65,7 @@ fn pod(pod: &Value, scope: &str, operator: &str, values: &[Value]) -> bool {
         "NotBestEffort" => !best_effort(),
         "PriorityClass" if operator == "Exists" => !class.is_empty(),
         "PriorityClass" => selects(scope, operator, values, class),
-        "CrossNamespacePodAffinity" => looks_elsewhere(pod),
+        "CrossNamespacePodAffinity" => has_cross_namespace_affinity(pod),
         _ => false,
     }
 }
@@ -99,7 +99,7 @@ fn claim(claim: &Value, scope: &str, operator: &str, values: &[Value]) -> bool {
     }
 }
 
-/// Whether a name is among those that are selected; an empty one is none.
+/// Whether a name is selected; an empty one counts as none.
 fn selects(scope: &str, operator: &str, values: &[Value], name: &str) -> bool {
     let operator = match operator {
         "In" => Operator::In,
@@ -127,8 +127,8 @@ fn selects(scope: &str, operator: &str, values: &[Value], name: &str) -> bool {
     LabelSelector::new(vec![requirement]).matches(&labels)
 }
 
-/// Whether a pod wants to be near, or far from, pods of other namespaces.
-fn looks_elsewhere(pod: &Value) -> bool {
+/// Whether a pod has affinity terms for other namespaces.
+fn has_cross_namespace_affinity(pod: &Value) -> bool {
     let elsewhere = |term: &Value| {
         term.get("namespaces")
             .and_then(Value::as_array)
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_sort_pods() {
+    fn scopes_select_pods() {
         let check = |spec: &str, scope: &str, operator: &str, values: &[&str], expected: bool| {
             let pod = json::parse(
                 format!(r#"{{"spec":{spec},"status":{{"qosClass":"Burstable"}}}}"#).as_bytes(),

@@ -1,4 +1,4 @@
-//! How much of what an object needs.
+//! Usage of an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use crate::quantity::{Format, Quantity};
 use crate::time::Timestamp;
 use crate::{Value, resource_name, typed};
 
-/// Names of what is counted of one class of storage begin with the class and this.
+/// Infix of per-class resources, after the name of the storage class.
 pub(super) const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 
-/// A quota on these asks every container to say how much of it it wants.
-const TO_BE_NAMED: [&str; 6] = [
+/// A quota on these requires every container to specify them.
+const REQUIRED: [&str; 6] = [
     "cpu",
     "memory",
     "requests.cpu",
@@ -22,12 +22,12 @@ const TO_BE_NAMED: [&str; 6] = [
     "limits.memory",
 ];
 
-/// What the containers of a pod do not say though a quota wants to know.
+/// What the containers of a pod do not specify although a quota requires it.
 pub(super) fn missing(counted: &[&str], object: &Value) -> Option<String> {
     let pod: Pod = typed::view(object).ok()?;
     let spec = pod.spec?;
 
-    // Who says it of the whole pod need not say it of each container.
+    // Pod-level resources need not be repeated for each container.
     if spec.resources.is_some() {
         return None;
     }
@@ -43,7 +43,7 @@ pub(super) fn missing(counted: &[&str], object: &Value) -> Option<String> {
 
         let unsaid = counted
             .iter()
-            .filter(|name| TO_BE_NAMED.contains(name) && !named.contains_key(**name));
+            .filter(|name| REQUIRED.contains(name) && !named.contains_key(**name));
         for name in unsaid {
             missing
                 .entry(name)
@@ -68,7 +68,7 @@ pub(super) fn number(count: usize) -> Quantity {
     Quantity::new(i64::try_from(count).unwrap_or(i64::MAX), Format::DecimalSi)
 }
 
-/// A pod that has ended, or should have, needs nothing any more.
+/// A pod that has ended, or should have, uses nothing.
 pub(super) fn of_pod(object: &Value, now: Timestamp) -> Amounts {
     let phase = object
         .at(&["status", "phase"])
@@ -97,7 +97,7 @@ pub(super) fn of_pod(object: &Value, now: Timestamp) -> Amounts {
     let overhead = amounts::read(spec.overhead.as_ref());
     amounts::add(&mut requests, &overhead);
 
-    // What is not limited stays so.
+    // Resources without a limit stay unlimited.
     let limited = overhead
         .into_iter()
         .filter(|(name, _)| limits.get(name).is_some_and(|limit| !limit.is_zero()));
@@ -130,14 +130,14 @@ fn by_quota_names(requests: &Amounts, limits: &Amounts) -> Amounts {
     amounts
 }
 
-/// What a service takes of what there is little of.
+/// The usage of a service: itself, its node ports and load balancers.
 pub(super) fn of_service(service: &Value) -> Amounts {
     let ports = service
         .at(&["spec", "ports"])
         .and_then(Value::as_array)
         .unwrap_or_default();
 
-    let asked_for = || {
+    let requested = || {
         let has_node_port = |port: &&Value| {
             port.get("nodePort")
                 .and_then(Value::as_int)
@@ -151,8 +151,8 @@ pub(super) fn of_service(service: &Value) -> Amounts {
         .and_then(Value::as_bool);
     let (node_ports, balancers) = match service.at(&["spec", "type"]).and_then(Value::as_str) {
         Some("NodePort") => (ports.len(), 0),
-        // Ports are not allocated yet: what counts is what is going to be.
-        Some("LoadBalancer") if allocates == Some(false) => (asked_for(), 1),
+        // Node ports are not allocated yet: count those that will be.
+        Some("LoadBalancer") if allocates == Some(false) => (requested(), 1),
         Some("LoadBalancer") => (ports.len(), 1),
         _ => (0, 0),
     };
@@ -164,7 +164,7 @@ pub(super) fn of_service(service: &Value) -> Amounts {
     ])
 }
 
-/// What a claim takes, also of its class.
+/// The usage of a claim, also per storage class.
 pub(super) fn of_claim(claim: &Value) -> Amounts {
     let old_way = claim
         .meta()
@@ -178,12 +178,12 @@ pub(super) fn of_claim(claim: &Value) -> Amounts {
             .at(path)
             .and_then(|amount| Quantity::from_value(amount).ok())
     };
-    let asked = amount(&["spec", "resources", "requests", "storage"]);
+    let requested_storage = amount(&["spec", "resources", "requests", "storage"]);
 
     let allocated = amount(&["status", "allocatedResources", "storage"]);
-    let storage = asked.map(|asked| match allocated {
-        Some(allocated) if allocated > asked => allocated,
-        _ => asked,
+    let storage = requested_storage.map(|requested_storage| match allocated {
+        Some(allocated) if allocated > requested_storage => allocated,
+        _ => requested_storage,
     });
 
     let mut amounts = Amounts::from([("persistentvolumeclaims".to_owned(), number(1))]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_need_what_they_ask_for_and_what_runs_beside_them() {
+    fn a_pods_usage_includes_its_sidecars_and_overhead() {
         let of = |pod: &str| {
             of_pod(
                 &json::parse(pod.as_bytes()).unwrap(),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn services_and_claims_are_counted_by_what_they_take() {
+    fn services_and_claims_are_counted() {
         let parse = |text: &str| json::parse(text.as_bytes()).unwrap();
         check(
             &of_service(&parse(

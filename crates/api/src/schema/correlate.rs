@@ -1,8 +1,8 @@
-//! What a part of an object was before an update.
+//! Correlates parts of an object with those before an update.
 //!
-//! Members of objects are found by their names, elements of a list of type map by their keys; other
-//! elements have no past of their own. Two parts are the same when everything in them is, in
-//! whatever order such a list has it.
+//! Members of objects correlate by name, elements of a list of type map by their keys; other
+//! elements do not correlate. Two parts are equal when everything in them is, regardless of the
+//! order of such a list.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,14 @@ use super::{Schema, lists};
 use crate::Text;
 use crate::Value;
 
-/// The elements of a list as it was, by their keys.
+/// The elements of the old list, by their keys.
 pub(super) struct Elements<'o> {
     keys: &'o [Text],
     by_key: HashMap<String, &'o Value>,
 }
 
 impl<'o> Elements<'o> {
-    /// None: elements of this list have no past.
+    /// `None`: elements of this list do not correlate.
     pub(super) fn of(node: &'o Node, old: &'o Value) -> Option<Elements<'o>> {
         let keys = node.list_keys()?;
         let mut by_key = HashMap::new();
@@ -41,7 +41,7 @@ impl<'o> Elements<'o> {
     }
 }
 
-/// An element without all its keys has no past either.
+/// Whether an element has all its keys; others do not correlate.
 fn has_keys(element: &Value, keys: &[Text]) -> bool {
     match keys {
         [] => false,
@@ -53,7 +53,7 @@ fn has_keys(element: &Value, keys: &[Text]) -> bool {
     }
 }
 
-/// Whether a part is as it was.
+/// Whether a part is unchanged.
 pub(super) fn same(schema: &Schema, node: &Node, new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Array(new), Value::Array(before)) => {
@@ -68,7 +68,7 @@ pub(super) fn same(schema: &Schema, node: &Node, new: &Value, old: &Value) -> bo
                 })
         }
         (Value::Object(new), Value::Object(old)) => {
-            // What the schema does not name cannot be told to be the same.
+            // Members that the schema does not declare never count as unchanged.
             let unchanged = |(name, new): (&str, &Value)| {
                 let below = schema.member(node, name).zip(old.get(name));
                 below.is_some_and(|(below, old)| same(schema, below, new, old))

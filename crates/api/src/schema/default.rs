@@ -1,31 +1,30 @@
-//! Defaulting: what is unset is filled in, in nested objects, lists and maps.
+//! Defaulting: sets unset fields, in nested objects, lists and maps.
 //!
 //! A custom resource's field is unset when it is absent, or null without being nullable. A built-in
-//! one also when it is the zero of its type and no pointer; a built-in struct that is a value is
-//! never unset, and its fields get their defaults although nobody wrote it. Run on what is written
-//! and, so that a default that came later shows, on what is read. Defaulting twice is defaulting
-//! once.
+//! one also when it is the zero value of its type and no pointer; a built-in non-pointer struct is
+//! never unset, and its fields get their defaults even when it is absent. Applied to what is
+//! written and, so that later defaults show, to what is read. The operation is idempotent.
 
 use super::Schema;
 use super::node::{Flags, Node, Unset};
 use crate::quantity::{MILLI, Quantity};
 use crate::{Map, Value};
 
-/// Defaults may add this many bytes to an object, counted as JSON: as large as an object can be in
-/// an etcd.
+/// Maximum number of bytes that defaults may add to an object, counted as JSON: the maximum size of
+/// an object in etcd.
 pub const MOST_ADDED: usize = 1536 * 1024;
 
-/// Defaults would make an object too large: each `{}` in a list may become whatever the schema
-/// says, and each of those in that again.
+/// Defaults would make an object too large: each `{}` in a list may grow to whatever the schema
+/// declares, recursively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("defaults of the schema add more than {MOST_ADDED} bytes to the object")]
 pub struct TooMuchAdded;
 
 impl Schema {
-    /// Fills in what is unset below the root.
+    /// Sets unset fields below the root.
     ///
     /// # Errors
-    /// That would be too much; some of it has been filled in.
+    /// The defaults would add too much; some have been set.
     pub fn default(&self, object: &mut Value) -> Result<(), TooMuchAdded> {
         Filling {
             schema: self,
@@ -37,7 +36,7 @@ impl Schema {
 
 struct Filling<'s> {
     schema: &'s Schema,
-    /// So many bytes may still be added.
+    /// The number of bytes that may still be added.
     left: usize,
 }
 
@@ -64,7 +63,7 @@ impl Filling<'_> {
         }
     }
 
-    /// The defaults of the members that are named.
+    /// Sets the defaults of declared members.
     fn fill_in(&mut self, map: &mut Map, node: &Node) -> Result<(), TooMuchAdded> {
         for place in &node.filled {
             let property = &node.properties[usize::from(*place)];
@@ -77,7 +76,7 @@ impl Filling<'_> {
             self.add(property.name.len())?;
             let filled = match &below.default {
                 Some(default) => self.copy(default)?,
-                None => self.of_nothing(below)?,
+                None => self.of_unset(below)?,
             };
 
             match found {
@@ -89,8 +88,8 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// What an object is whose every field is unset.
-    fn of_nothing(&mut self, node: &Node) -> Result<Value, TooMuchAdded> {
+    /// The object with all fields unset.
+    fn of_unset(&mut self, node: &Node) -> Result<Value, TooMuchAdded> {
         let mut empty = Value::object();
         self.default(&mut empty, node)?;
         Ok(empty)
@@ -112,7 +111,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// An element of a list or a map: it is there, so a null is the zero of its type.
+    /// An element of a list or a map: it is present, so a null is the zero value of its type.
     fn element(&mut self, value: &mut Value, node: &Node) -> Result<(), TooMuchAdded> {
         if is_unset(value, node) {
             match &node.default {
@@ -136,7 +135,7 @@ impl Filling<'_> {
     }
 }
 
-/// About how long a value is as JSON.
+/// Approximate length of a value as JSON.
 fn bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
@@ -152,7 +151,7 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// Rounds a quantity up to thousandths. Most texts show that they are no finer.
+/// Rounds a quantity up to thousandths. Most texts are visibly no finer.
 fn round_up(value: &mut Value) {
     let may_be_finer = match value {
         Value::String(text) => text

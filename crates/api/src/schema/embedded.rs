@@ -1,9 +1,9 @@
-//! Objects within objects: `x-kubernetes-embedded-resource`.
+//! Embedded objects: `x-kubernetes-embedded-resource`.
 //!
 //! Such a value has `apiVersion` and `kind`, and its `metadata` is that of any object, whatever the
-//! schema says. On the way in it is brought into that form ([`Schema::coerce`]): members that no
-//! metadata has are dropped and said. Then it is validated like the metadata of an object that is
-//! created ([`meta::validate`]).
+//! schema declares. On the way in it is coerced into that form ([`Schema::coerce`]): unknown
+//! members of metadata are dropped and reported. Then it is validated like the metadata of a new
+//! object ([`meta::validate`]).
 
 use super::Schema;
 use super::node::{Flags, Node};
@@ -16,8 +16,7 @@ use crate::{Map, Value};
 use crate::{meta, names};
 
 impl Schema {
-    /// Brings the metadata of embedded objects into its form, and returns where members stood that
-    /// it does not have.
+    /// Coerces the metadata of embedded objects, and returns the paths of unknown members.
     ///
     /// With `lenient`, as on reading what is stored, members of the wrong type are dropped.
     ///
@@ -45,7 +44,7 @@ impl Schema {
         Ok(coercion.unknown)
     }
 
-    /// What is wrong with objects within this one.
+    /// Validates embedded objects.
     pub fn validate_embedded(&self, object: &Value) -> FieldErrors {
         self.validate_embedded_node(object, self.root(), false, &Path::Root)
     }
@@ -149,7 +148,7 @@ impl Coercion<'_> {
         Ok(())
     }
 
-    /// Member by member: those of the wrong type are dropped. What is no object stays as it is.
+    /// Drops members of the wrong type. A value that is no object stays.
     fn keep_what_fits(&mut self, metadata: &mut Value, at: &Path<'_>) {
         let Value::Object(map) = metadata else { return };
         let mut kept = Map::new();
@@ -174,11 +173,11 @@ impl Coercion<'_> {
 
 struct Metadata {
     value: Value,
-    /// Fields that metadata does not have.
+    /// Unknown fields.
     unknown: Vec<String>,
 }
 
-/// Metadata as the typed decoder reads it; in the error what it says.
+/// Decodes metadata by type; the error is the decoder's text.
 fn decoded(metadata: &Value) -> Result<Metadata, String> {
     let node = BUILTIN
         .type_named("meta.v1.ObjectMeta")
@@ -194,9 +193,9 @@ fn decoded(metadata: &Value) -> Result<Metadata, String> {
         map.retain(|_, value| !value.is_null());
     }
 
-    let field = |complaint: &String| {
+    let field = |message: &String| {
         Some(
-            complaint
+            message
                 .strip_prefix("unknown field \"")?
                 .strip_suffix('"')?
                 .to_owned(),
@@ -303,7 +302,7 @@ fn validate_metadata(metadata: &Value, at: &Path<'_>, errors: &mut FieldErrors) 
     );
 
     if object.meta().name().is_empty() {
-        // An object within another needs no name.
+        // An embedded object needs no name.
         object.meta_mut().set_name("unnamed");
     }
 

@@ -1,4 +1,4 @@
-//! Lists that are sets or maps: no element twice, no key twice.
+//! Validates lists of type set or map: no duplicate elements or keys.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::value::Path;
 use crate::{Map, Text, Value};
 
 impl Schema {
-    /// What stands twice where it may stand once.
+    /// Reports duplicates.
     pub fn validate_lists(&self, object: &Value) -> FieldErrors {
         let mut errors = FieldErrors::default();
         if object.as_object().is_some() {
@@ -64,7 +64,7 @@ fn set(items: &[Value], at: &Path<'_>, errors: &mut FieldErrors) {
     }) {
         return;
     }
-    for index in second_times(items.iter().map(identity), items.len()) {
+    for index in duplicates(items.iter().map(identity), items.len()) {
         errors.push(FieldError::duplicate(
             &at.index(index),
             shown(&items[index]),
@@ -101,7 +101,7 @@ fn list_map(items: &[Value], keys: &[Text], at: &Path<'_>, errors: &mut FieldErr
         return;
     }
 
-    for index in second_times(
+    for index in duplicates(
         items.iter().map(|item| Identity::Text(key_of(item, keys))),
         items.len(),
     ) {
@@ -112,7 +112,7 @@ fn list_map(items: &[Value], keys: &[Text], at: &Path<'_>, errors: &mut FieldErr
     }
 }
 
-/// The members of an element that tell it apart, as JSON.
+/// The key members of an element, as JSON.
 pub(super) fn key_of(item: &Value, keys: &[Text]) -> String {
     let found = keys
         .iter()
@@ -120,7 +120,7 @@ pub(super) fn key_of(item: &Value, keys: &[Text]) -> String {
     as_json(&Value::Object(found.collect()))
 }
 
-/// Whether no two of a few elements are alike. Says so without allocating; of many it says nothing.
+/// Whether no two of a few elements are alike, without allocating; false for many elements.
 fn surely_differ(count: usize, alike: impl Fn(usize, usize) -> bool) -> bool {
     count <= FEW && (1..count).all(|one| !(0..one).any(|other| alike(one, other)))
 }
@@ -132,7 +132,7 @@ fn both_alike(one: Option<&Value>, other: Option<&Value>) -> bool {
     }
 }
 
-/// Whether two elements could be told to be the same: whole and broken numbers may look it.
+/// Whether two elements may be equal: integers and floats may look so.
 fn are_alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Int(one), Value::Int(other)) => one == other,
@@ -148,8 +148,8 @@ fn are_alike(one: &Value, other: &Value) -> bool {
 
 const FEW: usize = 16;
 
-/// Where something stands for the second time: a third time is not worth another word.
-fn second_times<'v>(things: impl Iterator<Item = Identity<'v>>, count: usize) -> Vec<usize> {
+/// The indices of first duplicates: a third occurrence is not reported.
+fn duplicates<'v>(things: impl Iterator<Item = Identity<'v>>, count: usize) -> Vec<usize> {
     if count < 2 {
         return Vec::new();
     }
@@ -168,11 +168,10 @@ fn second_times<'v>(things: impl Iterator<Item = Identity<'v>>, count: usize) ->
 }
 
 pub(super) fn has_duplicates(items: &[Value]) -> bool {
-    !second_times(items.iter().map(identity), items.len()).is_empty()
+    !duplicates(items.iter().map(identity), items.len()).is_empty()
 }
 
-/// What makes an element itself. Whole and broken numbers differ, lists and objects are what they
-/// look like.
+/// The identity of an element. Integers and floats differ, lists and objects compare by their text.
 #[derive(PartialEq, Eq, Hash)]
 enum Identity<'v> {
     Null,

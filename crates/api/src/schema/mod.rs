@@ -1,15 +1,14 @@
-//! Schemas: what an object may look like, what is filled in, and what is dropped.
+//! Schemas: validation, defaulting and pruning of objects.
 //!
 //! One engine for built-in kinds and custom resources. A CRD's `openAPIV3Schema` is read through
-//! [`Props`], checked ([`check`], in upstream's words), and compiled by `build` into a [`Schema`]:
-//! nodes in a vector that point at each other by index. A built-in kind is compiled from the
-//! catalogue into the very same form. What walks an object holds a node: `prune` drops what no node
-//! names, `default` fills in, `validate` complains, `lists` looks for duplicates, `embedded` at
-//! objects within objects. Each node knows whether anything at or below it concerns such a walk, so
-//! that the rest of the object is not visited.
+//! [`Props`], validated ([`check`], in upstream's words), and compiled by `build` into a
+//! [`Schema`]: nodes in a vector that refer to each other by index. A built-in kind is compiled
+//! from the catalogue into the same form. Walks over an object follow the nodes: `prune` drops
+//! undeclared fields, `default` sets defaults, `validate` validates, `lists` reports duplicates,
+//! `embedded` handles embedded objects. Each node knows whether anything at or below it concerns
+//! such a walk, so that the rest of the object is not visited.
 //!
-//! No I/O, and no rules of CEL: those are kept in their place ([`Node::rules`]) for whoever
-//! evaluates them.
+//! No I/O, and no CEL: rules are kept in [`Node::rules`] for the caller to evaluate.
 
 mod build;
 pub mod check;
@@ -36,7 +35,7 @@ pub use node::{
 pub use pattern::{Pattern, PatternError};
 pub use props::Props;
 
-/// A compiled schema: what a value is, from its root down.
+/// A compiled schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
@@ -56,7 +55,7 @@ impl Schema {
         &self.nodes[id.place()]
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -65,8 +64,8 @@ impl Schema {
         self.nodes.is_empty()
     }
 
-    /// What the member `name` of an object of this node is: a property, or what stands for all
-    /// others.
+    /// The node of the member `name` of an object of this node: a property, or the additional
+    /// properties.
     pub fn member(&self, of: &Node, name: &str) -> Option<&Node> {
         match of.property(name) {
             Some(property) => Some(self.node(property.node)),
@@ -74,7 +73,7 @@ impl Schema {
         }
     }
 
-    /// What the elements of a list of this node are.
+    /// The node of the elements of a list of this node.
     pub fn item(&self, of: &Node) -> Option<&Node> {
         of.items.map(|id| self.node(id))
     }

@@ -1,4 +1,4 @@
-//! What a compiled schema is made of.
+//! The nodes of a compiled schema.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::pattern::Pattern;
 use crate::catalog::{ListType, MapType};
 use crate::{Text, Value};
 
-/// A place in [`super::Schema`]'s nodes.
+/// An index into [`super::Schema`]'s nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId(pub(crate) u32);
 
@@ -18,34 +18,34 @@ impl NodeId {
     }
 }
 
-/// What one value is, and everything that is asked of it.
+/// The type of one value, and its constraints.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     pub types: Types,
     pub nullable: bool,
-    /// What defaulting puts here when it is unset.
+    /// The value that defaulting sets.
     pub default: Option<Value>,
     pub unset: Unset,
-    /// The quantities in this map are rounded up to thousandths when defaults are filled in.
+    /// Defaulting rounds the quantities in this map up to thousandths.
     pub milli: bool,
-    /// Members that are not named below are kept.
+    /// Undeclared members are kept.
     pub preserve: bool,
-    /// The value is an object of its own, with `apiVersion`, `kind` and `metadata`.
+    /// The value is an embedded object, with `apiVersion`, `kind` and `metadata`.
     pub embedded: bool,
-    /// In order of their names; shared between the fields of one type.
+    /// Sorted by name; shared between the fields of one type.
     pub properties: Arc<[Property]>,
-    /// Places of the properties that defaulting fills in where they are unset.
+    /// Indices of the properties that defaulting sets.
     pub(crate) filled: Box<[u16]>,
-    /// What holds for members that are not named.
+    /// The constraint on undeclared members.
     pub additional: Additional,
     pub items: Option<NodeId>,
-    /// How server-side apply sees a list. None: not said, which means atomic.
+    /// The list type in server-side apply. `None`: atomic.
     pub list: Option<ListType>,
-    /// How server-side apply sees an object. None: not said, which means granular.
+    /// The map type in server-side apply. `None`: granular.
     pub map: Option<MapType>,
-    /// What is asked beyond the type.
+    /// Constraints beyond the type.
     pub checks: Option<Box<Checks>>,
-    /// `x-kubernetes-validations`, for whoever evaluates CEL.
+    /// `x-kubernetes-validations`, for the caller to evaluate.
     pub rules: Arc<[Rule]>,
     /// What concerns this value or something below it.
     pub flags: Flags,
@@ -60,14 +60,14 @@ impl Node {
         Some(&self.properties[place])
     }
 
-    /// Finds properties for a reader whose names come in order: a short walk, not a search.
+    /// Finds properties for a reader whose names are sorted: a short scan instead of a search.
     pub(crate) fn in_order(&self) -> InOrder<'_> {
         InOrder {
             ahead: &self.properties,
         }
     }
 
-    /// The fields that tell the elements of this list apart, if it is such a list.
+    /// The fields that identify the elements of this list, if it is of type map.
     pub fn list_keys(&self) -> Option<&[Text]> {
         match &self.list {
             Some(ListType::Map(keys)) => Some(keys),
@@ -110,14 +110,14 @@ pub struct Property {
     pub node: NodeId,
 }
 
-/// What a value must be.
+/// The type of a value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Types {
     #[default]
     Any,
     One(Type),
     IntOrString,
-    /// A type that JSON does not have. Nothing is of it; old definitions may still say so.
+    /// A type that JSON does not have. No value matches; old definitions may contain it.
     Unknown(Text),
 }
 
@@ -166,7 +166,7 @@ impl Types {
         }
     }
 
-    /// As messages name it.
+    /// The name in messages.
     pub fn name(&self) -> &str {
         match self {
             Types::Any => "",
@@ -177,10 +177,10 @@ impl Types {
     }
 }
 
-/// What holds for members of an object that no property names.
+/// The constraint on members of an object that no property declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Additional {
-    /// Nothing is said: they are valid, and pruned.
+    /// Not specified: they are valid, and pruned.
     #[default]
     Unsaid,
     /// `false`.
@@ -207,17 +207,17 @@ pub enum Unset {
     NullIfNotNullable,
     /// Built-in pointers: null.
     Null,
-    /// Built-in values: null and the zero of the type.
+    /// Built-in values: null and the zero value of the type.
     Zero,
-    /// Built-in structs that are values: never unset; absent is empty, and its fields have their
+    /// Built-in non-pointer structs: never unset; absent counts as empty, and its fields have their
     /// defaults.
     Never,
 }
 
-/// What is asked of a value beyond its type. Each holds for values of its type only.
+/// Constraints of a value beyond its type. Each applies to values of its type only.
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
-    /// The name as written; messages show it.
+    /// The name as written, for messages.
     pub format_name: Text,
     pub format: Option<Format>,
     pub min_length: Option<i64>,
@@ -231,7 +231,7 @@ pub struct Checks {
     pub unique_items: bool,
     pub min_properties: Option<i64>,
     pub max_properties: Option<i64>,
-    /// As declared: complaints come in this order.
+    /// As declared: errors are reported in this order.
     pub required: Vec<Text>,
     pub enumeration: Vec<Value>,
     pub all_of: Vec<NodeId>,
@@ -265,14 +265,14 @@ impl Flags {
     /// There is something to validate.
     pub const CHECKS: Flags = Flags(1);
     pub const DEFAULTS: Flags = Flags(2);
-    /// There are sets or maps in the form of lists.
+    /// There are lists of type set or map.
     pub const LISTS: Flags = Flags(4);
     pub const EMBEDDED: Flags = Flags(8);
     /// There are CEL rules.
     pub const RULES: Flags = Flags(16);
     /// Something could be pruned.
     pub const PRUNES: Flags = Flags(32);
-    /// A null could be taken away.
+    /// A null could be removed.
     pub const NULLS: Flags = Flags(64);
 
     pub fn has(self, flag: Flags) -> bool {

@@ -1,8 +1,8 @@
-//! A CRD's schema as its author wrote it: `JSONSchemaProps`, read from a tree.
+//! A CRD's schema as written: `JSONSchemaProps`, read from a tree.
 //!
-//! The tree comes from the typed decoder, so members have the types upstream's have; whatever else
-//! is found (a fuzzer may hand in any JSON) counts as not being there. JSON that only its owner
-//! looks into, a default or the values of an enum, may be text still.
+//! The tree comes from the typed decoder, so members have upstream's types; anything else (a fuzzer
+//! may pass any JSON) counts as absent. Untyped JSON, a default or the values of an enum, may still
+//! be raw text.
 
 use std::borrow::Cow;
 
@@ -24,18 +24,18 @@ pub(crate) enum Sub<'a> {
 }
 
 impl<'a> Props<'a> {
-    /// The schema in a tree; an empty one if it is no object.
+    /// The schema in a tree; empty if it is no object.
     pub fn of(tree: &'a Value) -> Props<'a> {
         static EMPTY: Map = Map::new();
         Props(tree.as_object().unwrap_or(&EMPTY))
     }
 
-    /// The type that it says a value is of; empty where it says none.
+    /// The declared type; empty if there is none.
     pub fn type_name(self) -> &'a str {
         self.text("type")
     }
 
-    /// A member that is there and not null.
+    /// A member that is present and not null.
     pub(crate) fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
@@ -68,7 +68,7 @@ impl<'a> Props<'a> {
         }
     }
 
-    /// JSON of the author's: null counts as absent.
+    /// Untyped JSON: null counts as absent.
     pub(crate) fn json(self, name: &str) -> Option<Cow<'a, Value>> {
         Some(opened(self.get(name)?)).filter(|value| !value.is_null())
     }
@@ -126,7 +126,7 @@ impl<'a> Props<'a> {
         }
     }
 
-    /// The members that are set to something that is not their zero.
+    /// The members that are not zero values.
     pub(crate) fn set_members(self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.0.iter().filter(|(name, value)| !is_zero(name, value))
     }
@@ -145,10 +145,10 @@ impl<'a> Sub<'a> {
     }
 }
 
-/// JSON that was carried as its text, as a tree.
+/// Raw JSON as a tree.
 pub(crate) fn opened(value: &Value) -> Cow<'_, Value> {
     match value {
-        // Deeper than any tree may be: nobody could have validated it either.
+        // Too deep for any tree: no value of it could be validated either.
         Value::Raw(raw) => Cow::Owned(json::parse(raw.as_str().as_bytes()).unwrap_or_default()),
         other => Cow::Borrowed(other),
     }
@@ -159,13 +159,13 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 fn is_zero(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
-        // Where a schema could stand, or where not saying it differs, `false` is something.
+        // Where a schema is allowed, or where unset differs from `false`, `false` counts as set.
         Value::Bool(flag) => {
             !flag && !matches!(name, "additionalProperties" | "additionalItems" | PRESERVE)
         }
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        // An empty schema is one; an empty map of schemas is none.
+        // An empty schema counts as set; an empty map of schemas does not.
         Value::Object(map) => {
             map.is_empty() && matches!(name, "properties" | "patternProperties" | "definitions")
         }

@@ -1,9 +1,8 @@
-//! Pruning: what a schema does not name is dropped, and said.
+//! Pruning: undeclared fields are dropped and reported.
 //!
-//! Members of an object that is an object of its own (the root, or embedded) are known without
-//! being named: `apiVersion`, `kind` and `metadata`. Where unknown fields are preserved, pruning
-//! goes on below what is named. Then nulls are taken away where nothing may be null and no default
-//! would take their place.
+//! Members of an object in its own right (the root, or embedded) are known without being declared:
+//! `apiVersion`, `kind` and `metadata`. Where unknown fields are preserved, pruning continues below
+//! declared ones. Then nulls are removed where the field is not nullable and has no default.
 
 use super::Schema;
 use super::node::{Additional, Flags, Node, NodeId};
@@ -11,7 +10,7 @@ use crate::value::Path;
 use crate::{Map, Value};
 
 impl Schema {
-    /// Drops what the schema does not name, and returns where it stood, in order.
+    /// Drops undeclared fields, and returns their paths, in order.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut walk = Walk {
             schema: self,
@@ -23,12 +22,12 @@ impl Schema {
         unknown
     }
 
-    /// Takes away nulls that stand for nothing: their field is not nullable and has no default.
+    /// Removes nulls whose field is not nullable and has no default.
     pub fn prune_nulls(&self, object: &mut Value) {
         prune_nulls(self, object, self.root());
     }
 
-    /// Prunes a value of one node, and says nothing.
+    /// Prunes a value of one node, without reporting.
     pub(crate) fn prune_below(&self, value: &mut Value, node: Option<&Node>, resource: bool) {
         Walk {
             schema: self,
@@ -38,17 +37,17 @@ impl Schema {
     }
 }
 
-/// No more fields than these are told of, as no decoder tells of more.
+/// Maximum number of fields that are reported, as in the decoders.
 const MOST_UNKNOWN: usize = 100;
 
 struct Walk<'s> {
     schema: &'s Schema,
-    /// None: nobody wants to know.
+    /// `None`: not reported.
     unknown: Option<Vec<String>>,
 }
 
 impl Walk<'_> {
-    /// `node` None: nothing is known about the value, so no member of it is.
+    /// `node` `None`: the value is not declared, so no member of it is.
     fn prune(&mut self, value: &mut Value, node: Option<&Node>, resource: bool, at: &Path<'_>) {
         let Some(node) = node else {
             return self.drop_all(value, at);
@@ -72,8 +71,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Below something that preserves: what is not named is kept, what is named is pruned by its
-    /// own schema.
+    /// Below a node that preserves unknown fields: undeclared members are kept, declared ones are
+    /// pruned by their own schema.
     fn keep(&mut self, value: &mut Value, node: &Node, resource: bool, at: &Path<'_>) {
         match value {
             Value::Object(map) => self.members(map, node, resource, true, at),
@@ -108,7 +107,7 @@ impl Walk<'_> {
                 (Some(id), _) => Some(id),
                 (None, Additional::Unsaid) if preserve => return true,
                 (None, Additional::Unsaid) => {
-                    self.say(name, at);
+                    self.report(name, at);
                     return false;
                 }
                 (None, additional) => additional.node(),
@@ -132,7 +131,7 @@ impl Walk<'_> {
         match value {
             Value::Object(map) => {
                 for name in map.keys() {
-                    self.say_in_any(name, at);
+                    self.report_in_any(name, at);
                 }
                 *map = Map::new();
             }
@@ -145,13 +144,13 @@ impl Walk<'_> {
         }
     }
 
-    fn say(&mut self, name: &str, at: &Path<'_>) {
+    fn report(&mut self, name: &str, at: &Path<'_>) {
         if !is_meta(name) || !matches!(at, Path::Root) {
-            self.say_in_any(name, at);
+            self.report_in_any(name, at);
         }
     }
 
-    fn say_in_any(&mut self, name: &str, at: &Path<'_>) {
+    fn report_in_any(&mut self, name: &str, at: &Path<'_>) {
         if let Some(unknown) = &mut self.unknown
             && unknown.len() < MOST_UNKNOWN
         {

@@ -1,8 +1,8 @@
 //! Field selectors: `metadata.name=a,status.phase!=Running`.
 //!
-//! Terms are cut at commas, each at its first operator; values may hold `\\`, `\,` and `\=`. Which
-//! fields a kind offers is not known here: [`FieldSelector::transform`] takes every term through
-//! the kind's own judgement.
+//! Terms are separated by commas, each split at its first operator; values may contain `\\`, `\,`
+//! and `\=`. Which fields a kind has is not known here: [`FieldSelector::transform`] passes every
+//! term to the caller.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::fuzz::steps;
 use crate::go_text::Quoted;
 use crate::value::Text;
 
-/// A selector over fields: all terms hold.
+/// A selector over fields: all terms must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldSelector {
     terms: Vec<FieldTerm>,
@@ -39,13 +39,13 @@ pub enum FieldSelectorError {
     Unescaped(char),
 }
 
-/// Why a kind does not take a field, in upstream's words.
+/// Why a kind does not support a field, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldLabelError {
     /// The kind has selectable fields of its own, and this is none.
     #[error("field label not supported: {0}")]
     NotSupported(String),
-    /// The kind has only those that every kind has.
+    /// The kind has only the fields that every kind has.
     #[error("{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", Quoted(.0))]
     NotKnown(String),
 }
@@ -67,12 +67,12 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// A field that is not there counts as empty.
+    /// An absent field counts as empty.
     pub fn matches(&self, fields: &(impl Lookup + ?Sized)) -> bool {
         self.terms.iter().all(|term| term.matches(fields))
     }
 
-    /// The value that a field must have, if a term says so.
+    /// The exact value that a term requires of a field.
     pub fn exact_value(&self, field: &str) -> Option<&str> {
         self.terms
             .iter()
@@ -80,8 +80,8 @@ impl FieldSelector {
             .map(|term| term.value.as_str())
     }
 
-    /// Every term through a function that knows the kind's fields: it renames, refuses, or answers
-    /// with two empty texts to leave the term out.
+    /// Transforms every term with a function that knows the kind's fields: it renames, refuses, or
+    /// returns two empty texts to drop the term.
     pub fn transform<E>(
         &self,
         mut known: impl FnMut(&str, &str) -> Result<(Text, Text), E>,
@@ -102,7 +102,7 @@ impl FieldSelector {
     }
 }
 
-/// What kinds without selectable fields of their own know: for [`FieldSelector::transform`].
+/// The fields of kinds without selectable fields of their own: for [`FieldSelector::transform`].
 pub fn metadata_field(field: &str, value: &str) -> Result<(Text, Text), FieldLabelError> {
     match field {
         "metadata.name" | "metadata.namespace" => Ok((Text::new(field), Text::new(value))),
@@ -122,7 +122,7 @@ impl FromStr for FieldSelector {
 
     fn from_str(text: &str) -> Result<FieldSelector, FieldSelectorError> {
         let mut parts = split_terms(text);
-        // Upstream goes through the terms in this order, and the first bad one makes the message.
+        // Upstream processes the terms in this order, and reports the first invalid one.
         steps::count(parts.len() * parts.len().checked_ilog2().unwrap_or(0) as usize);
         parts.sort_unstable();
         let parts = parts.into_iter().filter(|part| !part.is_empty());
@@ -134,7 +134,7 @@ impl FromStr for FieldSelector {
     }
 }
 
-/// The parts between commas that no backslash protects.
+/// The parts between unescaped commas.
 fn split_terms(text: &str) -> Vec<&str> {
     steps::count(text.len());
     let mut protected = false;

@@ -1,4 +1,4 @@
-//! Label selectors: all requirements hold, or nothing is selected at all.
+//! Label selectors: all requirements must match, or nothing is selected.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,8 +31,8 @@ impl LabelSelector {
         LabelSelector::All(requirements)
     }
 
-    /// The selector of a map of labels, as a Service or a ReplicationController has it. Takes them
-    /// unchecked: the object was checked when it was written.
+    /// The selector of a map of labels, as in a Service or a ReplicationController. They are not
+    /// validated: the object was.
     pub fn from_labels(labels: &Map) -> LabelSelector {
         let equal = |(key, value): (&str, &Value)| {
             let value = Text::new(value.as_str().unwrap_or_default());
@@ -41,7 +41,7 @@ impl LabelSelector {
         LabelSelector::new(labels.iter().map(equal).collect())
     }
 
-    /// The selector of a `LabelSelector` in an object. Absent it selects nothing, empty it selects
+    /// The selector of a `LabelSelector` in an object. An absent one selects nothing, an empty one
     /// everything.
     pub fn from_value(selector: Option<&Value>) -> Result<LabelSelector, LabelSelectorError> {
         let Some(selector) = selector.and_then(Value::as_object) else {
@@ -122,8 +122,7 @@ impl LabelSelector {
         }
     }
 
-    /// The one value that a selected object's label must have, if the first requirement on it says
-    /// so.
+    /// The exact value that the first requirement on a label demands.
     pub fn exact_value(&self, key: &str) -> Option<&str> {
         self.requirements()
             .iter()
@@ -145,7 +144,7 @@ fn set_operator(operator: &str) -> Result<Operator, LabelSelectorError> {
 impl FromStr for LabelSelector {
     type Err = LabelSelectorError;
 
-    /// Reads `app=web,tier in (front,back),!canary`.
+    /// Parses `app=web,tier in (front,back),!canary`.
     fn from_str(text: &str) -> Result<LabelSelector, LabelSelectorError> {
         Ok(LabelSelector::new(parse::parse(text)?))
     }

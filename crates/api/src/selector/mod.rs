@@ -1,7 +1,7 @@
-//! Which objects are meant: label selectors and field selectors.
+//! Label selectors and field selectors.
 //!
-//! A selector is made once, from a query's text or from an object's `LabelSelector`, and asked
-//! often: matching allocates nothing and looks labels up where they are ([`Lookup`]).
+//! A selector is created once, from a query's text or from an object's `LabelSelector`, and matched
+//! often: matching does not allocate and looks labels up in place ([`Lookup`]).
 
 mod field;
 mod label;
@@ -22,7 +22,7 @@ pub(crate) use requirement::shown;
 pub use requirement::{Operator, Requirement};
 pub use validate::{Values, has_bad_value, validate};
 
-/// Something with text under keys: an object's labels, or its selectable fields.
+/// Strings by key: an object's labels, or its selectable fields.
 pub trait Lookup {
     fn lookup(&self, key: &str) -> Option<&str>;
 }
@@ -48,7 +48,7 @@ impl Lookup for [(&str, &str)] {
     }
 }
 
-/// Without labels nothing is found.
+/// No labels.
 impl<L: Lookup + ?Sized> Lookup for Option<&L> {
     fn lookup(&self, key: &str) -> Option<&str> {
         self.as_ref()?.lookup(key)

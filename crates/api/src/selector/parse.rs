@@ -1,8 +1,8 @@
-//! Label selectors from text: `x in (foo,,baz),y,z notin (),!w,n>5`.
+//! Parses label selectors: `x in (foo,,baz),y,z notin (),!w,n>5`.
 //!
-//! `Tokens` cuts the text into words and symbols, `parse` puts requirements together with at most
-//! one token of foresight. Words end at symbols and white space; `in` and `notin` are operators
-//! only where one is due.
+//! `Tokens` splits the text into words and symbols, `parse` builds requirements with one token of
+//! lookahead. Words end at symbols and white space; `in` and `notin` are operators only where one
+//! is expected.
 
 use super::requirement::{Operator, Requirement, check_key};
 use crate::field_error::{FieldError, FieldErrors};
@@ -27,7 +27,7 @@ pub enum LabelSelectorError {
     Invalid(#[from] FieldErrors),
 }
 
-/// What is wrong within one requirement.
+/// Why one requirement is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
     #[error("found '{0}', expected: identifier")]
@@ -119,7 +119,7 @@ fn operator(tokens: &mut Tokens<'_>) -> Result<Operator, RequirementError> {
     }
 }
 
-/// A list in parentheses, each value once. What is missing between two commas is the empty value.
+/// A list in parentheses, each value once. A missing value between two commas is the empty value.
 fn values(tokens: &mut Tokens<'_>) -> Result<Vec<Text>, RequirementError> {
     match tokens.take() {
         Token::Symbol("(") => {}
@@ -141,7 +141,7 @@ fn values(tokens: &mut Tokens<'_>) -> Result<Vec<Text>, RequirementError> {
     Ok(values)
 }
 
-/// Reads up to, not over, the closing parenthesis.
+/// Parses up to, and excluding, the closing parenthesis.
 fn listed_values(tokens: &mut Tokens<'_>, values: &mut Vec<Text>) -> Result<(), RequirementError> {
     loop {
         match tokens.take() {
@@ -167,7 +167,7 @@ fn listed_values(tokens: &mut Tokens<'_>, values: &mut Vec<Text>) -> Result<(), 
     }
 }
 
-/// The value behind `=`; nothing there is the empty value.
+/// The value after `=`; may be empty.
 fn exact_value(tokens: &mut Tokens<'_>) -> Result<Text, RequirementError> {
     if matches!(tokens.next, Token::End | Token::Symbol(",")) {
         return Ok(Text::default());
@@ -190,7 +190,7 @@ impl Token<'_> {
         matches!(self, Token::Word(_) | Token::Symbol("!"))
     }
 
-    /// As messages show it.
+    /// The text in messages.
     fn text(self) -> String {
         match self {
             Token::Word(text) | Token::Symbol(text) => text.to_owned(),
@@ -199,7 +199,7 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a text, one ahead.
+/// The tokens of a text, with one token of lookahead.
 struct Tokens<'a> {
     next: Token<'a>,
     rest: &'a str,
@@ -225,7 +225,7 @@ impl<'a> Tokens<'a> {
         steps::count(self.rest.len() - text.len() + 1);
 
         let length = match text.as_bytes() {
-            // A zero byte ends the text for upstream, too.
+            // In upstream a NUL ends the text, too.
             [] | [0, ..] => {
                 self.rest = "";
                 return Token::End;
@@ -238,7 +238,7 @@ impl<'a> Tokens<'a> {
 
         let (token, rest) = text.split_at(length);
 
-        // Within the text, it ends only the token before it.
+        // Inside the text, it only ends the token before it.
         self.rest = rest.strip_prefix('\0').unwrap_or(rest);
 
         if token.starts_with(is_symbol) {

@@ -9,17 +9,17 @@ use crate::go_text::parse_int;
 use crate::names;
 use crate::value::{Path, Text};
 
-/// A condition on the label `key`. Made by [`Requirement::new`], which checks it.
+/// A condition on the label `key`. [`Requirement::new`] validates it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     key: Text,
     operator: Operator,
-    /// In order, so that they print in order and are found by halving.
+    /// Sorted, for printing and binary search.
     values: Vec<Text>,
 }
 
 /// How a label and a requirement's values are compared. `Equals`, `DoubleEquals` and a single `In`
-/// mean the same, but print as they were written.
+/// mean the same, but print as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     In,
@@ -34,7 +34,7 @@ pub enum Operator {
 }
 
 impl Requirement {
-    /// A checked requirement; `path` is where its key and values stand, for the complaints.
+    /// A validated requirement; `path` is the path of its key and values, for error messages.
     pub fn new(
         key: Text,
         operator: Operator,
@@ -49,8 +49,8 @@ impl Requirement {
         let values_path = path.field("values");
         errors.extend(check_count(operator, &values, &values_path));
 
-        // Every complaint about a value names the key: with a key beyond all limits, they would
-        // fill the memory.
+        // Every error of a value contains the key: with an oversized key, they would fill the
+        // memory.
         if key.len() <= LONGEST_KEY {
             errors.extend(check_values(&key, operator, &values, &values_path));
         }
@@ -62,7 +62,7 @@ impl Requirement {
         }
     }
 
-    /// A requirement whose key and values somebody checked before: those of a stored object.
+    /// A requirement whose key and values were validated before: those of a stored object.
     pub(super) fn trusted(key: Text, operator: Operator, mut values: Vec<Text>) -> Requirement {
         steps::count(values.len() * values.len().checked_ilog2().unwrap_or(0) as usize);
         values.sort_unstable();
@@ -104,7 +104,7 @@ impl Requirement {
         }
     }
 
-    /// The one value that the label must have, if there is only one.
+    /// The exact value that the label must have, if there is only one.
     pub fn exact_value(&self) -> Option<&str> {
         match (self.operator, self.values.as_slice()) {
             (Operator::Equals | Operator::DoubleEquals | Operator::In, [value]) => Some(value),
@@ -118,7 +118,7 @@ impl Requirement {
             .is_ok()
     }
 
-    /// The label and the bound as numbers. A label that is none is never greater or less.
+    /// The label and the bound as numbers. A label that is no number is never greater or less.
     fn compare(&self, found: Option<&str>) -> Option<(i64, i64)> {
         Some((
             parse_int(found?).ok()?,
@@ -127,7 +127,7 @@ impl Requirement {
     }
 }
 
-/// Whether a label may have this key at all.
+/// Validates a label key.
 pub(super) fn check_key(key: &str, path: &Path<'_>) -> Result<(), FieldError> {
     steps::count(key.len());
     match names::qualified_name(key).as_slice() {

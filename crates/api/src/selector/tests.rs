@@ -1,4 +1,4 @@
-//! Tables of selectors with upstream's forms and messages, and matching.
+//! Tables of selectors with upstream's texts and messages, and matching.
 
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ fn a_label_selector_prints_in_the_order_of_its_keys() {
 const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
 #[test]
-fn what_is_no_label_selector_is_refused_in_upstreams_words() {
+fn invalid_label_selectors_are_refused_in_upstreams_words() {
     let check = |text: &str, expected: &str| assert_eq!(label_error(text), expected, "{text}");
     check(
         "a===b",
@@ -257,7 +257,7 @@ fn field_selectors_print_sorted_and_escaped() {
 }
 
 #[test]
-fn what_is_no_field_selector_is_refused_in_upstreams_words() {
+fn invalid_field_selectors_are_refused_in_upstreams_words() {
     let check = |text: &str, expected: &str| {
         assert_eq!(
             text.parse::<FieldSelector>().unwrap_err().to_string(),

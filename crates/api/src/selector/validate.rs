@@ -1,4 +1,4 @@
-//! What is wrong with a label selector that stands in an object.
+//! Validates a label selector in an object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
@@ -7,16 +7,16 @@ use crate::meta::validate::labels;
 use crate::names;
 use crate::value::Path;
 
-/// How the values of a selector's expressions are judged.
+/// How the values of a selector's expressions are validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// They are label values.
+    /// As label values.
     Judged,
-    /// They may be anything: the old object has bad ones already.
+    /// Not at all: the old object has invalid ones already.
     Kept,
 }
 
-/// Judges a label selector; none selects nothing, and nothing is wrong with it.
+/// Validates a label selector; `None` is valid and selects nothing.
 pub fn validate(
     selector: Option<&LabelSelector>,
     values: Values,

@@ -1,7 +1,7 @@
 //! The calendar: days since 1970 to year, month and day, and back.
 //!
-//! Both ways count in eras of 400 years, which all have the same number of days, from a year that
-//! starts in March, so that the leap day comes last.
+//! Both directions count in eras of 400 years, which all have the same number of days, with years
+//! that start in March, so that the leap day comes last.
 
 use compact_str::format_compact;
 
@@ -9,11 +9,10 @@ use crate::Text;
 
 pub(super) const SECONDS_PER_DAY: i64 = 86_400;
 const DAYS_PER_ERA: i64 = 146_097;
-/// From the first of March of the year 0 to 1970.
+/// Days from the first of March of the year 0 to 1970.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// `2026-03-01T12:00:00`. Objects are full of times, so this is not left to the formatting
-/// machinery.
+/// `2026-03-01T12:00:00`. Objects have many times, so this avoids the formatting machinery.
 pub(super) fn date_and_time(seconds: i64) -> Text {
     let (year, month, day) = date(seconds.div_euclid(SECONDS_PER_DAY));
     let second = seconds.rem_euclid(SECONDS_PER_DAY);

@@ -1,4 +1,4 @@
-//! Spans of time: `1h2m3.5s` for machines, `3h20m` for people.
+//! Durations: `1h2m3.5s` in Go's format, `3h20m` in kubectl's.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ impl Duration {
         Duration(nanos)
     }
 
-    /// Whole seconds; what does not fit in 292 years is cut to that.
+    /// Whole seconds, saturating at 292 years.
     pub const fn from_secs(seconds: i64) -> Duration {
         Duration(seconds.saturating_mul(1_000_000_000))
     }
@@ -51,14 +51,14 @@ impl Duration {
         Duration(self.0.saturating_neg())
     }
 
-    /// The span for timers, if it is not negative.
+    /// The duration for timers, if it is not negative.
     pub fn to_std(self) -> Option<std::time::Duration> {
         u64::try_from(self.0)
             .ok()
             .map(std::time::Duration::from_nanos)
     }
 
-    /// The span as `kubectl` shows an age: two or three digits of it.
+    /// The duration as `kubectl` prints an age: two or three digits.
     pub fn human(self) -> impl fmt::Display {
         Human(self)
     }
@@ -70,7 +70,7 @@ impl From<std::time::Duration> for Duration {
     }
 }
 
-/// Reads a duration as Go writes it: numbers with units, `1h15m30.918s`, `-1.5h`, `300ms`.
+/// Parses a duration in Go's format: numbers with units, `1h15m30.918s`, `-1.5h`, `300ms`.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     text.parse()
 }
@@ -124,7 +124,7 @@ enum Refusal<'a> {
     UnknownUnit(&'a str),
 }
 
-/// One number with its unit in nanoseconds, and the text behind it.
+/// One number with its unit in nanoseconds, and the rest.
 fn read_component(text: &str) -> Result<(u64, &str), Refusal<'_>> {
     let (whole, rest) = split_digits(text);
     let (decimals, rest) = match rest.strip_prefix('.') {
@@ -178,7 +178,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-/// The number, unless it is more than any duration; none is zero.
+/// The number, unless it exceeds any duration; no digits are zero.
 fn whole_number(digits: &str) -> Option<u64> {
     digits.bytes().try_fold(0u64, |value, digit| {
         value
@@ -188,7 +188,7 @@ fn whole_number(digits: &str) -> Option<u64> {
     })
 }
 
-/// Decimals of a unit in nanoseconds. In floating point, because Go does it so and the last digit
+/// Decimals of a unit in nanoseconds. In floating point, because Go does so and the last digit
 /// shows.
 #[expect(
     clippy::cast_possible_truncation,
@@ -274,7 +274,7 @@ impl fmt::Display for Human {
         let seconds = self.0.as_secs();
         let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
         match () {
-            // Clocks differ: up to two seconds in the future is now.
+            // Clocks differ: up to two seconds in the future counts as now.
             () if seconds < -1 => out.write_str("<invalid>"),
             () if seconds < 0 => out.write_str("0s"),
             () if seconds < 120 => write!(out, "{seconds}s"),
@@ -290,7 +290,7 @@ impl fmt::Display for Human {
     }
 }
 
-/// The larger unit, and the smaller if there is some of it.
+/// The larger unit, and the smaller if it is not zero.
 fn write_two(
     out: &mut fmt::Formatter<'_>,
     large: i64,

@@ -1,9 +1,9 @@
-//! Moments and spans of time, as objects carry them.
+//! Times and durations of objects.
 //!
-//! A [`Timestamp`] is a moment to the nanosecond; what the clock says is handed in as one. [`Time`]
-//! and [`MicroTime`] are the two ways a moment stands in an object: RFC 3339 in UTC, to the second
-//! or to the microsecond. A [`Duration`] is a span as Go writes it (`1h2m3.5s`), and as `kubectl`
-//! shows ages. `rfc3339` reads, `civil` knows the calendar, `duration` the spans.
+//! A [`Timestamp`] is a time to the nanosecond; the current time is passed in as one. [`Time`] and
+//! [`MicroTime`] are the two encodings of a time in an object: RFC 3339 in UTC, to the second or to
+//! the microsecond. A [`Duration`] is formatted as Go does (`1h2m3.5s`), and as `kubectl` prints
+//! ages. `rfc3339` parses, `civil` is the calendar.
 
 mod civil;
 mod duration;
@@ -22,7 +22,7 @@ pub use duration::{Duration, DurationError, parse_duration};
 pub use rfc3339::TimeError;
 use rfc3339::{Fraction, MICRO_LAYOUT, SECOND_LAYOUT};
 
-/// A moment: seconds since 1970 in UTC, and the nanoseconds that follow them.
+/// A time: seconds since 1970 in UTC, and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     seconds: i64,
@@ -30,13 +30,13 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The first moment of the year 1, which upstream takes for "never": it is encoded as null.
+    /// The start of the year 1, upstream's zero time: it is encoded as null.
     pub const ZERO: Timestamp = Timestamp {
         seconds: -62_135_596_800,
         nanos: 0,
     };
 
-    /// A moment from seconds and nanoseconds; a billion and more nanoseconds count as seconds.
+    /// A time from seconds and nanoseconds; excess nanoseconds carry over.
     pub const fn from_unix(seconds: i64, nanos: u32) -> Timestamp {
         let carried = seconds.saturating_add((nanos / NANOS_PER_SECOND) as i64);
         Timestamp {
@@ -57,8 +57,7 @@ impl Timestamp {
         self == Timestamp::ZERO
     }
 
-    /// How long ago `earlier` was; negative, if it is yet to come. Spans beyond 292 years are cut
-    /// to that.
+    /// The duration since `earlier`; negative, if that is later. Saturates at 292 years.
     pub fn since(self, earlier: Timestamp) -> Duration {
         let nanos = (i128::from(self.seconds) - i128::from(earlier.seconds))
             * i128::from(NANOS_PER_SECOND)
@@ -68,7 +67,7 @@ impl Timestamp {
         Duration::from_nanos(i64::try_from(nanos).unwrap_or(limit))
     }
 
-    /// So many seconds later, or earlier.
+    /// This many seconds later, or earlier.
     #[must_use]
     pub const fn plus_seconds(self, seconds: i64) -> Timestamp {
         Timestamp {
@@ -77,7 +76,7 @@ impl Timestamp {
         }
     }
 
-    /// The same moment without what is finer than a second: what [`Time`] keeps of it.
+    /// The time truncated to seconds, as [`Time`] stores it.
     pub fn truncated_to_seconds(self) -> Timestamp {
         Timestamp { nanos: 0, ..self }
     }
@@ -124,7 +123,7 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// A moment as most fields have it: `2026-03-01T12:00:00Z`. Reads fractions and offsets, writes
+/// The time format of most fields: `2026-03-01T12:00:00Z`. Parses fractions and offsets, prints
 /// neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub Timestamp);
@@ -134,7 +133,7 @@ impl Time {
         rfc3339::parse(text, SECOND_LAYOUT, Fraction::Optional).map(Time)
     }
 
-    /// What it prints as.
+    /// The printed form.
     pub fn text(self) -> Text {
         let mut text = civil::date_and_time(self.0.seconds);
         text.push('Z');
@@ -148,7 +147,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A moment as leases and events have it: `2026-03-01T12:00:00.000001Z`. Reads offsets, but only
+/// The time format of leases and events: `2026-03-01T12:00:00.000001Z`. Parses offsets, but only
 /// six decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MicroTime(pub Timestamp);
@@ -158,7 +157,7 @@ impl MicroTime {
         rfc3339::parse(text, MICRO_LAYOUT, Fraction::Micros).map(MicroTime)
     }
 
-    /// What it prints as.
+    /// The printed form.
     pub fn text(self) -> Text {
         format_compact!(
             "{}.{:06}Z",

@@ -1,11 +1,11 @@
-//! Reading a moment as upstream's decoder does: one element of the layout after the other, and the
-//! first that does not fit is named. Like it, an hour may have one digit, and a comma may stand for
-//! the point.
+//! Parses a time as upstream's decoder does: one element of the layout after the other, and the
+//! first mismatch is reported. As there, an hour may have one digit, and a comma may replace the
+//! point.
 
 use super::civil::{self, SECONDS_PER_DAY};
 use super::{Quoted, Timestamp};
 
-/// Why a text is no moment, in Go's words.
+/// Why a text is no time, in Go's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
     #[error(
@@ -27,7 +27,7 @@ pub enum TimeError {
     Extra { text: String, rest: String },
 }
 
-/// What may stand behind the seconds.
+/// What may follow the seconds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fraction {
     /// Nothing, or any number of decimals.
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         Ok(nanos(decimals))
     }
 
-    /// Seconds that the clock there is ahead of UTC.
+    /// The offset from UTC, in seconds.
     fn offset(&mut self) -> Result<i64, Refusal<'a>> {
         if let Some(rest) = self.rest.strip_prefix('Z') {
             self.rest = rest;
@@ -195,8 +195,7 @@ impl<'a> Reader<'a> {
         let hours = two(&offset[1..3]);
         let minutes = hours.and_then(|_| two(&offset[4..6]));
 
-        // Upstream looks at the range before it looks whether all of it was digits, and lets 24:60
-        // pass.
+        // Upstream checks the range before the digits, and accepts 24:60.
         in_range(minutes.unwrap_or(0), 0, 60, "time zone offset minute")?;
         in_range(hours.unwrap_or(0), 0, 24, "time zone offset hour")?;
         let (Some(hours), Some(minutes), b'+' | b'-') = (hours, minutes, offset[0]) else {

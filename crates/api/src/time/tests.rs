@@ -1,4 +1,4 @@
-//! Moments and spans with Go's forms and messages.
+//! Times and durations with Go's formats and messages.
 
 use proptest::prelude::*;
 
@@ -76,7 +76,7 @@ fn moments_are_read_with_fractions_and_offsets_and_written_in_utc() {
 }
 
 #[test]
-fn what_is_no_moment_is_refused_in_gos_words() {
+fn invalid_times_are_refused_in_gos_words() {
     let check = |text: &str, expected: &str| {
         assert_eq!(Time::parse(text).unwrap_err().to_string(), expected)
     };
@@ -157,7 +157,7 @@ fn durations_are_read_and_written_as_go_does() {
 }
 
 #[test]
-fn what_is_no_duration_is_refused_in_gos_words() {
+fn invalid_durations_are_refused_in_gos_words() {
     let check = |text: &str, expected: &str| {
         assert_eq!(
             parse_duration(text).unwrap_err().to_string(),

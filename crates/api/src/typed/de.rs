@@ -1,4 +1,4 @@
-//! A tree read by serde, without a detour through text.
+//! Deserializes a tree with serde, without text in between.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{Deserializer, IntoDeserializer, Visitor};
@@ -8,10 +8,10 @@ use super::TypedError;
 use crate::codec::json;
 use crate::{Map, Value};
 
-/// Reads a borrowed tree.
+/// Deserializes a borrowed tree.
 pub(super) struct TreeReader<'v> {
     tree: &'v Value,
-    /// Leave this member out.
+    /// A member to skip.
     without: Option<&'static str>,
 }
 
@@ -79,8 +79,7 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
     ) -> Result<V::Value, TypedError> {
         match self.tree {
             Value::Object(map) if fields.contains(&TRANSITION) => {
-                // Go reads a time that is not there as the first of all times; the type has no such
-                // default.
+                // Go decodes an absent time as the zero time; the type has no such default.
                 let missing = map.get(TRANSITION).is_none_or(Value::is_null);
                 let first =
                     missing.then_some((TRANSITION.into_deserializer(), TreeReader::new(&FIRST)));
@@ -111,7 +110,7 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
     }
 }
 
-/// When a condition last changed.
+/// The time of a condition's last change.
 const TRANSITION: &str = "lastTransitionTime";
 static FIRST: Value = Value::String(crate::Text::const_new("0001-01-01T00:00:00Z"));
 
@@ -126,14 +125,12 @@ impl<'de> IntoDeserializer<'de, TypedError> for TreeReader<'de> {
 fn members<'v>(
     members: impl Iterator<Item = (&'v str, &'v Value)>,
 ) -> impl Iterator<Item = (StrDeserializer<'v, TypedError>, TreeReader<'v>)> {
-    // Null is absent: a time that is always written is null when nobody set it, and no time can be
-    // read from that.
+    // Null counts as absent: an unset time that is always written is null, which does not parse.
     let members = members.filter(|(_, value)| !value.is_null());
     members.map(|(name, value)| (name.into_deserializer(), TreeReader::new(value)))
 }
 
-/// The members of an object but its version; its metadata are read without the owners of its
-/// fields.
+/// The members of an object but its version; metadata without managedFields.
 pub(super) fn members_of_object(
     object: &Map,
 ) -> impl Iterator<Item = (StrDeserializer<'_, TypedError>, TreeReader<'_>)> {
@@ -154,7 +151,7 @@ pub(super) fn members_of_object(
     members(others).chain(metadata)
 }
 
-/// Reads a tree that was made on the way, out of a raw value.
+/// Deserializes a tree that was parsed from a raw value.
 struct OwnedReader(Value);
 
 impl<'de> Deserializer<'de> for OwnedReader {

@@ -1,8 +1,8 @@
-//! The bridge between trees and the typed structs of `k8s-openapi`.
+//! Conversion between trees and the typed structs of `k8s-openapi`.
 //!
-//! A typed struct is a view: it is made of a tree to be read, and it loses what was absent, null or
-//! explicitly zero. What decides reads it; what changes an object changes the tree. Going back
-//! (`to_tree`) is for objects that a component makes from nothing.
+//! A typed struct is a read-only view of a tree: it does not preserve what was absent, null or
+//! explicitly zero. Code that decides reads the view; code that changes an object changes the tree.
+//! The reverse (`to_tree`) is for objects that a component creates.
 
 mod de;
 mod ser;
@@ -15,7 +15,7 @@ use serde::de::value::MapDeserializer;
 use crate::Value;
 pub use size::size;
 
-/// Why a tree is no struct of that type, or the reverse.
+/// Why a tree does not fit the type, or the reverse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TypedError(String);
@@ -37,9 +37,9 @@ pub fn from_tree<T: DeserializeOwned>(tree: &Value) -> Result<T, TypedError> {
     T::deserialize(de::TreeReader::new(tree))
 }
 
-/// A typed view of an object that may be in another version than the one its type is called after:
-/// for kinds whose versions differ in nothing but their name. Nobody looks at the owners of fields
-/// in a view, and to read them takes longer than all the rest: they are left out.
+/// A typed view of an object that may be in another version than that of its type: for kinds whose
+/// versions differ only in name. managedFields are skipped: they are not used, and decoding them
+/// takes longer than all the rest.
 pub fn view<T: DeserializeOwned>(object: &Value) -> Result<T, TypedError> {
     let Some(map) = object.as_object() else {
         return from_tree(object);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_read_and_comes_back() {
+    fn a_pod_round_trips() {
         let pod: Pod = from_tree(&tree()).unwrap();
         assert_eq!(pod.metadata.name.as_deref(), Some("web-0"));
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_viewed_whatever_its_version_is_called() {
+    fn a_view_ignores_the_version() {
         let mut tree = tree();
         tree.as_object_mut()
             .unwrap()

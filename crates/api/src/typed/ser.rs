@@ -1,4 +1,4 @@
-//! Anything serde can write, as a tree.
+//! Serializes with serde into a tree.
 
 use serde::Serialize;
 use serde::ser::{self, Impossible, Serializer};
@@ -6,7 +6,7 @@ use serde::ser::{self, Impossible, Serializer};
 use super::TypedError;
 use crate::{Map, Text, Value};
 
-/// Writes into a tree.
+/// Serializes into a tree.
 pub(super) struct TreeWriter;
 
 impl Serializer for TreeWriter {

@@ -1,16 +1,16 @@
-//! How much memory a typed view of a tree takes.
+//! Memory use of a typed view of a tree.
 //!
-//! A struct of `k8s-openapi` has all its fields in place, whether they are given or not: a volume,
-//! which can be of thirty sorts, takes kilobytes, and stands in a request as `{}`. So lists of such
-//! structs are what makes a view large.
+//! A struct of `k8s-openapi` has all its fields inline, whether they are set or not: a volume,
+//! which has thirty alternatives, takes kilobytes, and is `{}` in a request. So lists of such
+//! structs make a view large.
 
 use std::sync::OnceLock;
 
 use crate::Value;
 use crate::catalog::{BUILTIN, Node, Page, Shape, Struct, TypeId};
 
-/// About how many bytes the elements of all lists and maps in a tree take. Types that are not built
-/// in have no view.
+/// Approximate size of the elements of all lists and maps in a tree. Types that are not built in
+/// have no view.
 pub fn size(tree: &Value, of: Struct<'_>) -> usize {
     let page: &Page = &BUILTIN;
     match std::ptr::eq(of.page, page) {
@@ -49,10 +49,10 @@ fn elements<'v>(values: impl Iterator<Item = &'v Value>, count: usize, node: Nod
     count.saturating_mul(each).saturating_add(inside)
 }
 
-/// What a text, a list or a map takes in place.
+/// Inline size of a string, a list or a map.
 const FIELD: usize = 24;
 
-/// What a struct takes with all that stands in it in place.
+/// Inline size of a struct.
 fn struct_size(of: Struct<'_>) -> usize {
     static SIZES: OnceLock<Vec<OnceLock<usize>>> = OnceLock::new();
     let page: &Page = &BUILTIN;
@@ -60,8 +60,7 @@ fn struct_size(of: Struct<'_>) -> usize {
     *sizes[usize::from(of.id.0)].get_or_init(|| in_place(page, of.id, &mut Vec::new()))
 }
 
-/// `around`: the structs that this one stands in; one that is around itself stands there behind a
-/// pointer.
+/// `around`: the enclosing structs; a recursive one is behind a pointer.
 fn in_place(page: &Page, id: TypeId, around: &mut Vec<TypeId>) -> usize {
     if around.contains(&id) {
         return FIELD;

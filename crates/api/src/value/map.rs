@@ -1,10 +1,10 @@
-//! The members of a JSON object, in the order of their names.
+//! The members of a JSON object, sorted by name.
 //!
-//! A sorted vector: small, one allocation, and two objects with the same members are the same
-//! sequence. Look-ups are binary searches; a single insertion moves what stands behind it, so
-//! decoders collect members first and hand them over at once ([`Map::from_members`]).
+//! A sorted vector: small, one allocation, and equal objects are equal sequences. Look-ups are
+//! binary searches; an insertion moves the members after it, so decoders collect members first and
+//! convert them at once ([`Map::from_members`]).
 
-use super::{Sought, Text, Value};
+use super::{SearchKey, Text, Value};
 use crate::fuzz::steps;
 
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -25,8 +25,7 @@ impl Map {
         }
     }
 
-    /// Members in any order; of several with one name the last is kept. Costs a sort only if they
-    /// are out of order.
+    /// Members in any order; of duplicates the last is kept. Sorts only if they are out of order.
     pub fn from_members(mut members: Vec<(Text, Value)>) -> Map {
         steps::count(members.len());
 
@@ -44,7 +43,7 @@ impl Map {
         Map { members }
     }
 
-    /// Members that the caller has in the order of their names, each once.
+    /// Members that are sorted by name and unique.
     pub(crate) fn from_sorted(members: Vec<(Text, Value)>) -> Map {
         debug_assert!(
             members.is_sorted_by(|a, b| a.0 < b.0),
@@ -69,7 +68,7 @@ impl Map {
         self.find(name).ok().map(|place| &self.members[place].1)
     }
 
-    /// The member at a place in their order.
+    /// The member at an index.
     pub(crate) fn at(&self, place: usize) -> Option<&Value> {
         self.members.get(place).map(|(_, value)| value)
     }
@@ -78,12 +77,12 @@ impl Map {
         self.find(name).ok().map(|place| &mut self.members[place].1)
     }
 
-    /// The member's text, if it is there and a string.
+    /// The member's text, if it is a string.
     pub fn str(&self, name: &str) -> Option<&str> {
         self.get(name)?.as_str()
     }
 
-    /// Sets a member and returns what it was.
+    /// Sets a member and returns its previous value.
     pub fn insert(&mut self, name: impl Into<Text>, value: impl Into<Value>) -> Option<Value> {
         let (name, value) = (name.into(), value.into());
         match self.find(&name) {
@@ -95,7 +94,7 @@ impl Map {
         }
     }
 
-    /// The member, made by `make` if it is absent.
+    /// The member, created by `make` if it is absent.
     pub fn get_or_insert_with(&mut self, name: &str, make: impl FnOnce() -> Value) -> &mut Value {
         let place = match self.find(name) {
             Ok(place) => place,
@@ -107,7 +106,7 @@ impl Map {
         &mut self.members[place].1
     }
 
-    /// The member as an object. Absent or not an object, it becomes `{}` first.
+    /// The member as an object; anything else is replaced by `{}` first.
     pub fn object_mut(&mut self, name: &str) -> &mut Map {
         let value = self.get_or_insert_with(name, Value::object);
         if !matches!(value, Value::Object(_)) {
@@ -150,15 +149,15 @@ impl Map {
         self.members.iter_mut().map(|(_, value)| value)
     }
 
-    /// The members as the sorted vector they are.
+    /// The members as a sorted vector.
     pub fn into_members(self) -> Vec<(Text, Value)> {
         self.members
     }
 
     fn find(&self, name: &str) -> Result<usize, usize> {
-        let sought = Sought::new(name);
+        let key = SearchKey::new(name);
         self.members
-            .binary_search_by(|(member, _)| sought.seen_from(member))
+            .binary_search_by(|(member, _)| key.compare(member))
     }
 }
 

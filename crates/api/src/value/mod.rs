@@ -1,26 +1,25 @@
-//! The tree that every object is while the server works on it.
+//! The tree representation of objects.
 //!
-//! A [`Value`] is JSON as Kubernetes means it: numbers are 64-bit integers or floats, the members
-//! of an object are unique and kept in the order of their names (so that equal objects are equal
-//! bytes), and a value whose content is nobody's business (`RawExtension`, `FieldsV1`, a CRD's
-//! defaults) keeps the very text it came in. Trees are made by the codecs (`crate::codec`) and
-//! walked with a catalogue type in hand; nothing here knows types.
+//! A [`Value`] is JSON as Kubernetes defines it: numbers are 64-bit integers or floats, the members
+//! of an object are unique and sorted by name (so that equal objects have equal bytes), and untyped
+//! values (`RawExtension`, `FieldsV1`, a CRD's defaults) keep their text. Trees are created by the
+//! codecs (`crate::codec`) and walked along a catalogue type; nothing here knows types.
 
 mod map;
 mod path;
 mod presence;
 mod raw;
-pub(crate) mod sought;
+pub(crate) mod search_key;
 
 pub use map::Map;
 pub use path::Path;
 pub use raw::RawJson;
-pub(crate) use sought::Sought;
+pub(crate) use search_key::SearchKey;
 
-/// A string that costs no allocation up to 24 bytes, nor when it is a literal of the program.
+/// A string without allocation up to 24 bytes, or for literals.
 pub type Text = compact_str::CompactString;
 
-/// The text of some bytes; what is no UTF-8 in them becomes U+FFFD.
+/// The text of some bytes; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn text_of(bytes: &[u8]) -> Text {
     match std::str::from_utf8(bytes) {
         Ok(text) => Text::new(text),
@@ -37,7 +36,7 @@ pub enum Value {
     Int(i64),
     Float(f64),
     String(Text),
-    /// The JSON text of a value that only its owner looks into.
+    /// The JSON text of an untyped value.
     Raw(RawJson),
     Array(Vec<Value>),
     Object(Map),
@@ -118,12 +117,12 @@ impl Value {
         path.iter().try_fold(self, |value, name| value.get(name))
     }
 
-    /// Takes the value out and leaves null.
+    /// Takes the value and leaves null.
     pub fn take(&mut self) -> Value {
         std::mem::take(self)
     }
 
-    /// What JSON calls this: for messages.
+    /// The JSON type name, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null",

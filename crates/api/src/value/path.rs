@@ -1,11 +1,10 @@
-//! Where in an object something is: `spec.containers[0].ports[1].containerPort`.
+//! The path of a field: `spec.containers[0].ports[1].containerPort`.
 //!
-//! A path is built on the way down as links on the stack and costs nothing until somebody prints
-//! it.
+//! A path is built during a walk as links on the stack and costs nothing until it is printed.
 
 use std::fmt::{self, Write};
 
-/// A place below the root of an object.
+/// A path from the root of an object.
 #[derive(Clone, Copy, Debug)]
 pub enum Path<'a> {
     Root,
@@ -49,7 +48,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A path with keys of maps as if they were fields.
+/// A path with keys of maps printed as fields.
 struct WithDots<'a>(&'a Path<'a>);
 
 impl fmt::Display for WithDots<'_> {
@@ -59,14 +58,13 @@ impl fmt::Display for WithDots<'_> {
 }
 
 impl Path<'_> {
-    /// The path with keys of maps as if they were fields: a dot stands before each, even at the
-    /// very front.
+    /// The path with keys of maps printed as fields: a dot precedes each, even the first.
     pub(crate) fn with_dots(&self) -> impl fmt::Display {
         WithDots(self)
     }
 
-    /// Writes the path, with keys of maps as `key` has them. What is very long is cut: a key may be
-    /// as long as the object, and everything that is wrong below it would repeat it.
+    /// Writes the path, with keys of maps as `key` has them. A long path is truncated: a key may be
+    /// as long as the object, and every error below it would repeat it.
     fn write(
         &self,
         out: &mut fmt::Formatter<'_>,
@@ -97,13 +95,13 @@ impl Path<'_> {
     }
 }
 
-/// No path is shown with more bytes than these, but for what says that it was cut.
+/// Maximum length of a printed path, without the truncation mark.
 const MOST_BYTES: usize = 4096;
 
-/// Writes so many bytes and no more.
+/// Writes a limited number of bytes.
 struct Short<'a, 'f> {
     out: &'a mut fmt::Formatter<'f>,
-    /// 0: the end was reached, and nothing more is written.
+    /// 0: the limit is reached, and nothing more is written.
     left: usize,
 }
 
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_not_shown_with_more_than_a_few_thousand_bytes() {
+    fn a_printed_path_is_limited_in_length() {
         let long = "ä".repeat(100_000);
         let (root, inner) = (Path::Root, "x".repeat(100_000));
         let spec = root.field("spec");

@@ -1,16 +1,15 @@
-//! JSON text that is carried, not read.
+//! Raw JSON: validated text that is not parsed into a tree.
 
 use std::sync::Arc;
 
 /// Compact, well-formed JSON text, shared between the copies of an object.
 ///
-/// Two raw values are equal when their texts are: whoever cares about more parses them.
+/// Two raw values are equal when their texts are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawJson(Arc<str>);
 
 impl RawJson {
-    /// Takes text that the caller knows to be one well-formed JSON value without white space around
-    /// its tokens.
+    /// Takes text that the caller knows to be one well-formed, compact JSON value.
     pub(crate) fn trusted(text: &str) -> RawJson {
         RawJson(Arc::from(text))
     }
@@ -19,7 +18,7 @@ impl RawJson {
         &self.0
     }
 
-    /// What JSON calls the value: its first byte tells.
+    /// The JSON type name, from the first byte.
     pub fn type_name(&self) -> &'static str {
         match self.0.as_bytes().first() {
             Some(b'{') => "object",

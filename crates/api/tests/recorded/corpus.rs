@@ -1,4 +1,4 @@
-//! The bodies of the corpus' cases.
+//! The request bodies of the corpus.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -30,7 +30,7 @@ pub(crate) fn body(head: &Value, case: &Value) -> String {
     json::to_string(&object).replace(TWICE, "")
 }
 
-/// Marks the second of two members with one name, until it is text.
+/// Marks the second of two members with one name, until it is encoded.
 const TWICE: &str = "@@twice@@";
 
 fn write_twice(object: &mut Value, pointer: &str) {

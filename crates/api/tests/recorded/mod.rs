@@ -1,4 +1,4 @@
-//! What a real server was recorded to do: `tests/corpus`, `tests/facts` and `tests/golden` of the
+//! The recorded behaviour of a real server: `tests/corpus`, `tests/facts` and `tests/golden` of the
 //! repository.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]

@@ -38,12 +38,12 @@ impl<'a> Attributes<'a> {
         let Some(target) = &request.target else {
             return Attributes {
                 user,
-                verb: request.verb,
+                verb: request.verb.as_str(),
                 what: What::Path(&request.path),
             };
         };
 
-        let selects = matches!(request.verb, "list" | "watch" | "deletecollection");
+        let selects = request.verb.is_of_collection();
         let subject = Subject {
             group: &target.group,
             version: &target.version,
@@ -59,7 +59,7 @@ impl<'a> Attributes<'a> {
 
         Attributes {
             user,
-            verb: request.verb,
+            verb: request.verb.as_str(),
             what: What::Resource(subject),
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use coracle_client::World;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Request, StatusCode, Version, header};
+use http::{HeaderName, HeaderValue, StatusCode, Version, header};
 
 use crate::ApiError;
 use crate::access::Access;
@@ -24,7 +24,7 @@ use crate::handler::{RequestBody, Server};
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::render::Form;
-use crate::request::{Query, RequestInfo};
+use crate::request::{Query, Request, RequestInfo, Verb};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
@@ -52,7 +52,7 @@ struct Head {
 impl Chain {
     pub async fn answer<B: RequestBody>(
         self: &Arc<Self>,
-        request: Request<B>,
+        request: http::Request<B>,
         peer: &Peer,
     ) -> Answer {
         let audit_id = self.audit_id(request.headers().get(AUDIT_ID));
@@ -72,7 +72,11 @@ impl Chain {
         answer
     }
 
-    async fn pass<B: RequestBody>(self: &Arc<Self>, request: Request<B>, peer: &Peer) -> Answer {
+    async fn pass<B: RequestBody>(
+        self: &Arc<Self>,
+        request: http::Request<B>,
+        peer: &Peer,
+    ) -> Answer {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
@@ -197,9 +201,13 @@ impl Chain {
                     user_agent: user_agent.to_string(),
                 };
 
-                self.server
-                    .handle(&head.parts, &head.info, &head.query, &caller, body)
-                    .await
+                let request = Request {
+                    head: &head.parts,
+                    info: &head.info,
+                    query: &head.query,
+                    caller: &caller,
+                };
+                self.server.handle(&request, body).await
             }
         };
 
@@ -222,7 +230,8 @@ impl Chain {
 
     /// Of requests that last, only watches belong to a flow.
     fn classify(&self, user: &User, info: &RequestInfo) -> Option<Arc<Class>> {
-        (!info.is_long_running() || info.verb == "watch").then(|| self.flow.classify(user, info))
+        (!info.is_long_running() || info.verb == Verb::Watch)
+            .then(|| self.flow.classify(user, info))
     }
 
     /// What the client calls its request, or a new name for it.

@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use coracle_api::typed;
 use coracle_client::Tasks;
-use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
@@ -35,8 +34,8 @@ use crate::authn::Caller;
 use crate::authz::Attributes;
 use crate::handler::RequestBody;
 use crate::registry::{Registry, Scope, Wanted as Version};
-use crate::request::{Query, RequestInfo, Target};
-use crate::status::Details;
+use crate::request::{ResourceRequest, Target, Verb};
+use crate::status::{Details, Reason};
 
 /// What is read of a refusal.
 const LONGEST_REFUSAL: usize = 50_000;
@@ -84,15 +83,6 @@ impl What {
     }
 }
 
-/// One request.
-pub(crate) struct Ask<'a> {
-    pub(crate) head: &'a Parts,
-    pub(crate) info: &'a RequestInfo,
-    pub(crate) target: &'a Target,
-    pub(crate) caller: &'a Caller,
-    pub(crate) query: &'a Query,
-}
-
 impl Connect {
     pub fn new(config: KubeletConfig, identity: Identity, registry: Arc<Registry>) -> Connect {
         Connect {
@@ -106,24 +96,24 @@ impl Connect {
     pub(crate) async fn answer<B: RequestBody>(
         &self,
         what: What,
-        ask: &Ask<'_>,
+        request: &ResourceRequest<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
-        self.registry.reach(Version::before("get")).await?;
-        match (what, &ask.head.method) {
-            (What::Log, &Method::GET) => self.log(ask).await,
+        self.registry.reach(Version::before(Verb::Get)).await?;
+        match (what, &request.head.method) {
+            (What::Log, &Method::GET) => self.log(request).await,
             (What::Exec | What::Attach | What::PortForward, &Method::GET | &Method::POST) => {
-                self.stream(what, ask).await
+                self.stream(what, request).await
             }
-            (What::Proxy, _) => self.pass_on(ask, body).await,
+            (What::Proxy, _) => self.pass_on(request, body).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
-    async fn log(&self, ask: &Ask<'_>) -> Result<Answer, ApiError> {
-        let name = ask.target.name.as_str();
-        let options = LogOptions::parse(ask.query, name)?;
-        let pod: Pod = self.object(ask.caller, "pods", &ask.target.namespace, name)?;
+    async fn log(&self, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {
+        let name = request.target.name.as_str();
+        let options = LogOptions::parse(request.query, name)?;
+        let pod: Pod = self.object(request.caller, "pods", &request.target.namespace, name)?;
         let container = place::container(&pod, name, &options.container)?;
 
         let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
@@ -131,10 +121,10 @@ impl Connect {
             return Ok(answer::empty(StatusCode::NO_CONTENT));
         }
 
-        let place = self.kubelet(ask.caller, &node)?;
+        let place = self.kubelet(request.caller, &node)?;
         let path = format!(
             "/containerLogs/{}/{name}/{container}?{}",
-            ask.target.namespace,
+            request.target.namespace,
             options.for_kubelet()
         );
 
@@ -163,9 +153,9 @@ impl Connect {
         Ok(answer)
     }
 
-    async fn stream(&self, what: What, ask: &Ask<'_>) -> Result<Answer, ApiError> {
+    async fn stream(&self, what: What, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {
         // A WebSocket begins as a GET, but whoever runs commands does more than read.
-        let attributes = Attributes::of(&ask.caller.user, ask.info, ask.query);
+        let attributes = Attributes::of(&request.caller.user, request.info, request.query);
         self.registry
             .access
             .authorization
@@ -175,15 +165,18 @@ impl Connect {
             })
             .await?;
 
-        let (name, namespace) = (ask.target.name.as_str(), ask.target.namespace.as_str());
-        let pod: Pod = self.object(ask.caller, "pods", namespace, name)?;
+        let (name, namespace) = (
+            request.target.name.as_str(),
+            request.target.namespace.as_str(),
+        );
+        let pod: Pod = self.object(request.caller, "pods", namespace, name)?;
         let (path, query) = match what {
             What::PortForward => (
                 format!("/portForward/{namespace}/{name}"),
-                options::ports_for_kubelet(ask.query)?,
+                options::ports_for_kubelet(request.query)?,
             ),
             _ => {
-                let options = CommandOptions::parse(ask.query);
+                let options = CommandOptions::parse(request.query);
                 let container = place::container(&pod, name, &options.container)?;
                 let verb = if what == What::Exec { "exec" } else { "attach" };
                 (
@@ -200,14 +193,14 @@ impl Connect {
             )));
         }
 
-        let place = self.kubelet(ask.caller, &node)?;
+        let place = self.kubelet(request.caller, &node)?;
 
-        if !wants_upgrade(ask.head) {
+        if !wants_upgrade(request.head) {
             return Err(ApiError::bad_request("Upgrade request required"));
         }
 
         self.upgrade(&Errand {
-            head: ask.head,
+            head: request.head,
             place,
             path: format!("{path}?{query}"),
             prefix: "",
@@ -215,22 +208,31 @@ impl Connect {
         .await
     }
 
-    async fn pass_on<B: RequestBody>(&self, ask: &Ask<'_>, body: B) -> Result<Answer, ApiError> {
-        let place = match ask.target.resource.as_str() {
+    async fn pass_on<B: RequestBody>(
+        &self,
+        request: &ResourceRequest<'_>,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        let place = match request.target.resource.as_str() {
             "pods" => {
-                let named = Named::parse(&ask.target.name, "pod")?;
+                let named = Named::parse(&request.target.name, "pod")?;
                 place::pod(
-                    &self.object(ask.caller, "pods", &ask.target.namespace, named.name)?,
+                    &self.object(
+                        request.caller,
+                        "pods",
+                        &request.target.namespace,
+                        named.name,
+                    )?,
                     &named,
                 )?
             }
-            "services" => self.service(ask)?,
-            _ => self.node(ask)?,
+            "services" => self.service(request)?,
+            _ => self.node(request)?,
         };
 
-        let (prefix, rest) = split(ask.head.uri.path());
-        if needs_slash(ask.head, rest) && !wants_upgrade(ask.head) {
-            let query = ask
+        let (prefix, rest) = split(request.head.uri.path());
+        if needs_slash(request.head, rest) && !wants_upgrade(request.head) {
+            let query = request
                 .head
                 .uri
                 .query()
@@ -238,7 +240,8 @@ impl Connect {
                 .unwrap_or_default();
 
             let mut answer = answer::empty(StatusCode::MOVED_PERMANENTLY);
-            if let Ok(location) = HeaderValue::from_str(&format!("{}/{query}", ask.head.uri.path()))
+            if let Ok(location) =
+                HeaderValue::from_str(&format!("{}/{query}", request.head.uri.path()))
             {
                 answer.headers_mut().insert(header::LOCATION, location);
             }
@@ -246,7 +249,7 @@ impl Connect {
             return Ok(answer);
         }
 
-        let query = ask
+        let query = request
             .head
             .uri
             .query()
@@ -255,22 +258,22 @@ impl Connect {
 
         let path = format!("/{}{query}", rest.trim_start_matches('/'));
         let errand = Errand {
-            head: ask.head,
+            head: request.head,
             place,
             path,
             prefix,
         };
 
-        match wants_upgrade(ask.head) {
+        match wants_upgrade(request.head) {
             true => self.upgrade(&errand).await,
             false => self.proxy(&errand, body).await,
         }
     }
 
     /// A node itself: its kubelet, or another port of it.
-    fn node(&self, ask: &Ask<'_>) -> Result<Place, ApiError> {
-        let named = Named::parse(&ask.target.name, "node")?;
-        let kubelet = self.kubelet(ask.caller, named.name)?;
+    fn node(&self, request: &ResourceRequest<'_>) -> Result<Place, ApiError> {
+        let named = Named::parse(&request.target.name, "node")?;
+        let kubelet = self.kubelet(request.caller, named.name)?;
         place::check_proxyable(&kubelet.host)?;
 
         match named.port_number() {
@@ -286,13 +289,14 @@ impl Connect {
     }
 
     /// One of the pods behind a service.
-    fn service(&self, ask: &Ask<'_>) -> Result<Place, ApiError> {
-        let named = Named::parse(&ask.target.name, "service")?;
-        let namespace = ask.target.namespace.as_str();
+    fn service(&self, request: &ResourceRequest<'_>) -> Result<Place, ApiError> {
+        let named = Named::parse(&request.target.name, "service")?;
+        let namespace = request.target.namespace.as_str();
 
         let mut port = named.port.to_owned();
         if let Some(number) = named.port_number() {
-            let service: Service = self.object(ask.caller, "services", namespace, named.name)?;
+            let service: Service =
+                self.object(request.caller, "services", namespace, named.name)?;
             let ports = service.spec.and_then(|spec| spec.ports).unwrap_or_default();
 
             let Some(found) = ports
@@ -308,12 +312,13 @@ impl Connect {
             port = found.name.unwrap_or_default();
         }
 
-        let endpoints: Endpoints = self.object(ask.caller, "endpoints", namespace, named.name)?;
-        let found = self.endpoint(ask.caller, namespace, &endpoints, &port);
+        let endpoints: Endpoints =
+            self.object(request.caller, "endpoints", namespace, named.name)?;
+        let found = self.endpoint(request.caller, namespace, &endpoints, &port);
         let (host, port) = found.ok_or_else(|| {
             ApiError::service_unavailable(format!(
                 "no endpoints available for service {:?}",
-                ask.target.name.as_str()
+                request.target.name.as_str()
             ))
         })?;
 
@@ -431,16 +436,16 @@ async fn refusal(answer: http::Response<hyper::body::Incoming>, name: &str) -> A
         StatusCode::INTERNAL_SERVER_ERROR => return ApiError::internal(text),
         StatusCode::BAD_REQUEST => return ApiError::bad_request(text),
         StatusCode::NOT_FOUND => (
-            "NotFound",
+            Reason::NotFound,
             "the server could not find the requested resource".to_owned(),
         ),
         StatusCode::UNAUTHORIZED => (
-            "Unauthorized",
+            Reason::Unauthorized,
             "the server has asked for the client to provide credentials".to_owned(),
         ),
-        StatusCode::FORBIDDEN => ("Forbidden", text),
+        StatusCode::FORBIDDEN => (Reason::Forbidden, text),
         StatusCode::UNPROCESSABLE_ENTITY => (
-            "Invalid",
+            Reason::Invalid,
             "the server rejected our request due to an error in our request".to_owned(),
         ),
         status => {
@@ -448,7 +453,7 @@ async fn refusal(answer: http::Response<hyper::body::Incoming>, name: &str) -> A
                 "the server responded with the status code {} but did not return more information",
                 status.as_u16()
             );
-            ("", text)
+            (Reason::None, text)
         }
     };
 

@@ -14,7 +14,7 @@ pub(super) fn covers(rule: &PolicyRulesWithSubjects, user: &User, request: &Requ
                 .resource_rules
                 .iter()
                 .flatten()
-                .any(|rule| covers_resource(rule, request.verb, target)),
+                .any(|rule| covers_resource(rule, request.verb.as_str(), target)),
             None => rule
                 .non_resource_rules
                 .iter()
@@ -64,7 +64,7 @@ fn covers_resource(rule: &ResourcePolicyRule, verb: &str, target: &Target) -> bo
 
 /// `/a/*` and `/a` both cover what is below `/a`.
 fn covers_path(rule: &NonResourcePolicyRule, request: &RequestInfo) -> bool {
-    contains(&rule.verbs, request.verb)
+    contains(&rule.verbs, request.verb.as_str())
         && rule.non_resource_urls.iter().any(|wanted| {
             wanted == "*" || *wanted == request.path || {
                 let prefix = wanted.strip_suffix('*').unwrap_or(wanted);

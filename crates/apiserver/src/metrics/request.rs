@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::Metrics;
 use super::series::Gauge;
-use crate::request::{Query, RequestInfo, Target};
+use crate::request::{Query, RequestInfo, Target, Verb};
 
 /// What a request was about, as far as metrics tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,28 +132,28 @@ impl About {
     }
 }
 
-fn verb(verb: &str, headers: &HeaderMap) -> &'static str {
+fn verb(verb: Verb, headers: &HeaderMap) -> &'static str {
     match verb {
-        "get" => "GET",
-        "list" => "LIST",
-        "watch" => "WATCH",
-        "create" => "POST",
-        "update" => "PUT",
-        "patch" => {
+        Verb::Get => "GET",
+        Verb::List => "LIST",
+        Verb::Watch => "WATCH",
+        Verb::Create => "POST",
+        Verb::Update => "PUT",
+        Verb::Patch => {
             let media_type = headers
                 .get(header::CONTENT_TYPE)
                 .and_then(|value| value.to_str().ok());
             let apply = media_type.and_then(PatchType::of) == Some(PatchType::Apply);
             if apply { "APPLY" } else { "PATCH" }
         }
-        "delete" => "DELETE",
-        "deletecollection" => "DELETECOLLECTION",
-        _ => "other",
+        Verb::Delete => "DELETE",
+        Verb::DeleteCollection => "DELETECOLLECTION",
+        Verb::Method(_) => "other",
     }
 }
 
-fn scope(verb: &str, target: &Target) -> &'static str {
-    if !target.name.is_empty() || verb == "create" {
+fn scope(verb: Verb, target: &Target) -> &'static str {
+    if !target.name.is_empty() || verb == Verb::Create {
         "resource"
     } else if target.namespace.is_empty() {
         "cluster"

@@ -14,6 +14,7 @@ use crate::admission::{Attributes, Operation, Warnings};
 use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
+use crate::status::Reason;
 
 /// A generated name that is taken is tried again this often.
 const NAME_ATTEMPTS: usize = 8;
@@ -98,7 +99,7 @@ impl Registry {
             };
 
             match self.attempt(&attributes, tried).await {
-                Err((error, _)) if error.reason == "AlreadyExists" && attempt < attempts => {}
+                Err((error, _)) if error.reason == Reason::AlreadyExists && attempt < attempts => {}
                 Ok((entry, noticed)) => {
                     warnings.extend(noticed);
                     warnings.extend(told.take());
@@ -210,7 +211,7 @@ impl Registry {
 
     /// Says so if the object that is in the way is going.
     fn taken(&self, scope: &Scope<'_>, name: &str, error: ApiError) -> ApiError {
-        if error.reason != "AlreadyExists" {
+        if error.reason != Reason::AlreadyExists {
             return error;
         }
         let found = self

@@ -16,6 +16,7 @@ use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::cache::Entry;
 use crate::request::{DeleteOptions, ListOptions, Propagation, VersionMatch};
+use crate::status::Reason;
 
 /// What became of a delete.
 pub enum Deleted {
@@ -71,7 +72,8 @@ impl Registry {
                 // Somebody changed it meanwhile: the new version is judged anew, preconditions
                 // included.
                 Err(error)
-                    if error.reason == "Conflict" && self.is_newer(scope, name, &current) => {}
+                    if error.reason == Reason::Conflict && self.is_newer(scope, name, &current) => {
+                }
                 result => return result,
             }
         }
@@ -85,7 +87,7 @@ impl Registry {
     /// Whether a removal failed because there is nothing left to remove.
     fn is_gone(&self, scope: &Scope<'_>, name: &str, error: &ApiError) -> bool {
         error.code == http::StatusCode::NOT_FOUND
-            || error.reason == "Conflict" && self.get(scope, name).is_err()
+            || error.reason == Reason::Conflict && self.get(scope, name).is_err()
     }
 
     async fn try_delete(

@@ -17,7 +17,7 @@ use super::create::Written;
 use super::{Part, Registry, Scope, meta, resets};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
-use crate::status::{Cause, Details};
+use crate::status::{Cause, Details, Reason};
 
 /// Runs `work` with the tracker of a request to one part of a resource's objects.
 fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
@@ -295,8 +295,11 @@ pub(super) fn refused(error: ApplyError) -> ApiError {
                 ..Details::default()
             };
 
-            let mut refused =
-                ApiError::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string());
+            let mut refused = ApiError::new(
+                StatusCode::CONFLICT,
+                Reason::Conflict,
+                conflicts.to_string(),
+            );
             refused.details = Some(Box::new(details));
 
             refused

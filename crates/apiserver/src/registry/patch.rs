@@ -18,6 +18,7 @@ use super::decode::{Declared, defined, is_same};
 use super::{Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
+use crate::status::Reason;
 
 /// A decoded patch of one of the kinds that are instructions (apply is none).
 enum Instructions {
@@ -81,7 +82,7 @@ fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), A
             if decoded.patch.len() > patch::json::MAX_OPERATIONS {
                 return Err(ApiError::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
-                    "RequestEntityTooLarge",
+                    Reason::RequestEntityTooLarge,
                     format!(
                         "Request entity too large: The allowed maximum operations in a JSON patch is {}, got {}",
                         patch::json::MAX_OPERATIONS,
@@ -152,7 +153,7 @@ impl Instructions {
     fn shown(&self, changed: &Value, old: &Value, scope: &Scope<'_>) -> String {
         match self {
             Instructions::Strategic(patch) => GoValue(&Value::Object(patch.clone())).to_string(),
-            _ => patch::shown(changed, old, scope.of.node()),
+            _ => patch::patched_text(changed, old, scope.of.node()),
         }
     }
 }
@@ -256,7 +257,7 @@ fn literal(object: &Value) -> Value {
 fn rejected() -> ApiError {
     let mut error = ApiError::new(
         StatusCode::UNPROCESSABLE_ENTITY,
-        "Invalid",
+        Reason::Invalid,
         "the server rejected our request due to an error in our request",
     );
     error.details = Some(Box::default());

@@ -12,7 +12,7 @@ use super::continuation::Continuation;
 use super::{Registry, Scope};
 use crate::ApiError;
 use crate::cache::{Entries, Entry, Snapshot};
-use crate::request::{ListOptions, VersionMatch};
+use crate::request::{ListOptions, Verb, VersionMatch};
 
 /// So long a read waits for a version that is yet to come.
 const WAIT_FOR_VERSION: Duration = Duration::from_secs(3);
@@ -49,10 +49,11 @@ impl Wanted {
 
     /// What a verb needs to begin with: writes are judged by what there is now, whoever wrote it;
     /// reads say themselves.
-    pub fn before(verb: &str) -> Wanted {
-        match verb {
-            "get" | "list" | "watch" => Wanted::Any,
-            _ => Wanted::Newest,
+    pub fn before(verb: Verb) -> Wanted {
+        if verb.is_read() {
+            Wanted::Any
+        } else {
+            Wanted::Newest
         }
     }
 

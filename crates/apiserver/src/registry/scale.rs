@@ -17,11 +17,12 @@ use super::strategy::SPEC;
 use super::subresource::{Call, Content, Reply};
 use super::{Part, Scope, meta, owners};
 use crate::ApiError;
+use crate::request::Verb;
 
 pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
     let scope = call.parent;
     let places = Places::of(&scope);
-    if call.verb == "get" {
+    if call.verb == Verb::Get {
         let parent = call.registry.get(&scope, call.name)?.value(scope.hub.of);
         places.check(&parent)?;
         return Ok(Reply {

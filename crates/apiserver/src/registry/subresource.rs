@@ -13,7 +13,7 @@ use http::StatusCode;
 use super::core::{self, pod};
 use super::{Body, Registry, Scope, authentication, authorization, patch, scale};
 use crate::ApiError;
-use crate::request::WriteOptions;
+use crate::request::{Verb, WriteOptions};
 
 /// A request of this sort.
 pub struct Call<'a> {
@@ -26,7 +26,7 @@ pub struct Call<'a> {
     pub name: &'a str,
     /// Empty: the resource itself.
     pub subresource: &'a str,
-    pub verb: &'static str,
+    pub verb: Verb,
     pub options: WriteOptions,
     pub content: Content,
 }
@@ -55,25 +55,27 @@ impl Call<'_> {
             self.subresource,
             self.verb,
         ) {
-            ("", "pods", "binding", "create") | ("", "bindings", "", "create") => {
+            ("", "pods", "binding", Verb::Create) | ("", "bindings", "", Verb::Create) => {
                 pod::binding::create(self).await
             }
-            ("", "pods", "eviction", "create") => pod::eviction::create(self).await,
-            (_, _, "scale", "get" | "update" | "patch") => scale::serve(self).await,
-            ("", "serviceaccounts", "token", "create") => core::token_request::create(self).await,
+            ("", "pods", "eviction", Verb::Create) => pod::eviction::create(self).await,
+            (_, _, "scale", Verb::Get | Verb::Update | Verb::Patch) => scale::serve(self).await,
+            ("", "serviceaccounts", "token", Verb::Create) => {
+                core::token_request::create(self).await
+            }
             (
                 "authorization.k8s.io",
                 "subjectaccessreviews" | "localsubjectaccessreviews" | "selfsubjectaccessreviews",
                 "",
-                "create",
+                Verb::Create,
             ) => authorization::access_review::create(self).await,
-            ("authorization.k8s.io", "selfsubjectrulesreviews", "", "create") => {
+            ("authorization.k8s.io", "selfsubjectrulesreviews", "", Verb::Create) => {
                 authorization::rules_review::create(self).await
             }
-            ("authentication.k8s.io", "selfsubjectreviews", "", "create") => {
+            ("authentication.k8s.io", "selfsubjectreviews", "", Verb::Create) => {
                 authentication::self_subject_review::create(self).await
             }
-            ("authentication.k8s.io", "tokenreviews", "", "create") => {
+            ("authentication.k8s.io", "tokenreviews", "", Verb::Create) => {
                 authentication::token_review::create(self).await
             }
             _ => Err(ApiError::no_such_resource()),

@@ -15,6 +15,7 @@ use crate::admission::{Attributes, Operation, Warnings};
 use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
+use crate::status::Reason;
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -192,7 +193,7 @@ impl Registry {
 
         if super::delete::is_released(scope, new, old) {
             return match self.remove_now(cx, name, current, new).await {
-                Err(error) if error.reason == "Conflict" => Ok(Attempt::Again),
+                Err(error) if error.reason == Reason::Conflict => Ok(Attempt::Again),
                 removed => removed.and_then(|_| done(Arc::new(entry.at(current.revision)))),
             };
         }
@@ -489,7 +490,7 @@ pub(super) fn store_error(error: &StoreError) -> ApiError {
         }
         StoreError::Unavailable(why) => ApiError::new(
             http::StatusCode::SERVICE_UNAVAILABLE,
-            "ServiceUnavailable",
+            Reason::ServiceUnavailable,
             why.to_string(),
         ),
         other => ApiError::internal(other.to_string()),

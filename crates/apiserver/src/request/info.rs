@@ -7,15 +7,14 @@
 use coracle_api::Text;
 use http::Method;
 
-use super::Query;
 use super::query::decode_path;
+use super::{Query, Verb};
 
 /// What the path and method say, before anybody asked whether it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// As authorization knows it: `get`, `list`, `watch`, `create`, …; the method in lower case for
-    /// other paths.
-    pub verb: &'static str,
+    /// What is done, as authorization knows it.
+    pub verb: Verb,
     pub path: String,
     /// Absent: the path is not about a resource.
     pub target: Option<Target>,
@@ -51,7 +50,7 @@ impl RequestInfo {
         let verb = verb(method, &target, query);
 
         // A list of the one object with that name is as good as a get to authorization.
-        if matches!(verb, "list" | "watch" | "deletecollection")
+        if verb.is_of_collection()
             && let Some(name) = query.get("fieldSelector").and_then(single_name)
         {
             target.name = Text::new(name);
@@ -68,7 +67,9 @@ impl RequestInfo {
     pub fn is_long_running(&self) -> bool {
         let streams = ["attach", "exec", "proxy", "log", "portforward"];
         match &self.target {
-            Some(target) => self.verb == "watch" || streams.contains(&target.subresource.as_str()),
+            Some(target) => {
+                self.verb == Verb::Watch || streams.contains(&target.subresource.as_str())
+            }
             None => self.path.starts_with("/debug/pprof/"),
         }
     }
@@ -121,23 +122,23 @@ fn target(path: &str) -> Option<Target> {
     Some(target)
 }
 
-fn verb(method: &Method, target: &Target, query: &Query) -> &'static str {
+fn verb(method: &Method, target: &Target, query: &Query) -> Verb {
     match (method.as_str(), target.name.is_empty()) {
-        ("GET" | "HEAD", _) if target.old_style_watch => "watch",
-        ("POST", _) => "create",
-        ("GET" | "HEAD", false) => "get",
-        ("GET" | "HEAD", true) if query.is_true("watch") => "watch",
-        ("GET" | "HEAD", true) => "list",
-        ("PUT", _) => "update",
-        ("PATCH", _) => "patch",
-        ("DELETE", false) => "delete",
-        ("DELETE", true) => "deletecollection",
+        ("GET" | "HEAD", _) if target.old_style_watch => Verb::Watch,
+        ("POST", _) => Verb::Create,
+        ("GET" | "HEAD", false) => Verb::Get,
+        ("GET" | "HEAD", true) if query.is_true("watch") => Verb::Watch,
+        ("GET" | "HEAD", true) => Verb::List,
+        ("PUT", _) => Verb::Update,
+        ("PATCH", _) => Verb::Patch,
+        ("DELETE", false) => Verb::Delete,
+        ("DELETE", true) => Verb::DeleteCollection,
         _ => plain_verb(method),
     }
 }
 
-fn plain_verb(method: &Method) -> &'static str {
-    match method.as_str() {
+fn plain_verb(method: &Method) -> Verb {
+    Verb::Method(match method.as_str() {
         "GET" => "get",
         "HEAD" => "head",
         "POST" => "post",
@@ -147,7 +148,7 @@ fn plain_verb(method: &Method) -> &'static str {
         "OPTIONS" => "options",
         "TRACE" => "trace",
         _ => "",
-    }
+    })
 }
 
 /// The name in `metadata.name=NAME`, if that is all the selector says.

@@ -1,8 +1,14 @@
-//! What a request asks for: its path taken apart, its query read. Pure.
+//! What a request asks for: its path parsed, its query and options read. Pure.
 
 mod info;
 mod options;
 mod query;
+mod verb;
+
+use std::ops::Deref;
+
+use http::header::{self, HeaderName};
+use http::request::Parts;
 
 pub use info::{RequestInfo, Target};
 pub use options::{
@@ -10,3 +16,53 @@ pub use options::{
 };
 pub use query::Query;
 pub(crate) use query::decode_path;
+pub use verb::Verb;
+
+use crate::authn::Caller;
+
+/// An authenticated and authorized request, without its body.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    pub head: &'a Parts,
+    pub info: &'a RequestInfo,
+    pub query: &'a Query,
+    pub caller: &'a Caller,
+}
+
+impl<'a> Request<'a> {
+    /// A header as text; empty where it is absent or not text.
+    pub fn header(&self, name: HeaderName) -> &'a str {
+        let value = self.head.headers.get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    pub fn accept(&self) -> &'a str {
+        self.header(header::ACCEPT)
+    }
+
+    pub fn content_type(&self) -> &'a str {
+        self.header(header::CONTENT_TYPE)
+    }
+
+    pub fn user_agent(&self) -> &'a str {
+        self.header(header::USER_AGENT)
+    }
+}
+
+/// A request whose path names a resource.
+#[derive(Clone, Copy)]
+pub struct ResourceRequest<'a> {
+    /// `Deref` leads here.
+    pub request: Request<'a>,
+    pub target: &'a Target,
+}
+
+impl<'a> Deref for ResourceRequest<'a> {
+    type Target = Request<'a>;
+
+    fn deref(&self) -> &Request<'a> {
+        &self.request
+    }
+}

@@ -7,9 +7,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
@@ -26,10 +27,11 @@ use tracing::debug;
 
 use super::Serving;
 use super::arriving::arriving;
-use super::pace::{AtWork, Impatience, Pace, Paced};
+use super::pace::{AtWork, Impatience, Pace, Paced, Unread};
 use super::socket::{Socket, ask_for_tls, begins_in_plain_http, peer_ended};
 use crate::answer;
 use crate::authn::Peer;
+use crate::byte_budget::Reservation;
 use crate::chain::{Chain, LastAnswer};
 use crate::metrics::Measured;
 
@@ -48,6 +50,12 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 
 /// So much of an answer is encrypted and written at once.
 const MAX_UNSENT: usize = 256 * 1024;
+
+/// So much of an answer is handed to HTTP/2 at once, so that the server sees whether it is read.
+pub(super) const HTTP2_PIECE: usize = 64 * 1024;
+
+/// What HTTP/2 buffers of one answer.
+const HTTP2_BUFFER: usize = 2 * HTTP2_PIECE;
 
 /// How long a peer that has said its last word is still answered.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
@@ -80,8 +88,15 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
     let service = {
         let (chain, pace, enough) = (serving.chain.clone(), pace.clone(), enough.clone());
         service_fn(move |request: Request<Incoming>| {
-            let work = pace.request();
-            respond(chain.clone(), request, peer.clone(), work, enough.clone())
+            let (work, unread) = (pace.request(), pace.answer());
+            let sending = Sending { work, unread };
+            respond(
+                chain.clone(),
+                request,
+                peer.clone(),
+                sending,
+                enough.clone(),
+            )
         })
     };
 
@@ -96,7 +111,8 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
         builder
             .timer(TokioTimer::new())
             .max_header_list_size(MAX_HEADERS)
-            .max_concurrent_streams(streams);
+            .max_concurrent_streams(streams)
+            .max_send_buf_size(HTTP2_BUFFER);
 
         builder.initial_stream_window_size(STREAM_WINDOW);
         builder.initial_connection_window_size(STREAM_WINDOW.saturating_mul(streams));
@@ -140,7 +156,7 @@ async fn respond(
     chain: Arc<Chain>,
     request: Request<Incoming>,
     peer: Arc<Peer>,
-    work: AtWork,
+    mut sending: Sending,
     enough: Arc<Notify>,
 ) -> Result<Response<Leaving>, Infallible> {
     let fits = header_bytes(&request) <= MAX_HEADERS as usize;
@@ -152,7 +168,7 @@ async fn respond(
     };
 
     if let Some(left) = left
-        && !left.settle(&work).await
+        && !left.settle(&sending.work).await
     {
         answer
             .headers_mut()
@@ -160,6 +176,7 @@ async fn respond(
     }
 
     let measured = answer.extensions_mut().remove::<Arc<Measured>>();
+    let reservation = answer.extensions_mut().remove::<Arc<Reservation>>();
 
     if answer.extensions().get::<LastAnswer>().is_some() {
         enough.notify_one();
@@ -168,10 +185,14 @@ async fn respond(
         answer = answer::without_body(answer);
     }
 
+    sending.unread.begin();
     Ok(answer.map(|body| Leaving {
         body,
+        rest: Bytes::new(),
         measured,
-        _work: work,
+        unread: sending.unread,
+        _reservation: reservation,
+        _work: sending.work,
     }))
 }
 
@@ -195,34 +216,73 @@ fn too_many_headers() -> answer::Answer {
     answer
 }
 
+/// What a connection notes of a request while it is answered.
+struct Sending {
+    work: AtWork,
+    unread: Unread,
+}
+
 /// The body of an answer on its way out.
 struct Leaving {
     body: answer::Body,
+    /// What is left of the last piece of the body.
+    rest: Bytes,
     measured: Option<Arc<Measured>>,
+    unread: Unread,
+    _reservation: Option<Arc<Reservation>>,
     _work: AtWork,
 }
 
+impl Leaving {
+    /// The next piece, no longer than one that shows whether the client reads.
+    fn poll_piece(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, answer::BrokenOff>>> {
+        if self.rest.is_empty() {
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => frame,
+                other => return Poll::Ready(other),
+            };
+            match frame.into_data() {
+                Ok(data) => self.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+
+        let length = self.rest.len().min(self.unread.longest_piece());
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
+    }
+}
+
 impl Body for Leaving {
-    type Data = bytes::Bytes;
+    type Data = Bytes;
     type Error = answer::BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, answer::BrokenOff>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
+        let polled = self.poll_piece(context);
+        self.unread.polled(&polled);
         if let (Poll::Ready(Some(Ok(frame))), Some(measured)) = (&polled, &self.measured) {
-            measured.sent(frame.data_ref().map_or(0, bytes::Bytes::len));
+            measured.sent(frame.data_ref().map_or(0, Bytes::len));
         }
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let mut hint = self.body.size_hint();
+        let rest = self.rest.len() as u64;
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }
 

@@ -5,16 +5,19 @@
 //! [`Pace`] counts what is under way and says when patience ends. No timer runs for a connection
 //! that is at work.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
+
+use super::connection::HTTP2_PIECE;
 
 /// From the first byte of a request to the end of its headers.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(32);
@@ -45,6 +48,9 @@ pub(super) struct Pace {
     /// them in other tasks.
     one_by_one: bool,
     waker: AtomicWaker,
+    /// Answers of HTTP/2 whose next bytes the client has not asked for: since when, and which.
+    unread: Mutex<BTreeSet<(u64, u64)>>,
+    answers: AtomicU64,
 }
 
 impl Pace {
@@ -57,6 +63,8 @@ impl Pace {
             unread_since: AtomicU64::new(0),
             one_by_one,
             waker: AtomicWaker::new(),
+            unread: Mutex::default(),
+            answers: AtomicU64::new(0),
         })
     }
 
@@ -68,17 +76,28 @@ impl Pace {
         AtWork(self.clone())
     }
 
+    /// An answer to a request. Over HTTP/1.1 the connection itself shows whether it is read.
+    pub(super) fn answer(self: &Arc<Pace>) -> Unread {
+        Unread {
+            pace: (!self.one_by_one).then(|| self.clone()),
+            id: self.answers.fetch_add(1, Ordering::Relaxed),
+            since: 0,
+        }
+    }
+
     /// When patience ends if nothing else happens, and why.
     pub(super) fn ends(&self) -> Option<(Instant, Impatience)> {
         let after = |moment: &AtomicU64, within: Duration, why| {
             let since = moment.load(Ordering::Acquire).checked_sub(1)?;
             Some((self.began + Duration::from_millis(since) + within, why))
         };
+        let oldest_unread = self.unread().first().map(|(since, _)| *since);
 
         [
             after(&self.headers_since, HEADERS_WITHIN, Impatience::Headers),
             after(&self.idle_since, IDLE_FOR, Impatience::Idle),
             after(&self.unread_since, UNREAD_FOR, Impatience::Unread),
+            oldest_unread.map(|since| (self.at(since) + UNREAD_FOR, Impatience::Unread)),
         ]
         .into_iter()
         .flatten()
@@ -88,6 +107,14 @@ impl Pace {
     /// Who is woken when a connection becomes idle.
     pub(super) fn wake(&self, waker: &std::task::Waker) {
         self.waker.register(waker);
+    }
+
+    fn at(&self, moment: u64) -> Instant {
+        self.began + Duration::from_millis(moment - 1)
+    }
+
+    fn unread(&self) -> MutexGuard<'_, BTreeSet<(u64, u64)>> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now(&self) -> u64 {
@@ -132,6 +159,64 @@ impl Drop for AtWork {
                 self.0.waker.wake();
             }
         }
+    }
+}
+
+/// Follows whether the client of one answer asks for more of it. HTTP/2 polls a body only while the
+/// client's window has room, so an answer that is not polled is one that is not read.
+pub(super) struct Unread {
+    pace: Option<Arc<Pace>>,
+    id: u64,
+    /// Zero: the client waits for the server.
+    since: u64,
+}
+
+impl Unread {
+    /// The answer begins: its first bytes are there to be read.
+    pub(super) fn begin(&mut self) {
+        self.wait_for_client();
+    }
+
+    /// How much may be handed out at once.
+    pub(super) fn longest_piece(&self) -> usize {
+        match self.pace {
+            Some(_) => HTTP2_PIECE,
+            None => usize::MAX,
+        }
+    }
+
+    /// The client asked for more and got this.
+    pub(super) fn polled<T>(&mut self, polled: &Poll<T>) {
+        self.wait_for_server();
+        if polled.is_ready() {
+            self.wait_for_client();
+        }
+    }
+
+    fn wait_for_client(&mut self) {
+        let Some(pace) = &self.pace else { return };
+        self.since = pace.now();
+
+        let mut unread = pace.unread();
+        let was_empty = unread.is_empty();
+        unread.insert((self.since, self.id));
+        drop(unread);
+        if was_empty {
+            pace.waker.wake();
+        }
+    }
+
+    fn wait_for_server(&mut self) {
+        if let Some(pace) = self.pace.as_ref().filter(|_| self.since != 0) {
+            pace.unread().remove(&(self.since, self.id));
+            self.since = 0;
+        }
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.wait_for_server();
     }
 }
 
@@ -191,5 +276,32 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_of_http2_that_is_not_read_ends_the_connection() {
+        let pace = Pace::new(false);
+        let _work = pace.request();
+        let (mut read, mut unread) = (pace.answer(), pace.answer());
+        read.begin();
+        unread.begin();
+        let begin = Instant::now();
+
+        // One answer makes progress, the other does not.
+        tokio::time::advance(UNREAD_FOR / 2).await;
+        read.polled(&Poll::Ready(()));
+        assert_eq!(pace.ends(), Some((begin + UNREAD_FOR, Impatience::Unread)));
+
+        // A watch that waits for events is read.
+        unread.polled(&Poll::<()>::Pending);
+        let later = begin + UNREAD_FOR / 2 + UNREAD_FOR;
+        assert_eq!(pace.ends(), Some((later, Impatience::Unread)));
+        drop(read);
+        assert_eq!(pace.ends(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Requests about the objects of one resource, as trees; `typed` has the same for built-in kinds as
+//! Requests for the objects of one resource, as trees; `typed` has the same for built-in kinds as
 //! structs.
 
 mod brief;
@@ -23,7 +23,7 @@ use crate::watch::Watch;
 use crate::world::World;
 
 const JSON: Option<&str> = Some("application/json");
-/// Of each object its metadata: of one, and of those in a list.
+/// Only the metadata: of an object, and of the items of a list.
 const METADATA: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 );
@@ -44,28 +44,28 @@ pub struct Access {
     shared: bool,
 }
 
-/// A request, or why it makes no sense.
-type Asked = Result<Request<Bytes>, Error>;
+/// A request, or why it is invalid.
+type RequestResult = Result<Request<Bytes>, Error>;
 
-/// Objects, and the moment that they are of.
+/// A list of objects, at one resource version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct List {
     /// Each with its `apiVersion` and `kind`.
     pub items: Vec<Value>,
-    /// The version of the whole.
+    /// The resource version of the list.
     pub resource_version: Text,
-    /// Where the next page begins; empty: this was the last.
+    /// The continue token of the next page; empty: this was the last one.
     pub continue_token: Text,
-    /// How many there are besides, if the server says.
+    /// How many more objects there are, if the server reports it.
     pub remaining: Option<i64>,
 }
 
-/// What deletion came to.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deleted {
-    /// It will be gone when its finalizers and its grace period allow, or the kind shows what went.
+    /// It is being deleted (finalizers, grace period), or the server returned the deleted object.
     Pending(Value),
-    /// It is gone.
+    /// It is deleted.
     Gone,
 }
 
@@ -84,7 +84,7 @@ impl Access {
         }
     }
 
-    /// Only the objects of one namespace; of resources of the cluster this changes nothing.
+    /// Only the objects of one namespace; no effect on cluster-scoped resources.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Access {
         if self.resource.namespaced {
@@ -93,59 +93,58 @@ impl Access {
         self
     }
 
-    /// A part of the objects: `status`, `scale`, `binding` …
+    /// A subresource of the objects: `status`, `scale`, `binding` …
     #[must_use]
     pub fn subresource(mut self, name: &str) -> Access {
         self.subresource = Text::new(name);
         self
     }
 
-    /// Who owns the fields that are written; otherwise it is the program.
+    /// The field manager of writes; the default is the program's name.
     #[must_use]
     pub fn manager(mut self, name: &str) -> Access {
         self.manager = Text::new(name);
         self
     }
 
-    /// Only as if.
+    /// Sets `dryRun=All` on writes.
     #[must_use]
     pub fn dry_run(mut self) -> Access {
         self.dry_run = true;
         self
     }
 
-    /// Objects that are read come without anything but their metadata.
+    /// Objects are read with their metadata only.
     #[must_use]
     pub fn metadata_only(mut self) -> Access {
         self.metadata_only = true;
         self
     }
 
-    /// Objects that are watched may come as trees which others read too, whole and without
-    /// `managedFields`.
+    /// Watched objects may be shared trees, complete but without `managedFields`.
     pub(crate) fn shared(mut self) -> Access {
         self.shared = true;
         self
     }
 
-    /// Which resource this is about.
+    /// The resource of this access.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The clock and the dice of whoever made the client.
+    /// The client's clock and random source.
     pub fn world(&self) -> World {
         self.client.world()
     }
 
-    /// One object.
+    /// Gets one object.
     pub async fn get(&self, name: &str) -> Result<Value, Error> {
         self.client
             .json(self.reading(&self.path(Some(name))?, METADATA)?)
             .await
     }
 
-    /// One object, if it is there.
+    /// Gets one object, or `None` if it does not exist.
     pub async fn find(&self, name: &str) -> Result<Option<Value>, Error> {
         match self.get(name).await {
             Ok(object) => Ok(Some(object)),
@@ -154,7 +153,7 @@ impl Access {
         }
     }
 
-    /// The objects, or a page of them.
+    /// Lists the objects, or a page of them.
     pub async fn list(&self, options: &ListOptions) -> Result<List, Error> {
         let mut query = Query::default();
         options.write(&mut query);
@@ -166,7 +165,7 @@ impl Access {
         )
     }
 
-    /// All objects of one moment, page by page.
+    /// Lists all objects at one resource version, page by page.
     pub async fn list_all(&self, options: &ListOptions) -> Result<List, Error> {
         let mut options = ListOptions {
             limit: options.limit.max(1).max(500),
@@ -189,7 +188,7 @@ impl Access {
         }
     }
 
-    /// What happens to the objects from now on, or from the version that the options say.
+    /// Watches the objects from now on, or from the resource version in the options.
     pub async fn watch(&self, options: &ListOptions) -> Result<Watch, Error> {
         let mut query = Query::default();
         query.flag("watch", true);
@@ -210,27 +209,27 @@ impl Access {
         }
     }
 
-    /// The same requests for those who do not look at what they have written.
+    /// The same requests for callers that need little of the written object.
     pub fn briefly(&self) -> Brief<'_> {
         Brief(self)
     }
 
-    /// Creates an object, in the namespace that it or this says.
+    /// Creates an object, in its own namespace or in that of this access.
     pub async fn create(&self, object: &Value) -> Result<Value, Error> {
         self.client.json(self.creation(object)?).await
     }
 
-    /// Creates something below an object: a binding, an eviction, a token.
+    /// Creates a subresource of an object: a binding, an eviction, a token.
     pub async fn create_below(&self, name: &str, body: &Value) -> Result<Value, Error> {
         self.client.json(self.creation_below(name, body)?).await
     }
 
-    /// Replaces an object; if it says its version, only where that is still the newest.
+    /// Replaces an object; if it has a resource version, only if that is current.
     pub async fn update(&self, object: &Value) -> Result<Value, Error> {
         self.client.json(self.replacement(object)?).await
     }
 
-    /// Changes an object; applying creates it where it is not there.
+    /// Patches an object; server-side apply creates it if it does not exist.
     pub async fn patch(&self, name: &str, patch: &Patch) -> Result<Value, Error> {
         self.client.json(self.change(name, patch)?).await
     }
@@ -249,7 +248,7 @@ impl Access {
         })
     }
 
-    /// Deletes all objects that match. Answers which those were.
+    /// Deletes all matching objects and returns them.
     pub async fn delete_collection(
         &self,
         options: &DeleteOptions,
@@ -261,17 +260,17 @@ impl Access {
         self.read_list(self.client.json(deletion(&path, options)?).await?)
     }
 
-    fn creation(&self, object: &Value) -> Asked {
+    fn creation(&self, object: &Value) -> RequestResult {
         let path = self.path_of(self.namespace_of(object)?, None)? + self.write_query().as_str();
         client::request(Method::POST, &path, JSON, json::to_vec(object))
     }
 
-    fn creation_below(&self, name: &str, body: &Value) -> Asked {
+    fn creation_below(&self, name: &str, body: &Value) -> RequestResult {
         let path = self.path(Some(name))? + self.write_query().as_str();
         client::request(Method::POST, &path, JSON, json::to_vec(body))
     }
 
-    fn replacement(&self, object: &Value) -> Asked {
+    fn replacement(&self, object: &Value) -> RequestResult {
         let path = self.path_of(self.namespace_of(object)?, Some(object.meta().name()))?;
         client::request(
             Method::PUT,
@@ -281,7 +280,7 @@ impl Access {
         )
     }
 
-    fn change(&self, name: &str, patch: &Patch) -> Asked {
+    fn change(&self, name: &str, patch: &Patch) -> RequestResult {
         let mut query = Query::default();
         match patch {
             Patch::Apply { manager, force, .. } => {
@@ -302,7 +301,7 @@ impl Access {
         )
     }
 
-    fn reading(&self, path: &str, metadata: HeaderValue) -> Asked {
+    fn reading(&self, path: &str, metadata: HeaderValue) -> RequestResult {
         let mut request = client::get(path)?;
         if self.metadata_only {
             request.headers_mut().insert(header::ACCEPT, metadata);
@@ -317,8 +316,8 @@ impl Access {
         query
     }
 
-    /// A write goes to the namespace that the object says; where nobody says one, it makes no
-    /// sense.
+    /// A write goes to the namespace of the object; an error if neither the object nor this access
+    /// has one.
     fn namespace_of<'a>(&'a self, object: &'a Value) -> Result<&'a str, Error> {
         if !self.resource.namespaced || !self.namespace.is_empty() {
             return Ok(&self.namespace);
@@ -382,7 +381,7 @@ impl Access {
             read.items = items;
         }
 
-        // Items of a list of one kind leave out what they are.
+        // Items of a list have no `apiVersion` and `kind` of their own.
         let api_version = self.resource.api_version();
         for item in read.items.iter_mut().filter_map(Value::as_object_mut) {
             item.get_or_insert_with("apiVersion", || Value::String(api_version.clone()));
@@ -393,13 +392,13 @@ impl Access {
     }
 }
 
-fn deletion(path: &str, options: &DeleteOptions) -> Asked {
+fn deletion(path: &str, options: &DeleteOptions) -> RequestResult {
     let body = options.body();
     let content_type = JSON.filter(|_| !body.is_empty());
     client::request(Method::DELETE, path, content_type, body)
 }
 
-/// A name as a part of a path.
+/// Appends a name as a path segment.
 fn segment(name: &str, what: &str, path: &mut String) -> Result<(), Error> {
     if matches!(name, "." | "..") || name.contains(['/', '%']) {
         return Err(Error::Request(format!(
@@ -411,5 +410,5 @@ fn segment(name: &str, what: &str, path: &mut String) -> Result<(), Error> {
 }
 
 fn unreadable() -> Error {
-    Error::Answer("not what was asked for".to_string())
+    Error::Answer("unexpected kind of object".to_string())
 }

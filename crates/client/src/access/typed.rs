@@ -1,7 +1,7 @@
 //! The same requests for built-in kinds, with objects as typed structs.
 //!
-//! A struct loses what was absent, null or explicitly zero: it suits programs that make objects or
-//! read them. What changes objects that others have made changes the tree ([`Access`]), or patches.
+//! A struct loses the difference between absent, null and zero: use it to create or read objects.
+//! To change objects that others have created, change the tree ([`Access`]) or patch.
 
 use std::marker::PhantomData;
 
@@ -21,14 +21,14 @@ pub struct TypedAccess<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// Typed objects, and the moment that they are of.
+/// A list of typed objects, at one resource version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedList<K> {
     /// The objects.
     pub items: Vec<K>,
-    /// The version of the whole.
+    /// The resource version of the list.
     pub resource_version: String,
-    /// Where the next page begins; empty: this was the last.
+    /// The continue token of the next page; empty: this was the last one.
     pub continue_token: String,
 }
 
@@ -52,25 +52,25 @@ impl<K> TypedAccess<K> {
         TypedAccess::new(self.access.namespace(namespace))
     }
 
-    /// A part of the objects: `status`, `scale` …
+    /// A subresource of the objects: `status`, `scale` …
     #[must_use]
     pub fn subresource(self, name: &str) -> TypedAccess<K> {
         TypedAccess::new(self.access.subresource(name))
     }
 
-    /// The same requests with trees.
+    /// The same access with trees.
     pub fn untyped(&self) -> &Access {
         &self.access
     }
 }
 
 impl<K: Serialize + DeserializeOwned> TypedAccess<K> {
-    /// One object.
+    /// Gets one object.
     pub async fn get(&self, name: &str) -> Result<K, Error> {
         read(&self.access.get(name).await?)
     }
 
-    /// The objects, or a page of them.
+    /// Lists the objects, or a page of them.
     pub async fn list(&self, options: &ListOptions) -> Result<TypedList<K>, Error> {
         let List {
             items,
@@ -85,7 +85,7 @@ impl<K: Serialize + DeserializeOwned> TypedAccess<K> {
         })
     }
 
-    /// What happens to the objects; as trees, which [`coracle_api::typed::from_tree`] reads.
+    /// Watches the objects, as trees, which [`coracle_api::typed::from_tree`] converts.
     pub async fn watch(&self, options: &ListOptions) -> Result<Watch, Error> {
         self.access.watch(options).await
     }
@@ -100,7 +100,7 @@ impl<K: Serialize + DeserializeOwned> TypedAccess<K> {
         read(&self.access.update(&write(object)?).await?)
     }
 
-    /// Changes an object.
+    /// Patches an object.
     pub async fn patch(&self, name: &str, patch: &Patch) -> Result<K, Error> {
         read(&self.access.patch(name, patch).await?)
     }

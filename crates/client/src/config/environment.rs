@@ -1,17 +1,17 @@
-//! What a program's surroundings say about where its configuration is.
+//! The environment variables that locate the configuration.
 
 use std::path::{Path, PathBuf};
 
-/// The parts of the environment that matter. A program reads them once and hands them in.
+/// The relevant parts of the environment. A program reads them once and passes them in.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    /// `KUBECONFIG`: files to be merged, with `:` between them.
+    /// `KUBECONFIG`: a list of files to merge, separated by `:`.
     pub kubeconfig: Option<String>,
-    /// The user's home.
+    /// The user's home directory.
     pub home: Option<PathBuf>,
     /// `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`.
     pub service: Option<(String, String)>,
-    /// Where a pod finds its account.
+    /// The directory of a pod's service account.
     pub account: PathBuf,
 }
 
@@ -27,7 +27,7 @@ impl Environment {
         }
     }
 
-    /// The files to be merged, in order, and whether they must all be there.
+    /// The files to merge, in order, and whether they must all exist.
     pub(super) fn files(&self, explicit: Option<&Path>) -> (Vec<PathBuf>, bool) {
         match (explicit, &self.kubeconfig, &self.home) {
             (Some(file), _, _) => (vec![file.to_path_buf()], true),

@@ -1,4 +1,4 @@
-//! Credential plugins: a program is run, and says who we are.
+//! Credential plugins (`exec`): a program that returns credentials.
 
 use std::io;
 use std::process::Stdio;
@@ -10,59 +10,59 @@ use tokio::process::Command;
 
 use super::{Cluster, Exec};
 
-/// The versions in which plugins are spoken to.
+/// The supported API versions of plugins.
 const VERSIONS: [&str; 2] = [
     "client.authentication.k8s.io/v1",
     "client.authentication.k8s.io/v1beta1",
 ];
 
-/// Why a plugin gave nothing.
+/// Why a plugin returned no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// It speaks a version that is not spoken here.
+    /// The plugin's API version is not supported.
     #[error("exec plugin: invalid apiVersion {0:?}")]
     Version(String),
-    /// It could not be run at all.
+    /// The program could not be started.
     #[error("exec: executable {command} cannot be run{hint}")]
     Start {
-        /// Which one.
+        /// The program.
         command: String,
-        /// What its kubeconfig says about getting it.
+        /// The kubeconfig's install hint.
         hint: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It ran and failed.
+    /// The program failed.
     #[error("exec: executable {command} failed with exit code {code}: {text}")]
     Failed {
-        /// Which one.
+        /// The program.
         command: String,
-        /// How it ended.
+        /// Its exit code.
         code: i32,
-        /// What it said.
+        /// Its error output.
         text: String,
     },
-    /// It ran, and what it said makes no sense.
+    /// The program's output is invalid.
     #[error("exec plugin didn't return {0}")]
     Answer(&'static str),
 }
 
-/// What a plugin gave.
+/// The credentials of a plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Given {
+pub(super) struct PluginCredentials {
     pub(super) token: Option<String>,
     pub(super) identity: Option<(Vec<u8>, Vec<u8>)>,
     expires: Option<Timestamp>,
 }
 
-impl Given {
+impl PluginCredentials {
     pub(super) fn holds_at(&self, now: Timestamp) -> bool {
         self.expires.is_none_or(|expires| now < expires)
     }
 }
 
 /// Runs the plugin.
-pub(super) async fn ask(exec: &Exec, cluster: &Cluster) -> Result<Given, ExecError> {
+pub(super) async fn run(exec: &Exec, cluster: &Cluster) -> Result<PluginCredentials, ExecError> {
     if !VERSIONS.contains(&exec.api_version.as_str()) {
         return Err(ExecError::Version(exec.api_version.clone()));
     }
@@ -135,7 +135,7 @@ fn info(exec: &Exec, cluster: &Cluster) -> Value {
     Value::Object(info)
 }
 
-fn read(output: &[u8], version: &str) -> Result<Given, ExecError> {
+fn read(output: &[u8], version: &str) -> Result<PluginCredentials, ExecError> {
     let answer = json::parse(output).map_err(|_| ExecError::Answer("an ExecCredential in JSON"))?;
     if answer.get("apiVersion").and_then(Value::as_str) != Some(version) {
         return Err(ExecError::Answer("the apiVersion that was asked for"));
@@ -168,7 +168,7 @@ fn read(output: &[u8], version: &str) -> Result<Given, ExecError> {
         .and_then(|text| Time::parse(&text).ok())
         .map(|time| time.0);
 
-    Ok(Given {
+    Ok(PluginCredentials {
         token,
         identity,
         expires,

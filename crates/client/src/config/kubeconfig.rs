@@ -1,7 +1,7 @@
-//! Kubeconfig files: what stands in one, and what several say together.
+//! Kubeconfig files and their merge.
 //!
-//! Of clusters, users and contexts the first file that has an entry owns the whole of it; of
-//! `current-context` the first that sets it. Paths in a file are relative to the file.
+//! The first file with an entry of a cluster, user or context wins for the whole entry; the first
+//! one that sets `current-context` wins. Paths in a file are relative to the file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,32 +13,32 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// What kubeconfig files say.
+/// The contents of kubeconfig files.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Kubeconfig {
-    /// Where servers are.
+    /// The clusters.
     pub clusters: Vec<Named<Cluster>>,
-    /// Who one may be.
+    /// The users.
     pub users: Vec<Named<User>>,
-    /// Who one is where.
+    /// The contexts.
     pub contexts: Vec<Named<Context>>,
-    /// The context that holds unless another is named.
+    /// The current context.
     pub current_context: String,
 }
 
-/// An entry and its name.
+/// A named entry.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Named<T> {
-    /// By which others refer to it.
+    /// The name.
     pub name: String,
-    /// What it says.
+    /// The entry.
     #[serde(alias = "cluster", alias = "user", alias = "context")]
     pub entry: T,
 }
 
-/// Where a server is, and how one knows that it is the right one.
+/// A server and how to verify it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Cluster {
@@ -56,7 +56,7 @@ pub struct Cluster {
     pub certificate_authority_data: String,
 }
 
-/// Who one is.
+/// A user's credentials.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 #[expect(missing_docs, reason = "the names are the file's")]
@@ -79,15 +79,15 @@ pub struct User {
     pub exec: Option<Exec>,
 }
 
-/// A way to get credentials that is built into clients; none is any more.
+/// A legacy auth provider; none is supported any more.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct AuthProvider {
-    /// Which one.
+    /// The provider's name.
     pub name: String,
 }
 
-/// A program that gives credentials.
+/// A credential plugin.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "the names are the file's")]
@@ -101,7 +101,7 @@ pub struct Exec {
     pub interactive_mode: String,
 }
 
-/// A variable that such a program gets.
+/// An environment variable of a credential plugin.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "the names are the file's")]
@@ -110,7 +110,7 @@ pub struct ExecEnv {
     pub value: String,
 }
 
-/// Who one is where.
+/// A cluster, a user and a default namespace.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "the names are the file's")]
@@ -121,7 +121,7 @@ pub struct Context {
 }
 
 impl Kubeconfig {
-    /// What a file says; `Ok(None)`: it is not there.
+    /// Reads a file; `Ok(None)`: it does not exist.
     pub fn read(file: &Path) -> Result<Option<Kubeconfig>, ConfigError> {
         match std::fs::read(file) {
             Ok(text) => Kubeconfig::parse(&text, file).map(Some),
@@ -133,7 +133,7 @@ impl Kubeconfig {
         }
     }
 
-    /// What the text of `file` says.
+    /// Parses the contents of `file`.
     pub fn parse(text: &[u8], file: &Path) -> Result<Kubeconfig, ConfigError> {
         let malformed = |reason: String| ConfigError::Malformed {
             file: file.to_path_buf(),
@@ -155,7 +155,7 @@ impl Kubeconfig {
         Ok(config)
     }
 
-    /// What all files say together, the first of them first; those that are not there say nothing.
+    /// Merges files, the first one first; missing files are skipped.
     pub fn merged(files: &[PathBuf]) -> Result<Kubeconfig, ConfigError> {
         let mut merged = Kubeconfig::default();
         for file in files {
@@ -166,7 +166,7 @@ impl Kubeconfig {
         Ok(merged)
     }
 
-    /// Adds what is new in `later`.
+    /// Adds the entries of `later` that are not there yet.
     pub fn merge(&mut self, later: Kubeconfig) {
         add(&mut self.clusters, later.clusters);
         add(&mut self.users, later.users);
@@ -176,7 +176,7 @@ impl Kubeconfig {
         }
     }
 
-    /// Whether nothing is said at all.
+    /// Whether there is no entry at all.
     pub fn is_empty(&self) -> bool {
         *self == Kubeconfig::default()
     }

@@ -1,10 +1,9 @@
-//! Where the server is, and who we are to it.
+//! Client configuration: the server and the credentials.
 //!
-//! [`Kubeconfig`] is what files say, merged; [`Config`] is what one context of it comes to, or what
-//! a pod finds in its own file system ([`Config::in_cluster`]). [`Config::load`] goes the whole
-//! way, as upstream's clients do. Tokens and certificates are looked at again while the program
-//! runs (`secrets`), an `exec` plugin is asked for new ones when the old ones expire or are
-//! refused.
+//! [`Kubeconfig`] is the merged contents of files; [`Config`] is one resolved context of it, or a
+//! pod's in-cluster configuration ([`Config::in_cluster`]). [`Config::load`] does the whole lookup
+//! as upstream's clients do. Tokens and certificates are reloaded while the program runs
+//! (`secrets`), and an `exec` plugin is run again when its credentials expire or are rejected.
 
 mod environment;
 mod exec;
@@ -25,28 +24,28 @@ pub(crate) use secrets::{Keeper, Secrets};
 
 use crate::transport::TlsError;
 
-/// How to reach one server as one user.
+/// How to connect to one server as one user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// `https://HOST[:PORT][/PATH]`.
     pub server: String,
-    /// What the server's certificate must say, where that is not the host.
+    /// The name in the server's certificate, if it is not the host.
     pub server_name: Option<String>,
-    /// Who vouches for the server; absent: whom the system trusts.
+    /// The CA of the server; `None`: the system's trust store.
     pub authorities: Option<Pem>,
-    /// Believe any server.
+    /// Skip the verification of the server's certificate.
     pub insecure: bool,
-    /// The proxy that leads to the server: `http://HOST[:PORT]` or `socks5://HOST[:PORT]`.
+    /// The proxy to the server: `http://HOST[:PORT]` or `socks5://HOST[:PORT]`.
     pub proxy: Option<String>,
-    /// Who we are.
+    /// The credentials.
     pub credentials: Credentials,
-    /// Whom we act as.
+    /// The impersonated user.
     pub impersonate: Impersonate,
-    /// The namespace that is meant where none is named.
+    /// The default namespace.
     pub namespace: Option<String>,
 }
 
-/// Whom to act as, for users who may.
+/// A user to impersonate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Impersonate {
     /// The user.
@@ -55,67 +54,67 @@ pub struct Impersonate {
     pub uid: Option<String>,
     /// Its groups.
     pub groups: Vec<String>,
-    /// What else is known of it.
+    /// Its extra fields.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Why there is no configuration.
+/// Why a configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file that was named, or one that is needed, cannot be read.
-    #[error("{}: cannot be read", file.display())]
+    /// A given or required file cannot be read.
+    #[error("cannot read {}", file.display())]
     Read {
-        /// Which one.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file says something else than it should.
+    /// A file is invalid.
     #[error("{}: {reason}", file.display())]
     Malformed {
-        /// Which one.
+        /// The file.
         file: PathBuf,
-        /// What is wrong in it.
+        /// The cause.
         reason: String,
     },
-    /// There is nothing that says where the server is.
+    /// No server is configured.
     #[error(
         "no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
     )]
     Empty,
-    /// The context that was asked for does not exist.
+    /// The requested context does not exist.
     #[error("context {0:?} does not exist")]
     NoContext(String),
-    /// The context names a cluster that does not exist.
+    /// The cluster of the context does not exist.
     #[error("cluster {0:?} does not exist")]
     NoCluster(String),
-    /// The context names a user that does not exist.
+    /// The user of the context does not exist.
     #[error("auth info {0:?} does not exist")]
     NoUser(String),
-    /// The address of the server.
-    #[error("the server must be https://HOST[:PORT], not {0:?}")]
+    /// The server URL is invalid.
+    #[error("invalid server URL {0:?}: must be https://HOST[:PORT]")]
     Server(String),
-    /// The address of the proxy.
-    #[error("the proxy must be http://HOST[:PORT] or socks5://HOST[:PORT], not {0:?}")]
+    /// The proxy URL is invalid.
+    #[error("invalid proxy URL {0:?}: must be http://HOST[:PORT] or socks5://HOST[:PORT]")]
     Proxy(String),
-    /// A program runs in no pod.
+    /// The program does not run in a pod.
     #[error(
         "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
     )]
     NotInCluster,
-    /// Base64 that is none.
-    #[error("{field}: not base64")]
+    /// Invalid base64.
+    #[error("{field}: invalid base64")]
     Base64 {
-        /// Where it stands.
+        /// The field.
         field: &'static str,
     },
-    /// What the user section asks for is not there any more, or never was.
+    /// The user's auth provider is not supported.
     #[error("{0}")]
     AuthProvider(String),
-    /// The plugin that was to give credentials.
+    /// A credential plugin failed.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// Certificates or keys.
+    /// Invalid certificates or keys.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }

@@ -1,4 +1,4 @@
-//! From what files and surroundings say to one configuration.
+//! Resolves files and environment to one configuration.
 
 use std::path::Path;
 
@@ -11,9 +11,8 @@ use super::{
 };
 
 impl Config {
-    /// What a program without further instructions uses: the file it was told, or else the files of
-    /// the environment, or else, where those say nothing, what a pod finds. `server` overrides the
-    /// file's.
+    /// The default configuration of a program: the given file, else the files of the environment,
+    /// else, if those are empty, the in-cluster configuration. `server` overrides the file's.
     pub fn load(
         explicit: Option<&Path>,
         server: Option<&str>,
@@ -40,7 +39,7 @@ impl Config {
         Config::of_context(&merged, None)
     }
 
-    /// What one context comes to; `None`: the current one.
+    /// Resolves one context; `None`: the current one.
     pub fn of_context(
         kubeconfig: &Kubeconfig,
         context: Option<&str>,
@@ -82,7 +81,7 @@ impl Config {
         })
     }
 
-    /// What a pod finds in its environment and its file system.
+    /// The in-cluster configuration of a pod.
     pub fn in_cluster(environment: &Environment) -> Result<Config, ConfigError> {
         let (host, port) = environment
             .service
@@ -103,7 +102,7 @@ impl Config {
             })
         };
 
-        // It must be there now, and is read again later.
+        // It must exist now, and is reloaded later.
         read("token")?;
 
         Ok(Config {
@@ -123,7 +122,7 @@ fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_string())
 }
 
-/// Content wins over a file.
+/// Inline data has precedence over a file.
 fn pem(data: &str, file: &str, field: &'static str) -> Result<Option<Pem>, ConfigError> {
     if !data.is_empty() {
         let content = STANDARD
@@ -147,7 +146,7 @@ fn credentials(user: &User, cluster: &super::Cluster) -> Result<Credentials, Con
 
     let key = pem(&user.client_key_data, &user.client_key, "client-key-data")?;
     let token = match (&user.token, &user.token_file, &user.username) {
-        // A file is read again when it changes, so it is the better source where both are given.
+        // A file is preferred, because it is reloaded when it changes.
         (_, file, _) if !file.is_empty() => Token::File(file.into()),
         (token, _, _) if !token.is_empty() => Token::Fixed(token.clone()),
         (_, _, name) if !name.is_empty() => Token::Basic(name.clone(), user.password.clone()),
@@ -177,7 +176,7 @@ fn no_longer(name: &str) -> String {
     }
 }
 
-/// The context in force points to another server, and to nothing if there was none.
+/// Overrides the server of the current context, creating it if there is none.
 fn override_server(kubeconfig: &mut Kubeconfig, server: &str) {
     let current = kubeconfig.current_context.clone();
     let cluster = match find(&kubeconfig.contexts, &current) {

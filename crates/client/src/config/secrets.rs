@@ -1,4 +1,4 @@
-//! Credentials as they are at this moment: files are looked at again, plugins are asked again.
+//! Current credentials: files are reloaded, plugins are run again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,51 +11,51 @@ use http::HeaderValue;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::exec::{self, Given};
+use super::exec::{self, PluginCredentials};
 use super::{Cluster, Config, ConfigError, Exec};
 use crate::transport::Tls;
 
-/// What has been read from files is believed for this long.
+/// How long the contents of files are cached.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// Certificates or keys in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pem {
-    /// As it is.
+    /// Inline.
     Content(Vec<u8>),
-    /// In a file, which is read again as it changes.
+    /// In a file, which is reloaded when it changes.
     File(PathBuf),
 }
 
-/// What goes into the `Authorization` header.
+/// The `Authorization` header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Token {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// A bearer token that never changes.
+    /// A fixed bearer token.
     Fixed(String),
-    /// A bearer token in a file, which is read again as it changes.
+    /// A bearer token in a file, which is reloaded when it changes.
     File(PathBuf),
-    /// A user's name and password.
+    /// A user name and password.
     Basic(String, String),
 }
 
-/// Who we are.
+/// The credentials of a user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Credentials {
-    /// A certificate, and its key.
+    /// A client certificate and its key.
     pub certificate: Option<(Pem, Pem)>,
     /// A token.
     pub token: Token,
-    /// A program that knows, and the cluster that it may be told of.
+    /// A credential plugin, and the cluster information passed to it.
     pub exec: Option<(Exec, Cluster)>,
 }
 
-/// Knows the secrets of a configuration, and when to look for new ones.
+/// Caches the secrets of a configuration and reloads them.
 pub(crate) struct Keeper {
     pub(crate) config: Config,
-    /// The wall clock, for what plugins say about expiry.
+    /// The wall clock, for the expiry of plugin credentials.
     now: fn() -> Timestamp,
     last: Mutex<Option<Last>>,
 }
@@ -63,10 +63,10 @@ pub(crate) struct Keeper {
 struct Last {
     secrets: Arc<Secrets>,
     read: Instant,
-    given: Option<Given>,
+    given: Option<PluginCredentials>,
 }
 
-/// What a request and its connection are made with.
+/// The secrets of a request and its connection.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Secrets {
     pub(crate) tls: Tls,
@@ -82,7 +82,7 @@ impl Keeper {
         }
     }
 
-    /// The secrets as they are now.
+    /// The current secrets.
     pub(crate) async fn secrets(&self) -> Result<Arc<Secrets>, ConfigError> {
         let mut last = self.last.lock().await;
         let now = (self.now)();
@@ -100,7 +100,7 @@ impl Keeper {
 
         let given = match (kept, &self.config.credentials.exec) {
             (Some(given), _) => Some(given),
-            (None, Some((exec, cluster))) => Some(exec::ask(exec, cluster).await?),
+            (None, Some((exec, cluster))) => Some(exec::run(exec, cluster).await?),
             (None, None) => None,
         };
 
@@ -114,8 +114,8 @@ impl Keeper {
         Ok(secrets)
     }
 
-    /// What was sent has been refused: a plugin is asked again.
-    pub(crate) async fn refused(&self) {
+    /// The server rejected the credentials: a plugin is run again.
+    pub(crate) async fn rejected(&self) {
         if self.config.credentials.exec.is_some() {
             *self.last.lock().await = None;
         }
@@ -134,7 +134,7 @@ impl Config {
                 .is_some_and(|(one, other)| file(one) || file(other))
     }
 
-    fn read(&self, given: Option<&Given>) -> Result<Secrets, ConfigError> {
+    fn read(&self, given: Option<&PluginCredentials>) -> Result<Secrets, ConfigError> {
         let identity = match (
             &self.credentials.certificate,
             given.and_then(|given| given.identity.clone()),

@@ -53,7 +53,7 @@ fn the_first_file_owns_an_entry_whole() {
     assert_eq!(config.server, "https://one:6443");
     assert!(
         !config.insecure,
-        "nothing of the second file's entry counts"
+        "no field of the second file's entry is used"
     );
 
     assert_eq!(config.namespace.as_deref(), Some("work"));
@@ -153,7 +153,7 @@ async fn a_pod_finds_its_account_and_its_token_is_read_again() {
     assert_eq!(token(&config).await, "Bearer one");
 
     fs::write(folder.path().join("token"), "two").unwrap();
-    assert_eq!(token(&config).await, "Bearer one", "believed for a while");
+    assert_eq!(token(&config).await, "Bearer one", "cached for a while");
 
     tokio::time::advance(std::time::Duration::from_secs(11)).await;
     assert_eq!(token(&config).await, "Bearer two");
@@ -164,7 +164,7 @@ async fn a_pod_finds_its_account_and_its_token_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_plugin_is_asked_once_and_again_when_refused() {
+async fn a_plugin_is_run_once_and_again_when_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = folder.path().join("plugin");
     let script = "#!/bin/sh\necho x >> \"$COUNT\"\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\
@@ -208,7 +208,7 @@ async fn a_plugin_is_asked_once_and_again_when_refused() {
 
     assert_eq!(fs::read_to_string(&count).unwrap().lines().count(), 1);
 
-    config.refused().await;
+    config.rejected().await;
     config.secrets().await.unwrap();
     assert_eq!(fs::read_to_string(&count).unwrap().lines().count(), 2);
 }

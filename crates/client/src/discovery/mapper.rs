@@ -1,6 +1,7 @@
-//! Kinds to resources and back, from what discovery said last.
+//! Maps kinds and names to resources, from cached discovery.
 //!
-//! What is not found is asked for once more, because a resource may have been added since.
+//! If something is not found, discovery is repeated once, because the resource may have been added
+//! since.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,20 +11,20 @@ use super::{Discovery, Served, ServedResource};
 use crate::error::Error;
 use crate::resource::Resource;
 
-/// Answers which resource a kind has, and which one a name means. Clones share what they know.
+/// Maps kinds and names to resources. Clones share the cache.
 #[derive(Clone)]
 pub struct Mapper {
     discovery: Discovery,
     known: Arc<Mutex<Option<Arc<Served>>>>,
 }
 
-/// What a name or a kind stands for.
+/// The resource of a name or a kind.
 pub type Mapping = ServedResource;
 
-/// Why there is no answer.
+/// Why there is no mapping.
 #[derive(Debug, thiserror::Error)]
 pub enum MappingError {
-    /// The server has nothing of that name.
+    /// The server has no resource of that name.
     #[error("the server doesn't have a resource type {0:?}")]
     NoResource(String),
     /// The server has no such kind.
@@ -31,16 +32,16 @@ pub enum MappingError {
     NoKind {
         /// The kind.
         kind: String,
-        /// The version that it was to be of.
+        /// The requested version.
         version: String,
     },
-    /// The server could not be asked.
+    /// Discovery failed.
     #[error(transparent)]
     Discovery(#[from] Error),
 }
 
 impl Mapper {
-    /// A mapper that knows nothing yet.
+    /// A mapper with an empty cache.
     pub fn new(discovery: Discovery) -> Mapper {
         Mapper {
             discovery,
@@ -48,7 +49,7 @@ impl Mapper {
         }
     }
 
-    /// Everything that the server has, as far as it is known.
+    /// All resources of the server, from the cache if possible.
     pub async fn served(&self) -> Result<Arc<Served>, Error> {
         let known = self
             .known
@@ -57,11 +58,11 @@ impl Mapper {
             .clone();
         match known {
             Some(known) => Ok(known),
-            None => self.learn().await,
+            None => self.refresh().await,
         }
     }
 
-    /// Forgets everything: the next question is asked anew.
+    /// Clears the cache.
     pub fn reset(&self) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -74,7 +75,7 @@ impl Mapper {
         kind: &str,
     ) -> Result<Mapping, MappingError> {
         let found = self
-            .twice(|served| by_kind(served, group, version, kind))
+            .with_refresh(|served| by_kind(served, group, version, kind))
             .await?;
         found.ok_or_else(|| MappingError::NoKind {
             kind: kind.to_string(),
@@ -82,15 +83,15 @@ impl Mapper {
         })
     }
 
-    /// The resource that a person means: `pods`, `po`, `Pod`, `deployments.apps`,
+    /// The resource of a user-given name: `pods`, `po`, `Pod`, `deployments.apps`,
     /// `deployments.v1.apps`.
     pub async fn of_name(&self, name: &str) -> Result<Mapping, MappingError> {
-        let found = self.twice(|served| by_name(served, name)).await?;
+        let found = self.with_refresh(|served| by_name(served, name)).await?;
         found.ok_or_else(|| MappingError::NoResource(name.to_string()))
     }
 
-    /// Looks twice: at what is known, and where that does not help, at what the server says now.
-    async fn twice(
+    /// Looks in the cache, and if that fails, in a fresh discovery.
+    async fn with_refresh(
         &self,
         look: impl Fn(&Served) -> Option<Mapping>,
     ) -> Result<Option<Mapping>, Error> {
@@ -102,10 +103,10 @@ impl Mapper {
         if let Some(found) = known.and_then(|known| look(&known)) {
             return Ok(Some(found));
         }
-        Ok(look(&*self.learn().await?))
+        Ok(look(&*self.refresh().await?))
     }
 
-    async fn learn(&self) -> Result<Arc<Served>, Error> {
+    async fn refresh(&self) -> Result<Arc<Served>, Error> {
         let served = Arc::new(self.discovery.served().await?);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(served.clone());
         Ok(served)
@@ -122,7 +123,7 @@ fn all(served: &Served) -> impl Iterator<Item = &ServedResource> {
 }
 
 fn by_kind(served: &Served, group: &str, version: &str, kind: &str) -> Option<Mapping> {
-    // `PodList` is a kind as well, of the same resource, and so is what people type in lower case.
+    // `PodList` maps to the same resource, and so does a kind in lower case.
     let bare = kind.strip_suffix("List").unwrap_or(kind);
     let fits = |found: &Resource, kind: &str| {
         found.group == group
@@ -155,11 +156,11 @@ fn by_name(served: &Served, name: &str) -> Option<Mapping> {
         rest.is_empty()
             || resource.group == rest
             || (resource.version == first && resource.group == group)
-            // A group may be told by its beginning: `deployments.app`.
+            // A prefix of the group is enough: `deployments.app`.
             || (!rest.is_empty() && resource.group.starts_with(rest))
     };
 
-    // The whole name of a resource wins over the short name of another.
+    // A full resource name has precedence over a short name.
     let whole = |found: &&ServedResource| {
         let names: [&Text; 2] = [&found.resource.plural, &found.singular];
         names.iter().any(|name| *name == short) && placed(&found.resource)

@@ -1,5 +1,5 @@
-//! Which resources a server has: in two requests where it can say it all at once, group by group
-//! where it cannot.
+//! Discovery of a server's resources: in two requests if the server supports aggregated discovery,
+//! else group by group.
 
 mod mapper;
 mod read;
@@ -17,29 +17,29 @@ use crate::client::{self, Client};
 use crate::error::Error;
 use crate::resource::Resource;
 
-/// All resources of all groups in one document.
+/// The media type of aggregated discovery.
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
-/// How long discovery may take.
+/// The timeout of discovery.
 const WITHIN: Duration = Duration::from_secs(32);
 
-/// Asks a server what it has.
+/// Queries a server's resources.
 #[derive(Clone)]
 pub struct Discovery {
     client: Client,
 }
 
-/// What a server has.
+/// The resources of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Served {
     /// In the server's order, the core group first.
     pub groups: Vec<Group>,
-    /// Versions that could not be learned, and why: the rest is true nevertheless.
+    /// Versions whose discovery failed, and why: the rest is valid nevertheless.
     pub failed: Vec<(String, String)>,
 }
 
-/// A group of versions.
+/// An API group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
     /// Empty for the core group.
@@ -53,24 +53,24 @@ pub struct Group {
 pub struct Version {
     /// `v1`.
     pub name: Text,
-    /// What is served, subresources beside their resources.
+    /// The resources, each with its subresources.
     pub resources: Vec<ServedResource>,
 }
 
 /// A resource as a server describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServedResource {
-    /// What requests need.
+    /// The resource for requests.
     pub resource: Resource,
-    /// One of its objects, as people call it.
+    /// The singular name.
     pub singular: Text,
-    /// `po`.
+    /// Short names: `po`.
     pub short_names: Vec<Text>,
-    /// `all`.
+    /// Categories: `all`.
     pub categories: Vec<Text>,
-    /// What can be done.
+    /// The supported verbs.
     pub verbs: Vec<Text>,
-    /// The names of its parts.
+    /// The names of its subresources.
     pub subresources: Vec<Text>,
 }
 
@@ -81,13 +81,13 @@ impl Discovery {
         }
     }
 
-    /// Everything that the server has.
+    /// Queries all resources.
     pub async fn served(&self) -> Result<Served, Error> {
         let mut served = Served::default();
         for path in ["/api", "/apis"] {
             match self.ask(path).await {
                 Ok(document) => self.add(&document, &mut served).await?,
-                // A server of extensions alone has no core group.
+                // A server of extensions only has no core group.
                 Err(error) if path == "/api" && error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
@@ -124,13 +124,13 @@ impl Discovery {
                     self.add_group(&group, versions, served).await;
                 }
             }
-            _ => return Err(Error::Answer("no discovery document".to_string())),
+            _ => return Err(Error::Answer("not a discovery document".to_string())),
         }
 
         Ok(())
     }
 
-    /// Versions that cannot be learned do not hide the others.
+    /// A version whose discovery fails does not hide the others.
     async fn add_group(&self, name: &str, versions: Vec<Text>, served: &mut Served) {
         let mut group = Group {
             name: Text::new(name),

@@ -1,4 +1,4 @@
-//! Discovery documents, read.
+//! Parses discovery documents.
 
 use coracle_api::{Map, Text, Value};
 

@@ -16,7 +16,7 @@ const WORLD: World = World {
     random: || 4,
 };
 
-/// Answers from a list of paths and documents.
+/// A transport with fixed answers by path.
 struct Canned {
     documents: &'static [(&'static str, &'static str)],
     asked: AtomicUsize,
@@ -167,7 +167,7 @@ async fn a_kind_has_a_resource_and_so_has_its_list() {
 }
 
 #[tokio::test]
-async fn what_is_known_is_not_asked_again_and_a_broken_group_hides_no_other() {
+async fn discovery_is_cached_and_a_broken_group_hides_no_other() {
     let (mapper, transport) = mapper(AGGREGATED);
     check(&mapper, "pods", "pods v1").await;
     check(&mapper, "deploy", "deployments.apps v1").await;
@@ -187,6 +187,6 @@ async fn what_is_known_is_not_asked_again_and_a_broken_group_hides_no_other() {
     assert_eq!(
         transport.asked.load(Ordering::Relaxed),
         4,
-        "what is not known is asked for once more"
+        "discovery is repeated once for an unknown name"
     );
 }

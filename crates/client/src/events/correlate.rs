@@ -1,35 +1,35 @@
-//! Which events are sent, and as what. Pure: the time comes with what was said.
+//! Decides which events are sent, and in which form. Pure: the time is in the event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
 
-use super::{EventType, ObjectReference, Said};
+use super::{EventType, ObjectReference, Record};
 
-/// So many different messages about one thing are told one by one; the next are told as one.
-const ALIKE: usize = 10;
-/// After so long without another one, counting starts anew, in seconds.
-const ALIKE_WITHIN: i64 = 600;
-/// One component may tell so much about one object at once…
+/// After this many different messages about one thing, the next ones are combined.
+const SIMILAR_LIMIT: usize = 10;
+/// After this many seconds without a similar one, counting restarts.
+const SIMILAR_WINDOW: i64 = 600;
+/// The burst of events of one component about one object…
 const BURST: f64 = 25.0;
-/// …and then one event in five minutes.
+/// …and the rate after that: one in five minutes.
 const PER_SECOND: f64 = 1.0 / 300.0;
-/// What is remembered of each kind is bounded: the oldest half is forgotten.
-const REMEMBERED: usize = 4096;
+/// The maximum number of entries of each cache: the older half is dropped.
+const CACHE_SIZE: usize = 4096;
 
-/// What is to be done about something that was said.
+/// What to do with a recorded event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// It is an event of its own; remember it under this key.
+    /// Create a new event and cache it under this key.
     New(Key, String),
-    /// It is the same as one that was sent before.
+    /// Increase the count of an event that was sent before.
     Again(Key, String, Sent),
-    /// It is one too many.
+    /// Drop it.
     Drop,
 }
 
-/// What makes two events the same; without the message, what makes them alike.
+/// Two events with equal keys are the same; without the message, similar.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     component: Text,
@@ -56,60 +56,63 @@ pub(super) struct Correlator {
 }
 
 impl Correlator {
-    pub(super) fn judge(&mut self, said: &Said) -> Verdict {
-        let (key, message) = self.aggregate(said);
+    pub(super) fn correlate(&mut self, record: &Record) -> Verdict {
+        let (key, message) = self.aggregate(record);
         let verdict = match self.sent.get(&key) {
             Some((sent, _)) => Verdict::Again(key, message, sent.clone()),
             None => Verdict::New(key, message),
         };
-        if self.is_spam(said) {
+        if self.is_spam(record) {
             Verdict::Drop
         } else {
             verdict
         }
     }
 
-    /// What came of sending it.
-    pub(super) fn remember(&mut self, key: Key, sent: Sent, now: Timestamp) {
-        forget_half(&mut self.sent, |(_, at)| *at);
+    /// Caches the result of sending an event.
+    pub(super) fn cache_sent(&mut self, key: Key, sent: Sent, now: Timestamp) {
+        drop_older_half(&mut self.sent, |(_, at)| *at);
         self.sent.insert(key, (sent, now));
     }
 
-    /// Many messages about one thing become one.
-    fn aggregate(&mut self, said: &Said) -> (Key, String) {
-        let alike = key(said, None);
-        forget_half(&mut self.alike, |(_, at)| *at);
+    /// Combines many messages about one thing.
+    fn aggregate(&mut self, record: &Record) -> (Key, String) {
+        let alike = key(record, None);
+        drop_older_half(&mut self.alike, |(_, at)| *at);
         let (messages, last) = self
             .alike
             .entry(alike.clone())
-            .or_insert((BTreeSet::new(), said.at));
+            .or_insert((BTreeSet::new(), record.at));
 
-        if said.at.unix_seconds() - last.unix_seconds() > ALIKE_WITHIN {
+        if record.at.unix_seconds() - last.unix_seconds() > SIMILAR_WINDOW {
             messages.clear();
         }
 
-        *last = said.at;
-        messages.insert(said.message.clone());
+        *last = record.at;
+        messages.insert(record.message.clone());
 
-        if messages.len() < ALIKE {
-            return (key(said, Some(said.message.clone())), said.message.clone());
+        if messages.len() < SIMILAR_LIMIT {
+            return (
+                key(record, Some(record.message.clone())),
+                record.message.clone(),
+            );
         }
 
         messages.pop_first();
 
         (
             alike,
-            format!("(combined from similar events): {}", said.message),
+            format!("(combined from similar events): {}", record.message),
         )
     }
 
-    /// Each component has a bucket per object.
-    fn is_spam(&mut self, said: &Said) -> bool {
-        forget_half(&mut self.spam, |(_, at)| *at);
-        let place = (said.component.clone(), without_version(&said.about));
-        let (tokens, last) = self.spam.entry(place).or_insert((BURST, said.at));
+    /// Each component has a token bucket per object.
+    fn is_spam(&mut self, record: &Record) -> bool {
+        drop_older_half(&mut self.spam, |(_, at)| *at);
+        let place = (record.component.clone(), without_version(&record.about));
+        let (tokens, last) = self.spam.entry(place).or_insert((BURST, record.at));
 
-        let passed = said
+        let passed = record
             .at
             .since(*last)
             .to_std()
@@ -117,7 +120,7 @@ impl Correlator {
             .as_secs_f64();
         *tokens = (*tokens + passed * PER_SECOND).min(BURST);
 
-        *last = said.at;
+        *last = record.at;
 
         if *tokens < 1.0 {
             return true;
@@ -129,13 +132,13 @@ impl Correlator {
     }
 }
 
-fn key(said: &Said, message: Option<String>) -> Key {
+fn key(record: &Record, message: Option<String>) -> Key {
     Key {
-        component: said.component.clone(),
-        host: said.host.clone(),
-        about: without_version(&said.about),
-        kind: said.kind,
-        reason: said.reason.clone(),
+        component: record.component.clone(),
+        host: record.host.clone(),
+        about: without_version(&record.about),
+        kind: record.kind,
+        reason: record.reason.clone(),
         message,
     }
 }
@@ -147,8 +150,8 @@ fn without_version(about: &ObjectReference) -> ObjectReference {
     }
 }
 
-fn forget_half<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, at: impl Fn(&V) -> Timestamp) {
-    if map.len() < REMEMBERED {
+fn drop_older_half<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, at: impl Fn(&V) -> Timestamp) {
+    if map.len() < CACHE_SIZE {
         return;
     }
     let mut times: Vec<Timestamp> = map.values().map(&at).collect();

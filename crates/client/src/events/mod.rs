@@ -1,10 +1,9 @@
-//! Events: what components tell people about objects, and how they are kept from telling too much.
+//! Events: components record what happened to objects, with limits.
 //!
-//! A [`Recorder`] says what happened; the [`correlate`](correlate::Correlator)s decide whether that
-//! is a new event, one more of the same, one of many alike, or one too many; a task sends it.
-//! Events are best effort: nobody waits for them, and one that cannot be sent is lost. Those of the
-//! core group are said by [`Recorder`]s, those of `events.k8s.io` by [`SeriesRecorder`]s, as
-//! upstream's component of that name does.
+//! A [`Recorder`] records an event; the [`correlate`](correlate::Correlator) decides whether it is
+//! new, a repetition, one of many similar ones, or over the limit; a task sends it. Events are best
+//! effort: recording does not wait, and an event that cannot be sent is dropped. [`Recorder`] uses
+//! the core group, [`SeriesRecorder`] `events.k8s.io`, as upstream's components do.
 
 mod correlate;
 mod send;
@@ -12,7 +11,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use series::{Happening, SeriesRecorder};
+pub use series::{SeriesEvent, SeriesRecorder};
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
@@ -22,8 +21,8 @@ use crate::client::Client;
 use crate::tasks::Tasks;
 use crate::world::World;
 
-/// Events that wait to be sent; more are lost. Some thousand pods that get their nodes within a
-/// second tell of it.
+/// The buffer of events to be sent; more are dropped. Sized for some thousand pods that are
+/// scheduled within a second.
 const WAITING: usize = 8192;
 
 /// The object that an event is about.
@@ -33,20 +32,20 @@ pub struct ObjectReference {
     pub api_version: Text,
     /// `ReplicaSet`.
     pub kind: Text,
-    /// Empty for objects of the cluster.
+    /// Empty for cluster-scoped objects.
     pub namespace: Text,
     /// The object's name.
     pub name: Text,
-    /// Which it is.
+    /// The object's UID.
     pub uid: Text,
-    /// Which version of it.
+    /// The object's resource version.
     pub resource_version: Text,
-    /// Which part of it: `spec.containers{web}`.
+    /// The field path: `spec.containers{web}`.
     pub field_path: Text,
 }
 
 impl ObjectReference {
-    /// Where events about it are kept.
+    /// The namespace of events about it.
     fn namespace_of_events(&self) -> &str {
         if self.namespace.is_empty() {
             "default"
@@ -55,7 +54,7 @@ impl ObjectReference {
         }
     }
 
-    /// A whole object.
+    /// A reference to an object.
     pub fn of(object: &Value) -> ObjectReference {
         let text =
             |name: &str| Text::new(object.get(name).and_then(Value::as_str).unwrap_or_default());
@@ -72,12 +71,12 @@ impl ObjectReference {
     }
 }
 
-/// Whether something is as it should be.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventType {
-    /// It is.
+    /// Normal.
     Normal,
-    /// It is not.
+    /// Warning.
     Warning,
 }
 
@@ -90,9 +89,9 @@ impl EventType {
     }
 }
 
-/// Something that happened, as it was said.
+/// A recorded event.
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct Record {
     about: ObjectReference,
     kind: EventType,
     reason: Text,
@@ -102,65 +101,65 @@ struct Said {
     at: Timestamp,
 }
 
-/// Tells of what happens, in the name of one component. Clones share their limits.
+/// Records events of one component. Clones share their limits.
 #[derive(Clone)]
 pub struct Recorder {
-    said: Option<mpsc::Sender<Said>>,
+    queue: Option<mpsc::Sender<Record>>,
     component: Text,
     host: Text,
     world: World,
 }
 
 impl Recorder {
-    /// A recorder of a component; its events are sent by a task of `tasks`.
+    /// A recorder of a component; a task in `tasks` sends its events.
     pub fn new(client: &Client, component: &str, tasks: &Tasks) -> Recorder {
-        let (said, heard) = mpsc::channel(WAITING);
-        tasks.spawn(send::run(client.clone(), heard));
+        let (queue, queued) = mpsc::channel(WAITING);
+        tasks.spawn(send::run(client.clone(), queued));
         Recorder {
-            said: Some(said),
+            queue: Some(queue),
             component: Text::new(component),
             host: Text::default(),
             world: client.world(),
         }
     }
 
-    /// A recorder that tells nobody.
+    /// A recorder that drops all events.
     pub fn silent(world: World) -> Recorder {
         Recorder {
-            said: None,
+            queue: None,
             component: Text::default(),
             host: Text::default(),
             world,
         }
     }
 
-    /// The same recorder in the name of another component.
+    /// The same recorder for another component.
     #[must_use]
     pub fn component(mut self, component: &str) -> Recorder {
         self.component = Text::new(component);
         self
     }
 
-    /// The same recorder, which says on which host it is.
+    /// The same recorder with a host name.
     #[must_use]
     pub fn host(mut self, host: &str) -> Recorder {
         self.host = Text::new(host);
         self
     }
 
-    /// Something is as it should be.
+    /// Records a normal event.
     pub fn normal(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
-        self.say(about, EventType::Normal, reason, message.into());
+        self.record(about, EventType::Normal, reason, message.into());
     }
 
-    /// Something is not as it should be.
+    /// Records a warning.
     pub fn warning(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
-        self.say(about, EventType::Warning, reason, message.into());
+        self.record(about, EventType::Warning, reason, message.into());
     }
 
-    fn say(&self, about: &ObjectReference, kind: EventType, reason: &str, message: String) {
-        let Some(said) = &self.said else { return };
-        let event = Said {
+    fn record(&self, about: &ObjectReference, kind: EventType, reason: &str, message: String) {
+        let Some(queue) = &self.queue else { return };
+        let event = Record {
             about: about.clone(),
             kind,
             reason: Text::new(reason),
@@ -170,8 +169,8 @@ impl Recorder {
             at: self.world.now(),
         };
 
-        if said.try_send(event).is_err() {
-            tracing::debug!(reason, "too many events wait: this one is lost");
+        if queue.try_send(event).is_err() {
+            tracing::debug!(reason, "event queue full; event dropped");
         }
     }
 }

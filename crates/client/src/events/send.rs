@@ -1,4 +1,4 @@
-//! Events on their way to the server.
+//! Sends events to the server.
 
 use std::time::Duration;
 
@@ -8,42 +8,42 @@ use tokio::sync::mpsc;
 use tracing::debug;
 
 use super::correlate::{Correlator, Sent, Verdict};
-use super::{ObjectReference, Said};
+use super::{ObjectReference, Record};
 use crate::access::Access;
 use crate::client::Client;
 use crate::error::Error;
 use crate::patch::Patch;
 use crate::resource::Resource;
 
-/// How often the sending of one event is tried.
+/// How often sending an event is tried.
 const TRIES: u32 = 12;
 /// The pause between two attempts.
-const BETWEEN: Duration = Duration::from_secs(10);
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
-/// One after the other: events are told when there is time, and leave the server to those who work.
-/// What is said meanwhile waits in the channel.
-pub(super) async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
+/// Sends one event after the other, so that events put little load on the server. Events recorded
+/// meanwhile wait in the channel.
+pub(super) async fn run(client: Client, mut queued: mpsc::Receiver<Record>) {
     let events = client.resource(&Resource::builtin("", "v1", "events"));
     let (mut correlator, mut last_name) = (Correlator::default(), 0);
-    while let Some(said) = heard.recv().await {
-        let (key, message, sent) = match correlator.judge(&said) {
+    while let Some(record) = queued.recv().await {
+        let (key, message, sent) = match correlator.correlate(&record) {
             Verdict::Drop => continue,
             Verdict::New(key, message) => (key, message, None),
             Verdict::Again(key, message, sent) => (key, message, Some(sent)),
         };
 
-        last_name = name_after(last_name, said.at);
+        last_name = name_after(last_name, record.at);
 
-        match send(&events, &said, &message, sent, last_name).await {
-            Ok(sent) => correlator.remember(key, sent, said.at),
+        match send(&events, &record, &message, sent, last_name).await {
+            Ok(sent) => correlator.cache_sent(key, sent, record.at),
             Err(error) => {
-                debug!(%error, reason = %said.reason, about = %said.about.name, "an event is lost")
+                debug!(%error, reason = %record.reason, about = %record.about.name, "cannot send event; event dropped")
             }
         }
     }
 }
 
-/// Events are named by the moment, and no two share one.
+/// Event names contain a unique timestamp.
 pub(super) fn name_after(last: i64, at: Timestamp) -> i64 {
     let nanos = at
         .unix_seconds()
@@ -54,36 +54,36 @@ pub(super) fn name_after(last: i64, at: Timestamp) -> i64 {
 
 async fn send(
     events: &Access,
-    said: &Said,
+    record: &Record,
     message: &str,
     sent: Option<Sent>,
     number: i64,
 ) -> Result<Sent, Error> {
-    let events = events.clone().namespace(said.about.namespace_of_events());
-    tried(|| send_once(&events, said, message, sent.as_ref(), number)).await
+    let events = events.clone().namespace(record.about.namespace_of_events());
+    with_retries(|| send_once(&events, record, message, sent.as_ref(), number)).await
 }
 
-/// Tries a few times, as long as the server does not refuse.
-pub(super) async fn tried<T, F>(once: impl Fn() -> F) -> Result<T, Error>
+/// Retries unless the server rejects the event.
+pub(super) async fn with_retries<T, F>(once: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
-    let mut tried = 0;
+    let mut with_retries = 0;
     loop {
-        tried += 1;
+        with_retries += 1;
         match once().await {
             Ok(done) => return Ok(done),
-            // A server that says no will say no again.
+            // A rejection is final.
             Err(error @ Error::Refused(_)) => return Err(error),
-            Err(error) if tried >= TRIES => return Err(error),
-            Err(_) => tokio::time::sleep(BETWEEN).await,
+            Err(error) if with_retries >= TRIES => return Err(error),
+            Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
         }
     }
 }
 
 async fn send_once(
     events: &Access,
-    said: &Said,
+    record: &Record,
     message: &str,
     sent: Option<&Sent>,
     number: i64,
@@ -96,7 +96,7 @@ async fn send_once(
 
         match events
             .briefly()
-            .patch(&sent.name, &repetition(said, message, again.count))
+            .patch(&sent.name, &repetition(record, message, again.count))
             .await
         {
             Ok(_) => return Ok(again),
@@ -106,46 +106,49 @@ async fn send_once(
         }
     }
 
-    let name = format!("{}.{number:x}", said.about.name);
+    let name = format!("{}.{number:x}", record.about.name);
     let new = Sent {
         name: name.clone(),
         count: sent.map_or(1, |sent| sent.count + 1),
-        first: sent.map_or(said.at, |sent| sent.first),
+        first: sent.map_or(record.at, |sent| sent.first),
     };
-    events.briefly().create(&event(said, message, &new)).await?;
+    events
+        .briefly()
+        .create(&event(record, message, &new))
+        .await?;
 
     Ok(new)
 }
 
-fn repetition(said: &Said, message: &str, count: i64) -> Patch {
+fn repetition(record: &Record, message: &str, count: i64) -> Patch {
     let mut patch = Map::new();
     patch.insert("count", count);
-    patch.insert("lastTimestamp", Time(said.at).text());
+    patch.insert("lastTimestamp", Time(record.at).text());
     patch.insert("message", message);
     Patch::Strategic(Value::Object(patch))
 }
 
-fn event(said: &Said, message: &str, sent: &Sent) -> Value {
+fn event(record: &Record, message: &str, sent: &Sent) -> Value {
     let mut event = Map::new();
     event.insert("apiVersion", "v1");
     event.insert("kind", "Event");
     let metadata = event.object_mut("metadata");
     metadata.insert("name", sent.name.as_str());
 
-    metadata.insert("namespace", said.about.namespace_of_events());
-    event.insert("involvedObject", reference(&said.about));
-    event.insert("reason", said.reason.clone());
+    metadata.insert("namespace", record.about.namespace_of_events());
+    event.insert("involvedObject", reference(&record.about));
+    event.insert("reason", record.reason.clone());
     event.insert("message", message);
-    event.insert("type", said.kind.as_str());
+    event.insert("type", record.kind.as_str());
 
     event.insert("count", sent.count);
     event.insert("firstTimestamp", Time(sent.first).text());
-    event.insert("lastTimestamp", Time(said.at).text());
+    event.insert("lastTimestamp", Time(record.at).text());
     let source = event.object_mut("source");
-    put(source, "component", &said.component);
-    put(source, "host", &said.host);
-    event.insert("reportingComponent", said.component.clone());
-    event.insert("reportingInstance", said.host.clone());
+    put(source, "component", &record.component);
+    put(source, "host", &record.host);
+    event.insert("reportingComponent", record.component.clone());
+    event.insert("reportingInstance", record.host.clone());
     event.insert("eventTime", Value::Null);
 
     Value::Object(event)

@@ -1,9 +1,8 @@
-//! Events of `events.k8s.io`: what happens again while it is remembered becomes a series of one
-//! event.
+//! Events of `events.k8s.io`: repetitions of a recent event become a series.
 //!
-//! The second time is told at once; from then on it is only counted, and the count told when the
-//! series has ended, or after half an hour of it. Nothing is dropped, and messages are not
-//! compared: of the same thing about the same version of an object the first is told.
+//! The first repetition is sent immediately; the next ones are only counted, and the count is sent
+//! when the series has ended, or every half hour. Nothing is dropped, and notes are not compared:
+//! of repetitions about the same version of an object the first note is sent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::send::{name_after, put, reference, tried};
+use super::send::{name_after, put, reference, with_retries};
 use super::{EventType, ObjectReference, WAITING};
 use crate::client::Client;
 use crate::error::Error;
@@ -23,71 +22,71 @@ use crate::resource::Resource;
 use crate::tasks::Tasks;
 use crate::world::World;
 
-/// What has not happened again for so long is over, in seconds; so often it is looked for, too.
-const OVER_AFTER: i64 = 6 * 60;
-/// A series that goes on is told this often, in seconds.
-const TOLD_EVERY: i64 = 30 * 60;
-/// So much is remembered; beyond it, what happened once is forgotten.
-const REMEMBERED: usize = 8192;
-/// The longest name of who reports.
+/// A series ends after this many seconds without a repetition; also the interval of checking.
+const SERIES_TIMEOUT: i64 = 6 * 60;
+/// The count of a running series is sent at this interval, in seconds.
+const REPORT_INTERVAL: i64 = 30 * 60;
+/// The cache size; beyond it, events without a repetition are removed.
+const CACHE_SIZE: usize = 8192;
+/// The maximum length of the reporting instance.
 const LONGEST_INSTANCE: usize = 128;
 
-/// What happened, as it was said.
+/// An event to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Happening<'a> {
-    /// The object that it happened to.
+pub struct SeriesEvent<'a> {
+    /// The object that it is about.
     pub about: &'a ObjectReference,
-    /// Another that has to do with it.
+    /// A related object.
     pub related: Option<&'a ObjectReference>,
-    /// Whether it is as it should be.
+    /// Its type.
     pub kind: EventType,
-    /// `FailedScheduling`.
+    /// The reason: `FailedScheduling`.
     pub reason: &'static str,
-    /// What was being done: `Scheduling`.
+    /// The action: `Scheduling`.
     pub action: &'static str,
 }
 
-/// Tells of what happens, in the name of one controller, as series.
+/// Records events of one controller as series.
 #[derive(Clone)]
 pub struct SeriesRecorder {
-    said: mpsc::Sender<Said>,
+    queue: mpsc::Sender<Record>,
     controller: Text,
     host: Text,
     world: World,
 }
 
 impl SeriesRecorder {
-    /// A recorder of a controller on a host; its events are sent by a task of `tasks`.
+    /// A recorder of a controller on a host; a task in `tasks` sends its events.
     pub fn new(client: &Client, controller: &str, host: &str, tasks: &Tasks) -> SeriesRecorder {
-        let (said, heard) = mpsc::channel(WAITING);
-        tasks.spawn(run(client.clone(), heard));
+        let (queue, queued) = mpsc::channel(WAITING);
+        tasks.spawn(run(client.clone(), queued));
         let (controller, host) = (Text::new(controller), Text::new(host));
         SeriesRecorder {
-            said,
+            queue,
             controller,
             host,
             world: client.world(),
         }
     }
 
-    /// The same recorder in the name of another controller.
+    /// The same recorder for another controller.
     #[must_use]
     pub fn controller(mut self, controller: &str) -> SeriesRecorder {
         self.controller = Text::new(controller);
         self
     }
 
-    /// Tells of something, without waiting.
-    pub fn say(&self, happening: &Happening<'_>, note: impl Into<String>) {
+    /// Records an event without waiting.
+    pub fn record(&self, event: &SeriesEvent<'_>, note: impl Into<String>) {
         let mut instance = format!("{}-{}", self.controller, self.host);
         instance.truncate(instance.floor_char_boundary(LONGEST_INSTANCE));
-        let said = Said {
+        let record = Record {
             key: Key {
-                about: happening.about.clone(),
-                related: happening.related.cloned(),
-                kind: happening.kind,
-                reason: happening.reason,
-                action: happening.action,
+                about: event.about.clone(),
+                related: event.related.cloned(),
+                kind: event.kind,
+                reason: event.reason,
+                action: event.action,
                 controller: self.controller.clone(),
             },
             instance: Text::from(instance),
@@ -95,16 +94,13 @@ impl SeriesRecorder {
             at: self.world.now(),
         };
 
-        if self.said.try_send(said).is_err() {
-            debug!(
-                reason = happening.reason,
-                "too many events wait: this one is lost"
-            );
+        if self.queue.try_send(record).is_err() {
+            debug!(reason = event.reason, "event queue full; event dropped");
         }
     }
 }
 
-/// What makes two events one.
+/// Events with equal keys are one series.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     about: ObjectReference,
@@ -116,82 +112,82 @@ struct Key {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct Record {
     key: Key,
     instance: Text,
     note: String,
     at: Timestamp,
 }
 
-/// An event as it is to be written.
+/// An event to be written.
 #[derive(Clone, Debug, PartialEq)]
 struct Event {
-    said: Said,
+    record: Record,
     name: String,
     series: Option<Series>,
 }
 
-/// How often it happened, and when last.
+/// The number of occurrences, and the time of the last one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Series {
     count: i64,
     last: Timestamp,
 }
 
-/// What happened lately. Pure: the time comes with what was said.
+/// The recent events. Pure: the time is in the event.
 #[derive(Default)]
-struct Book {
+struct SeriesCache {
     events: BTreeMap<Key, (Event, Timestamp)>,
-    /// The number in the name of the newest.
+    /// The number in the name of the newest event.
     last_name: i64,
 }
 
-impl Book {
-    /// What is to be written of something that was said; none: it is only counted.
-    fn hear(&mut self, said: Said) -> Option<Event> {
-        if let Some((event, told)) = self.events.get_mut(&said.key) {
+impl SeriesCache {
+    /// The event to be written for a recorded one; `None`: it is only counted.
+    fn observe(&mut self, record: Record) -> Option<Event> {
+        if let Some((event, reported)) = self.events.get_mut(&record.key) {
             let known = event.series;
             event.series = Some(Series {
                 count: known.map_or(2, |known| known.count + 1),
-                last: said.at,
+                last: record.at,
             });
 
             if known.is_some() {
                 return None;
             }
 
-            *told = said.at;
+            *reported = record.at;
             return Some(event.clone());
         }
 
-        if self.events.len() >= REMEMBERED {
+        if self.events.len() >= CACHE_SIZE {
             self.events.retain(|_, (event, _)| event.series.is_some());
         }
 
-        self.last_name = name_after(self.last_name, said.at);
-        let name = format!("{}.{:x}", said.key.about.name, self.last_name);
+        self.last_name = name_after(self.last_name, record.at);
+        let name = format!("{}.{:x}", record.key.about.name, self.last_name);
         let event = Event {
             name,
-            said,
+            record,
             series: None,
         };
 
         self.events
-            .insert(event.said.key.clone(), (event.clone(), event.said.at));
+            .insert(event.record.key.clone(), (event.clone(), event.record.at));
 
         Some(event)
     }
 
-    /// Forgets what is over. What is to be written: series that ended, and those that go on and
-    /// were not told for long.
-    fn sweep(&mut self, now: Timestamp) -> Vec<Event> {
+    /// Removes ended events. Returns the events to be written: ended series, and running ones whose
+    /// count was not sent for long.
+    fn remove_ended(&mut self, now: Timestamp) -> Vec<Event> {
         let mut due = Vec::new();
-        self.events.retain(|_, (event, told)| {
-            let last = event.series.map_or(event.said.at, |series| series.last);
-            let is_over = now.unix_seconds() - last.unix_seconds() >= OVER_AFTER;
-            let is_old = now.unix_seconds() - told.unix_seconds() >= TOLD_EVERY;
+        self.events.retain(|_, (event, reported)| {
+            let last = event.series.map_or(event.record.at, |series| series.last);
+            let is_over = now.unix_seconds() - last.unix_seconds() >= SERIES_TIMEOUT;
+            let is_old = now.unix_seconds() - reported.unix_seconds() >= REPORT_INTERVAL;
             if event.series.is_some() && (is_over || is_old) {
-                *told = now;
+                *reported = now;
                 due.push(event.clone());
             }
             !is_over
@@ -201,8 +197,8 @@ impl Book {
     }
 }
 
-async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
-    let mut book = Book::default();
+async fn run(client: Client, mut queued: mpsc::Receiver<Record>) {
+    let mut cache = SeriesCache::default();
     let mut sweeps = None;
     loop {
         let swept = async {
@@ -213,32 +209,32 @@ async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
         };
 
         let due = tokio::select! {
-            said = heard.recv() => match said {
-                Some(said) => book.hear(said).into_iter().collect(),
+            record = queued.recv() => match record {
+                Some(record) => cache.observe(record).into_iter().collect(),
                 None => return,
             },
             () = swept => {
                 sweeps = None;
-                book.sweep(client.world().now())
+                cache.remove_ended(client.world().now())
             }
         };
 
         for event in due {
-            if let Err(error) = tried(|| write(&client, &event)).await {
-                debug!(%error, event = event.name, "an event is lost");
+            if let Err(error) = with_retries(|| write(&client, &event)).await {
+                debug!(%error, event = event.name, "cannot send event; event dropped");
             }
         }
 
-        // Whoever remembers nothing has nothing to wake up for.
-        if sweeps.is_none() && !book.events.is_empty() {
-            sweeps = Some(Instant::now() + Duration::from_secs(OVER_AFTER.unsigned_abs()));
+        // With an empty cache there is nothing to wake up for.
+        if sweeps.is_none() && !cache.events.is_empty() {
+            sweeps = Some(Instant::now() + Duration::from_secs(SERIES_TIMEOUT.unsigned_abs()));
         }
     }
 }
 
 async fn write(client: &Client, event: &Event) -> Result<(), Error> {
     let events = client.resource(&Resource::builtin("events.k8s.io", "v1", "events"));
-    let events = events.namespace(event.said.key.about.namespace_of_events());
+    let events = events.namespace(event.record.key.about.namespace_of_events());
     if let Some(series) = event.series {
         let mut patch = Map::new();
         patch.insert("series", tree_of_series(series));
@@ -265,12 +261,12 @@ fn tree_of_series(series: Series) -> Map {
 }
 
 fn tree(event: &Event) -> Value {
-    let Said {
+    let Record {
         key,
         instance,
         note,
         at,
-    } = &event.said;
+    } = &event.record;
 
     let mut map = Map::new();
     map.insert("apiVersion", "events.k8s.io/v1");
@@ -303,7 +299,7 @@ fn tree(event: &Event) -> Value {
 mod tests {
     use super::*;
 
-    fn said(at: i64, name: &str, note: &str) -> Said {
+    fn record(at: i64, name: &str, note: &str) -> Record {
         let about = ObjectReference {
             kind: "Pod".into(),
             name: name.into(),
@@ -320,7 +316,7 @@ mod tests {
         };
 
         let (note, at) = (note.to_string(), Timestamp::from_unix(at, 0));
-        Said {
+        Record {
             key,
             instance: "tester-host".into(),
             note,
@@ -333,42 +329,44 @@ mod tests {
     }
 
     #[test]
-    fn the_second_time_is_told_and_the_next_are_counted() {
-        let mut book = Book::default();
+    fn the_first_repetition_is_sent_and_the_next_are_counted() {
+        let mut cache = SeriesCache::default();
         let told: Vec<_> = (0..5)
-            .map(|at| count(book.hear(said(at, "p", "x"))))
+            .map(|at| count(cache.observe(record(at, "p", "x"))))
             .collect();
         assert_eq!(told, [Some(1), Some(2), None, None, None]);
 
         assert_eq!(
-            count(book.hear(said(5, "q", "x"))),
+            count(cache.observe(record(5, "q", "x"))),
             Some(1),
             "another object is another event"
         );
 
         assert_eq!(
-            count(book.hear(said(6, "q", "y"))),
+            count(cache.observe(record(6, "q", "y"))),
             Some(2),
             "messages are not compared"
         );
     }
 
     #[test]
-    fn a_series_is_told_when_it_is_over() {
-        let mut book = Book::default();
+    fn a_series_is_sent_when_it_has_ended() {
+        let mut cache = SeriesCache::default();
         for at in 0..5 {
-            book.hear(said(at, "p", "x"));
+            cache.observe(record(at, "p", "x"));
         }
 
-        book.hear(said(0, "once", "x"));
+        cache.observe(record(0, "once", "x"));
         assert!(
-            book.sweep(Timestamp::from_unix(OVER_AFTER, 0)).is_empty(),
-            "it is not over yet"
+            cache
+                .remove_ended(Timestamp::from_unix(SERIES_TIMEOUT, 0))
+                .is_empty(),
+            "it has not ended yet"
         );
 
-        assert_eq!(book.events.len(), 1, "what happened once is over");
+        assert_eq!(cache.events.len(), 1, "a single event has ended");
 
-        let told = book.sweep(Timestamp::from_unix(4 + OVER_AFTER, 0));
+        let told = cache.remove_ended(Timestamp::from_unix(4 + SERIES_TIMEOUT, 0));
         assert_eq!(
             told.into_iter()
                 .map(|event| count(Some(event)))
@@ -376,22 +374,22 @@ mod tests {
             [Some(5)]
         );
 
-        assert!(book.events.is_empty());
+        assert!(cache.events.is_empty());
         assert_eq!(
-            count(book.hear(said(999, "p", "x"))),
+            count(cache.observe(record(999, "p", "x"))),
             Some(1),
-            "then it begins anew"
+            "then a new event starts"
         );
     }
 
     #[test]
-    fn a_series_that_goes_on_is_told_now_and_then() {
-        let mut book = Book::default();
+    fn a_running_series_is_sent_periodically() {
+        let mut cache = SeriesCache::default();
         let mut told = Vec::new();
-        for at in (0..2 * TOLD_EVERY).step_by(60) {
-            book.hear(said(at, "p", "x"));
-            if at % OVER_AFTER == 0 {
-                let due = book.sweep(Timestamp::from_unix(at, 0));
+        for at in (0..2 * REPORT_INTERVAL).step_by(60) {
+            cache.observe(record(at, "p", "x"));
+            if at % SERIES_TIMEOUT == 0 {
+                let due = cache.remove_ended(Timestamp::from_unix(at, 0));
                 told.extend(
                     due.into_iter()
                         .map(|event| (at, count(Some(event)).unwrap())),
@@ -399,38 +397,38 @@ mod tests {
             }
         }
 
-        // Told at once the second time, after a minute; looked at every six.
+        // Sent at the first repetition, after a minute; checked every six.
         assert_eq!(told, [(2160, 37)]);
     }
 
     #[test]
-    fn what_happened_once_is_forgotten_when_there_is_too_much() {
-        let mut book = Book::default();
-        book.hear(said(0, "twice", "x"));
-        book.hear(said(1, "twice", "x"));
+    fn single_events_are_removed_when_the_cache_is_full() {
+        let mut cache = SeriesCache::default();
+        cache.observe(record(0, "twice", "x"));
+        cache.observe(record(1, "twice", "x"));
 
-        for number in 0..REMEMBERED {
-            book.hear(said(2, &number.to_string(), "x"));
+        for number in 0..CACHE_SIZE {
+            cache.observe(record(2, &number.to_string(), "x"));
         }
 
-        assert!(book.events.len() < REMEMBERED);
+        assert!(cache.events.len() < CACHE_SIZE);
         assert_eq!(
-            count(book.hear(said(3, "twice", "x"))),
+            count(cache.observe(record(3, "twice", "x"))),
             None,
-            "what came twice is still counted"
+            "a series is still counted"
         );
     }
 
     #[test]
-    fn an_event_says_who_did_what_to_whom() {
-        let mut said = said(1, "p", "no room");
-        said.key.about.namespace = "here".into();
-        said.key.related = Some(ObjectReference {
+    fn an_event_has_reporter_action_and_objects() {
+        let mut record = record(1, "p", "no room");
+        record.key.about.namespace = "here".into();
+        record.key.related = Some(ObjectReference {
             name: "other".into(),
             ..ObjectReference::default()
         });
 
-        let event = Book::default().hear(said).unwrap();
+        let event = SeriesCache::default().observe(record).unwrap();
 
         let series = Some(Series {
             count: 2,

@@ -1,8 +1,8 @@
 use super::correlate::{Correlator, Sent, Verdict};
 use super::*;
 
-fn said(at: i64, message: &str) -> Said {
-    Said {
+fn record(at: i64, message: &str) -> Record {
+    Record {
         about: ObjectReference {
             kind: "Pod".into(),
             name: "p".into(),
@@ -17,22 +17,22 @@ fn said(at: i64, message: &str) -> Said {
     }
 }
 
-/// Judges, and remembers what would have been sent.
-fn judge(correlator: &mut Correlator, said: &Said) -> (String, i64) {
-    let (key, message, count) = match correlator.judge(said) {
+/// Correlates, and caches what would have been sent.
+fn correlate(correlator: &mut Correlator, record: &Record) -> (String, i64) {
+    let (key, message, count) = match correlator.correlate(record) {
         Verdict::Drop => return ("dropped".to_string(), 0),
         Verdict::New(key, message) => (key, message, 1),
         Verdict::Again(key, message, sent) => (key, message, sent.count + 1),
     };
 
-    correlator.remember(
+    correlator.cache_sent(
         key,
         Sent {
             name: "n".to_string(),
             count,
-            first: said.at,
+            first: record.at,
         },
-        said.at,
+        record.at,
     );
 
     (message, count)
@@ -43,54 +43,63 @@ fn the_same_event_is_counted() {
     let mut correlator = Correlator::default();
     for count in 1..=3 {
         assert_eq!(
-            judge(&mut correlator, &said(0, "x")),
+            correlate(&mut correlator, &record(0, "x")),
             ("x".to_string(), count)
         );
     }
-    assert_eq!(judge(&mut correlator, &said(0, "y")), ("y".to_string(), 1));
+    assert_eq!(
+        correlate(&mut correlator, &record(0, "y")),
+        ("y".to_string(), 1)
+    );
 }
 
 #[test]
-fn many_alike_become_one() {
+fn many_similar_events_are_combined() {
     let mut correlator = Correlator::default();
     for index in 0..9 {
         assert_eq!(
-            judge(&mut correlator, &said(0, &format!("m{index}"))),
+            correlate(&mut correlator, &record(0, &format!("m{index}"))),
             (format!("m{index}"), 1)
         );
     }
 
     let combined = |index: i64| format!("(combined from similar events): m{index}");
-    assert_eq!(judge(&mut correlator, &said(1, "m9")), (combined(9), 1));
-    assert_eq!(judge(&mut correlator, &said(2, "m10")), (combined(10), 2));
     assert_eq!(
-        judge(&mut correlator, &said(700, "m11")),
+        correlate(&mut correlator, &record(1, "m9")),
+        (combined(9), 1)
+    );
+    assert_eq!(
+        correlate(&mut correlator, &record(2, "m10")),
+        (combined(10), 2)
+    );
+    assert_eq!(
+        correlate(&mut correlator, &record(700, "m11")),
         ("m11".to_string(), 1),
-        "long after, counting starts anew"
+        "long after, counting restarts"
     );
 }
 
 #[test]
-fn one_component_may_not_tell_too_much_about_one_object() {
+fn events_of_one_component_about_one_object_are_limited() {
     let mut correlator = Correlator::default();
     let told = (0..40)
-        .filter(|_| judge(&mut correlator, &said(0, "x")).0 == "x")
+        .filter(|_| correlate(&mut correlator, &record(0, "x")).0 == "x")
         .count();
     assert_eq!(told, 25);
 
     assert_eq!(
-        judge(&mut correlator, &said(301, "x")).0,
+        correlate(&mut correlator, &record(301, "x")).0,
         "x",
         "one more after five minutes"
     );
 
-    assert_eq!(judge(&mut correlator, &said(302, "x")).0, "dropped");
+    assert_eq!(correlate(&mut correlator, &record(302, "x")).0, "dropped");
 
-    let mut other = said(302, "x");
+    let mut other = record(302, "x");
     other.about.name = "q".into();
     assert_eq!(
-        judge(&mut correlator, &other).0,
+        correlate(&mut correlator, &other).0,
         "x",
-        "another object has its own measure"
+        "another object has its own limit"
     );
 }

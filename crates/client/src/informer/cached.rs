@@ -1,4 +1,4 @@
-//! An object as an informer holds it.
+//! An object in an informer's cache.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use coracle_api::{Text, Value};
 use super::Projection;
 use crate::key::ObjectKey;
 
-/// What is known of one version of an object, and what its projection made of it.
+/// One version of an object, with its projection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cached<T> {
-    /// Where it is.
+    /// Its key.
     pub key: ObjectKey,
-    /// Which it is: another object of the same key has another one.
+    /// Its UID: another object with the same key has another one.
     pub uid: Text,
-    /// Which version of it this is.
+    /// Its resource version.
     pub version: ResourceVersion,
-    /// What is held of it.
+    /// The projection.
     pub object: T,
 }
 
@@ -31,10 +31,10 @@ impl<T> Deref for Cached<T> {
 }
 
 impl<T: Projection> Cached<T> {
-    /// What an informer holds of an object.
+    /// The cache entry of an object.
     ///
     /// # Errors
-    /// The object is not of the form that the projection expects.
+    /// The object does not have the form that the projection expects.
     pub fn of(object: impl Into<Arc<Value>>) -> Result<Cached<T>, coracle_api::typed::TypedError> {
         let mut object = object.into();
         if object.at(&["metadata", "managedFields"]).is_some() {

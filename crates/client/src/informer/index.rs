@@ -1,4 +1,4 @@
-//! Objects by something else than their key.
+//! Indexes: objects by another value than their key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::key::ObjectKey;
 /// The values that an object has in an index.
 pub(super) type ValuesOf<T> = Box<dyn Fn(&Cached<T>) -> Vec<Text> + Send + Sync>;
 
-/// What is wrong with the name of an index.
+/// Why an index cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// There is one already.
+    /// An index of that name exists already.
     #[error("indexer conflict: {0}")]
     Twice(&'static str),
-    /// There is none.
+    /// There is no such index.
     #[error("index with name {0} does not exist")]
     Unknown(String),
 }
@@ -48,7 +48,7 @@ impl<T> Index<T> {
         }
     }
 
-    /// Mostly an object keeps its values, and only what is found below them is another version.
+    /// Usually the values do not change and only the object is replaced.
     pub(super) fn replace(&mut self, old: &Cached<T>, new: &Arc<Cached<T>>) {
         let (before, after) = ((self.of)(old), (self.of)(new));
         if before != after {

@@ -1,14 +1,12 @@
-//! Informers: a part of the cluster's state held in memory, equal to the server's but for the time
-//! it takes to hear.
+//! Informers: in-memory caches of a part of the cluster's state, kept up to date by watches.
 //!
-//! [`Informers`] makes them, and makes each only once: whoever names the same resource, namespace,
-//! selectors and projection shares one watch and one cache. A `reflector` keeps the cache equal to
-//! the server; what an object becomes in the cache is a [`Projection`]: the whole tree, its
-//! metadata, a typed struct, or a struct of the user's own with the few fields that matter. Fields'
-//! owners (`managedFields`) are never held. Whoever wants to know of changes has a
-//! [`Subscription`], or listens ([`Informer::listen`]): first everything that there is, then every
-//! change in order. Reading ([`Informer::get`], [`Informer::list`], [`Informer::by_index`]) asks
-//! nobody.
+//! [`Informers`] creates them, each once: users of the same resource, namespace, selectors and
+//! projection share one watch and one cache. A `reflector` keeps the cache in sync with the server;
+//! what is cached of an object is a [`Projection`]: the whole tree, its metadata, a typed struct,
+//! or a user-defined struct with the few fields that matter. `managedFields` are never cached.
+//! Changes are delivered to a [`Subscription`] or a listener ([`Informer::listen`]): first
+//! everything that exists, then every change in order. Reads ([`Informer::get`],
+//! [`Informer::list`], [`Informer::by_index`]) use only the cache.
 
 mod cached;
 mod index;
@@ -39,21 +37,21 @@ use crate::resource::Resource;
 use crate::tasks::Tasks;
 use state::Shared;
 
-/// Which objects an informer holds.
+/// Which objects an informer caches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selection {
-    /// Of which resource.
+    /// The resource.
     pub resource: Resource,
-    /// Of which namespace; empty: of all.
+    /// The namespace; empty: all.
     pub namespace: Text,
-    /// With which labels; empty: with any.
+    /// The label selector; empty: all.
     pub labels: String,
-    /// With which fields; empty: with any.
+    /// The field selector; empty: all.
     pub fields: String,
 }
 
 impl From<&Resource> for Selection {
-    /// Everything of a resource.
+    /// All objects of a resource.
     fn from(resource: &Resource) -> Selection {
         Selection {
             resource: resource.clone(),
@@ -65,26 +63,26 @@ impl From<&Resource> for Selection {
 }
 
 impl Selection {
-    /// Everything of a resource.
+    /// All objects of a resource.
     pub fn all(resource: &Resource) -> Selection {
         Selection::from(resource)
     }
 
-    /// Only what is in a namespace.
+    /// Only objects of a namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Selection {
         self.namespace = Text::new(namespace);
         self
     }
 
-    /// Only what has these fields: `spec.nodeName=n1`.
+    /// Only objects with these fields: `spec.nodeName=n1`.
     #[must_use]
     pub fn fields(mut self, selector: &str) -> Selection {
         self.fields = selector.to_string();
         self
     }
 
-    /// Only what has these labels.
+    /// Only objects with these labels.
     #[must_use]
     pub fn labels(mut self, selector: &str) -> Selection {
         self.labels = selector.to_string();
@@ -92,21 +90,21 @@ impl Selection {
     }
 }
 
-/// The informers of one client. Clones are the same.
+/// The informers of one client. Clones share them.
 #[derive(Clone)]
 pub struct Informers {
     client: Client,
     tasks: Tasks,
-    made: Arc<Mutex<Made>>,
+    made: Arc<Mutex<Registry>>,
 }
 
 #[derive(Default)]
-struct Made {
-    informers: BTreeMap<(Selection, TypeId), One>,
+struct Registry {
+    informers: BTreeMap<(Selection, TypeId), Entry>,
 }
 
 impl Informers {
-    /// None yet. They will ask through `client` and run in `tasks`.
+    /// Creates none yet. They send requests through `client` and run in `tasks`.
     pub fn new(client: Client, tasks: Tasks) -> Informers {
         Informers {
             client,
@@ -115,8 +113,7 @@ impl Informers {
         }
     }
 
-    /// The informer of these objects in this projection. It is made, and begins, when it is first
-    /// asked for.
+    /// The informer of these objects in this projection. It is created and started on first use.
     pub fn of<T: Projection>(&self, selection: impl Into<Selection>) -> Informer<T> {
         let selection = selection.into();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,8 +137,7 @@ impl Informers {
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
-                // Whoever holds the informer needs no factory: where that is gone, this never
-                // comes.
+                // An informer may outlive the factory: then it cannot be ended and waits forever.
                 Ok(()) = ended => {}
                 () = reflector.run() => {}
             }
@@ -150,7 +146,7 @@ impl Informers {
         let synced = informer.shared.synced();
         made.informers.insert(
             name,
-            One {
+            Entry {
                 informer: Box::new(informer.clone()),
                 synced,
                 end,
@@ -160,11 +156,11 @@ impl Informers {
         informer
     }
 
-    /// Ends an informer for all who have it: what it holds stays as it is, and whoever asks for one
-    /// of the same objects gets another. For resources that have gone from the server.
+    /// Ends an informer for all its users: its contents stay as they are, and the next call of `of`
+    /// for the same objects creates a new one. For resources that the server no longer has.
     pub fn end<T: Projection>(&self, informer: &Informer<T>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |one: &One| {
+        let is_it = |one: &Entry| {
             let known = one.informer.downcast_ref::<Informer<T>>();
             known.is_some_and(|known| Arc::ptr_eq(&known.shared, &informer.shared))
         };
@@ -178,11 +174,11 @@ impl Informers {
         if let Some(one) = name.and_then(|name| made.informers.remove(&name))
             && one.end.send(()).is_err()
         {
-            tracing::debug!("the informer's task has ended already");
+            tracing::debug!("informer task has already ended");
         }
     }
 
-    /// Resolves when every informer that has been made by now holds what the server had.
+    /// Resolves when every informer created by now has synced.
     pub async fn synced(&self) {
         let waiting: Vec<_> = {
             let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,15 +196,15 @@ impl Informers {
     }
 }
 
-/// One of the informers.
-struct One {
+/// A registered informer.
+struct Entry {
     informer: Box<dyn Any + Send>,
     synced: watch::Receiver<bool>,
     /// Ends its reflector.
     end: oneshot::Sender<()>,
 }
 
-/// A part of the cluster's state, in memory. Clones are the same.
+/// A cache of a part of the cluster's state. Clones share it.
 pub struct Informer<T> {
     shared: Arc<Shared<T>>,
 }
@@ -222,7 +218,7 @@ impl<T> Clone for Informer<T> {
 }
 
 impl<T: Projection> Informer<T> {
-    /// One object.
+    /// Gets one object.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<Cached<T>>> {
         self.shared.read().objects.get(key).cloned()
     }
@@ -242,20 +238,20 @@ impl<T: Projection> Informer<T> {
             .collect()
     }
 
-    /// How many there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.shared.read().objects.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Gives the objects another order: by the values that `of` finds in each.
+    /// Adds an index by the values that `of` returns for each object.
     ///
     /// # Errors
-    /// There is an index of that name.
+    /// An index of that name exists already.
     pub fn add_index(
         &self,
         name: &'static str,
@@ -264,19 +260,18 @@ impl<T: Projection> Informer<T> {
         self.shared.write().add_index(name, Box::new(of))
     }
 
-    /// Makes sure that there is an index of that name: for users of one informer who agree on what
-    /// it means.
+    /// Adds an index unless it exists: for users of one informer that agree on its meaning.
     pub fn ensure_index(
         &self,
         name: &'static str,
         of: impl Fn(&Cached<T>) -> Vec<Text> + Send + Sync + 'static,
     ) {
         if let Err(IndexError::Twice(name)) = self.add_index(name, of) {
-            tracing::trace!(name, "the index is there already");
+            tracing::trace!(name, "index already exists");
         }
     }
 
-    /// The objects that have a value in an index.
+    /// The objects with a value in an index.
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<Cached<T>>>, IndexError> {
         Ok(self
             .shared
@@ -287,7 +282,7 @@ impl<T: Projection> Informer<T> {
             .collect())
     }
 
-    /// The keys of the objects that have a value in an index.
+    /// The keys of the objects with a value in an index.
     pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         Ok(self
             .shared
@@ -303,17 +298,17 @@ impl<T: Projection> Informer<T> {
         Ok(self.shared.read().index(name)?.values().cloned().collect())
     }
 
-    /// The objects that have a value of `object` in common with it.
+    /// The objects that share a value in an index with `object`.
     pub fn alike(&self, name: &str, object: &Cached<T>) -> Result<Vec<Arc<Cached<T>>>, IndexError> {
         Ok(self.shared.read().index(name)?.objects_like(object))
     }
 
-    /// Whether everything that the server had at the beginning is held.
+    /// Whether the initial list is complete.
     pub fn has_synced(&self) -> bool {
         *self.shared.synced().borrow()
     }
 
-    /// Resolves when everything that the server had at the beginning is held.
+    /// Resolves when the initial list is complete.
     pub async fn synced(&self) {
         if self
             .shared
@@ -326,26 +321,25 @@ impl<T: Projection> Informer<T> {
         }
     }
 
-    /// The newest version that has been heard of.
+    /// The newest resource version received.
     pub fn version(&self) -> ResourceVersion {
         self.shared.read().version
     }
 
-    /// Everything there is, then every change.
+    /// Delivers everything that exists, then every change.
     pub fn subscribe(&self) -> Subscription<T> {
         Subscription::new(self.shared.clone(), None)
     }
 
-    /// Tells `listener` of everything there is, then of every change, on the spot: by the task that
-    /// changes the cache, which can be read again by then. For those who only work out what a
-    /// change concerns. It must not wait, nor listen to this very informer; where it panics it
-    /// misses that one change.
+    /// Calls `listener` for everything that exists, then for every change, in the task that updates
+    /// the cache, after the update. For listeners that only compute what a change affects. It must
+    /// not block, nor listen to this informer; if it panics, it misses that one change.
     pub fn listen(&self, listener: impl FnMut(&Change<T>) + Send + 'static) {
         self.shared.listen(Box::new(listener));
     }
 
-    /// Everything there is, then every change, and besides, every so often, everything there is
-    /// once more, as updates that change nothing. The server is not asked for that.
+    /// Like [`Informer::subscribe`], and additionally repeats all objects at an interval, as
+    /// updates without a change. The server is not queried for that.
     pub fn subscribe_with_resync(&self, every: Duration) -> Subscription<T> {
         Subscription::new(self.shared.clone(), Some(every.max(Duration::from_secs(1))))
     }

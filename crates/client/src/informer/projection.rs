@@ -1,4 +1,4 @@
-//! What of an object is held.
+//! What is cached of an object.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use coracle_api::typed::{self, TypedError};
 use coracle_api::{Map, Value};
 use serde::de::DeserializeOwned;
 
-/// What an object becomes in a cache. The less it holds, the more objects fit.
+/// What is cached of an object. The smaller it is, the more objects fit into memory.
 pub trait Projection: Sized + Send + Sync + 'static {
-    /// Whether the metadata say it all: then the server need not send the rest.
+    /// Whether the metadata suffice: then the server need not send the rest.
     const METADATA_ONLY: bool = false;
 
-    /// What is held of an object, which comes without `managedFields`. Others may hold the same
-    /// tree: whoever wants all of it holds that, not a copy.
+    /// The projection of an object, which has no `managedFields`. The tree may be shared: to keep
+    /// all of it, clone the `Arc`.
     fn project(object: &Arc<Value>) -> Result<Self, TypedError>;
 }
 

@@ -1,10 +1,10 @@
-//! Keeps a cache equal to the server.
+//! Keeps a cache in sync with the server.
 //!
-//! It asks for everything and for what follows in one stream (`sendInitialEvents`); where the
-//! server does not do that, it lists in pages and watches from there. A stream that ends is taken
-//! up where it ended; only when the server no longer knows that version does it begin anew, and
-//! then the differences are found by comparing. A server that cannot be reached, or has too much to
-//! do, is asked again later and later.
+//! It requests the initial objects and the changes in one stream (`sendInitialEvents`); if the
+//! server does not support that, it lists in pages and watches from there. A stream that ends is
+//! resumed where it ended; only when the server reports the resource version as expired does it
+//! relist and compare. Requests to a server that is unreachable or overloaded are retried with
+//! backoff.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use crate::options::ListOptions;
 use crate::retry::Backoff;
 use crate::watch::{Watch, WatchEvent};
 
-/// Objects of one page of a list.
+/// Objects per page of a list.
 const PAGE: u32 = 500;
-/// A watch is asked to last so long at least, in seconds, and less than twice as long.
+/// The minimum timeout of a watch in seconds; the maximum is twice that.
 const WATCH_SECONDS: u64 = 300;
-/// One that ends sooner without a word is a failure.
+/// A watch that ends sooner without an event counts as a failure.
 const TOO_SHORT: Duration = Duration::from_secs(1);
 
 pub(super) struct Reflector<T> {
@@ -37,9 +37,9 @@ pub(super) struct Reflector<T> {
     selection: Selection,
     shared: Arc<Shared<T>>,
     backoff: Backoff,
-    /// How far everything has been heard; empty: nothing has.
+    /// The last resource version received; empty: none yet.
     version: Text,
-    /// Whether the server sends everything in a stream.
+    /// Whether the server supports streaming lists.
     streams: bool,
 }
 
@@ -80,8 +80,8 @@ impl<T: Projection> Reflector<T> {
         }
     }
 
-    /// Fills the cache, however long it takes. Answers the stream that goes on from there, if there
-    /// is one.
+    /// Fills the cache, retrying until it succeeds. Returns the stream that continues from there,
+    /// if any.
     async fn establish(&mut self) -> Option<Watch> {
         loop {
             let established = match self.streams {
@@ -91,23 +91,23 @@ impl<T: Projection> Reflector<T> {
 
             match established {
                 Ok(watch) => return watch,
-                // Not this version of the world: the newest will do.
+                // The requested version is expired or not known: use the newest.
                 Err(error) if error.is_expired() || error.is_version_too_large() => {
                     let is_first = !std::mem::take(&mut self.version).is_empty();
                     if !is_first {
-                        self.rest(&error).await;
+                        self.back_off(&error).await;
                     }
                 }
                 Err(error) if self.streams && is_not_understood(&error) => {
-                    info!(resource = %self.selection.resource, %error, "this server does not stream lists");
+                    info!(resource = %self.selection.resource, %error, "server does not support streaming lists; using list and watch");
                     self.streams = false;
                 }
-                Err(error) => self.rest(&error).await,
+                Err(error) => self.back_off(&error).await,
             }
         }
     }
 
-    /// Everything in one stream, up to the bookmark that says so.
+    /// Receives all objects in one stream, up to the bookmark that ends the initial events.
     async fn stream(&mut self) -> Result<Watch, Error> {
         let options = ListOptions {
             resource_version: self.version.to_string(),
@@ -124,8 +124,8 @@ impl<T: Projection> Reflector<T> {
                     self.collect(&object, &mut objects)
                 }
                 WatchEvent::Deleted(object) => drop(objects.remove(&ObjectKey::of(&object))),
-                // Objects come in the order of their keys: only the bookmark says how far they are
-                // told.
+                // Initial objects come in the order of their keys, so only the bookmark has a
+                // usable version.
                 WatchEvent::Bookmark {
                     resource_version,
                     initial_events_end: true,
@@ -139,8 +139,8 @@ impl<T: Projection> Reflector<T> {
         }
     }
 
-    /// Everything in pages. At first whatever the server has at hand, then never older than what
-    /// has been seen.
+    /// Lists all objects in pages. The first time from the server's cache, then never older than
+    /// the last version received.
     async fn list(&mut self) -> Result<(), Error> {
         let version = if self.version.is_empty() {
             "0"
@@ -150,7 +150,7 @@ impl<T: Projection> Reflector<T> {
 
         let first = ListOptions {
             resource_version: version.to_string(),
-            // A concrete version and a limit would mean that very version.
+            // A resource version together with a limit would mean exactly that version.
             limit: if version == "0" { PAGE } else { 0 },
             ..self.list_options()
         };
@@ -159,7 +159,7 @@ impl<T: Projection> Reflector<T> {
         let mut options = first.clone();
         loop {
             let page = match self.access.list(&options).await {
-                // The snapshot is gone between two pages: all at once, then.
+                // The continue token expired between two pages: list everything at once.
                 Err(error) if error.is_expired() && !options.continue_token.is_empty() => {
                     objects.clear();
                     self.access
@@ -186,7 +186,7 @@ impl<T: Projection> Reflector<T> {
         }
     }
 
-    /// Follows until the server no longer knows where this one stands.
+    /// Watches until the server reports the resource version as expired.
     async fn follow(&mut self, mut watch: Option<Watch>) {
         loop {
             let begun = Instant::now();
@@ -202,39 +202,39 @@ impl<T: Projection> Reflector<T> {
             match ended {
                 Ok(()) if begun.elapsed() >= TOO_SHORT || heard != self.version => {}
                 Ok(()) => {
-                    self.rest(&Error::Answer("the watch ended at once".to_string()))
+                    self.back_off(&Error::Answer("the watch ended immediately".to_string()))
                         .await
                 }
                 Err(error) if error.is_expired() || error.is_version_too_large() => {
-                    debug!(resource = %self.selection.resource, %error, "begins anew");
+                    debug!(resource = %self.selection.resource, %error, "watch expired; relisting");
                     return;
                 }
-                Err(error) => self.rest(&error).await,
+                Err(error) => self.back_off(&error).await,
             }
         }
     }
 
-    /// Hears a stream out.
+    /// Reads a stream until it ends.
     async fn drain(&mut self, mut watch: Watch) -> Result<(), Error> {
         while let Some(event) = watch.next().await? {
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     let version = Text::new(object.meta().resource_version());
                     let object = self.cached(&object);
-                    self.heard_of(version, |state| {
+                    self.advance_version(version, |state| {
                         object.into_iter().for_each(|object| state.put(object))
                     });
                 }
                 WatchEvent::Deleted(object) => {
-                    // It carries the version of its going.
+                    // It has the resource version of the deletion.
                     let version = Text::new(object.meta().resource_version());
                     let key = ObjectKey::of(&object);
                     let last = self.cached(&object);
-                    self.heard_of(version, |state| state.remove(&key, last));
+                    self.advance_version(version, |state| state.remove(&key, last));
                 }
                 WatchEvent::Bookmark {
                     resource_version, ..
-                } => self.heard_of(resource_version, |_| {}),
+                } => self.advance_version(resource_version, |_| {}),
                 WatchEvent::Error(status) => return Err((*status).into()),
             }
         }
@@ -248,18 +248,18 @@ impl<T: Projection> Reflector<T> {
         self.version = version;
     }
 
-    /// Whoever is told of a change finds the version that goes with it.
-    fn heard_of(&mut self, version: Text, change: impl FnOnce(&mut State<T>)) {
+    /// Sets the version together with the change, so that both are visible at once.
+    fn advance_version(&mut self, version: Text, change: impl FnOnce(&mut State<T>)) {
         self.shared.change(|state| {
             change(state);
-            state.heard_of(version.parse().unwrap_or_default());
+            state.advance_version(version.parse().unwrap_or_default());
         });
         self.version = version;
     }
 
     fn collect(&self, object: &Arc<Value>, objects: &mut Objects<T>) {
         if let Some(object) = self.cached(object) {
-            // What has not changed stays the object that it is.
+            // An unchanged object keeps its cache entry.
             let held = self.shared.read().objects.get(&object.key).cloned();
             let object = held
                 .filter(|held| held.version == object.version && held.uid == object.uid)
@@ -268,21 +268,21 @@ impl<T: Projection> Reflector<T> {
         }
     }
 
-    /// What cannot be read is left out: one strange object must not hide the others.
+    /// Objects that cannot be converted are skipped: one invalid object must not hide the others.
     fn cached(&self, object: &Arc<Value>) -> Option<Arc<Cached<T>>> {
         match Cached::of(object.clone()) {
             Ok(made) => Some(Arc::new(made)),
             Err(error) => {
                 let key = ObjectKey::of(object);
-                warn!(resource = %self.selection.resource, %key, %error, "passed over");
+                warn!(resource = %self.selection.resource, %key, %error, "cannot convert object; skipped");
                 None
             }
         }
     }
 
-    async fn rest(&mut self, error: &Error) {
+    async fn back_off(&mut self, error: &Error) {
         let pause = self.backoff.next();
-        debug!(resource = %self.selection.resource, %error, ?pause, "asks again later");
+        debug!(resource = %self.selection.resource, %error, ?pause, "list or watch failed; retrying");
         tokio::time::sleep(pause).await;
     }
 
@@ -317,11 +317,11 @@ impl<T> Drop for Reflector<T> {
     }
 }
 
-/// A server of an older kind refuses what it does not know.
+/// Older servers reject unknown options.
 fn is_not_understood(error: &Error) -> bool {
     error.is_invalid() || error.reason() == "BadRequest"
 }
 
 fn ended() -> Error {
-    Error::Answer("the watch ended before everything was told".to_string())
+    Error::Answer("the watch ended before the initial events were complete".to_string())
 }

@@ -1,9 +1,9 @@
-//! The cache of one informer and those who follow it, changed together under one lock.
+//! The cache of one informer and its subscribers, changed together under one lock.
 //!
-//! Whoever subscribes gets a copy of the cache and a place among those who are told, in one step:
-//! so it hears of every object exactly once, and of every change after. Listeners are told on the
-//! spot, once the cache can be read again: they look something up and put a key into a queue, and
-//! to wake a task of its own for each would cost more than that.
+//! Subscribing copies the cache and registers the subscriber in one step, so that it gets every
+//! object exactly once, and every change after. Listeners are called directly, after the lock of
+//! the cache is released: they look something up and add a key to a queue, and waking a task for
+//! each would cost more than that.
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
@@ -19,21 +19,21 @@ use crate::key::ObjectKey;
 
 pub(super) struct Shared<T> {
     state: RwLock<State<T>>,
-    /// Held from before a change until all have been told of it: whoever begins to listen hears of
-    /// it once.
+    /// Held from before a change until all listeners were called: a new listener gets the change
+    /// exactly once.
     listeners: Mutex<Vec<Listener<T>>>,
     synced: watch::Sender<bool>,
 }
 
-/// Somebody who is told on the spot.
+/// A function that is called for every change.
 pub(super) type Listener<T> = Box<dyn FnMut(&Change<T>) + Send>;
 
 pub(super) struct State<T> {
     pub(super) objects: BTreeMap<ObjectKey, Arc<Cached<T>>>,
     indexes: Vec<Index<T>>,
     followers: Vec<mpsc::UnboundedSender<Change<T>>>,
-    /// What listeners have not been told yet.
-    news: Vec<Change<T>>,
+    /// Changes for which listeners were not called yet.
+    changes: Vec<Change<T>>,
     pub(super) version: ResourceVersion,
     synced: bool,
 }
@@ -44,7 +44,7 @@ impl<T> Default for Shared<T> {
             objects: BTreeMap::new(),
             indexes: Vec::new(),
             followers: Vec::new(),
-            news: Vec::new(),
+            changes: Vec::new(),
             version: ResourceVersion(0),
             synced: false,
         };
@@ -58,8 +58,7 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Nothing will happen any more. Listeners may hold this very informer, which would never be
-    /// let go otherwise.
+    /// Ends the informer. Listeners may hold this informer, which would never be freed otherwise.
     pub(super) fn end(&self) {
         drop(std::mem::take(
             &mut *self
@@ -83,25 +82,27 @@ impl<T: Projection> Shared<T> {
         self.synced.subscribe()
     }
 
-    /// Changes what is held, and tells everybody.
+    /// Changes the cache and calls the listeners.
     pub(super) fn change(&self, change: impl FnOnce(&mut State<T>)) {
         let mut listeners = self
             .listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
 
-        let news = {
+        let changes = {
             let mut state = self.write();
             change(&mut state);
-            std::mem::take(&mut state.news)
+            std::mem::take(&mut state.changes)
         };
 
         for listener in &mut *listeners {
-            news.iter().for_each(|change| tell(listener, change));
+            changes
+                .iter()
+                .for_each(|change| call_listener(listener, change));
         }
     }
 
-    /// Somebody is told from here on, beginning with everything that there is.
+    /// Adds a listener and calls it for everything that exists.
     pub(super) fn listen(&self, mut listener: Listener<T>) {
         let mut listeners = self
             .listeners
@@ -123,11 +124,11 @@ impl<T: Projection> Shared<T> {
 
         initial
             .chain(synced.then_some(Change::Synced))
-            .for_each(|change| tell(&mut listener, &change));
+            .for_each(|change| call_listener(&mut listener, &change));
         listeners.push(listener);
     }
 
-    /// The server has exactly these objects: what differs is told.
+    /// Replaces the contents with these objects and reports the differences.
     pub(super) fn replace(
         &self,
         objects: BTreeMap<ObjectKey, Arc<Cached<T>>>,
@@ -150,29 +151,28 @@ impl<T: Projection> Shared<T> {
 
             if !state.synced {
                 state.synced = true;
-                state.tell(Change::Synced);
+                state.notify(Change::Synced);
                 self.synced.send_replace(true);
             }
         });
     }
 }
 
-/// One who fails at a change is told of the next.
-fn tell<T>(listener: &mut Listener<T>, change: &Change<T>) {
+/// A listener that panics is called for the next change again.
+fn call_listener<T>(listener: &mut Listener<T>, change: &Change<T>) {
     if panic::catch_unwind(AssertUnwindSafe(|| listener(change))).is_err() {
-        tracing::error!("a listener panicked at a change");
+        tracing::error!("informer listener panicked");
     }
 }
 
 impl<T: Projection> State<T> {
-    /// Whether an object came or changed is decided by what is held, not by what the server calls
-    /// it.
+    /// Whether an object is new is decided by the cache, not by the event type.
     pub(super) fn put(&mut self, new: Arc<Cached<T>>) {
         let old = self.objects.get(&new.key).cloned();
         match old {
-            // Told before: a list after a lost connection repeats what is known.
+            // Known already: a list after a lost connection repeats known objects.
             Some(old) if old.version == new.version && old.uid == new.uid => {}
-            // Another object of the same name: the end of the first was missed.
+            // Another object of the same name: the deletion of the first one was missed.
             Some(old) if old.uid != new.uid => {
                 self.remove(&new.key, None);
                 self.insert(new);
@@ -184,7 +184,7 @@ impl<T: Projection> State<T> {
                 if let Some(held) = self.objects.get_mut(&new.key) {
                     *held = new.clone();
                 }
-                self.tell(Change::Updated { old, new });
+                self.notify(Change::Updated { old, new });
             }
             None => self.insert(new),
         }
@@ -194,10 +194,10 @@ impl<T: Projection> State<T> {
         self.indexes.iter_mut().for_each(|index| index.add(&object));
         self.objects.insert(object.key.clone(), object.clone());
         let initial = !self.synced;
-        self.tell(Change::Added { object, initial });
+        self.notify(Change::Added { object, initial });
     }
 
-    /// `last` is the object's last state, if somebody saw it go.
+    /// `last` is the object's last state, if the deletion was observed.
     pub(super) fn remove(&mut self, key: &ObjectKey, last: Option<Arc<Cached<T>>>) {
         let Some(held) = self.objects.remove(key) else {
             return;
@@ -206,14 +206,14 @@ impl<T: Projection> State<T> {
             .iter_mut()
             .for_each(|index| index.remove(&held));
         let certain = last.is_some();
-        self.tell(Change::Deleted {
+        self.notify(Change::Deleted {
             object: last.unwrap_or(held),
             certain,
         });
     }
 
-    /// Versions may only advance.
-    pub(super) fn heard_of(&mut self, version: ResourceVersion) {
+    /// The resource version never decreases.
+    pub(super) fn advance_version(&mut self, version: ResourceVersion) {
         self.version = self.version.max(version);
     }
 
@@ -236,9 +236,9 @@ impl<T: Projection> State<T> {
         found.ok_or_else(|| IndexError::Unknown(name.to_string()))
     }
 
-    /// Somebody is told from here on, beginning with everything that there is.
+    /// Adds a subscriber, starting with everything that exists.
     pub(super) fn follow(&mut self) -> mpsc::UnboundedReceiver<Change<T>> {
-        let (follower, told) = mpsc::unbounded_channel();
+        let (follower, receiver) = mpsc::unbounded_channel();
         let held = self.objects.values().cloned();
         let initial = held.map(|object| Change::Added {
             object,
@@ -247,18 +247,18 @@ impl<T: Projection> State<T> {
 
         let synced = self.synced.then_some(Change::Synced);
 
-        // It cannot be closed: `told` is still here.
+        // It cannot be closed: `receiver` still exists.
         initial
             .chain(synced)
             .for_each(|change| drop(follower.send(change)));
         self.followers.push(follower);
 
-        told
+        receiver
     }
 
-    fn tell(&mut self, change: Change<T>) {
+    fn notify(&mut self, change: Change<T>) {
         self.followers
             .retain(|follower| follower.send(change.clone()).is_ok());
-        self.news.push(change);
+        self.changes.push(change);
     }
 }

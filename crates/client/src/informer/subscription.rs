@@ -1,4 +1,4 @@
-//! What happens to the objects of an informer, told to one who follows.
+//! The changes of an informer's objects, for one subscriber.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,32 +9,32 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::state::Shared;
 use super::{Cached, Projection};
 
-/// A change, told after the cache has it; the cache may be further already.
+/// A change, delivered after the cache has it; the cache may be newer already.
 #[derive(Debug)]
 pub enum Change<T> {
-    /// An object is there that was not.
+    /// An object was added.
     Added {
         /// The object.
         object: Arc<Cached<T>>,
-        /// Whether it was there before this was asked for.
+        /// Whether it existed before the subscription.
         initial: bool,
     },
-    /// An object changed; or, where both are the same version, it is told of once more because that
-    /// was asked for.
+    /// An object was updated; or, if both have the same version, it is repeated because of a
+    /// resync.
     Updated {
-        /// What it was.
+        /// The old object.
         old: Arc<Cached<T>>,
-        /// What it is.
+        /// The new object.
         new: Arc<Cached<T>>,
     },
-    /// An object is gone.
+    /// An object was deleted.
     Deleted {
-        /// Its last state, or where its end was missed, the last that is known.
+        /// Its last state, or if the deletion was missed, the last known one.
         object: Arc<Cached<T>>,
-        /// Whether its end was seen.
+        /// Whether the deletion was observed.
         certain: bool,
     },
-    /// Everything that was there at the beginning has been told.
+    /// The initial objects are complete.
     Synced,
 }
 
@@ -59,7 +59,7 @@ impl<T> Clone for Change<T> {
 }
 
 impl<T> Change<T> {
-    /// The object that it is about, in its newest known state.
+    /// The object of the change, in its newest known state.
     pub fn object(&self) -> Option<&Arc<Cached<T>>> {
         match self {
             Change::Added { object, .. } | Change::Deleted { object, .. } => Some(object),
@@ -69,18 +69,18 @@ impl<T> Change<T> {
     }
 }
 
-/// Changes in order, each once. One who reads slowly grows a queue of its own and holds up nobody.
+/// Changes in order, each once. A slow reader has a growing queue of its own and delays no other.
 pub struct Subscription<T> {
     shared: Arc<Shared<T>>,
-    told: mpsc::UnboundedReceiver<Change<T>>,
+    changes: mpsc::UnboundedReceiver<Change<T>>,
     resync: Option<Interval>,
-    /// What is to be told again before anything else.
+    /// Objects to be repeated.
     again: std::vec::IntoIter<Arc<Cached<T>>>,
 }
 
 impl<T: Projection> Subscription<T> {
     pub(super) fn new(shared: Arc<Shared<T>>, resync: Option<Duration>) -> Subscription<T> {
-        let told = shared.write().follow();
+        let changes = shared.write().follow();
         let resync = resync.map(|every| {
             let mut ticks = interval_at(Instant::now() + every, every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -89,16 +89,16 @@ impl<T: Projection> Subscription<T> {
 
         Subscription {
             shared,
-            told,
+            changes,
             resync,
             again: Vec::new().into_iter(),
         }
     }
 
-    /// The next change. It waits for ever where nothing happens.
+    /// Waits for the next change.
     ///
     /// # Cancellation
-    /// Nothing is lost.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Change<T> {
         loop {
             if let Some(object) = self.again.next() {
@@ -110,9 +110,8 @@ impl<T: Projection> Subscription<T> {
 
             tokio::select! {
                 biased;
-                // What has happened comes before a repetition, so that the repetition is never
-                // older.
-                change = self.told.recv() => match change {
+                // New changes come before a repetition, so that the repetition is never older.
+                change = self.changes.recv() => match change {
                     Some(change) => return change,
                     None => std::future::pending().await,
                 },
@@ -121,11 +120,11 @@ impl<T: Projection> Subscription<T> {
         }
     }
 
-    /// Everything that is held is told again, unless news wait: those who changed will be told
-    /// anyway, and the others the next time.
+    /// Repeats all objects unless changes are waiting: then the repetition is skipped until the
+    /// next interval.
     fn repeat(&mut self) {
         let state = self.shared.read();
-        if self.told.is_empty() {
+        if self.changes.is_empty() {
             self.again = state
                 .objects
                 .values()

@@ -1,4 +1,4 @@
-//! The cache of an informer and what it tells, step by step.
+//! The cache of an informer and the changes it reports.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::state::Shared;
 use super::subscription::Change;
 use crate::key::ObjectKey;
 
-/// `name uid version users`, and in the cache what such an object becomes.
+/// The cache entry for `name uid version users`.
 fn object(text: &str) -> Arc<Cached<Whole>> {
     let mut words = text.split(' ');
     let mut word = || words.next().unwrap_or_default();
@@ -29,9 +29,9 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::new("ns", name)
 }
 
-/// Everything that has been told: `+a` came, `~a` changed, `-a` went, `?a` went unseen, `.` that
-/// was all there was. An exclamation mark says that it was there before.
-fn told(from: &mut UnboundedReceiver<Change<Whole>>) -> String {
+/// All changes so far: `+a` added, `~a` updated, `-a` deleted, `?a` deletion missed, `.` initial
+/// objects complete. An exclamation mark means that it existed before.
+fn reported(from: &mut UnboundedReceiver<Change<Whole>>) -> String {
     let mut words = Vec::new();
     while let Ok(change) = from.try_recv() {
         words.push(match change {
@@ -69,59 +69,63 @@ fn replace(shared: &Shared<Whole>, objects: &[&str], version: u64) {
 }
 
 #[test]
-fn what_is_told_is_decided_by_what_is_held() {
+fn the_reported_change_depends_on_the_cache() {
     let shared = Shared::default();
     let mut changes = shared.write().follow();
     replace(&shared, &["a u1 1", "b u2 2"], 2);
-    assert_eq!(told(&mut changes), "+a! +b! .");
+    assert_eq!(reported(&mut changes), "+a! +b! .");
     assert!(*shared.synced().borrow());
 
     let check = |changes: &mut UnboundedReceiver<_>, text: &str, expected: &str| {
         shared.write().put(object(text));
-        assert_eq!(told(changes), expected, "{text}");
+        assert_eq!(reported(changes), expected, "{text}");
     };
     check(&mut changes, "a u1 3", "~a");
 
     check(&mut changes, "a u1 3", "");
     check(&mut changes, "c u3 4", "+c");
 
-    // Another object of that name: the end of the first was missed.
+    // Another object of that name: the deletion of the first one was missed.
     check(&mut changes, "c u4 5", "?c +c");
     shared.write().remove(&key("c"), Some(object("c u4 6")));
-    assert_eq!(told(&mut changes), "-c");
+    assert_eq!(reported(&mut changes), "-c");
 
     shared.write().remove(&key("c"), None);
-    assert_eq!(told(&mut changes), "", "what is not held does not go");
+    assert_eq!(
+        reported(&mut changes),
+        "",
+        "an unknown object is not deleted"
+    );
 }
 
 #[test]
-fn a_new_list_tells_only_of_differences() {
+fn a_relist_reports_only_differences() {
     let shared = Shared::default();
     replace(&shared, &["a u1 1", "b u2 2", "c u3 3", "d u4 4"], 4);
     let mut changes = shared.write().follow();
     assert_eq!(
-        told(&mut changes),
+        reported(&mut changes),
         "+a! +b! +c! +d! .",
-        "whoever comes late hears of everything once"
+        "a late subscriber gets everything once"
     );
 
     replace(&shared, &["a u1 1", "b u2 7", "d u9 8", "e u5 6"], 8);
-    assert_eq!(told(&mut changes), "?c ~b ?d +d +e");
+    assert_eq!(reported(&mut changes), "?c ~b ?d +d +e");
 
     replace(&shared, &["a u1 1", "b u2 7", "d u9 8", "e u5 6"], 9);
-    assert_eq!(told(&mut changes), "");
+    assert_eq!(reported(&mut changes), "");
     assert_eq!(shared.read().version, ResourceVersion(9));
 
-    shared.write().heard_of(ResourceVersion(5));
+    shared.write().advance_version(ResourceVersion(5));
     assert_eq!(
         shared.read().version,
         ResourceVersion(9),
-        "it only advances"
+        "it never decreases"
     );
 }
 
 #[test]
-fn fields_owners_are_not_held() {
+fn managed_fields_are_not_cached() {
     assert!(
         object("a u 1")
             .object
@@ -196,7 +200,7 @@ fn indexes_follow_every_change() {
 }
 
 #[test]
-fn a_listener_is_told_on_the_spot_and_finds_the_cache_as_new() {
+fn a_listener_is_called_directly_and_sees_the_new_cache() {
     let shared = Arc::new(Shared::default());
     replace(&shared, &["a u1 1"], 1);
     let (tell, mut changes) = tokio::sync::mpsc::unbounded_channel();
@@ -204,7 +208,10 @@ fn a_listener_is_told_on_the_spot_and_finds_the_cache_as_new() {
     let held = shared.clone();
     shared.listen(Box::new(move |change| {
         if let Some(object) = change.object() {
-            assert!(object.key.name != "bad", "this one is not liked");
+            assert!(
+                object.key.name != "bad",
+                "this one makes the listener panic"
+            );
 
             let found = held
                 .read()
@@ -221,27 +228,27 @@ fn a_listener_is_told_on_the_spot_and_finds_the_cache_as_new() {
         tell.send(change.clone()).unwrap();
     }));
 
-    assert_eq!(told(&mut changes), "+a! .");
+    assert_eq!(reported(&mut changes), "+a! .");
 
     shared.change(|state| state.put(object("bad u9 2")));
-    assert_eq!(told(&mut changes), "", "it panicked");
+    assert_eq!(reported(&mut changes), "", "it panicked");
 
     shared.change(|state| state.put(object("b u2 3")));
     assert_eq!(
-        told(&mut changes),
+        reported(&mut changes),
         "+b",
-        "one who fails at a change is told of the next"
+        "after a panic the listener is called for the next change"
     );
 
     replace(&shared, &["b u2 4"], 4);
-    assert_eq!(told(&mut changes), "?a ~b");
+    assert_eq!(reported(&mut changes), "?a ~b");
 
     shared.end();
     shared.change(|state| state.put(object("c u3 5")));
-    assert_eq!(told(&mut changes), "");
+    assert_eq!(reported(&mut changes), "");
     assert_eq!(
         Arc::strong_count(&shared),
         1,
-        "a listener that holds the informer does not keep it for ever"
+        "a listener that holds the informer does not leak it"
     );
 }

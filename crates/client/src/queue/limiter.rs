@@ -1,4 +1,4 @@
-//! How long a key waits after a failure.
+//! Rate limiters: how long a key waits after a failure.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,17 +7,17 @@ use std::time::Duration;
 use super::QueueKey;
 use crate::limit::TokenBucket;
 
-/// Says how long a key must wait that is to be tried again.
+/// Decides how long a key waits before it is retried.
 pub trait Limiter<K>: Send + Sync {
-    /// The key has failed once more: how long it waits.
+    /// Counts a failure of the key and returns how long it waits.
     fn when(&self, key: &K) -> Duration;
-    /// The key's failures are forgiven.
+    /// Resets the failures of the key.
     fn forget(&self, key: &K);
-    /// How often in a row it has failed.
+    /// The number of consecutive failures.
     fn failures(&self, key: &K) -> u32;
 }
 
-/// What controllers use.
+/// The default of controllers.
 pub(super) fn controllers<K: QueueKey>() -> MaxOf<K> {
     let each = ExponentialLimiter::new(Duration::from_millis(5), Duration::from_secs(1000));
     MaxOf(vec![
@@ -26,7 +26,7 @@ pub(super) fn controllers<K: QueueKey>() -> MaxOf<K> {
     ])
 }
 
-/// Each key twice as long as the last time.
+/// Exponential backoff per key.
 pub struct ExponentialLimiter<K> {
     base: Duration,
     longest: Duration,
@@ -34,7 +34,7 @@ pub struct ExponentialLimiter<K> {
 }
 
 impl<K> ExponentialLimiter<K> {
-    /// `base`, twice that, four times that … but never more than `longest`.
+    /// `base`, twice that, four times that … up to `longest`.
     pub fn new(base: Duration, longest: Duration) -> ExponentialLimiter<K> {
         ExponentialLimiter {
             base,
@@ -72,7 +72,7 @@ impl<K: QueueKey> Limiter<K> for ExponentialLimiter<K> {
     }
 }
 
-/// All keys together, at a rate.
+/// One token bucket for all keys.
 pub struct BucketLimiter(pub TokenBucket);
 
 impl<K: QueueKey> Limiter<K> for BucketLimiter {
@@ -87,7 +87,7 @@ impl<K: QueueKey> Limiter<K> for BucketLimiter {
     }
 }
 
-/// The first attempts soon, the others late.
+/// A short delay for the first attempts, then a long one.
 pub struct FastSlowLimiter<K> {
     fast: Duration,
     slow: Duration,
@@ -136,7 +136,7 @@ impl<K: QueueKey> Limiter<K> for FastSlowLimiter<K> {
     }
 }
 
-/// The longest that any of them says. All are asked, so that each counts every failure.
+/// The longest delay of several limiters. All are called, so that each counts every failure.
 pub struct MaxOf<K>(pub Vec<Box<dyn Limiter<K>>>);
 
 impl<K: QueueKey> Limiter<K> for MaxOf<K> {

@@ -1,36 +1,36 @@
-//! What is measured of a queue, in upstream's names.
+//! The metrics of a queue, with upstream's names.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The limits of the buckets, in seconds: powers of ten from ten nanoseconds on.
+/// The bucket limits in seconds: powers of ten from ten nanoseconds on.
 const BUCKETS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
 
-/// How a queue stands, and what it has done.
+/// The metrics of a queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueMetrics {
-    /// Keys that wait.
+    /// The current number of waiting keys.
     pub depth: usize,
-    /// Keys that have been added.
+    /// The number of keys added.
     pub adds: u64,
-    /// Keys that have been added after a failure.
+    /// The number of retries.
     pub retries: u64,
     /// How long keys waited.
     pub waited: Histogram,
-    /// How long they were worked on.
+    /// How long processing a key took.
     pub worked: Histogram,
-    /// How long those have taken together that are being worked on.
+    /// The total duration so far of the keys in progress.
     pub unfinished: Duration,
-    /// How long the one of them has taken that has taken longest.
+    /// The longest duration so far of a key in progress.
     pub longest: Duration,
 }
 
 impl QueueMetrics {
-    /// Writes them as text, one line each, for the queue of this name.
+    /// Writes the metrics in text format for the queue of this name.
     pub fn write(&self, name: &str, out: &mut String) {
         let mut line = |metric: &str, value: f64| {
             writeln!(out, "workqueue_{metric}{{name={name:?}}} {value}")
-                .expect("a text takes everything");
+                .expect("writing to a string cannot fail");
         };
 
         let count = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
@@ -50,7 +50,7 @@ impl QueueMetrics {
     }
 }
 
-/// How often something took how long.
+/// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
     buckets: [u64; BUCKETS.len()],
@@ -68,7 +68,7 @@ impl Histogram {
         self.sum += took;
     }
 
-    /// How many there were.
+    /// The number of observations.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -76,7 +76,7 @@ impl Histogram {
     fn write(&self, metric: &str, name: &str, out: &mut String) {
         let mut below = 0;
         let mut line = |labels: &str, value: String| {
-            writeln!(out, "{metric}{labels} {value}").expect("a text takes everything");
+            writeln!(out, "{metric}{labels} {value}").expect("writing to a string cannot fail");
         };
         for (limit, count) in BUCKETS.iter().zip(self.buckets) {
             below += count;

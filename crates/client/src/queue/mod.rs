@@ -1,9 +1,9 @@
-//! Work queues: which key a worker takes next.
+//! Work queues: which key a worker processes next.
 //!
 //! A key that is added many times before it is taken is taken once; one that is added while it is
-//! being worked on is taken once more afterwards; no two workers have the same key at once. A key
-//! can be added for later, and after a failure for later and later. Since additions collapse, a
-//! queue suits "bring it to the state it should have", and never the counting of events.
+//! being processed is taken once more afterwards; no two workers process the same key at once. A
+//! key can be added with a delay, and after a failure with backoff. Since additions collapse, a
+//! queue suits reconciling to a desired state, and not the counting of events.
 
 mod limiter;
 mod metrics;
@@ -24,11 +24,11 @@ pub use metrics::{Histogram, QueueMetrics};
 
 use state::State;
 
-/// What queues are of: something that can be compared, copied and shown.
+/// The key of a queue.
 pub trait QueueKey: Clone + Ord + Send + Sync + Display + 'static {}
 impl<K: Clone + Ord + Send + Sync + Display + 'static> QueueKey for K {}
 
-/// A queue. Clones are the same queue.
+/// A queue. Clones share it.
 pub struct WorkQueue<K: QueueKey> {
     shared: Arc<Shared<K>>,
 }
@@ -37,10 +37,9 @@ struct Shared<K: QueueKey> {
     name: String,
     state: Mutex<State<K>>,
     limiter: Box<dyn Limiter<K>>,
-    /// Something can be taken, or an earlier moment to look has come up, or the queue has been
-    /// shut.
+    /// Wakes workers: a key can be taken, or the next delay is earlier, or the queue was shut down.
     changed: Notify,
-    /// Everything has been done.
+    /// Everything has been processed.
     drained: Notify,
 }
 
@@ -53,14 +52,13 @@ impl<K: QueueKey> Clone for WorkQueue<K> {
 }
 
 impl<K: QueueKey> WorkQueue<K> {
-    /// A queue with the limits that controllers have: each key 5 ms, 10 ms … 1000 s after a
-    /// failure, all together ten a second and a hundred at once. The name is the queue's in
-    /// metrics.
+    /// A queue with the limits of controllers: each key 5 ms, 10 ms … 1000 s after a failure, all
+    /// together ten per second with a burst of a hundred. The name is used in metrics.
     pub fn new(name: &str) -> WorkQueue<K> {
         WorkQueue::with_limiter(name, Box::new(limiter::controllers()))
     }
 
-    /// A queue with limits of its own.
+    /// A queue with another limiter.
     pub fn with_limiter(name: &str, limiter: Box<dyn Limiter<K>>) -> WorkQueue<K> {
         let shared = Shared {
             name: name.to_string(),
@@ -79,14 +77,14 @@ impl<K: QueueKey> WorkQueue<K> {
         &self.shared.name
     }
 
-    /// A key is to be worked on.
+    /// Adds a key.
     pub fn add(&self, key: K) {
         if self.shared.lock().add(key, Instant::now()) {
             self.shared.changed.notify_one();
         }
     }
 
-    /// A key is to be worked on after some time. Of two such times the earlier one counts.
+    /// Adds a key after a delay. Of two delays the earlier one counts.
     pub fn add_after(&self, key: K, delay: Duration) {
         if delay.is_zero() {
             return self.add(key);
@@ -97,46 +95,46 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// Everything that waits for a later moment is to be worked on now: those moments are not what
-    /// they were meant to be.
+    /// Makes every delayed key due now, because the wall clock was set and the delays are no longer
+    /// right.
     pub fn release_waiting(&self) {
         if self.shared.lock().release_waiting(Instant::now()) {
             self.shared.changed.notify_one();
         }
     }
 
-    /// A key is to be worked on again after a failure.
+    /// Adds a key after a failure, with backoff.
     pub fn add_rate_limited(&self, key: K) {
         let delay = self.shared.limiter.when(&key);
         self.shared.lock().metrics.retries += 1;
         self.add_after(key, delay);
     }
 
-    /// The key's failures are forgiven.
+    /// Resets the failures of a key.
     pub fn forget(&self, key: &K) {
         self.shared.limiter.forget(key);
     }
 
-    /// How often in a row a key has failed.
+    /// The number of consecutive failures of a key.
     pub fn failures(&self, key: &K) -> u32 {
         self.shared.limiter.failures(key)
     }
 
-    /// How many keys wait to be taken.
+    /// The number of waiting keys.
     pub fn len(&self) -> usize {
         self.shared.lock().len()
     }
 
-    /// Whether none wait.
+    /// Whether no keys wait.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes the next key; `None`: the queue is shut and nothing is left in it. The key is the
-    /// worker's until the job is dropped.
+    /// Takes the next key; `None`: the queue is shut down and empty. The worker owns the key until
+    /// the job is dropped.
     pub async fn take(&self) -> Option<Job<K>> {
         loop {
-            // Asked for before anything is looked at, so that nothing in between is missed.
+            // Registered before the state is read, so that no notification is missed.
             let changed = self.shared.changed.notified();
             let now = Instant::now();
             let next = {
@@ -167,14 +165,14 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// Nothing more is added. What waits is still handed out; what waits for a later moment is not.
+    /// Accepts no more keys. Waiting keys are still handed out; delayed ones are not.
     pub fn shut_down(&self) {
         self.shared.lock().shut();
         self.shared.changed.notify_one();
         self.shared.changed.notify_waiters();
     }
 
-    /// Shuts the queue and waits until everything that was in it has been worked on.
+    /// Shuts the queue down and waits until all its keys were processed.
     pub async fn drain(&self) {
         self.shut_down();
         loop {
@@ -186,9 +184,9 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// What the queue has done, and how it stands.
+    /// The metrics of the queue.
     pub fn metrics(&self) -> QueueMetrics {
-        self.shared.lock().measured(Instant::now())
+        self.shared.lock().metrics(Instant::now())
     }
 }
 
@@ -205,7 +203,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// A key in a worker's hands. Dropping it says that the worker is done with it, however that went.
+/// A key being processed. Dropping it marks the key as done, whatever the outcome.
 pub struct Job<K: QueueKey> {
     key: K,
     shared: Arc<Shared<K>>,

@@ -1,4 +1,4 @@
-//! What a queue holds: keys in order, those to be done, those being done, and those for later.
+//! The state of a queue: waiting keys in order, keys being processed, and delayed keys.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,11 +9,11 @@ use super::metrics::QueueMetrics;
 
 pub(super) struct State<K> {
     order: VecDeque<K>,
-    /// To be done, in the order or after what is being done.
+    /// To be processed: in `order`, or after the current processing.
     dirty: BTreeSet<K>,
     processing: BTreeMap<K, Instant>,
     added: BTreeMap<K, Instant>,
-    /// By moment; the number keeps those of one moment in the order in which they were added.
+    /// By time; the number keeps keys of equal time in the order in which they were added.
     later: BTreeMap<(Instant, u64), K>,
     later_at: BTreeMap<K, (Instant, u64)>,
     counted: u64,
@@ -38,7 +38,7 @@ impl<K> Default for State<K> {
 }
 
 impl<K: QueueKey> State<K> {
-    /// Whether somebody can take it now who could not before.
+    /// Returns whether a worker can take the key now.
     pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
         if self.shut || !self.dirty.insert(key.clone()) {
             return false;
@@ -52,7 +52,7 @@ impl<K: QueueKey> State<K> {
         true
     }
 
-    /// Whether the next moment to look is earlier than before.
+    /// Returns whether the next delay is now earlier.
     pub(super) fn add_at(&mut self, key: K, at: Instant) -> bool {
         if self.shut {
             return false;
@@ -73,7 +73,7 @@ impl<K: QueueKey> State<K> {
         self.next_at() == Some(at)
     }
 
-    /// Moves everything that waits into the order. Whether somebody can take something now.
+    /// Moves every delayed key into the order. Returns whether a key can be taken now.
     pub(super) fn release_waiting(&mut self, now: Instant) -> bool {
         self.later_at.clear();
         for key in std::mem::take(&mut self.later).into_values() {
@@ -82,8 +82,8 @@ impl<K: QueueKey> State<K> {
         self.has_more()
     }
 
-    /// Moves what is due into the order.
-    fn ripen(&mut self, now: Instant) {
+    /// Moves due keys into the order.
+    fn move_due(&mut self, now: Instant) {
         while let Some(entry) = self
             .later
             .first_entry()
@@ -96,7 +96,7 @@ impl<K: QueueKey> State<K> {
     }
 
     pub(super) fn take(&mut self, now: Instant) -> Option<K> {
-        self.ripen(now);
+        self.move_due(now);
         let key = self.order.pop_front()?;
         self.dirty.remove(&key);
         if let Some(added) = self.added.remove(&key) {
@@ -106,7 +106,7 @@ impl<K: QueueKey> State<K> {
         Some(key)
     }
 
-    /// Whether somebody can take it again.
+    /// Returns whether a worker can take the key again.
     pub(super) fn done(&mut self, key: &K, now: Instant) -> bool {
         if let Some(begun) = self.processing.remove(key) {
             self.metrics.worked.observe(now.duration_since(begun));
@@ -136,7 +136,7 @@ impl<K: QueueKey> State<K> {
         self.later_at.clear();
     }
 
-    /// Whether nothing will be handed out any more.
+    /// Whether no more keys will be handed out.
     pub(super) fn is_shut(&self) -> bool {
         self.shut && self.dirty.is_empty()
     }
@@ -145,7 +145,7 @@ impl<K: QueueKey> State<K> {
         self.shut && self.dirty.is_empty() && self.processing.is_empty()
     }
 
-    pub(super) fn measured(&self, now: Instant) -> QueueMetrics {
+    pub(super) fn metrics(&self, now: Instant) -> QueueMetrics {
         let running = self
             .processing
             .values()

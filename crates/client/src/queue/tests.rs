@@ -5,7 +5,7 @@ fn queue() -> WorkQueue<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn additions_collapse_and_what_comes_meanwhile_is_done_afterwards() {
+async fn additions_collapse_and_a_key_added_meanwhile_is_processed_again() {
     let queue = queue();
     for _ in 0..3 {
         queue.add("a");
@@ -27,7 +27,7 @@ async fn additions_collapse_and_what_comes_meanwhile_is_done_afterwards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_double_the_wait_until_they_are_forgiven() {
+async fn failures_double_the_delay_until_they_are_reset() {
     let queue = queue();
     let mut waits = Vec::new();
     for _ in 0..5 {
@@ -72,11 +72,11 @@ async fn of_two_later_moments_the_earlier_counts() {
     drop(queue.take().await.unwrap());
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
     let nothing = tokio::time::timeout(Duration::from_secs(60), queue.take()).await;
-    assert!(nothing.is_err(), "it was one and the same");
+    assert!(nothing.is_err(), "it was the same key");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_waits_hears_of_an_earlier_moment() {
+async fn a_waiting_worker_is_woken_for_an_earlier_delay() {
     let queue = queue();
     queue.add_after("late", Duration::from_secs(100));
     let begun = Instant::now();

@@ -1,5 +1,4 @@
-//! Requests in the name of a service account, by tokens that the server is asked for as they are
-//! needed.
+//! Requests as a service account, with tokens that are requested from the server as needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,32 +16,32 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::resource::Resource;
 
-/// How long a token is asked to last.
+/// The requested lifetime of a token.
 const LASTS: Duration = Duration::from_secs(3600);
-/// After this much of its life the next one is asked for.
+/// A new token is requested after this part of its lifetime.
 const RENEWED_AFTER: Duration = Duration::from_secs(3600 * 8 / 10);
 
-/// A way to the server on which somebody is a service account.
-pub struct AsAccount {
+/// A transport that authenticates as a service account.
+pub struct ServiceAccountTransport {
     below: Arc<dyn Transport>,
     accounts: Access,
     name: String,
     token: Mutex<Option<(HeaderValue, Instant)>>,
 }
 
-impl AsAccount {
-    /// `below` leads to the server without credentials of its own; `client` may make the account
-    /// and ask for its tokens.
+impl ServiceAccountTransport {
+    /// `below` is the transport to the server, without credentials; `client` may create the account
+    /// and request its tokens.
     pub fn new(
         below: Arc<dyn Transport>,
         client: &Client,
         namespace: &str,
         name: &str,
-    ) -> AsAccount {
+    ) -> ServiceAccountTransport {
         let accounts = client
             .resource(&Resource::builtin("", "v1", "serviceaccounts"))
             .namespace(namespace);
-        AsAccount {
+        ServiceAccountTransport {
             below,
             accounts,
             name: name.to_string(),
@@ -50,7 +49,7 @@ impl AsAccount {
         }
     }
 
-    /// The token, a new one where the old one has had its time.
+    /// The current token, renewed if needed.
     async fn token(&self) -> Result<HeaderValue, Error> {
         let mut held = self.token.lock().await;
         if let Some((token, _)) = held.as_ref().filter(|(_, at)| at.elapsed() < RENEWED_AFTER) {
@@ -58,10 +57,10 @@ impl AsAccount {
         }
 
         let asked = Instant::now();
-        let answer = match self.ask().await {
+        let answer = match self.request_token().await {
             Err(error) if error.is_not_found() => {
-                self.make().await?;
-                self.ask().await?
+                self.create_account().await?;
+                self.request_token().await?
             }
             answer => answer?,
         };
@@ -72,14 +71,14 @@ impl AsAccount {
             .unwrap_or_default();
 
         let mut token = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| Error::Answer("a token that cannot be sent".to_string()))?;
+            .map_err(|_| Error::Answer("the token is not a valid header value".to_string()))?;
         token.set_sensitive(true);
         *held = Some((token.clone(), asked));
 
         Ok(token)
     }
 
-    async fn ask(&self) -> Result<Value, Error> {
+    async fn request_token(&self) -> Result<Value, Error> {
         let mut request = Map::new();
         request.insert("apiVersion", "authentication.k8s.io/v1");
         request.insert("kind", "TokenRequest");
@@ -95,7 +94,7 @@ impl AsAccount {
             .await
     }
 
-    async fn make(&self) -> Result<(), Error> {
+    async fn create_account(&self) -> Result<(), Error> {
         let mut account = Map::new();
         account.insert("apiVersion", "v1");
         account.insert("kind", "ServiceAccount");
@@ -109,7 +108,7 @@ impl AsAccount {
 }
 
 #[async_trait]
-impl Transport for AsAccount {
+impl Transport for ServiceAccountTransport {
     async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         let token = self
             .token()
@@ -119,8 +118,8 @@ impl Transport for AsAccount {
 
         let answer = self.below.send(request).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
-            // The account was made anew, or the server's key is another one: the next request asks
-            // for a new token.
+            // The account was recreated, or the server's key has changed: the next request gets a
+            // new token.
             self.token.lock().await.take();
         }
 

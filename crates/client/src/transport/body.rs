@@ -1,4 +1,4 @@
-//! The body of an answer: read whole, or line by line as it comes.
+//! The body of an answer: read completely, or line by line as it arrives.
 
 use std::io;
 use std::pin::Pin;
@@ -7,12 +7,12 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 
-/// A body that may still be on its way.
+/// A body that may still be arriving.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
 
-/// The connection was lost in the middle of a body.
+/// The connection was lost while a body was read.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer broke off")]
+#[error("connection lost while reading the answer")]
 pub struct BodyError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
 impl From<io::Error> for BodyError {
@@ -31,20 +31,20 @@ pub(crate) fn lines(body: Body) -> Lines {
     }
 }
 
-/// The lines of a body, without what ends them.
+/// The lines of a body, without line breaks.
 pub(crate) struct Lines {
     body: Pin<Box<Body>>,
     held: BytesMut,
-    /// How much of `held` is known to have no line break.
+    /// How much of `held` is known to contain no line break.
     searched: usize,
     ended: bool,
 }
 
 impl Lines {
-    /// The next line, whether or not the body ends after it; `None`: that was all.
+    /// The next line, whether or not the body ends after it; `None` at the end.
     ///
     /// # Cancellation
-    /// Nothing is lost: what has come stays held.
+    /// Cancel-safe: received bytes are kept.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
             if let Some(at) = self.held[self.searched..]

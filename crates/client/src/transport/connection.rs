@@ -1,7 +1,8 @@
-//! Connections to one server: HTTP/2 shared by many requests, HTTP/1.1 by one after the other.
+//! Connections to one server: HTTP/2 is shared by many requests, HTTP/1.1 is used by one after the
+//! other.
 //!
-//! A watch holds its stream for minutes, and servers bound the streams of a connection: when one is
-//! nearly full, the next request opens another.
+//! A watch keeps its stream open for minutes, and servers limit the streams of a connection: when
+//! one is nearly full, the next request opens another.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,10 +21,10 @@ use tokio_rustls::client::TlsStream;
 use super::{Body, BodyError, TransportError};
 use crate::tasks::Tasks;
 
-/// Streams that one HTTP/2 connection is given: servers allow 100 or more.
+/// The maximum number of streams on an HTTP/2 connection: servers allow 100 or more.
 const STREAMS: usize = 90;
 
-/// What the server may send ahead on one stream.
+/// The flow-control window of a stream.
 const STREAM_WINDOW: u32 = 1 << 20;
 
 type Http2 = http2::SendRequest<Full<Bytes>>;
@@ -32,20 +33,20 @@ type Http1 = http1::SendRequest<Full<Bytes>>;
 /// The open connections to one server.
 #[derive(Default)]
 pub(super) struct Connections {
-    /// How many hold a token is how many streams are open.
+    /// The number of token holders is the number of open streams.
     http2: Mutex<Vec<(Http2, Arc<()>)>>,
     idle: Arc<Mutex<Vec<Http1>>>,
     drivers: Tasks,
 }
 
-/// A way to send one request.
+/// A connection to send one request on.
 pub(super) enum Sender {
     Http2(Http2, Arc<()>),
     Http1(Http1),
 }
 
 impl Connections {
-    /// An open connection that has room.
+    /// An open connection with a free stream.
     pub(super) fn open(&self) -> Option<Sender> {
         let mut open = self.http2.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(sender, _)| !sender.is_closed());
@@ -60,7 +61,7 @@ impl Connections {
         idle.pop().map(Sender::Http1)
     }
 
-    /// Makes a connection of a stream, in the version of HTTP that the handshake agreed on.
+    /// Sets up a connection on a stream, with the HTTP version that the handshake negotiated.
     pub(super) async fn begin(
         &self,
         stream: TlsStream<TcpStream>,
@@ -98,7 +99,7 @@ impl Connections {
             Sender::Http2(mut sender, token) => {
                 let answer = sender.send_request(request).await.map_err(lost)?;
                 Ok(answer.map(|body| {
-                    Coming {
+                    ResponseBody {
                         body,
                         hold: Hold::Stream(token),
                     }
@@ -108,12 +109,12 @@ impl Connections {
             Sender::Http1(mut sender) => {
                 let answer = sender.send_request(request).await.map_err(lost)?;
                 let hold = Hold::Connection(Some(sender), self.idle.clone());
-                Ok(answer.map(|body| Coming { body, hold }.boxed_unsync()))
+                Ok(answer.map(|body| ResponseBody { body, hold }.boxed_unsync()))
             }
         }
     }
 
-    /// No connection that is open now is used again.
+    /// Open connections are not used for new requests any more.
     pub(super) fn forget(&self) {
         self.http2
             .lock()
@@ -130,15 +131,15 @@ fn lost(error: hyper::Error) -> TransportError {
     TransportError::Lost(error.into())
 }
 
-/// Whoever has a request open hears of it there.
+/// Requests in progress get the error themselves.
 fn ended(result: hyper::Result<()>) {
     if let Err(error) = result {
-        tracing::debug!(%error, "a connection ended");
+        tracing::debug!(%error, "connection to the server closed");
     }
 }
 
-/// A body that holds its place on the connection until it has ended.
-struct Coming {
+/// A body that keeps its stream on the connection until it has ended.
+struct ResponseBody {
     body: Incoming,
     hold: Hold,
 }
@@ -149,7 +150,7 @@ enum Hold {
     Connection(Option<Http1>, Arc<Mutex<Vec<Http1>>>),
 }
 
-impl http_body::Body for Coming {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = BodyError;
 

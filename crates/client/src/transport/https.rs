@@ -1,7 +1,7 @@
 //! HTTPS to one server, with the credentials of a configuration.
 //!
-//! Certificates and tokens that come from files are read again as they change: a connection keeps
-//! the identity it was made with, so one that was made with an older identity is used no more.
+//! Certificates and tokens in files are reloaded when they change: a connection keeps the identity
+//! that it was opened with, so connections with an older identity are not used for new requests.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,29 +23,29 @@ use super::{Body, TlsError, Transport, TransportError, tls};
 use crate::config::{Config, ConfigError, Impersonate, Keeper, Secrets};
 use crate::world::World;
 
-/// How long a connection may take to come about.
+/// The timeout of opening a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 
-/// The transport over the network.
+/// The transport over HTTPS.
 pub struct Https {
     keeper: Keeper,
     host: String,
     port: u16,
-    /// The path that everything is below; without a slash at its end.
+    /// The base path of all requests, without a trailing slash.
     below: String,
     proxy: Option<Proxy>,
     security: Mutex<Security>,
     connections: Connections,
 }
 
-/// What new connections are made with.
+/// The TLS configuration of new connections.
 struct Security {
     secrets: Arc<Secrets>,
     settings: Arc<rustls::ClientConfig>,
 }
 
 impl Https {
-    /// Nothing is connected before it is needed, but what is configured must make sense.
+    /// Connects on first use, but validates the configuration.
     pub async fn new(config: Config, world: World) -> Result<Https, ConfigError> {
         let server: Uri = config
             .server
@@ -120,8 +120,8 @@ impl Https {
         TlsConnector::from(settings).connect(name, stream).await
     }
 
-    /// The settings for these secrets; when they are other ones than before, older connections are
-    /// let go.
+    /// The TLS configuration for these secrets; if they have changed, older connections are
+    /// dropped.
     fn settings(&self, secrets: &Arc<Secrets>) -> Result<Arc<rustls::ClientConfig>, TlsError> {
         let mut security = self.security.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&security.secrets, secrets) {
@@ -134,7 +134,7 @@ impl Https {
         Ok(security.settings.clone())
     }
 
-    /// The request as it goes out: where to, and who asks.
+    /// The request with the server's address and the credentials.
     fn address(
         &self,
         request: Request<Bytes>,
@@ -185,7 +185,7 @@ impl Transport for Https {
 
         let answer = self.connections.send(sender, request).await?;
         if answer.status() == http::StatusCode::UNAUTHORIZED {
-            self.keeper.refused().await;
+            self.keeper.rejected().await;
         }
 
         Ok(answer)

@@ -1,5 +1,4 @@
-//! The way through a proxy (`proxy-url`): a tunnel that it opens to the server, by HTTP's `CONNECT`
-//! or by SOCKS 5.
+//! Connections through a proxy (`proxy-url`): a tunnel to the server, by HTTP `CONNECT` or SOCKS 5.
 
 use std::io;
 
@@ -11,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::config::ConfigError;
 
-/// The head of a proxy's answer is no longer than this.
+/// The maximum length of the head of a proxy's answer.
 const HEAD: usize = 8 << 10;
 
 /// A proxy.
@@ -19,7 +18,7 @@ pub(super) struct Proxy {
     kind: Kind,
     host: String,
     port: u16,
-    /// Name and password, as HTTP spells them.
+    /// User name and password, encoded for HTTP.
     credentials: Option<String>,
 }
 
@@ -30,7 +29,7 @@ enum Kind {
 }
 
 impl Proxy {
-    /// A proxy as a kubeconfig names it.
+    /// A proxy in a kubeconfig.
     pub(super) fn parse(url: &str) -> Result<Proxy, ConfigError> {
         let bad = || ConfigError::Proxy(url.to_string());
         let parsed: Uri = url.parse().map_err(|_| bad())?;
@@ -61,17 +60,17 @@ impl Proxy {
         })
     }
 
-    /// A connection to a server, through the proxy.
+    /// A connection to a server through the proxy.
     pub(super) async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         match self.kind {
-            Kind::Http => self.ask_http(&mut stream, host, port).await?,
-            Kind::Socks => ask_socks(&mut stream, host, port).await?,
+            Kind::Http => self.connect_http(&mut stream, host, port).await?,
+            Kind::Socks => connect_socks(&mut stream, host, port).await?,
         }
         Ok(stream)
     }
 
-    async fn ask_http(&self, stream: &mut TcpStream, host: &str, port: u16) -> io::Result<()> {
+    async fn connect_http(&self, stream: &mut TcpStream, host: &str, port: u16) -> io::Result<()> {
         let host = if host.contains(':') {
             format!("[{host}]")
         } else {
@@ -88,11 +87,11 @@ impl Proxy {
 
         stream.write_all(format!("{head}\r\n").as_bytes()).await?;
 
-        // Byte by byte: what follows the head is the server's already.
+        // Byte by byte: what follows the head belongs to the server.
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
             if answer.len() >= HEAD {
-                return Err(io::Error::other("the proxy's answer has no end"));
+                return Err(io::Error::other("the proxy's answer is too long"));
             }
             answer.push(stream.read_u8().await?);
         }
@@ -101,20 +100,20 @@ impl Proxy {
         let line = answer.lines().next().unwrap_or_default();
         match line.split(' ').nth(1) {
             Some(code) if code.starts_with('2') => Ok(()),
-            _ => Err(io::Error::other(format!("the proxy answered: {line}"))),
+            _ => Err(io::Error::other(format!("proxy error: {line}"))),
         }
     }
 }
 
-/// Without credentials: a tunnel to a host by name, which the proxy looks up.
-async fn ask_socks(stream: &mut TcpStream, host: &str, port: u16) -> io::Result<()> {
+/// Without credentials: a tunnel to a host name, which the proxy resolves.
+async fn connect_socks(stream: &mut TcpStream, host: &str, port: u16) -> io::Result<()> {
     let refused = |what: &str| io::Error::other(format!("the proxy {what}"));
     stream.write_all(&[5, 1, 0]).await?;
     let mut chosen = [0; 2];
     stream.read_exact(&mut chosen).await?;
 
     if chosen != [5, 0] {
-        return Err(refused("wants credentials"));
+        return Err(refused("requires credentials, which are not supported"));
     }
 
     let length = u8::try_from(host.len()).map_err(io::Error::other)?;
@@ -132,12 +131,12 @@ async fn ask_socks(stream: &mut TcpStream, host: &str, port: u16) -> io::Result<
         )));
     }
 
-    // The address that it uses is of no interest, but is told.
+    // The bound address is not used, but must be read.
     let address = match answer[3] {
         1 => 4,
         4 => 16,
         3 => usize::from(stream.read_u8().await?),
-        _ => return Err(refused("answered with an address of no kind")),
+        _ => return Err(refused("answered with an unknown address type")),
     };
 
     stream.read_exact(&mut vec![0; address + 2]).await.map(drop)

@@ -1,4 +1,4 @@
-//! TLS towards a server: whom to trust, and who we are.
+//! TLS to a server: trusted CAs and the client certificate.
 
 use std::sync::Arc;
 use std::{fs, io};
@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// Where systems keep the authorities that everybody trusts; the first that is there counts.
+/// The CA bundles of systems; the first one that exists is used.
 const SYSTEM_AUTHORITIES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -17,35 +17,35 @@ const SYSTEM_AUTHORITIES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// What a connection is secured with, in PEM.
+/// The certificates of a connection, in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Who vouches for the server; absent: whom the system trusts.
+    /// The CA of the server; `None`: the system's trust store.
     pub authorities: Option<Vec<u8>>,
-    /// Our certificate with its chain, and the key.
+    /// The client certificate with its chain, and the key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// Believe any server.
+    /// Skip the verification of the server's certificate.
     pub insecure: bool,
 }
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The certificates of the authorities.
-    #[error("the certificate authority: {0}")]
+    /// The CA certificates are invalid.
+    #[error("invalid CA certificate: {0}")]
     Authority(String),
-    /// Our own certificate or key.
-    #[error("the client certificate: {0}")]
+    /// The client certificate or key is invalid.
+    #[error("invalid client certificate or key: {0}")]
     Identity(String),
-    /// The system has no list of authorities where systems have one.
-    #[error("no certificate authority is given and the system's are not found")]
+    /// The system's CA bundle is not found.
+    #[error("no CA certificate given and no system CA bundle found")]
     NoAuthorities,
-    /// The TLS library refuses.
-    #[error("TLS cannot be set up")]
+    /// The TLS library reports an error.
+    #[error("cannot set up TLS")]
     Settings(#[from] rustls::Error),
 }
 
-/// The settings of connections that are made from now on.
+/// The TLS configuration of new connections.
 pub fn settings(tls: &Tls) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
@@ -55,7 +55,7 @@ pub fn settings(tls: &Tls) -> Result<ClientConfig, TlsError> {
     let builder = match (tls.insecure, &tls.authorities) {
         (true, _) => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(BelieveAnybody { algorithms })),
+            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate { algorithms })),
         (false, Some(pem)) => builder.with_root_certificates(roots(pem)?),
         (false, None) => builder.with_root_certificates(roots(&system_authorities()?)?),
     };
@@ -80,16 +80,14 @@ fn roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| TlsError::Authority(error.to_string()))?;
-        // One that this library does not take is of no harm beside others.
+        // A certificate that this library does not support is harmless beside others.
         if let Err(error) = roots.add(certificate) {
-            tracing::debug!(%error, "an authority is passed over");
+            tracing::debug!(%error, "unsupported CA certificate skipped");
         }
     }
 
     if roots.is_empty() {
-        return Err(TlsError::Authority(
-            "there is no certificate in it".to_string(),
-        ));
+        return Err(TlsError::Authority("no certificate found".to_string()));
     }
 
     Ok(roots)
@@ -103,13 +101,13 @@ fn system_authorities() -> Result<Vec<u8>, TlsError> {
     found.ok_or(TlsError::NoAuthorities)
 }
 
-/// `insecure-skip-tls-verify`: the user has said that any server will do.
+/// `insecure-skip-tls-verify`: accept any server.
 #[derive(Debug)]
-struct BelieveAnybody {
+struct AcceptAnyCertificate {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for BelieveAnybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,26 +1,25 @@
-//! Objects as trees, from a server of the same process: nothing is written and read again only to
-//! cross a room.
+//! Objects as trees from a server in the same process, without serialization.
 //!
-//! Whoever asks puts [`TakesTrees`] among the extensions of the request, which no wire carries. A
-//! server that finds it puts [`Trees`] among those of the answer: the events of the watch are left
-//! there, and the body has a byte for each, so that whatever happens to it on its way happens to
-//! the events. One tree serves everybody who reads the same version of an object.
+//! The client puts [`TakesTrees`] into the extensions of the request, which are not sent over a
+//! wire. A server that supports it puts [`Trees`] into the extensions of the answer: the events of
+//! the watch are queued there, and the body has one byte for each, so that the events follow the
+//! flow of the body. One tree is shared by all readers of the same version of an object.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::watch::WatchEvent;
 
-/// Asks for trees. They come whole, but without `managedFields`.
+/// Requests trees. They are complete except for `managedFields`.
 #[derive(Clone, Copy, Debug)]
 pub struct TakesTrees;
 
-/// Events that have not been read yet. Clones are the same.
+/// Events that were not read yet. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Trees(Arc<Mutex<VecDeque<WatchEvent>>>);
 
 impl Trees {
-    /// Leaves an event for the reader.
+    /// Queues an event for the reader.
     pub fn leave(&self, event: WatchEvent) {
         self.events().push_back(event);
     }

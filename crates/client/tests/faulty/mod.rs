@@ -1,4 +1,4 @@
-//! A way to a server that breaks when told to.
+//! A transport that fails on demand.
 
 use std::io;
 use std::pin::Pin;
@@ -17,15 +17,15 @@ use http_body_util::{BodyExt, Full};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Passes requests on, unless it is cut.
+/// Forwards requests, unless it is cut.
 pub(crate) struct Faulty {
     below: Arc<dyn Transport>,
     requests: Mutex<Vec<String>>,
     cut_until: Mutex<Instant>,
-    /// Each number is a moment at which all open bodies broke off.
+    /// Incremented whenever all open bodies are cut.
     cuts: watch::Sender<u64>,
     refuses_streams: AtomicBool,
-    /// The next watch from a version is told that the version is gone.
+    /// The next watch from a version gets "expired".
     forgets: AtomicBool,
 }
 
@@ -41,23 +41,23 @@ impl Faulty {
         }
     }
 
-    /// Every body breaks off, and nobody is reached for some time.
+    /// Cuts all open bodies and makes the server unreachable for some time.
     pub(crate) fn cut_for(&self, time: Duration) {
         *self.cut_until.lock().unwrap() = Instant::now() + time;
         self.cuts.send_modify(|cut| *cut += 1);
     }
 
-    /// The server does not know `sendInitialEvents`.
+    /// The server does not support `sendInitialEvents`.
     pub(crate) fn refuse_streams(&self) {
         self.refuses_streams.store(true, Ordering::Relaxed);
     }
 
-    /// The next who wants to go on from a version is told that it is gone.
-    pub(crate) fn forget_the_past(&self) {
+    /// The next watch from a version gets "expired".
+    pub(crate) fn expire_versions(&self) {
         self.forgets.store(true, Ordering::Relaxed);
     }
 
-    /// The paths that have reached the server.
+    /// The paths of requests that reached the server.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }

@@ -1,9 +1,9 @@
-//! An operator of somebody else's: a program that looks after a kind of its own, on the library
-//! that Coracle is made of.
+//! An example operator: a program outside of Coracle that reconciles a kind of its own with
+//! Coracle's libraries.
 //!
-//! It counts pods. Whoever wants pods counted says which (`selector`); the operator writes the
-//! number back as the object's status, and keeps a list of their names in a ConfigMap called
-//! `NAME-pods`. Before the object may go, the list is taken away again: a finalizer sees to that.
+//! It counts pods. An object names the pods by a `selector`; the operator writes their number back
+//! as the object's status, and keeps a list of their names in a ConfigMap `NAME-pods`. A finalizer
+//! ensures that the list is deleted before the object.
 //!
 //! ```sh
 //! cargo run --example operator -- --kubeconfig ~/.kube/config
@@ -12,9 +12,9 @@
 //! kubectl get configmap web -o jsonpath='{.data.count}'
 //! ```
 //!
-//! `operator.rs` is the operator itself, and the pattern of every controller: *observe* what there
-//! is, from caches; *plan* what to do, purely; *act*. This file is what is around it: where the
-//! server is, and which of several copies works.
+//! `operator.rs` is the operator itself, and the pattern of every controller: *observe* the state
+//! in caches; *plan* what to do, as a pure function; *act*. This file is what is around it: finding
+//! the server, and leader election among several replicas.
 
 mod operator;
 
@@ -24,7 +24,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::{Client, Config, Election, Environment, Tasks, World};
 use coracle_controllers::Context;
 
-/// The clock and the dice, which libraries have handed in.
+/// The clock and random numbers, which libraries get as arguments.
 const WORLD: World = World {
     #[expect(
         clippy::disallowed_methods,
@@ -36,7 +36,7 @@ const WORLD: World = World {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A kubeconfig that is named, or the usual ones, or the account of the pod that this runs in.
+    // A named kubeconfig, or the usual ones, or the service account of the pod this runs in.
     let mut arguments = std::env::args().skip(1);
     let named = arguments
         .find(|argument| argument == "--kubeconfig")
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = client.clone();
     let context = Context::new(&client, move |_| own.clone(), tasks.clone());
 
-    // Of several copies one works; when it falls silent, another does.
+    // Of several replicas, the leader works; when it stops renewing its lease, another takes over.
     let identity = WORLD.uid().to_string();
     let election = Election {
         release: true,

@@ -1,4 +1,4 @@
-//! The operator: how many pods there are of some kind.
+//! The operator: counts the pods that match a selector.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use coracle_client::{
     Access, Cached, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, ObjectReference,
     Patch, Recorder, Resource, Selection, Whole, WorkQueue,
 };
-use coracle_controllers::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use coracle_controllers::{Context, Controller, Feeds, Observation, Requeue, Runner};
 
-/// Which objects ask for pods to be counted, and where they do.
+/// The objects that ask for pods to be counted.
 struct Kind {
     resource: Resource,
-    /// Which of them; empty: all.
+    /// Their label selector; empty: all.
     labels: &'static str,
-    /// Where the wish stands: `selector` below this.
-    wish: &'static str,
-    /// Where the answer goes: `count` below this.
-    answer: &'static str,
-    /// The part of the API through which the answer is written; `None`: the object itself.
+    /// The object that holds `selector`.
+    input: &'static str,
+    /// The object that holds `count`.
+    output: &'static str,
+    /// The subresource through which the count is written; `None`: the object itself.
     subresource: Option<&'static str>,
 }
 
@@ -31,13 +31,13 @@ impl Kind {
         Kind {
             resource: Resource::builtin("", "v1", "configmaps"),
             labels: "example.com/pod-count=true",
-            wish: "data",
-            answer: "data",
+            input: "data",
+            output: "data",
             subresource: None,
         }
     }
 
-    /// A kind of one's own, with `spec` and `status`.
+    /// A custom resource with `spec` and `status`.
     #[expect(
         dead_code,
         reason = "it shows what changes when a CustomResourceDefinition is installed"
@@ -46,47 +46,47 @@ impl Kind {
         Kind {
             resource: Resource::new("example.com", "v1", "podcounts", "PodCount", true),
             labels: "",
-            wish: "spec",
-            answer: "status",
+            input: "spec",
+            output: "status",
             subresource: Some("status"),
         }
     }
 }
 
-/// The kind that this operator looks after. With a CustomResourceDefinition, this line says
+/// The kind that this operator reconciles. With a CustomResourceDefinition, this line is
 /// `Kind::custom()`.
 fn kind() -> Kind {
     Kind::config_maps()
 }
 
-/// Keeps an object until its list has been taken away.
+/// Keeps an object until its list has been deleted.
 const FINALIZER: &str = "example.com/pod-list";
-/// Who writes what this operator writes.
+/// The field manager of this operator's writes.
 const MANAGER: &str = "pod-counter";
 
-/// What is seen of one object.
+/// What is observed of one object.
 struct Observed {
     object: Arc<Cached<Whole>>,
-    /// The names of the pods that it asks for, in order; `None`: what it asks for makes no sense.
+    /// The names of the selected pods, in order; `None` if the selector is invalid.
     pods: Option<Vec<String>>,
 }
 
-/// What is to be done about one object.
+/// What to do with one object.
 #[derive(Debug, PartialEq)]
 enum Plan {
-    /// It is new: before anything is made for it, it must not go without notice.
+    /// It is new: add the finalizer before anything is created for it.
     Keep,
-    /// It is as it should be, or this is written.
+    /// Write this, unless it is there already.
     Report(Vec<String>),
-    /// What it asks for makes no sense, and somebody should know.
-    Complain,
-    /// It is going, and what was made for it goes first.
-    Farewell,
-    /// It is going, and waits for others.
+    /// The selector is invalid: record an event.
+    ReportInvalid,
+    /// It is being deleted: delete what was created for it.
+    CleanUp,
+    /// It is being deleted and waits for others.
     Nothing,
 }
 
-/// Decides. Pure: it can be tried with a table of cases, without a server.
+/// Decides. Pure: it can be tested with a table of cases, without a server.
 fn plan(observed: &Observed) -> Plan {
     let meta = observed.object.meta();
     match (
@@ -94,18 +94,18 @@ fn plan(observed: &Observed) -> Plan {
         meta.has_finalizer(FINALIZER),
         &observed.pods,
     ) {
-        (true, true, _) => Plan::Farewell,
+        (true, true, _) => Plan::CleanUp,
         (true, false, _) => Plan::Nothing,
         (false, false, _) => Plan::Keep,
         (false, true, Some(names)) => Plan::Report(names.clone()),
-        (false, true, None) => Plan::Complain,
+        (false, true, None) => Plan::ReportInvalid,
     }
 }
 
 struct PodCounter {
     kind: Kind,
     objects: Informer<Whole>,
-    /// Of pods only the metadata are held: that is all that the server is asked to send.
+    /// Of pods only the metadata are kept, and requested from the server.
     pods: Informer<Metadata>,
     access: Access,
     lists: Access,
@@ -116,7 +116,7 @@ struct PodCounter {
 pub(crate) async fn run(context: &Context) {
     let (queue, mut feeds) = (WorkQueue::new("pod-counter"), Feeds::new());
     let counter = PodCounter::new(context, &queue, &mut feeds);
-    Shell::new(counter, queue, context).run(feeds, 2).await;
+    Runner::new(counter, queue, context).run(feeds, 2).await;
 }
 
 impl PodCounter {
@@ -127,7 +127,7 @@ impl PodCounter {
             .of(Selection::all(&kind.resource).labels(kind.labels));
         let pods = context.informers.of(&Resource::builtin("", "v1", "pods"));
 
-        // Events only say which keys to look at; what there is, is seen when the key's turn comes.
+        // Events only select keys; the state is read when the key is taken from the queue.
         let keys = queue.clone();
         feeds.follow(&objects, move |change: &Change<Whole>| {
             change
@@ -174,11 +174,11 @@ impl PodCounter {
 
         let count = names.len().to_string();
         if object
-            .at(&[self.kind.answer, "count"])
+            .at(&[self.kind.output, "count"])
             .and_then(Value::as_str)
             == Some(&count)
         {
-            return Ok(()); // What is said already is not said again: writing it would wake us for ever.
+            return Ok(()); // Skip a write that changes nothing: its event would wake us again, forever.
         }
 
         let mut access = self.access.clone().namespace(&object.key.namespace);
@@ -186,15 +186,15 @@ impl PodCounter {
             access = access.subresource(subresource);
         }
 
-        let answer = member(self.kind.answer, member("count", count.as_str().into()));
+        let output = member(self.kind.output, member("count", count.as_str().into()));
         access
-            .patch(&object.key.name, &Patch::Merge(answer))
+            .patch(&object.key.name, &Patch::Merge(output))
             .await
             .map(drop)
     }
 
-    /// Takes the list away, and then lets the object go.
-    async fn farewell(&self, object: &Cached<Whole>) -> Result<(), Error> {
+    /// Deletes the list, and then removes the finalizer.
+    async fn clean_up(&self, object: &Cached<Whole>) -> Result<(), Error> {
         let lists = self.lists.clone().namespace(&object.key.namespace);
         match lists
             .delete(&list_name(&object.key), &DeleteOptions::default())
@@ -208,8 +208,8 @@ impl PodCounter {
         self.update(object, &freed).await
     }
 
-    /// Writes the whole object back. It carries the version it was seen at: had somebody else
-    /// changed it since, the server would say so, and it would be looked at again.
+    /// Writes the whole object back with the version it was read at: if it has changed since, the
+    /// server reports a conflict, and the key is retried.
     async fn update(&self, object: &Cached<Whole>, changed: &Value) -> Result<(), Error> {
         let access = self.access.clone().namespace(&object.key.namespace);
         match access.update(changed).await {
@@ -230,13 +230,13 @@ impl Controller for PodCounter {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(object) = self.objects.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        let wish = object
-            .at(&[self.kind.wish, "selector"])
+        let input = object
+            .at(&[self.kind.input, "selector"])
             .and_then(Value::as_str);
 
-        let selector = wish.and_then(|wish| wish.parse::<LabelSelector>().ok());
+        let selector = input.and_then(|input| input.parse::<LabelSelector>().ok());
         let pods = selector.map(|selector| {
             let empty = Map::new();
             let pods = self.pods.list_namespace(&key.namespace);
@@ -246,7 +246,7 @@ impl Controller for PodCounter {
             matching.map(|pod| pod.key.name.to_string()).collect()
         });
 
-        Observation::Seen {
+        Observation::Present {
             uid: object.uid.clone(),
             observed: Observed { object, pods },
         }
@@ -265,12 +265,12 @@ impl Controller for PodCounter {
                 self.update(object, &kept).await?;
             }
             Plan::Report(names) => self.report(object, &names).await?,
-            Plan::Complain => {
+            Plan::ReportInvalid => {
                 let about = ObjectReference::of(&object.object);
                 self.recorder
-                    .warning(&about, "BadSelector", "the selector makes no sense");
+                    .warning(&about, "BadSelector", "invalid selector");
             }
-            Plan::Farewell => self.farewell(object).await?,
+            Plan::CleanUp => self.clean_up(object).await?,
             Plan::Nothing => {}
         }
 

@@ -1,6 +1,5 @@
-//! Certificates that the cluster is asked for: [`approving`] says yes to what nodes may have,
-//! [`signing`] makes what was approved, [`cleaner`] takes old requests away. What all three look at
-//! in a request is in [`request`].
+//! CertificateSigningRequests: [`approving`] approves what nodes may have, [`signing`] signs what
+//! was approved, [`cleaner`] deletes old requests. [`request`] parses the requests for all three.
 
 pub mod approving;
 pub mod cleaner;
@@ -10,16 +9,16 @@ pub mod signing;
 use coracle_api::{Map, Value};
 use coracle_client::{Informer, ObjectKey, Resource, Whole, WorkQueue};
 
-use crate::frame::{Context, Feeds};
+use crate::framework::{Context, Feeds};
 
-/// Whose account all three have.
-const ACCOUNT: &str = "certificate-controller";
+/// The service account of all three.
+pub(crate) const ACCOUNT: &str = "certificate-controller";
 
 fn resource() -> Resource {
     Resource::builtin("certificates.k8s.io", "v1", "certificatesigningrequests")
 }
 
-/// The requests, and a queue of this name into which those go that change.
+/// The informer of requests, and a queue of this name that it fills.
 fn follow(
     context: &Context,
     queue: &'static str,

@@ -1,5 +1,4 @@
-//! What a certificate is asked for: the request as its maker signed it, and what the signers of
-//! Kubernetes ask of one.
+//! A PKCS#10 request, and what the Kubernetes signers require of it.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,50 +13,50 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
 
-/// A request for a certificate, read.
+/// A parsed certificate request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Who the certificate is for, as it will stand in it.
+    /// The subject, DER-encoded as it will be in the certificate.
     pub subject: Vec<u8>,
-    /// The key, as it will stand in the certificate.
+    /// The public key, DER-encoded as it will be in the certificate.
     pub key: Vec<u8>,
     /// The subject's common name: the user.
     pub common_name: String,
     /// The subject's organizations: the user's groups.
     pub organizations: Vec<String>,
-    /// Other names of the subject.
+    /// The subject alternative names.
     pub names: Names,
 }
 
-/// Other names of a subject.
+/// Subject alternative names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Hosts.
+    /// DNS names.
     pub dns: Vec<String>,
-    /// Mail addresses.
+    /// Email addresses.
     pub emails: Vec<String>,
-    /// Addresses of hosts.
+    /// IP addresses.
     pub addresses: Vec<IpAddr>,
-    /// Resources.
+    /// URIs.
     pub uris: Vec<String>,
 }
 
 /// Why a request cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It is in no form that anybody knows.
+    /// It is not PEM of the expected type.
     #[error("PEM block type must be CERTIFICATE REQUEST")]
     Pem,
-    /// It is not what its form says.
+    /// It is not a valid PKCS#10 request.
     #[error("not a certificate request")]
     Malformed,
 }
 
 impl Request {
-    /// The request that a CertificateSigningRequest carries.
+    /// Parses the request of a CertificateSigningRequest.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It is malformed.
     pub fn of(object: &Value) -> Result<Request, RequestError> {
         let text = object
             .at(&["spec", "request"])
@@ -89,8 +88,8 @@ impl Request {
         })
     }
 
-    /// What a certificate of a node as a client must be; none: it is.
-    pub fn not_of_kubelet_client(&self, usages: &BTreeSet<&str>) -> Option<String> {
+    /// Why this is not a request for a kubelet client certificate; `None` if it is.
+    pub fn why_not_kubelet_client(&self, usages: &BTreeSet<&str>) -> Option<String> {
         let Names {
             dns,
             emails,
@@ -118,11 +117,11 @@ impl Request {
             .find(|(is_so, _)| *is_so)
             .map(|(_, why)| why.to_string());
 
-        unwanted.or_else(|| unlike(usages, "client auth"))
+        unwanted.or_else(|| usage_mismatch(usages, "client auth"))
     }
 
-    /// What a certificate of a node as a server must be; none: it is.
-    pub fn not_of_kubelet_server(&self, usages: &BTreeSet<&str>) -> Option<String> {
+    /// Why this is not a request for a kubelet serving certificate; `None` if it is.
+    pub fn why_not_kubelet_server(&self, usages: &BTreeSet<&str>) -> Option<String> {
         let Names {
             dns,
             emails,
@@ -152,7 +151,7 @@ impl Request {
             .then(|| "subject common name does not begin with system:node:".to_string());
 
         unwanted
-            .or_else(|| unlike(usages, "server auth"))
+            .or_else(|| usage_mismatch(usages, "server auth"))
             .or(unnamed)
     }
 
@@ -162,7 +161,7 @@ impl Request {
 }
 
 impl Names {
-    /// Names of kinds that no certificate here has are left out.
+    /// Adds a name; kinds of names that certificates here do not have are ignored.
     fn add(&mut self, name: &GeneralName<'_>) {
         match name {
             GeneralName::DNSName(name) => self.dns.push((*name).to_string()),
@@ -178,7 +177,7 @@ impl Names {
     }
 }
 
-/// What a request wants its certificate to be good for.
+/// The usages that a request asks for.
 pub fn usages(object: &Value) -> BTreeSet<&str> {
     let usages = object
         .at(&["spec", "usages"])
@@ -187,8 +186,8 @@ pub fn usages(object: &Value) -> BTreeSet<&str> {
     usages.iter().filter_map(Value::as_str).collect()
 }
 
-/// Keys that only sign need not encipher.
-fn unlike(usages: &BTreeSet<&str>, purpose: &str) -> Option<String> {
+/// Keys that only sign do not need key encipherment.
+fn usage_mismatch(usages: &BTreeSet<&str>, purpose: &str) -> Option<String> {
     let all = BTreeSet::from(["digital signature", "key encipherment", purpose]);
     let less = BTreeSet::from(["digital signature", purpose]);
     let sorted: Vec<&str> = all.iter().copied().collect();
@@ -209,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn a_node_asks_for_what_nodes_have_and_nothing_else() {
+    fn kubelet_requests_match_exactly() {
         let usages = |more: &[&'static str]| more.iter().copied().collect::<BTreeSet<&str>>();
         let client = usages(&["digital signature", "client auth"]);
 
         let check = |request: &Request, usages: &BTreeSet<&str>, expected: Option<&str>| {
-            assert_eq!(request.not_of_kubelet_client(usages).as_deref(), expected);
+            assert_eq!(request.why_not_kubelet_client(usages).as_deref(), expected);
         };
         check(&node(), &client, None);
         check(
@@ -262,14 +261,14 @@ mod tests {
         check(&host, &client, Some("DNS subjectAltNames are not allowed"));
 
         let server = usages(&["digital signature", "server auth"]);
-        assert_eq!(host.not_of_kubelet_server(&server), None);
+        assert_eq!(host.why_not_kubelet_server(&server), None);
 
         let nameless = Some("DNS or IP subjectAltName is required".to_string());
-        assert_eq!(node().not_of_kubelet_server(&server), nameless);
+        assert_eq!(node().why_not_kubelet_server(&server), nameless);
 
         let wrong = Some(
             "usages did not match [digital signature key encipherment server auth]".to_string(),
         );
-        assert_eq!(host.not_of_kubelet_server(&client), wrong);
+        assert_eq!(host.why_not_kubelet_server(&client), wrong);
     }
 }

@@ -1,5 +1,5 @@
-//! The aggregation of cluster roles: a role with an `aggregationRule` has the rules of all roles
-//! that it selects.
+//! ClusterRole aggregation: a role with an `aggregationRule` gets the rules of all roles that it
+//! selects.
 
 pub mod plan;
 
@@ -8,10 +8,13 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Error, Informer, ObjectKey, Patch, Resource, Whole, WorkQueue};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{Observed, Plan, selectors};
 
-/// Who owns the rules that are written.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "clusterrole-aggregation-controller";
+
+/// The field manager of the rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// The controller.
@@ -22,19 +25,19 @@ pub struct ClusterRoleAggregation {
 
 /// The role could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the role")]
+#[error("cannot update cluster role")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("ClusterRoleAggregator");
     let mut feeds = Feeds::new();
     let controller = ClusterRoleAggregation::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, 5).await;
+    Runner::new(controller, queue, context).run(feeds, 5).await;
 }
 
 impl ClusterRoleAggregation {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -43,13 +46,13 @@ impl ClusterRoleAggregation {
         let resource = Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles");
         let roles: Informer<Whole> = context.informers.of(&resource);
         let (concerned, known) = (queue.clone(), roles.clone());
-        // Any role may be gathered by any other.
+        // Any role may be aggregated by any other.
         feeds.follow(&roles, move |_| {
             for role in known.list().iter().filter(|role| selectors(role).is_some()) {
                 concerned.add(role.key.clone());
             }
         });
-        let access = context.client(MANAGER).resource(&resource);
+        let access = context.client(ACCOUNT).resource(&resource);
         ClusterRoleAggregation { roles, access }
     }
 }
@@ -65,9 +68,9 @@ impl Controller for ClusterRoleAggregation {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(role) = self.roles.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: role.uid.clone(),
             observed: Observed {
                 role,
@@ -96,9 +99,8 @@ impl Controller for ClusterRoleAggregation {
         let mut object = Value::Object(role);
         object.meta_mut().set_name(&key.name);
 
-        // What is applied comes into being if it is not there. A role that somebody deleted must
-        // not, so it is said which one is meant. (Upstream's controller does not say it, and now
-        // and then brings a role back.)
+        // Apply creates what does not exist. A role that was deleted must not be recreated, so its
+        // UID is sent along. (Upstream does not send it, and sometimes recreates a deleted role.)
         object.meta_mut().set_uid(&observed.role.uid);
         let patch = Patch::Apply {
             object,
@@ -107,7 +109,7 @@ impl Controller for ClusterRoleAggregation {
         };
 
         match self.access.patch(&key.name, &patch).await {
-            // It is gone, and the event that tells so is on its way.
+            // It was deleted, and the event is on its way.
             Err(error) if error.is_conflict() || error.is_not_found() => Ok(Requeue::OnEvent),
             done => done.map(|_| Requeue::OnEvent).map_err(ActError),
         }
@@ -128,8 +130,7 @@ mod tests {
                             labels: {gathered: 'yes'}}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}";
 
     #[tokio::test]
-    async fn a_role_that_was_deleted_meanwhile_does_not_come_back_nor_does_its_namesake_get_its_rules()
-     {
+    async fn a_deleted_role_is_not_recreated_and_its_successor_gets_no_rules() {
         let cluster = Cluster::start().await;
         let context = Context::new(&cluster.client(), cluster.accounts(), Tasks::new());
         let mut feeds = Feeds::new();
@@ -145,7 +146,7 @@ mod tests {
         let key = ObjectKey::cluster("all");
         let seen = async |made: &Value| {
             eventually("the role is seen", async || {
-                let Observation::Seen { uid, observed } = controller.observe(&key) else {
+                let Observation::Present { uid, observed } = controller.observe(&key) else {
                     return None;
                 };
                 let plan = plan::plan(&observed);

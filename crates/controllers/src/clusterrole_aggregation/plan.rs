@@ -1,4 +1,4 @@
-//! The rules of a role that gathers those of others. Pure.
+//! The rules of an aggregated role. Pure.
 
 use std::sync::Arc;
 
@@ -8,23 +8,22 @@ use coracle_client::{Cached, Whole};
 
 /// A role and all others.
 pub struct Observed {
-    /// The role that gathers.
+    /// The role with the `aggregationRule`.
     pub role: Arc<Cached<Whole>>,
-    /// All roles, in the order of their names.
+    /// All roles, sorted by name.
     pub all: Vec<Arc<Cached<Whole>>>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// These are its rules.
+    /// Apply these rules.
     Apply(Vec<Value>),
 }
 
-/// What the role is to say: the rules of all roles that one of its selectors matches, each rule
-/// once.
+/// Collects the rules of all roles that match one of the selectors, each rule once.
 pub fn plan(observed: &Observed) -> Plan {
     let Some(selectors) = selectors(&observed.role) else {
         return Plan::Keep;
@@ -34,7 +33,7 @@ pub fn plan(observed: &Observed) -> Plan {
     for selector in selectors {
         let selector = LabelSelector::from_value(Some(selector));
 
-        // One that makes no sense matches nothing; the server does not let it in.
+        // An invalid selector matches nothing; validation rejects it.
         let Ok(selector) = selector else { continue };
         let matching = observed.all.iter().filter(|role| {
             role.key != observed.role.key
@@ -55,7 +54,7 @@ pub fn plan(observed: &Observed) -> Plan {
     }
 }
 
-/// What a role gathers by; `None`: it does not.
+/// The selectors of its `aggregationRule`; `None` if it has none.
 pub fn selectors(role: &Value) -> Option<&[Value]> {
     let rule = role.get("aggregationRule").filter(|rule| !rule.is_null())?;
     Some(
@@ -106,7 +105,7 @@ mod tests {
         };
 
         let check = |rest: &str, expected: Option<Vec<&str>>| {
-            // It matches its own selector, and is not gathered.
+            // It matches its own selector, and is not aggregated.
             let gathers = role("gathers", "{a: x}", rest);
             let plan = plan(&Observed {
                 all: all(&gathers),

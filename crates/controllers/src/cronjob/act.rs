@@ -1,29 +1,29 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use coracle_api::cron::in_zone;
 use coracle_api::time::Time;
 use coracle_api::{Map, Value};
 use coracle_client::{DeleteOptions, Error, ObjectKey, Propagation, ownership};
 
-use super::plan::{Begin, Observed, Plan, active, set_active};
+use super::plan::{NewJob, Observed, Plan, active, set_active};
 use super::{CRONS, CronJobs, JOBS};
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::pods::Owner;
 use crate::write_status::with_status;
 
-/// The annotation that says when a Job was to begin.
+/// The annotation with the scheduled time of a Job.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot look for the Job {0}")]
+    #[error("cannot read job {0}")]
     Get(String, #[source] Error),
-    #[error("could not replace job {0}")]
+    #[error("cannot replace job {0}")]
     Replace(String, #[source] Error),
-    #[error("cannot create the Job {0}")]
+    #[error("cannot create job {0}")]
     Create(String, #[source] Error),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 
@@ -37,27 +37,27 @@ impl CronJobs {
         let owner = Owner::named(&observed.cron.object.object, "batch/v1", "CronJob");
         let mut status = plan.status;
         for job in &plan.forget {
-            // Another look will come to those that cannot be deleted now.
+            // Jobs that cannot be deleted now are retried with the next event.
             if let Ok(()) = self.delete(&owner, &job.key.name, &job.uid).await {
-                take_off(&mut status, &job.uid);
+                remove_active(&mut status, &job.uid);
             }
         }
 
-        for tell in &plan.tell {
-            match tell.is_normal {
+        for event in &plan.events {
+            match event.is_normal {
                 true => self
                     .recorder
-                    .normal(&owner.about, tell.reason, tell.message.clone()),
+                    .normal(&owner.about, event.reason, event.message.clone()),
                 false => self
                     .recorder
-                    .warning(&owner.about, tell.reason, tell.message.clone()),
+                    .warning(&owner.about, event.reason, event.message.clone()),
             }
         }
 
-        self.look_for_missing(&owner, &plan.missing, &mut status)
+        self.verify_missing(&owner, &plan.missing, &mut status)
             .await?;
-        let begun = match &plan.begin {
-            Some(begin) => self.begin(&owner, observed, begin, &mut status).await,
+        let begun = match &plan.create {
+            Some(job) => self.create(&owner, observed, job, &mut status).await,
             None => Ok(()),
         };
 
@@ -83,8 +83,8 @@ impl CronJobs {
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
-    /// Takes Jobs off the list that the server does not know either.
-    async fn look_for_missing(
+    /// Removes Jobs from the active list that do not exist on the server either.
+    async fn verify_missing(
         &self,
         owner: &Owner,
         missing: &[Map],
@@ -101,39 +101,40 @@ impl CronJobs {
             if found.is_none() {
                 let text = format!("Active job went missing: {name}");
                 self.recorder.normal(&owner.about, "MissingJob", text);
-                take_off(status, one.text("uid"));
+                remove_active(status, one.text("uid"));
             }
         }
 
         Ok(())
     }
 
-    async fn begin(
+    async fn create(
         &self,
         owner: &Owner,
         observed: &Observed,
-        begin: &Begin,
+        planned: &NewJob,
         status: &mut Map,
     ) -> Result<(), ActError> {
-        for (name, uid) in &begin.instead_of {
+        for (name, uid) in &planned.instead_of {
             self.delete(owner, name, uid)
                 .await
                 .map_err(|error| ActError::Replace(name.to_string(), error))?;
-            take_off(status, uid);
+            remove_active(status, uid);
         }
 
         let jobs = self.job_access.clone().namespace(&owner.key.namespace);
-        let failed = |error| ActError::Create(begin.name.clone(), error);
-        let job = match jobs.create(&new_job(owner, observed, begin)).await {
+        let failed = |error| ActError::Create(planned.name.clone(), error);
+        let job = match jobs.create(&new_job(owner, observed, planned)).await {
             Ok(job) => {
                 self.written.note(&owner.key, JOBS, &job);
-                let text = format!("Created job {}", begin.name);
+                let text = format!("Created job {}", planned.name);
                 self.recorder.normal(&owner.about, "SuccessfulCreate", text);
                 job
             }
-            // It was made, and the process died before it could say so; or it is somebody else's.
+            // It was created and the process died before the status was written; or it belongs to
+            // another owner.
             Err(error) if error.is_already_exists() => {
-                let job = jobs.get(&begin.name).await.map_err(failed)?;
+                let job = jobs.get(&planned.name).await.map_err(failed)?;
                 let owned = ownership::Controller::of(job.meta());
                 if owned.is_none_or(|owned| owned.uid != owner.controller.uid) {
                     return Ok(());
@@ -151,7 +152,7 @@ impl CronJobs {
         let mut listed = active(status);
         listed.push(reference(&job));
         set_active(status, listed);
-        status.insert("lastScheduleTime", Time(begin.at).text());
+        status.insert("lastScheduleTime", Time(planned.at).text());
 
         Ok(())
     }
@@ -185,7 +186,7 @@ impl CronJobs {
     }
 }
 
-fn take_off(status: &mut Map, uid: &str) {
+fn remove_active(status: &mut Map, uid: &str) {
     let mut listed = active(status);
     listed.retain(|one| one.text("uid") != uid);
     if listed != active(status) {
@@ -193,7 +194,7 @@ fn take_off(status: &mut Map, uid: &str) {
     }
 }
 
-/// How the status refers to a Job.
+/// The reference to a Job in the status.
 fn reference(job: &Value) -> Map {
     let meta = job.meta();
     let mut reference = Map::new();
@@ -206,8 +207,8 @@ fn reference(job: &Value) -> Map {
     reference
 }
 
-/// The Job of a time.
-fn new_job(owner: &Owner, observed: &Observed, begin: &Begin) -> Value {
+/// Builds the Job for a scheduled time.
+fn new_job(owner: &Owner, observed: &Observed, planned: &NewJob) -> Value {
     let template = observed.cron.job_template().cloned().unwrap_or_default();
     let mut job = Map::new();
     job.insert("apiVersion", "batch/v1");
@@ -216,12 +217,12 @@ fn new_job(owner: &Owner, observed: &Observed, begin: &Begin) -> Value {
 
     let mut job = Value::Object(job);
     let mut meta = job.meta_mut();
-    meta.set_name(&begin.name);
+    meta.set_name(&planned.name);
     meta.set_namespace(&owner.key.namespace);
     meta.set_labels(template.meta().labels().cloned().unwrap_or_default());
     meta.set_annotations(template.meta().annotations().cloned().unwrap_or_default());
     let zone = observed.cron.time_zone().unwrap_or("UTC");
-    meta.set_annotation(SCHEDULED, in_zone(begin.at, zone).as_deref());
+    meta.set_annotation(SCHEDULED, in_zone(planned.at, zone).as_deref());
     meta.set_owner_references([owner.controller.reference()]);
 
     job

@@ -1,7 +1,7 @@
-//! The CronJob controller: a Job whenever it is time.
+//! The CronJob controller: creates Jobs on schedule.
 //!
-//! Changes of CronJobs and of the Jobs they control become keys; `plan` decides, with the help of
-//! `times`; `act` makes and deletes Jobs and writes the status.
+//! Changes of CronJobs and of the Jobs they control become keys; `plan` decides, using `times`;
+//! `act` creates and deletes Jobs and writes the status.
 
 mod act;
 pub mod plan;
@@ -17,13 +17,13 @@ use coracle_client::{Access, Change, Informer, ObjectKey, Recorder, Resource, Wo
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
 use crate::views::{BY_CONTROLLER, CronJob, Job};
 
-/// The controller's account, and the component in its events.
-const ACCOUNT: &str = "cronjob-controller";
-/// What own writes are noted under.
+/// The service account, and the component of events.
+pub(crate) const ACCOUNT: &str = "cronjob-controller";
+/// The resource name under which own writes are noted.
 const CRONS: &str = "cronjobs";
 const JOBS: &str = "jobs";
 
@@ -37,18 +37,18 @@ pub struct CronJobs {
     recorder: Recorder,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("cronjob");
     let mut feeds = Feeds::new();
     let controller = CronJobs::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
 
 impl CronJobs {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> CronJobs {
         let (crons_of, jobs_of) = (
             Resource::builtin("batch", "v1", CRONS),
@@ -111,7 +111,7 @@ impl Controller for CronJobs {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(cron) = self.crons.get(key) else {
             self.written.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.written.is_behind(
@@ -122,9 +122,9 @@ impl Controller for CronJobs {
         }
 
         let jobs = self.jobs.by_index(BY_CONTROLLER, &cron.uid);
-        let jobs = jobs.expect("the index was made with the controller");
+        let jobs = jobs.expect("the index is created with the controller");
 
-        Observation::Seen {
+        Observation::Present {
             uid: cron.uid.clone(),
             observed: Observed { cron, jobs },
         }

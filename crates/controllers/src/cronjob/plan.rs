@@ -1,8 +1,8 @@
 //! What one CronJob needs now. Pure.
 //!
-//! Jobs that have finished are taken off the list of active ones, and the oldest of them go. When
-//! it is time, and nothing is against it, a Job begins that is named after that time, so that none
-//! begins twice.
+//! Finished Jobs are removed from the active list, and the oldest are deleted. When a Job is due
+//! and policy allows it, it is created with a name derived from the scheduled time, so that none is
+//! created twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use coracle_client::Cached;
 use super::times::{due, wait};
 use crate::views::{Concurrency, CronJob, Job};
 
-/// All that is known.
+/// All that was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The CronJob.
@@ -24,54 +24,54 @@ pub struct Observed {
     pub jobs: Vec<Arc<Cached<Job>>>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Finished Jobs that are too many: they go.
+    /// Finished Jobs beyond the history limits, to delete.
     pub forget: Vec<Arc<Cached<Job>>>,
-    /// Jobs that are in the list and nowhere else, as far as is known.
+    /// Jobs of the active list that are not in the cache.
     pub missing: Vec<Map>,
-    /// What people are told.
-    pub tell: Vec<Tell>,
-    /// A Job that begins.
-    pub begin: Option<Begin>,
-    /// What the status should say, before anything of this is done.
+    /// Events to record.
+    pub events: Vec<PlannedEvent>,
+    /// The Job to create.
+    pub create: Option<NewJob>,
+    /// The status before the actions of this plan.
     pub status: Map,
-    /// When to look again although nothing happens.
+    /// When to reconcile again without an event.
     pub wake_after: Option<Duration>,
 }
 
-/// Something that people are told.
+/// An event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tell {
-    /// Whether it is as it should be.
+pub struct PlannedEvent {
+    /// Whether its type is `Normal`.
     pub is_normal: bool,
-    /// In a word.
+    /// The reason.
     pub reason: &'static str,
-    /// For people.
+    /// The message.
     pub message: String,
 }
 
-/// A Job that begins.
+/// A Job to create.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Begin {
-    /// When it was to begin.
+pub struct NewJob {
+    /// Its scheduled time.
     pub at: Timestamp,
     /// Its name.
     pub name: String,
-    /// The active Jobs whose place it takes: name and UID.
+    /// The active Jobs that it replaces: name and UID.
     pub instead_of: Vec<(Text, Text)>,
 }
 
-fn warning(reason: &'static str, message: String) -> Tell {
-    Tell {
+fn warning(reason: &'static str, message: String) -> PlannedEvent {
+    PlannedEvent {
         is_normal: false,
         reason,
         message,
     }
 }
 
-/// The active Jobs that a status lists.
+/// The active Jobs listed in a status.
 pub(super) fn active(status: &Map) -> Vec<Map> {
     status
         .items("active")
@@ -81,7 +81,7 @@ pub(super) fn active(status: &Map) -> Vec<Map> {
         .collect()
 }
 
-/// Puts a list of active Jobs into a status.
+/// Sets the active Jobs of a status.
 pub(super) fn set_active(status: &mut Map, active: Vec<Map>) {
     match active.is_empty() {
         true => drop(status.remove("active")),
@@ -92,27 +92,27 @@ pub(super) fn set_active(status: &mut Map, active: Vec<Map>) {
     }
 }
 
-/// What the CronJob needs.
+/// Decides what the CronJob needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let cron: &CronJob = &observed.cron;
     let mut plan = Plan {
         forget: surplus(observed),
         missing: Vec::new(),
-        tell: Vec::new(),
-        begin: None,
+        events: Vec::new(),
+        create: None,
         status: cron.status().cloned().unwrap_or_default(),
         wake_after: None,
     };
-    look_at_jobs(observed, &mut plan);
+    check_jobs(observed, &mut plan);
 
     if !cron.is_being_deleted() {
-        look_at_time(observed, &mut plan, now);
+        check_schedule(observed, &mut plan, now);
     }
 
     plan
 }
 
-/// Finished Jobs beyond the limits, the oldest.
+/// The oldest finished Jobs beyond the limits.
 fn surplus(observed: &Observed) -> Vec<Arc<Cached<Job>>> {
     let mut surplus = Vec::new();
     for kind in ["Complete", "Failed"] {
@@ -140,8 +140,8 @@ fn surplus(observed: &Observed) -> Vec<Arc<Cached<Job>>> {
     surplus
 }
 
-/// Takes finished Jobs off the list, and tells of strange ones.
-fn look_at_jobs(observed: &Observed, plan: &mut Plan) {
+/// Removes finished Jobs from the active list, and reports unexpected ones.
+fn check_jobs(observed: &Observed, plan: &mut Plan) {
     let mut listed = active(&plan.status);
     for job in &observed.jobs {
         let place = listed
@@ -153,12 +153,12 @@ fn look_at_jobs(observed: &Observed, plan: &mut Plan) {
             (None, None) => {
                 let message =
                     format!("Saw a job that the controller did not create or forgot: {name}");
-                plan.tell.push(warning("UnexpectedJob", message));
+                plan.events.push(warning("UnexpectedJob", message));
             }
             (Some((how, _)), Some(place)) => {
                 listed.remove(place);
                 let message = format!("Saw completed job: {name}, condition: {how}");
-                plan.tell.push(Tell {
+                plan.events.push(PlannedEvent {
                     is_normal: true,
                     reason: "SawCompletedJob",
                     message,
@@ -201,11 +201,11 @@ fn note_success(status: &mut Map, job: &Job) {
     }
 }
 
-fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
+fn check_schedule(observed: &Observed, plan: &mut Plan, now: Timestamp) {
     let cron: &CronJob = &observed.cron;
     if let Some(zone) = cron.time_zone().filter(|zone| !is_known_zone(zone)) {
         let message = format!("invalid timeZone: {zone:?}: unknown time zone {zone}");
-        plan.tell.push(warning("UnknownTimeZone", message));
+        plan.events.push(warning("UnknownTimeZone", message));
         return;
     }
 
@@ -219,21 +219,21 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
             "CRON_TZ or TZ used in schedule {text:?} is not officially supported, see \
              https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
         );
-        plan.tell.push(warning("UnsupportedSchedule", message));
+        plan.events.push(warning("UnsupportedSchedule", message));
     }
 
     let schedule = match Schedule::parse(text, cron.time_zone()) {
         Ok(schedule) => schedule,
         Err(why) => {
             let message = format!("unparseable schedule: {text:?} : {why}");
-            plan.tell.push(warning("UnparseableSchedule", message));
+            plan.events.push(warning("UnparseableSchedule", message));
             return;
         }
     };
 
     let Some(times) = due(cron, &schedule, now) else {
         let why = "time difference between two schedules is less than 1 second";
-        plan.tell.push(warning(
+        plan.events.push(warning(
             "InvalidSchedule",
             format!("invalid schedule: {text} : {why}"),
         ));
@@ -245,7 +245,7 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
 
     if times.many {
         let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-        plan.tell
+        plan.events
             .push(warning("TooManyMissedTimes", message.to_string()));
     }
 
@@ -254,15 +254,15 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
         .is_some_and(|deadline| at.plus_seconds(deadline) < now)
     {
         let message = format!("Missed scheduled time to start a job: {}", rfc1123(at));
-        plan.tell.push(warning("MissSchedule", message));
+        plan.events.push(warning("MissSchedule", message));
         return;
     }
 
-    begin(observed, plan, at);
+    plan_job(observed, plan, at);
 }
 
-/// Decides whether the Job of a time begins.
-fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
+/// Decides whether the Job of a scheduled time is created.
+fn plan_job(observed: &Observed, plan: &mut Plan, at: Timestamp) {
     let cron: &CronJob = &observed.cron;
     let name = format!(
         "{}-{}",
@@ -279,7 +279,7 @@ fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
     match cron.concurrency() {
         Concurrency::Forbid if !listed.is_empty() => {
             let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-            plan.tell.push(Tell {
+            plan.events.push(PlannedEvent {
                 is_normal: true,
                 reason: "JobAlreadyActive",
                 message: message.to_string(),
@@ -295,7 +295,7 @@ fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
         Concurrency::Forbid | Concurrency::Allow => {}
     }
 
-    plan.begin = Some(Begin {
+    plan.create = Some(NewJob {
         at,
         name,
         instead_of,

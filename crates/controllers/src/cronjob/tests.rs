@@ -15,7 +15,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A CronJob made at 10:00; Jobs as `name how minute`.
+/// A CronJob created at 10:00; Jobs as `name state minute`.
 fn observed(spec: &str, status: &str, jobs: &[&str]) -> Observed {
     let cron = tree(&format!(
         r#"{{"metadata":{{"name":"tick","namespace":"default","uid":"c","creationTimestamp":"2026-01-01T10:00:00Z"}},
@@ -45,14 +45,14 @@ fn observed(spec: &str, status: &str, jobs: &[&str]) -> Observed {
 }
 
 fn begun(plan: &Plan) -> String {
-    plan.begin
+    plan.create
         .as_ref()
-        .map(|begin| Time(begin.at).text()[11..16].to_string())
+        .map(|job| Time(job.at).text()[11..16].to_string())
         .unwrap_or_default()
 }
 
-fn told(plan: &Plan) -> Vec<&str> {
-    plan.tell.iter().map(|tell| tell.reason).collect()
+fn reasons(plan: &Plan) -> Vec<&str> {
+    plan.events.iter().map(|event| event.reason).collect()
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_job_begins_when_it_is_time_and_once_for_each() {
         3000,
     );
 
-    // Several were missed: the newest begins.
+    // Several were missed: the newest starts.
     check(hourly, "", "15:20:00", "15:00", 2400);
     check(
         &format!(r#"{hourly},"suspend":true"#),
@@ -122,13 +122,10 @@ fn what_runs_is_left_forbids_or_is_replaced() {
             at("11:00:00"),
         );
 
-        let instead = plan
-            .begin
-            .as_ref()
-            .map_or(0, |begin| begin.instead_of.len());
+        let instead = plan.create.as_ref().map_or(0, |job| job.instead_of.len());
 
         assert_eq!(
-            (begun(&plan).as_str(), instead, told(&plan)),
+            (begun(&plan).as_str(), instead, reasons(&plan)),
             (expected, replaced, telling.to_vec()),
             "{policy}"
         );
@@ -140,7 +137,7 @@ fn what_runs_is_left_forbids_or_is_replaced() {
 }
 
 #[test]
-fn finished_jobs_are_taken_off_the_list_and_the_oldest_go() {
+fn finished_jobs_leave_the_active_list_and_the_oldest_are_deleted() {
     let spec =
         r#""schedule":"0 0 1 1 *","successfulJobsHistoryLimit":1,"failedJobsHistoryLimit":1"#;
     let status = r#""active":[{"name":"b","uid":"b"},{"name":"gone","uid":"gone"}]"#;
@@ -160,14 +157,14 @@ fn finished_jobs_are_taken_off_the_list_and_the_oldest_go() {
         .collect();
     assert_eq!(forgotten, ["a"]);
 
-    assert_eq!(told(&plan), ["SawCompletedJob", "UnexpectedJob"]);
+    assert_eq!(reasons(&plan), ["SawCompletedJob", "UnexpectedJob"]);
     assert_eq!(
-        plan.tell[0].message,
+        plan.events[0].message,
         "Saw completed job: b, condition: Complete"
     );
 
     assert_eq!(plan.status.items("active").len(), 1);
-    assert_eq!(plan.missing.len(), 1, "the server is asked about it");
+    assert_eq!(plan.missing.len(), 1, "it is requested from the server");
     assert_eq!(
         plan.status.text("lastSuccessfulTime"),
         "2026-01-01T10:02:30Z"
@@ -175,11 +172,11 @@ fn finished_jobs_are_taken_off_the_list_and_the_oldest_go() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told() {
+fn invalid_schedules_are_reported() {
     let check = |spec: &str, now: &str, expected: &[&str], message: &str| {
         let plan = plan(&observed(spec, "", &[]), at(now));
-        assert_eq!(told(&plan), expected, "{spec}");
-        assert_eq!(plan.tell[0].message, message);
+        assert_eq!(reasons(&plan), expected, "{spec}");
+        assert_eq!(plan.events[0].message, message);
     };
 
     check(

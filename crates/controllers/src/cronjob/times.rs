@@ -1,4 +1,4 @@
-//! When a CronJob's next Job begins, and which one it has missed. Pure.
+//! When a CronJob's next Job is due, and which one was missed. Pure.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use coracle_api::time::Timestamp;
 
 use crate::views::CronJob;
 
-/// It is looked a little later than it is time, so that it is time.
+/// Reconcile a little later than the scheduled time, so that it has certainly passed.
 const LATER: Duration = Duration::from_millis(100);
-/// More missed times than this are told people.
+/// From this number of missed times on, an event is recorded.
 const MANY: i64 = 100;
 
-/// What a schedule says about now.
+/// The scheduled times up to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
-    /// The newest time that has come and for which no Job has been made.
+    /// The newest scheduled time that has passed without a Job.
     pub(super) due: Option<Timestamp>,
-    /// Whether so many were missed that something is wrong.
+    /// Whether so many were missed that an event is recorded.
     pub(super) many: bool,
 }
 
-/// The times since the last Job, those that are too late to begin left out.
+/// The scheduled times since the last Job, without those past the starting deadline.
 pub(super) fn due(cron: &CronJob, schedule: &Schedule, now: Timestamp) -> Option<Times> {
     let mut earliest = since(cron, now);
     if let Some(deadline) = cron.starting_deadline() {
@@ -30,14 +30,14 @@ pub(super) fn due(cron: &CronJob, schedule: &Schedule, now: Timestamp) -> Option
     newest(schedule, earliest, now)
 }
 
-/// From when on Jobs are owed.
+/// The time from which on Jobs are due.
 fn since(cron: &CronJob, now: Timestamp) -> Timestamp {
     cron.last_schedule()
         .or_else(|| cron.object.meta().creation_timestamp())
         .unwrap_or(now)
 }
 
-/// The newest time after `earliest` that has come by now.
+/// The newest scheduled time after `earliest` that has passed.
 fn newest(schedule: &Schedule, earliest: Timestamp, now: Timestamp) -> Option<Times> {
     let none = Times {
         due: None,
@@ -61,8 +61,8 @@ fn newest(schedule: &Schedule, earliest: Timestamp, now: Timestamp) -> Option<Ti
 
     let missed = now.since(first).as_secs() / between + 1;
 
-    // Not all of them are counted: a schedule may come every minute, and the last time may be years
-    // ago.
+    // They are not all enumerated: a schedule may fire every minute, and the last Job may be years
+    // old.
     let mut next = schedule.next(first.plus_seconds((missed - 2) * between));
     let mut found = None;
     while let Some(at) = next.filter(|at| *at <= now) {
@@ -76,7 +76,7 @@ fn newest(schedule: &Schedule, earliest: Timestamp, now: Timestamp) -> Option<Ti
     })
 }
 
-/// How long until it is to be looked again.
+/// How long until the next reconcile.
 pub(super) fn wait(cron: &CronJob, schedule: &Schedule, now: Timestamp) -> Option<Duration> {
     let earliest = since(cron, now);
     let after = match newest(schedule, earliest, now) {

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use coracle_client::{Error, ObjectKey};
 use super::fit::new_pod;
 use super::plan::{Observed, Plan, Pods, Step};
 use super::{DaemonSets, HASH, SETS, acted_on};
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::history::{HistoryError, Settled};
-use crate::pods::{Owner, PodError, look_again};
+use crate::pods::{Owner, PodError, requeue_after};
 use crate::views::Phase;
 use crate::write_status::write_status;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
     Pods(#[from] PodError),
     #[error(transparent)]
     History(#[from] HistoryError),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 
@@ -85,7 +85,7 @@ impl DaemonSets {
         self.note_status(key, observed, &status).await?;
         managed?;
 
-        Ok(look_again(observed.settled, plan.wake_after))
+        Ok(requeue_after(observed.settled, plan.wake_after))
     }
 
     async fn replace(
@@ -98,7 +98,7 @@ impl DaemonSets {
         for (pod, node) in &pods.ended {
             let (namespace, name) = (&pod.key.namespace, &pod.key.name);
             if pod.phase == Phase::Failed {
-                self.patience.lose(
+                self.backoff.record_failure(
                     &observed.set.uid,
                     acted_on(&observed.set),
                     node,

@@ -1,4 +1,4 @@
-//! Which nodes a DaemonSet wants a pod on, and the pod that it wants there. Pure.
+//! Which nodes a DaemonSet needs a pod on, and the pod for a node. Pure.
 
 use coracle_api::node_affinity::{NodeView, RequiredNodeAffinity};
 use coracle_api::taint::{Taint, Toleration, effect, find_untolerated};
@@ -10,11 +10,11 @@ use crate::pods::Owner;
 use crate::template;
 use crate::views::{DaemonSet, Node};
 
-/// The label that told pods of templates apart before there were revisions.
+/// The label that identified a pod's template before there were revisions.
 pub(super) const GENERATION: &str = "pod-template-generation";
 
-/// What pods of DaemonSets put up with that no other pod does, and which of it only on the host's
-/// network.
+/// The taints that every DaemonSet pod tolerates: key, effect, and whether only with host
+/// networking.
 const TOLERATED: [(&str, &str, bool); 7] = [
     ("node.kubernetes.io/not-ready", effect::NO_EXECUTE, false),
     ("node.kubernetes.io/unreachable", effect::NO_EXECUTE, false),
@@ -45,27 +45,27 @@ const TOLERATED: [(&str, &str, bool); 7] = [
     ),
 ];
 
-/// Whether a DaemonSet wants to be on a node.
+/// Whether a pod of a DaemonSet belongs on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// A pod should run there.
     Runs,
-    /// None would be started there, but one that runs may stay.
+    /// None is created there, but a running one may stay.
     Stays,
-    /// None may be there.
+    /// None may run there.
     No,
 }
 
-/// A DaemonSet's demands, worked out once for all nodes.
-pub struct Demands {
+/// The scheduling constraints of a DaemonSet, computed once for all nodes.
+pub struct Constraints {
     node_name: String,
     affinity: RequiredNodeAffinity,
     tolerations: Vec<Value>,
 }
 
-impl Demands {
-    /// What the pods of a DaemonSet demand of their nodes.
-    pub fn of(set: &DaemonSet) -> Demands {
+impl Constraints {
+    /// Reads the constraints from the pod template.
+    pub fn of(set: &DaemonSet) -> Constraints {
         let spec = set
             .template()
             .and_then(|template| template.get("spec"))
@@ -78,21 +78,21 @@ impl Demands {
             .unwrap_or_default()
             .to_string();
 
-        Demands {
+        Constraints {
             node_name,
             affinity: RequiredNodeAffinity::from_pod_spec(&spec),
             tolerations: tolerations(&spec),
         }
     }
 
-    /// Whether a pod should be on a node.
+    /// Whether a pod should run on a node.
     pub fn fit(&self, node: &Cached<Node>) -> Fit {
         let name = node.key.name.as_str();
         if !self.node_name.is_empty() && self.node_name != name {
             return Fit::No;
         }
 
-        // Demands that make no sense are met nowhere.
+        // Invalid constraints match no node.
         if !self
             .affinity
             .matches(&NodeView {
@@ -131,10 +131,10 @@ impl Demands {
     }
 }
 
-/// The gate `TaintTolerationComparisonOperators`, which is off.
+/// The feature gate `TaintTolerationComparisonOperators`, which is off.
 const COMPARISONS: bool = false;
 
-/// The tolerations of a pod's spec with those that every pod of a DaemonSet has.
+/// The tolerations of a pod spec with those that every DaemonSet pod has.
 fn tolerations(spec: &Value) -> Vec<Value> {
     let mut all = spec
         .get("tolerations")
@@ -171,10 +171,10 @@ fn tolerations(spec: &Value) -> Vec<Value> {
     all
 }
 
-/// The pod that a DaemonSet wants on a node; `None`: its template has no labels.
+/// Builds the pod for a node; `None` if the template has no labels.
 pub(super) fn new_pod(set: &DaemonSet, owner: &Owner, node: &str, hash: &str) -> Option<Value> {
     let base = format!("{}-", owner.key.name);
-    let mut pod = template::pod(
+    let mut pod = template::build_pod(
         set.template()?,
         &owner.key.namespace,
         &base,
@@ -196,8 +196,8 @@ pub(super) fn new_pod(set: &DaemonSet, owner: &Owner, node: &str, hash: &str) ->
     Some(pod)
 }
 
-/// The demand to be on the one node: it takes the place of all others, which the node has been
-/// found to meet.
+/// The affinity to exactly one node. It replaces the template's own, which the node is known to
+/// match.
 fn only(node: &str) -> Map {
     let mut field = Map::new();
     field.insert("key", "metadata.name");

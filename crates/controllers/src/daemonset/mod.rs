@@ -1,14 +1,13 @@
 //! The DaemonSet controller: one pod on every node that fits.
 //!
-//! [`Revised`] turns changes of DaemonSets, pods and revisions into keys, `hear` those of nodes;
-//! `plan` decides, with the help of `fit` (which nodes), `rolling` (what is replaced next) and
-//! `status`; `act` does it. `patience` keeps pods that fail at once from being replaced as fast as
-//! they fail.
+//! [`Revised`] turns changes of DaemonSets, pods and revisions into keys, `handlers` those of
+//! nodes; `plan` decides, using `fit` (which nodes), `rolling` (what is replaced next) and
+//! `status`; `act` carries it out. `backoff` delays the replacement of pods that keep failing.
 
 mod act;
+mod backoff;
 pub mod fit;
-mod hear;
-mod patience;
+mod handlers;
 pub mod plan;
 mod rolling;
 mod status;
@@ -23,58 +22,61 @@ use coracle_client::{Informer, ObjectKey, Resource, WorkQueue, World};
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::history::{Names, Revised};
 use crate::views::{DaemonSet, Node};
-use patience::Patience;
+use backoff::FailureBackoff;
 
-/// The label of pods and revisions that says which template they are of.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "daemon-set-controller";
+
+/// The label of pods and revisions with the hash of their template.
 pub const HASH: &str = "controller-revision-hash";
-/// What own writes of DaemonSets are noted under.
+/// The resource name under which own writes of DaemonSets are noted.
 const SETS: &str = "daemonsets";
 
 /// The controller.
 pub struct DaemonSets {
     own: Revised<DaemonSet>,
     nodes: Informer<Node>,
-    patience: Patience,
+    backoff: FailureBackoff,
     world: World,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("daemonset");
     let mut feeds = Feeds::new();
     let controller = DaemonSets::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
 
 impl DaemonSets {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> DaemonSets {
         let names = Names {
             plural: SETS,
-            account: "daemon-set-controller",
+            account: ACCOUNT,
             component: "daemonset-controller",
             hash: HASH,
         };
         let own = Revised::follow(context, &names, queue, feeds);
 
         let nodes = context.informers.of(&Resource::builtin("", "v1", "nodes"));
-        hear::follow(feeds, &own.sets, &nodes, queue);
+        handlers::follow(feeds, &own.sets, &nodes, queue);
 
         DaemonSets {
             own,
             nodes,
-            patience: Patience::default(),
+            backoff: FailureBackoff::default(),
             world: context.world,
         }
     }
 }
 
-/// The generation that a status was written for: patience begins anew with each.
+/// The generation that a status was written for: the backoff starts over with each.
 fn acted_on(set: &DaemonSet) -> i64 {
     set.object
         .at(&["status", "observedGeneration"])
@@ -95,9 +97,9 @@ impl Controller for DaemonSets {
         let Some(set) = self.own.sets.get(key) else {
             self.own.written.forget(key);
             let left = self.own.sets.list();
-            self.patience
+            self.backoff
                 .forget(|uid| left.iter().all(|set| set.uid != *uid));
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.own.is_behind(key) {
@@ -108,12 +110,12 @@ impl Controller for DaemonSets {
             nodes: self.nodes.list(),
             pods: self.own.pods_of(&set),
             revisions: self.own.revisions_of(&set),
-            settled: self.own.unseen.expectations.satisfied(&set.uid),
-            patience: self.patience.of(&set.uid, acted_on(&set)),
+            settled: self.own.unobserved.expectations.satisfied(&set.uid),
+            backoff: self.backoff.of(&set.uid, acted_on(&set)),
             set,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.set.uid.clone(),
             observed,
         }

@@ -1,9 +1,9 @@
 //! What one DaemonSet needs now. Pure.
 //!
-//! Every node that fits has one pod of the present template. Pods are made where they are missing
-//! and deleted where there should be none, or one too many; when that is done, those of an old
-//! template are replaced, a few at a time (`rolling`). Before all this there is a revision of the
-//! present template, after which pods are named.
+//! Every node that fits has one pod of the current template. Pods are created where they are
+//! missing and deleted where there should be none, or one too many; after that, pods of an old
+//! template are replaced, a few at a time (`rolling`). Before all this there must be a revision of
+//! the current template, whose hash the pods carry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text, Value};
 use coracle_client::Cached;
 
-use super::fit::{Demands, Fit, GENERATION};
+use super::fit::{Constraints, Fit, GENERATION};
 use super::status::status;
 use super::{HASH, rolling};
 use crate::history::{self, History, Revision};
 use crate::pods::{Claims, claims};
 use crate::views::{DaemonSet, Node, Phase, Pod, next_available};
 
-/// No more pods than this are created, and no more deleted, at once.
+/// The most pods created, and the most deleted, in one reconcile.
 pub const BURST: usize = 250;
 
-/// All that is known.
+/// All that was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The DaemonSet.
@@ -34,50 +34,50 @@ pub struct Observed {
     pub pods: Vec<Arc<Cached<Pod>>>,
     /// The revisions that it controls, and those of its namespace that nothing controls.
     pub revisions: Vec<Arc<Cached<Revision>>>,
-    /// Whether everything that was set in motion has been seen.
+    /// Whether all expectations are met.
     pub settled: bool,
-    /// Until when a pod that has failed on a node is left there.
-    pub patience: BTreeMap<Text, Timestamp>,
+    /// Until when a failed pod is left on a node.
+    pub backoff: BTreeMap<Text, Timestamp>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Whose the pods are.
+    /// Ownership of the pods.
     pub claims: Claims,
-    /// Whose the revisions are, and which is that of the present template.
+    /// Ownership of the revisions, and the current one.
     pub history: History,
-    /// What is done.
+    /// The next step.
     pub step: Step,
-    /// What the status should say, but for what is only known later.
+    /// The status, except for what is only known after the step.
     pub status: Map,
-    /// When to look again although nothing happens.
+    /// When to reconcile again without an event.
     pub wake_after: Option<Duration>,
 }
 
-/// What is done.
+/// The next step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Nothing: it selects every pod there is, which is a mistake.
+    /// Nothing: it selects every pod, which is a user error.
     SelectsAll,
-    /// Nothing: it goes.
+    /// Nothing: it is being deleted.
     Going,
-    /// The present template gets its revision.
+    /// Write the revision of the current template.
     Revise,
-    /// The status is written, and nothing else before everything has been seen.
+    /// Only write the status; expectations are not met yet.
     Wait,
-    /// Pods come and go, and old revisions are forgotten.
+    /// Create and delete pods, and delete old revisions.
     Pods(Pods, Vec<Arc<Cached<Revision>>>),
 }
 
-/// Pods that come and go.
+/// Pods to create and delete.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pods {
     /// Nodes that get a pod.
     pub create: Vec<Text>,
-    /// Pods that go.
+    /// Pods to delete.
     pub delete: Vec<Arc<Cached<Pod>>>,
-    /// Those among them that go because they have ended, and where they were.
+    /// Those of them that have ended, and their nodes.
     pub ended: Vec<(Arc<Cached<Pod>>, Text)>,
 }
 
@@ -89,13 +89,13 @@ pub(super) struct View<'a> {
     pub(super) set: &'a DaemonSet,
     pub(super) fits: BTreeMap<Text, Fit>,
     pub(super) by_node: BTreeMap<Text, OnNode>,
-    /// The hashes of the present template.
+    /// The hashes of the current template.
     hashes: Vec<&'a str>,
     pub(super) now: Timestamp,
 }
 
 impl View<'_> {
-    /// Whether a pod is of the present template.
+    /// Whether a pod is of the current template.
     pub(super) fn is_updated(&self, pod: &Pod) -> bool {
         let label = |name: &str| pod.labels.get(name).and_then(Value::as_str);
         let by_hash = label(HASH).is_some_and(|hash| self.hashes.contains(&hash));
@@ -113,7 +113,7 @@ impl View<'_> {
     }
 }
 
-/// What the DaemonSet needs.
+/// Decides what the DaemonSet needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let set: &DaemonSet = &observed.set;
     let mut plan = Plan {
@@ -147,11 +147,11 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         .filter(|one| one.is_of(template));
     let hashes = same.map(|revision| revision.label(HASH)).collect();
 
-    let demands = Demands::of(set);
+    let constraints = Constraints::of(set);
     let fits = observed
         .nodes
         .iter()
-        .map(|node| (node.key.name.clone(), demands.fit(node)))
+        .map(|node| (node.key.name.clone(), constraints.fit(node)))
         .collect();
 
     let view = View {
@@ -165,8 +165,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
 
     plan.wake_after = next_available(&plan.claims.claimed, set.min_ready_seconds(), now);
 
-    // Revisions that nobody controls any more become the set's own, also where the newest of them
-    // needs no other number.
+    // Orphaned revisions are adopted even if the newest needs no new number.
     let is_claimed = plan.history.adopt.is_empty() && plan.history.release.is_empty();
     let newest = plan.history.current.as_ref();
 
@@ -176,8 +175,8 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         (false, _) => Step::Revise,
         (true, false) => Step::Wait,
         (true, true) => {
-            let (pods, patience) = pods(&view, observed);
-            plan.wake_after = [plan.wake_after, patience].into_iter().flatten().min();
+            let (pods, backoff) = pods(&view, observed);
+            plan.wake_after = [plan.wake_after, backoff].into_iter().flatten().min();
             Step::Pods(pods, surplus(set, &plan))
         }
     };
@@ -190,7 +189,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     plan
 }
 
-/// The pods of each node. One that has ended and goes is of no interest any more.
+/// The pods of each node, without those that have ended and are being deleted.
 fn by_node(pods: &[Arc<Cached<Pod>>]) -> BTreeMap<Text, OnNode> {
     let mut by_node: BTreeMap<Text, OnNode> = BTreeMap::new();
     for pod in pods
@@ -205,7 +204,7 @@ fn by_node(pods: &[Arc<Cached<Pod>>]) -> BTreeMap<Text, OnNode> {
         }
     }
 
-    // The one that counts where there are several: placed, and the oldest.
+    // The first one counts: scheduled, and the oldest.
     for pods in by_node.values_mut() {
         pods.sort_by(|one, other| {
             let order =
@@ -228,24 +227,24 @@ fn surplus(set: &DaemonSet, plan: &Plan) -> Vec<Arc<Cached<Revision>>> {
     plan.history.surplus(set.history_limit(), is_live)
 }
 
-/// Pods that come and go, and how long failed ones are left at the least.
+/// Pods to create and delete, and the shortest remaining delay of failed ones.
 fn pods(view: &View<'_>, observed: &Observed) -> (Pods, Option<Duration>) {
     let mut pods = Pods::default();
-    let mut patience: Option<Timestamp> = None;
+    let mut backoff: Option<Timestamp> = None;
     for (node, fit) in &view.fits {
         let there = view.by_node.get(node);
         match (fit, there) {
             (Fit::Runs, None) => pods.create.push(node.clone()),
             (Fit::Runs | Fit::Stays, Some(there)) => {
                 let until = observed
-                    .patience
+                    .backoff
                     .get(node)
                     .copied()
                     .filter(|until| *until > view.now);
 
                 let waits = on_node(view, node, *fit, there, until.is_some(), &mut pods);
                 if waits {
-                    patience = [patience, until].into_iter().flatten().min();
+                    backoff = [backoff, until].into_iter().flatten().min();
                 }
             }
             (Fit::No, Some(there)) => {
@@ -256,7 +255,7 @@ fn pods(view: &View<'_>, observed: &Observed) -> (Pods, Option<Duration>) {
         }
     }
 
-    // Their node is gone before they were placed on it.
+    // Unscheduled pods whose node no longer exists.
     let lost = view
         .by_node
         .iter()
@@ -275,11 +274,11 @@ fn pods(view: &View<'_>, observed: &Observed) -> (Pods, Option<Duration>) {
 
     (
         pods,
-        patience.and_then(|until| until.since(view.now).to_std()),
+        backoff.and_then(|until| until.since(view.now).to_std()),
     )
 }
 
-/// What is done on a node that has pods and may have one; `true`: a failed one is left for a while.
+/// Decides for a node that fits and has pods; `true`: a failed pod is left for a while.
 fn on_node(
     view: &View<'_>,
     node: &Text,
@@ -316,8 +315,7 @@ fn on_node(
     waits
 }
 
-/// Of the pods of each template the oldest stays, and of the old template none once the new one
-/// serves.
+/// Keeps the oldest pod of each template, and none of the old template once a new one is available.
 fn one_of_each(view: &View<'_>, running: &[&Arc<Cached<Pod>>], pods: &mut Pods) {
     let (new, old): (Vec<&Arc<Cached<Pod>>>, Vec<_>) =
         running.iter().partition(|pod| view.is_updated(pod));

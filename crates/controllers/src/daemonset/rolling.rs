@@ -9,13 +9,13 @@ use super::fit::Fit;
 use super::plan::{OnNode, Pods, View};
 use crate::views::Pod;
 
-/// A pod, where there is one.
-type Place = Option<Arc<Cached<Pod>>>;
+/// A pod, if there is one.
+type MaybePod = Option<Arc<Cached<Pod>>>;
 
-/// The new and the old pod of a node; `None`: there are more than one of a kind, and a later look
-/// will see fewer.
-fn pair(view: &View<'_>, there: &OnNode) -> Option<(Place, Place)> {
-    let (mut new, mut old): (Place, Place) = (None, None);
+/// The new and the old pod of a node; `None` if there is more than one of a kind, which a later
+/// reconcile resolves.
+fn pair(view: &View<'_>, there: &OnNode) -> Option<(MaybePod, MaybePod)> {
+    let (mut new, mut old): (MaybePod, MaybePod) = (None, None);
     for pod in there.iter().filter(|pod| !pod.is_being_deleted) {
         let place = if view.is_updated(pod) {
             &mut new
@@ -30,7 +30,7 @@ fn pair(view: &View<'_>, there: &OnNode) -> Option<(Place, Place)> {
     Some((new, old))
 }
 
-/// The nodes that have or should have a pod, with what is there.
+/// The nodes that have or should have a pod, with their pods.
 fn nodes<'a>(view: &'a View<'_>) -> impl Iterator<Item = (&'a Text, &'a OnNode)> {
     static NONE: OnNode = Vec::new();
     let empty = view
@@ -51,7 +51,7 @@ pub(super) fn replace(view: &View<'_>) -> Pods {
     }
 }
 
-/// The old pod goes first. One that does not serve anyway may always go.
+/// The old pod is deleted first. One that is unavailable may always be deleted.
 fn with_gaps(view: &View<'_>, allowed: usize) -> Pods {
     let mut unavailable = 0;
     let (mut broken, mut candidates) = (Vec::new(), Vec::new());
@@ -76,7 +76,7 @@ fn with_gaps(view: &View<'_>, allowed: usize) -> Pods {
     }
 }
 
-/// The new pod comes first, and the old one goes when the new one serves.
+/// The new pod is created first, and the old one is deleted when the new one is available.
 fn with_surge(view: &View<'_>, surge: usize, wanted: usize) -> Pods {
     let mut pods = Pods::default();
     let (mut surging, mut available) = (0, 0);

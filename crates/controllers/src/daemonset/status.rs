@@ -1,4 +1,4 @@
-//! What a DaemonSet's status says. Pure.
+//! The status of a DaemonSet. Pure.
 
 use coracle_api::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::fit::Fit;
 use super::plan::View;
 use crate::write_status::{number, put_count};
 
-/// The status that the DaemonSet should have, but for the generation that was acted on.
+/// Computes the status, except for the observed generation.
 pub(super) fn status(view: &View<'_>) -> Map {
     let (mut current, mut misplaced, mut ready, mut available, mut updated) = (0, 0, 0, 0, 0);
     for (node, fit) in &view.fits {

@@ -7,7 +7,7 @@ use coracle_api::{Text, Value};
 use coracle_client::Cached;
 
 use super::HASH;
-use super::fit::{Demands, Fit, new_pod};
+use super::fit::{Constraints, Fit, new_pod};
 use super::plan::{Observed, Plan, Step, plan};
 use crate::history::{Revision, new_revision};
 use crate::pods::Owner;
@@ -21,7 +21,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A DaemonSet `agent`; `rolling` is how it rolls, `spec` what its pods have besides.
+/// A DaemonSet `agent`; `rolling` is its update strategy, `spec` is merged into its pod spec.
 fn agent(image: &str, rolling: &str, spec: &str) -> Value {
     tree(&format!(
         r#"{{"metadata":{{"name":"agent","namespace":"default","uid":"d","generation":3}},
@@ -56,7 +56,7 @@ fn node(name: &str, more: &str) -> Arc<Cached<Node>> {
     Arc::new(Cached::of(tree(&text)).unwrap())
 }
 
-/// The pod that a DaemonSet has on a node; `status` says how it is.
+/// The pod of a DaemonSet on a node, with this status.
 fn pod(set: &Value, node: &str, name: &str, status: &str) -> Value {
     let owner = Owner::named(set, "apps/v1", "DaemonSet");
     let revision = revision_of(set, 1);
@@ -101,11 +101,11 @@ fn observed(set: &Value, nodes: &[&str], pods: Vec<Value>, revisions: Vec<Value>
             .map(|one| Arc::new(Cached::of(one).unwrap()))
             .collect(),
         settled: true,
-        patience: BTreeMap::new(),
+        backoff: BTreeMap::new(),
     }
 }
 
-/// Nodes that get a pod, and pods that go.
+/// Nodes that get a pod, and pods to delete.
 fn pods(plan: &Plan) -> (Vec<&str>, Vec<&str>) {
     let Step::Pods(pods, _) = &plan.step else {
         panic!("no pods: {:?}", plan.step)
@@ -123,7 +123,7 @@ fn a_node_fits_by_name_affinity_and_taints() {
     let check = |spec: &str, on: &str, expected: Fit| {
         let set: Cached<DaemonSet> = Cached::of(agent("a", "", spec)).unwrap();
         assert_eq!(
-            Demands::of(&set).fit(&node("n1", on)),
+            Constraints::of(&set).fit(&node("n1", on)),
             expected,
             "{spec} on {on}"
         );
@@ -230,11 +230,7 @@ fn before_anything_else_the_template_gets_a_revision() {
     let mut orphan = revision_of(&set, 1);
     orphan.meta_mut().members().remove("ownerReferences");
     let adopts = plan(&observed(&set, &["n1"], vec![], vec![orphan]), noon());
-    assert_eq!(
-        adopts.step,
-        Step::Revise,
-        "a revision that nobody controls becomes the set's own"
-    );
+    assert_eq!(adopts.step, Step::Revise, "an orphaned revision is adopted");
 
     assert_eq!(adopts.history.adopt.len(), 1);
 }
@@ -274,7 +270,7 @@ fn a_failed_pod_is_left_while_patience_lasts() {
     let set = agent("a", "", "");
     let there = vec![pod(&set, "n1", "a", "failed")];
     let mut seen = observed(&set, &["n1"], there, vec![revision_of(&set, 1)]);
-    seen.patience.insert("n1".into(), noon().plus_seconds(4));
+    seen.backoff.insert("n1".into(), noon().plus_seconds(4));
     let waiting = plan(&seen, noon());
     assert_eq!(pods(&waiting), (vec![], vec![]));
     assert_eq!(waiting.wake_after.unwrap().as_secs(), 4);
@@ -356,7 +352,7 @@ fn old_pods_are_replaced_within_the_bounds() {
 
     check("", [up; 4], &[], &["old-n1"]);
 
-    // One that does not serve may always go, and uses up what is allowed.
+    // An unavailable pod may always be deleted, and counts against the limit.
     check(
         r#""maxUnavailable":1"#,
         [up, ("x", ""), up, up],

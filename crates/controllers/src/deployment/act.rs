@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Cached, DeleteOptions, Error, ObjectKey, ObjectReference, ownership};
@@ -8,29 +8,29 @@ use super::plan::{Observed, Plan, Rollback, Step};
 use super::revision::{self, REVISION, ROLLBACK};
 use super::sizes::{Resize, size};
 use super::status::Status;
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::views::Deployment;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot adopt or release a ReplicaSet")]
+    #[error("cannot adopt or release replica set")]
     Claim(#[source] Error),
-    #[error("{0} was deleted or replaced, and adopts nothing")]
+    #[error("{0} was deleted or replaced; adoption skipped")]
     Replaced(ObjectKey),
-    #[error("cannot create the ReplicaSet")]
+    #[error("cannot create replica set")]
     Create(#[source] Error),
-    #[error("what is seen is older than ReplicaSet {0}")]
-    Unseen(String),
-    #[error("the name of the new ReplicaSet is taken by one of another template")]
+    #[error("replica set {0} is not in the cache yet")]
+    Unobserved(String),
+    #[error("hash collision: the name of the new replica set is taken")]
     Collision,
-    #[error("cannot write a ReplicaSet")]
+    #[error("cannot update replica set")]
     Write(#[source] Error),
     #[error("cannot roll back")]
     Rollback(#[source] Error),
-    #[error("cannot delete an old ReplicaSet")]
+    #[error("cannot delete old replica set")]
     Forget(#[source] Error),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
     #[error("unexpected deployment strategy type")]
     UnknownStrategy,
@@ -92,16 +92,17 @@ impl Deployments {
         self.deployment_access.clone().namespace(&key.namespace)
     }
 
-    /// A ReplicaSet that was made without an answer takes up room that the plan thinks is free.
+    /// Looks up ReplicaSets whose creation had no response: they take up capacity that the plan
+    /// considers free.
     async fn resolve(&self, key: &ObjectKey, observed: &Observed) -> Result<(), ActError> {
         let made = self
-            .attempts
+            .creations
             .resolve(&observed.deployment.uid, &self.sets_in(key))
             .await;
         let made = made.map_err(ActError::Create)?;
         made.iter().for_each(|set| self.note_set(key, set));
         made.first().map_or(Ok(()), |set| {
-            Err(ActError::Unseen(set.meta().name().to_string()))
+            Err(ActError::Unobserved(set.meta().name().to_string()))
         })
     }
 
@@ -122,8 +123,7 @@ impl Deployments {
             return Ok(());
         }
 
-        // The cache may show a Deployment that is gone, and whose successor wants the same
-        // ReplicaSets.
+        // The cache may show a deleted Deployment whose successor selects the same ReplicaSets.
         let live = self
             .deployments_in(key)
             .get(&key.name)
@@ -160,7 +160,7 @@ impl Deployments {
     ) -> Result<(), ActError> {
         let name = set.meta().name();
         let made = self
-            .attempts
+            .creations
             .create(&observed.deployment.uid, &self.sets_in(key), set)
             .await;
 
@@ -201,8 +201,8 @@ impl Deployments {
         Err(ActError::Create(error))
     }
 
-    /// The name is taken. By our own of the same template: the event that shows it is on its way.
-    /// By any other: the next try has another name.
+    /// The name is taken. By our own ReplicaSet of the same template: its event is on its way. By
+    /// any other: the next attempt uses another name.
     async fn collision(
         &self,
         key: &ObjectKey,
@@ -301,7 +301,7 @@ impl Deployments {
                     "The rollback revision contains the same template as current deployment {:?}",
                     key.name.as_str()
                 );
-                tracing::debug!(%key, revision = to, "rolled back to what it is");
+                tracing::debug!(%key, revision = to, "rollback skipped: template unchanged");
                 self.recorder
                     .warning(about, "DeploymentRollbackTemplateUnchanged", text);
             }
@@ -322,7 +322,7 @@ impl Deployments {
         Ok(Requeue::OnEvent)
     }
 
-    /// Writes status and revision, if either is another one.
+    /// Writes status and revision, if either changed.
     async fn write_status(
         &self,
         key: &ObjectKey,
@@ -367,7 +367,7 @@ impl Deployments {
     }
 }
 
-/// The status as it is, with a note that this generation has been seen.
+/// The current status with the observed generation updated.
 fn only_generation(deployment: &Cached<Deployment>) -> Map {
     let mut status = deployment.status().cloned().unwrap_or_default();
     let generation = deployment.object.object.meta().generation();

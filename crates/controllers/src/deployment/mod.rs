@@ -1,11 +1,11 @@
-//! The Deployment controller: rolls templates out, through a ReplicaSet for each.
+//! The Deployment controller: rolls out templates, with a ReplicaSet for each.
 //!
-//! `hear` turns changes of Deployments, ReplicaSets and pods into keys; `plan` decides on one step,
-//! with the help of `revision` (which ReplicaSet is the newest), `sizes` (how large each should be)
-//! and `status`; `act` takes it.
+//! `handlers` turns changes of Deployments, ReplicaSets and pods into keys; `plan` decides on one
+//! step, using `revision` (which ReplicaSet is the newest), `sizes` (how large each should be) and
+//! `status`; `act` carries it out.
 
 mod act;
-mod hear;
+mod handlers;
 pub mod plan;
 pub mod revision;
 pub mod sizes;
@@ -25,8 +25,11 @@ use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue,
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Attempts, Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Creations, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_CONTROLLER, Deployment, Pod, ReplicaSet, orphans_of};
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "deployment-controller";
 
 /// The controller.
 pub struct Deployments {
@@ -36,30 +39,30 @@ pub struct Deployments {
     deployment_access: Access,
     set_access: Access,
     written: Mutex<BTreeMap<ObjectKey, Written>>,
-    attempts: Arc<Attempts>,
+    creations: Arc<Creations>,
     recorder: Recorder,
     world: World,
 }
 
-/// The newest versions that this controller has itself written for a Deployment.
+/// The newest versions that this controller has written for a Deployment.
 #[derive(Clone, Copy, Default)]
 struct Written {
     deployment: ResourceVersion,
     sets: ResourceVersion,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("deployment");
     let mut feeds = Feeds::new();
     let controller = Deployments::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
 
 impl Deployments {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> Deployments {
         let deployments_of = Resource::builtin("apps", "v1", "deployments");
         let sets_of = Resource::builtin("apps", "v1", "replicasets");
@@ -69,9 +72,9 @@ impl Deployments {
 
         sets.ensure_index(BY_CONTROLLER, ReplicaSet::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
-        let attempts = Arc::new(Attempts::default());
-        hear::follow(feeds, &deployments, &sets, &pods, &attempts, queue);
-        let client = context.client("deployment-controller");
+        let creations = Arc::new(Creations::default());
+        handlers::follow(feeds, &deployments, &sets, &pods, &creations, queue);
+        let client = context.client(ACCOUNT);
 
         Deployments {
             deployments,
@@ -80,20 +83,20 @@ impl Deployments {
             deployment_access: client.resource(&deployments_of),
             set_access: client.resource(&sets_of),
             written: Mutex::new(BTreeMap::new()),
-            attempts,
+            creations,
             recorder: context.recorder.clone().component("deployment-controller"),
             world: context.world,
         }
     }
 
-    /// Whether what is held is older than what was written from here.
+    /// Whether the caches are older than own writes.
     fn is_behind(&self, key: &ObjectKey) -> bool {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let written = written.get(key).copied().unwrap_or_default();
         self.deployments.version() < written.deployment || self.sets.version() < written.sets
     }
 
-    /// A ReplicaSet as it was written from here, or found to have been.
+    /// Notes a ReplicaSet that was written, or found to have been.
     fn note_set(&self, key: &ObjectKey, set: &Value) {
         self.note_set_version(
             key,
@@ -126,7 +129,7 @@ impl Controller for Deployments {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .remove(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.is_behind(key) {
@@ -134,21 +137,21 @@ impl Controller for Deployments {
         }
 
         if deployment.selector.is_none() {
-            tracing::warn!(%key, "the selector makes no sense: nothing is done before it is changed");
-            return Observation::Gone;
+            tracing::warn!(%key, "invalid selector; not reconciled until it is changed");
+            return Observation::Absent;
         }
 
         let found = |value: &str| {
             self.sets
                 .by_index(BY_CONTROLLER, value)
-                .expect("the index was made with the controller")
+                .expect("the index is created with the controller")
         };
         let mut sets = found(&deployment.uid);
         sets.extend(found(&orphans_of(&key.namespace)));
 
         let running = sets.iter().map(|set| {
             let pods = self.pods.by_index(BY_CONTROLLER, &set.uid);
-            let pods = pods.expect("the index was made with the controller");
+            let pods = pods.expect("the index is created with the controller");
             let running = pods
                 .iter()
                 .filter(|pod| pod.is_active() || pod.is_terminating())
@@ -157,7 +160,7 @@ impl Controller for Deployments {
         });
         let running = running.collect();
 
-        Observation::Seen {
+        Observation::Present {
             uid: deployment.uid.clone(),
             observed: Observed {
                 deployment,

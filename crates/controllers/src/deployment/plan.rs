@@ -1,8 +1,8 @@
 //! What one Deployment needs now. Pure.
 //!
-//! Its ReplicaSets are claimed; one of them has its template and is the newest, or has to be made.
-//! Then one step is taken: a rollback, a change of size, or the next step of a rollout. What a step
-//! changes comes back as an event, and leads to the next.
+//! Its ReplicaSets are claimed; one of them has its template and is the newest, or has to be
+//! created. Then one step is taken: a rollback, a change of size, or the next step of a rollout.
+//! The step causes an event, which leads to the next step.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::sizes::{self, Resize, size};
 use super::status::Status;
 use crate::views::{Deployment, Rollout};
 
-/// All that is known.
+/// All that was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The Deployment.
@@ -29,56 +29,56 @@ pub struct Observed {
     pub running: BTreeMap<Text, usize>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Orphans that become its own.
+    /// Orphans to adopt.
     pub adopt: Vec<Set>,
-    /// ReplicaSets that are its own no longer.
+    /// ReplicaSets to release.
     pub release: Vec<Set>,
     /// The step to take.
     pub step: Step,
-    /// Old ReplicaSets that nobody will go back to.
+    /// Old ReplicaSets beyond the history limit, to delete.
     pub forget: Vec<Set>,
-    /// The status as it will be after the step.
+    /// The status after the step.
     pub status: Map,
-    /// The revision that is rolled out, if that is to be noted.
+    /// The revision to write to the Deployment, if it changed.
     pub revision: Option<String>,
-    /// When to look again although nothing happens.
+    /// When to reconcile again without an event.
     pub wake_after: Option<Duration>,
 }
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Nothing is to be done.
+    /// Nothing to do.
     Nothing,
-    /// It selects whatever there is: a person has to mend that.
+    /// It selects everything, which is a user error.
     SelectsAll,
-    /// Nobody knows how to roll it out.
+    /// The strategy is unknown.
     UnknownStrategy,
-    /// The newest ReplicaSet is made.
+    /// Create the newest ReplicaSet.
     Create(Value),
-    /// The newest ReplicaSet is to remember something else.
+    /// Update the annotations of the newest ReplicaSet.
     Update(Value),
-    /// ReplicaSets change their sizes.
+    /// Resize ReplicaSets.
     Resize(Vec<Resize>),
-    /// It goes back to what it was, or says why not.
+    /// Roll back, or report why not.
     Rollback(Rollback),
 }
 
-/// What comes of the wish to go back.
+/// The result of a rollback request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rollback {
-    /// This is the Deployment as it was.
+    /// The revision, and the Deployment with its template.
     To(i64, Value),
-    /// It is that already.
+    /// The template is the same already.
     Unchanged(i64),
     /// There is no such revision.
     NotFound,
 }
 
-/// What the Deployment needs.
+/// Decides what the Deployment needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let deployment = &observed.deployment;
     let (mut adopt, mut release, mut sets) = (Vec::new(), Vec::new(), Vec::new());
@@ -175,7 +175,7 @@ impl View<'_> {
         let rollback = deployment.object.object.meta().annotation(ROLLBACK);
         if deployment.is_paused() {
             let forget = if rollback.is_none() {
-                self.forgettable()
+                self.surplus_sets()
             } else {
                 Vec::new()
             };
@@ -192,7 +192,7 @@ impl View<'_> {
         self.rollout()
     }
 
-    /// A step that is not one of a rollout.
+    /// A step that is not part of a rollout.
     fn counted(&self, step: Step, forget: Vec<Set>) -> Decided {
         let status = Status::counted(self.deployment(), self.sets, self.newest, self.now);
         Decided {
@@ -204,7 +204,7 @@ impl View<'_> {
     }
 
     fn rescale(&self) -> Step {
-        // What the newest remembers is seen to first, so that nothing is written over it.
+        // The annotations of the newest come first, so that nothing overwrites them.
         if let Some(step) = self.refreshed() {
             return step;
         }
@@ -230,7 +230,7 @@ impl View<'_> {
 
         status.progress();
         let forget = if step == Step::Nothing && status.is_complete() {
-            self.forgettable()
+            self.surplus_sets()
         } else {
             Vec::new()
         };
@@ -303,7 +303,7 @@ impl View<'_> {
         Step::Create(set)
     }
 
-    /// The newest ReplicaSet with what it should remember, if it does not yet.
+    /// Updates the annotations of the newest ReplicaSet, if needed.
     fn refreshed(&self) -> Option<Step> {
         let newest = self.newest?;
         let deployment = self.deployment();
@@ -321,7 +321,7 @@ impl View<'_> {
         (set != *newest.object.object).then_some(Step::Update(set))
     }
 
-    /// The revision to note in the Deployment.
+    /// The revision to write to the Deployment.
     fn revision(&self, step: &Step) -> Option<String> {
         let set = match step {
             Step::Create(set) | Step::Update(set) => set,
@@ -335,8 +335,8 @@ impl View<'_> {
             .map(ToOwned::to_owned)
     }
 
-    /// Empty old ReplicaSets, the oldest revisions first, beyond those that are kept.
-    fn forgettable(&self) -> Vec<Set> {
+    /// Empty old ReplicaSets beyond the history limit, the oldest revisions first.
+    fn surplus_sets(&self) -> Vec<Set> {
         let Some(limit) = self.deployment().history_limit() else {
             return Vec::new();
         };

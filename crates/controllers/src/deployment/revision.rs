@@ -1,5 +1,4 @@
-//! Revisions: which ReplicaSet is a Deployment's newest, what it is called, and what its
-//! annotations remember. Pure.
+//! Revisions: which ReplicaSet is a Deployment's newest, its name and its annotations. Pure.
 
 use std::sync::Arc;
 
@@ -12,18 +11,18 @@ use crate::views::{Deployment, ReplicaSet};
 
 /// The label that keeps the pods of two ReplicaSets of one Deployment apart.
 pub const HASH: &str = "pod-template-hash";
-/// Which revision a ReplicaSet is; on the Deployment: which one is rolled out.
+/// The revision of a ReplicaSet; on the Deployment: the current one.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
-/// Which revisions it was before.
+/// Earlier revisions of the same ReplicaSet.
 pub const HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// How many pods the Deployment wanted when it last set a ReplicaSet's size.
+/// The Deployment's desired replicas when it last resized the ReplicaSet.
 pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-/// How many it would have allowed.
+/// The Deployment's maximum replicas then.
 pub const MAXIMUM: &str = "deployment.kubernetes.io/max-replicas";
-/// The revision to go back to.
+/// The revision to roll back to.
 pub const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 
-/// Annotations of a Deployment that are not its ReplicaSets'.
+/// Annotations of a Deployment that are not copied to its ReplicaSets.
 const NOT_COPIED: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -32,15 +31,15 @@ const NOT_COPIED: [&str; 6] = [
     MAXIMUM,
     ROLLBACK,
 ];
-/// The history of revisions is no longer than this.
+/// The most characters of the revision history.
 const HISTORY_LENGTH: usize = 2000;
-/// A name, dash and hash together are no longer than this.
+/// The most characters of name, dash and hash together.
 const NAME_LENGTH: usize = 253;
 
 /// A ReplicaSet of the cache.
 pub type Set = Arc<Cached<ReplicaSet>>;
 
-/// Which revision a ReplicaSet is; 0: it does not say.
+/// The revision of a ReplicaSet; 0 if it has none.
 pub fn revision(set: &ReplicaSet) -> i64 {
     set.object
         .meta()
@@ -49,7 +48,7 @@ pub fn revision(set: &ReplicaSet) -> i64 {
         .unwrap_or_default()
 }
 
-/// The ReplicaSet of the Deployment's template: the oldest, if several have it.
+/// The ReplicaSet of the Deployment's template: the oldest, if there are several.
 pub fn newest<'a>(deployment: &Deployment, sets: &'a [Set]) -> Option<&'a Set> {
     let same = sets
         .iter()
@@ -57,24 +56,24 @@ pub fn newest<'a>(deployment: &Deployment, sets: &'a [Set]) -> Option<&'a Set> {
     same.min_by(|a, b| age(a).cmp(&age(b)))
 }
 
-/// By age, and those of one moment by name.
+/// By age, then by name.
 pub fn age(set: &Set) -> (Option<coracle_api::time::Timestamp>, &str) {
     (set.object.object.meta().creation_timestamp(), &set.key.name)
 }
 
-/// Whether two templates make the same pods, but for the hash.
+/// Whether two templates are equal, except for the hash label.
 pub fn same_template(one: Option<&Value>, other: Option<&Value>) -> bool {
     one.map(without_hash) == other.map(without_hash)
 }
 
-/// A template as it is compared: what is empty is the same as what is absent.
+/// A template in the form used for comparison: empty equals absent.
 fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     template.meta_mut().set_label(HASH, None);
     template::comparable(&template)
 }
 
-/// The ReplicaSet for the Deployment's template, without any pods yet.
+/// Builds the ReplicaSet for the Deployment's template, with zero replicas.
 pub fn new_set(deployment: &Cached<Deployment>, revision: i64) -> Value {
     let comparable = deployment.template().map(without_hash).unwrap_or_default();
     let hash = template::hash(&comparable, collisions(deployment));
@@ -132,8 +131,8 @@ fn collisions(deployment: &Deployment) -> Option<i64> {
         .and_then(Value::as_int)
 }
 
-/// What the newest ReplicaSet remembers: the Deployment's annotations, its revision, and those it
-/// was before.
+/// Sets the annotations of the newest ReplicaSet: the Deployment's own, the revision and the
+/// earlier revisions.
 pub fn annotate(set: &mut Value, deployment: &Deployment, revision: i64) {
     let copied = deployment
         .object
@@ -164,7 +163,7 @@ pub fn annotate(set: &mut Value, deployment: &Deployment, revision: i64) {
     }
 }
 
-/// The history with one more, and without the oldest that no longer fit.
+/// The history with one more entry, without the oldest that no longer fit.
 fn longer_history(history: Option<&str>, revision: &str) -> String {
     let mut all: Vec<&str> = history
         .into_iter()
@@ -177,7 +176,7 @@ fn longer_history(history: Option<&str>, revision: &str) -> String {
     all.join(",")
 }
 
-/// Notes in a ReplicaSet how many pods the Deployment wants now.
+/// Sets the annotations with the Deployment's desired and maximum replicas.
 pub fn set_sizes(set: &mut Value, deployment: &Deployment) {
     let wanted = deployment.replicas();
     let mut meta = set.meta_mut();
@@ -185,13 +184,13 @@ pub fn set_sizes(set: &mut Value, deployment: &Deployment) {
     meta.set_annotation(MAXIMUM, Some(&(wanted + deployment.surge()).to_string()));
 }
 
-/// A number that a ReplicaSet's annotation remembers.
-pub fn remembered(set: &ReplicaSet, annotation: &str) -> Option<i64> {
+/// A number in an annotation of a ReplicaSet.
+pub fn annotation_number(set: &ReplicaSet, annotation: &str) -> Option<i64> {
     set.object.meta().annotation(annotation)?.parse().ok()
 }
 
-/// The annotations of a Deployment that goes back to a ReplicaSet: those the ReplicaSet was made
-/// with, and of its own only those that no ReplicaSet has.
+/// Sets the annotations of a Deployment that is rolled back: those of the ReplicaSet, and its own
+/// that are never copied.
 pub fn restore_annotations(deployment: &mut Value, set: &ReplicaSet) {
     let own = deployment.meta().annotations().cloned().unwrap_or_default();
     let mut annotations = own;

@@ -1,31 +1,31 @@
 //! How large each ReplicaSet of a Deployment should be. Pure.
 //!
-//! Three things set sizes: a rollout, step by step or all at once, and a change of the Deployment's
-//! own size, which is shared among ReplicaSets in proportion while a rollout is on its way, and
-//! neither hurries nor delays it.
+//! Sizes change by a rollout, step by step or all at once, and by scaling the Deployment, which is
+//! distributed proportionally among the ReplicaSets during a rollout and neither speeds it up nor
+//! delays it.
 
 use crate::views::{Deployment, ReplicaSet, Rollout};
 
-use super::revision::{DESIRED, MAXIMUM, Set, age, remembered};
+use super::revision::{DESIRED, MAXIMUM, Set, age, annotation_number};
 
-/// A ReplicaSet is to have another size, or at least to remember what the Deployment wants now.
+/// A ReplicaSet that gets another size, or at least new size annotations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resize {
     /// The ReplicaSet.
     pub set: Set,
-    /// How large it should be.
+    /// The new size.
     pub to: i64,
 }
 
-/// How large a ReplicaSet is to be as it stands.
+/// The desired size of a ReplicaSet.
 pub fn size(set: &ReplicaSet) -> i64 {
     i64::try_from(set.replicas()).unwrap_or(i64::MAX)
 }
 
-/// How many of its pods certainly serve and will go on to. One that shrank since its pods were
-/// counted, and perhaps grew again, has lost nobody knows which of them: until they are counted
-/// anew, which a new size always leads to, there are none to rely on. (Upstream relies on the old
-/// count, and can be left without a pod when a template changes back.)
+/// How many of its pods are certainly available and stay. If it was scaled down since its status
+/// was written, and perhaps up again, some of the counted pods may be gone: until they are counted
+/// again, which a change of size always causes, none can be relied on. (Upstream relies on the old
+/// count, and can end up without a pod when a template changes back.)
 fn available(set: &ReplicaSet) -> i64 {
     if set.is_counted() {
         set.counted("availableReplicas").min(size(set))
@@ -34,7 +34,7 @@ fn available(set: &ReplicaSet) -> i64 {
     }
 }
 
-/// How many of its pods certainly do not serve.
+/// How many of its pods are certainly unavailable.
 fn unavailable(set: &ReplicaSet, size: i64) -> i64 {
     if set.is_counted() {
         (size - available(set)).max(0)
@@ -47,7 +47,7 @@ fn total(sets: &[&Set]) -> i64 {
     sets.iter().map(|set| size(set)).sum()
 }
 
-/// The size of the newest ReplicaSet, if that has `now` and the others have `others` together.
+/// The size of the newest ReplicaSet, if it has `now` pods and the others have `others` together.
 pub fn of_newest(deployment: &Deployment, now: i64, others: i64) -> i64 {
     let wanted = deployment.replicas();
     match deployment.rollout() {
@@ -59,8 +59,7 @@ pub fn of_newest(deployment: &Deployment, now: i64, others: i64) -> i64 {
     }
 }
 
-/// The next step of a rollout that goes step by step: either the newest grows, or the others
-/// shrink.
+/// The next step of a rolling update: either the newest grows, or the others shrink.
 pub fn rolling(deployment: &Deployment, newest: &Set, others: &[&Set]) -> Vec<Resize> {
     let to = of_newest(deployment, size(newest), total(others));
     if to != size(newest) {
@@ -80,7 +79,7 @@ pub fn rolling(deployment: &Deployment, newest: &Set, others: &[&Set]) -> Vec<Re
     let mut by_age: Vec<(&Set, i64)> = others.iter().map(|set| (*set, size(set))).collect();
     by_age.sort_by(|(a, _), (b, _)| age(a).cmp(&age(b)));
 
-    // Those that are not available go first: they are of no use, and a rollout that hangs gets on.
+    // Unavailable pods are removed first, so that a rollout that hangs can proceed.
     shrink(&mut by_age, spare, unavailable);
     let up: i64 = available(newest) + others.iter().map(|set| available(set)).sum::<i64>();
     shrink(&mut by_age, up - least, |_, size| size);
@@ -94,8 +93,8 @@ pub fn rolling(deployment: &Deployment, newest: &Set, others: &[&Set]) -> Vec<Re
         .collect()
 }
 
-/// Takes pods away, from the oldest ReplicaSet on, `most` in all and from each no more than `from`
-/// says.
+/// Removes up to `most` pods, from the oldest ReplicaSet on, and from each no more than `from`
+/// returns.
 fn shrink(sets: &mut [(&Set, i64)], most: i64, from: impl Fn(&ReplicaSet, i64) -> i64) {
     let mut left = most.max(0);
     for (set, size) in sets.iter_mut().filter(|(_, size)| *size > 0) {
@@ -105,7 +104,7 @@ fn shrink(sets: &mut [(&Set, i64)], most: i64, from: impl Fn(&ReplicaSet, i64) -
     }
 }
 
-/// All but the newest become empty.
+/// Scales all but the newest to zero.
 pub fn emptied(others: &[&Set]) -> Vec<Resize> {
     let full = others.iter().filter(|set| size(set) > 0);
     full.map(|set| Resize {
@@ -115,14 +114,16 @@ pub fn emptied(others: &[&Set]) -> Vec<Resize> {
     .collect()
 }
 
-/// Whether a ReplicaSet with pods was last sized for another number than the Deployment wants now.
+/// Whether a ReplicaSet with pods was last sized for another number than the Deployment's current
+/// one.
 pub fn is_due(deployment: &Deployment, sets: &[Set]) -> bool {
-    let outdated =
-        |set: &Set| remembered(set, DESIRED).is_some_and(|then| then != deployment.replicas());
+    let outdated = |set: &Set| {
+        annotation_number(set, DESIRED).is_some_and(|then| then != deployment.replicas())
+    };
     sets.iter().filter(|set| size(set) > 0).any(outdated)
 }
 
-/// What a change of the Deployment's size means for its ReplicaSets.
+/// The new sizes after the Deployment was scaled.
 pub fn scaled(deployment: &Deployment, newest: Option<&Set>, others: &[&Set]) -> Vec<Resize> {
     let wanted = deployment.replicas();
     let mut with_pods: Vec<&Set> = others
@@ -139,9 +140,9 @@ pub fn scaled(deployment: &Deployment, newest: Option<&Set>, others: &[&Set]) ->
     };
 
     if let Some(only) = only {
-        // One that has the right size already must remember that this is what it is for: as long as
-        // it does not, the change of size is not over, and the rollout does not go on. (Upstream
-        // leaves it at that, and can wait for ever.)
+        // One that has the right size already must get the new annotation: until it has, scaling is
+        // not finished and the rollout does not proceed. (Upstream leaves it, and can wait
+        // forever.)
         let is_right = size(only) == wanted && !is_due(deployment, std::slice::from_ref(only));
         let resize = (!is_right).then(|| Resize {
             set: only.clone(),
@@ -156,7 +157,7 @@ pub fn scaled(deployment: &Deployment, newest: Option<&Set>, others: &[&Set]) ->
     }
 
     let Rollout::Rolling { surge, .. } = deployment.rollout() else {
-        // All at once: the old ones go next, and until then nothing changes but what they remember.
+        // Recreate: the old ones are deleted next, and until then only annotations change.
         return with_pods
             .into_iter()
             .map(|set| Resize {
@@ -182,12 +183,12 @@ pub fn scaled(deployment: &Deployment, newest: Option<&Set>, others: &[&Set]) ->
 
 fn is_saturated(newest: &ReplicaSet, wanted: i64) -> bool {
     size(newest) == wanted
-        && remembered(newest, DESIRED) == Some(wanted)
+        && annotation_number(newest, DESIRED) == Some(wanted)
         && available(newest) == wanted
 }
 
-/// Shares `more` pods, or fewer if it is negative, by the sizes that there are; the largest takes
-/// what is left over.
+/// Distributes `more` pods (fewer, if negative) in proportion to the current sizes; the largest
+/// gets the remainder.
 fn in_proportion(deployment: &Deployment, sets: &[&Set], more: i64) -> Vec<Resize> {
     let mut left = more;
     let mut sized: Vec<Resize> = sets
@@ -216,14 +217,14 @@ fn in_proportion(deployment: &Deployment, sets: &[&Set], more: i64) -> Vec<Resiz
     sized
 }
 
-/// How many more pods a ReplicaSet would have if all grew alike.
+/// How many more pods a ReplicaSet gets if all grow proportionally.
 fn share(deployment: &Deployment, set: &ReplicaSet) -> i64 {
     let now = size(set);
     if deployment.replicas() == 0 {
         return -now;
     }
 
-    let before = remembered(set, MAXIMUM).filter(|before| *before != 0);
+    let before = annotation_number(set, MAXIMUM).filter(|before| *before != 0);
 
     let counted = || {
         deployment
@@ -238,6 +239,6 @@ fn share(deployment: &Deployment, set: &ReplicaSet) -> i64 {
 
     let scaled = now * (deployment.replicas() + deployment.surge());
 
-    // Halves go up, as numbers of pods are never negative.
+    // Rounds half up; numbers of pods are never negative.
     (2 * scaled + before) / (2 * before) - now
 }

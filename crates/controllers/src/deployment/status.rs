@@ -1,4 +1,4 @@
-//! What a Deployment's status says. Pure.
+//! The status of a Deployment. Pure.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const COMPLETE: &str = "NewReplicaSetAvailable";
 const PAUSED: &str = "DeploymentPaused";
 
-/// A status in the making.
+/// A status being built.
 pub struct Status<'a> {
     deployment: &'a Deployment,
     sets: &'a [Set],
@@ -28,7 +28,7 @@ pub struct Status<'a> {
 }
 
 impl<'a> Status<'a> {
-    /// Counts the pods of all ReplicaSets, and says whether enough are available.
+    /// Counts the pods of all ReplicaSets, and sets `Available`.
     pub fn counted(
         deployment: &'a Deployment,
         sets: &'a [Set],
@@ -87,7 +87,7 @@ impl<'a> Status<'a> {
         status
     }
 
-    /// The newest ReplicaSet has been made.
+    /// The newest ReplicaSet has been created.
     pub fn created(&mut self, name: &str) {
         if self.deployment.progress_deadline().is_some() {
             let message = format!("Created new replica set {name:?}");
@@ -95,20 +95,20 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// The newest ReplicaSet could not be made.
+    /// The newest ReplicaSet could not be created.
     pub fn not_created(&mut self, message: &str) {
         if self.deployment.progress_deadline().is_some() {
             self.set(PROGRESSING, "False", "ReplicaSetCreateError", message);
         }
     }
 
-    /// The hash of the newest ReplicaSet belongs to another: the next try has another one.
+    /// The hash of the newest ReplicaSet collides: the next attempt uses another one.
     pub fn collided(&mut self) {
         let collisions = self.fields.int("collisionCount");
         self.fields.insert("collisionCount", collisions + 1);
     }
 
-    /// Says how the rollout goes.
+    /// Sets `Progressing`.
     pub fn progress(&mut self) {
         if let Some(newest) = self.newest
             && self.deployment.progress_deadline().is_some()
@@ -131,7 +131,7 @@ impl<'a> Status<'a> {
     fn progress_within(&mut self, deadline: i64) {
         let was_complete = self
             .condition(PROGRESSING)
-            .is_some_and(|told| text(told, "reason") == COMPLETE);
+            .is_some_and(|current| text(current, "reason") == COMPLETE);
         if was_complete && self.fields.int("replicas") == self.fields.int("updatedReplicas") {
             return;
         }
@@ -143,17 +143,18 @@ impl<'a> Status<'a> {
             let message = self.about("is progressing.");
             let since = self
                 .condition(PROGRESSING)
-                .filter(|told| text(told, "status") == "True");
+                .filter(|current| text(current, "status") == "True");
             let since = since
-                .and_then(|told| told.get("lastTransitionTime"))
+                .and_then(|current| current.get("lastTransitionTime"))
                 .cloned();
 
             self.conditions
                 .retain(|condition| kind(condition) != PROGRESSING);
             self.set(PROGRESSING, "True", "ReplicaSetUpdated", &message);
 
-            if let (Some(since), Some(Value::Object(told))) = (since, self.conditions.last_mut()) {
-                told.insert("lastTransitionTime", since);
+            if let (Some(since), Some(Value::Object(current))) = (since, self.conditions.last_mut())
+            {
+                current.insert("lastTransitionTime", since);
             }
         } else if self.has_timed_out(deadline) {
             let message = self.about("has timed out progressing.");
@@ -161,15 +162,15 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// When to look again although nothing happens: the rollout will have taken too long.
+    /// When to reconcile again without an event: when the progress deadline passes.
     pub fn wake_after(&self) -> Option<Duration> {
         let deadline = self.deployment.progress_deadline()?;
-        let told = self.condition(PROGRESSING)?;
-        if self.is_complete() || [TIMED_OUT, COMPLETE, PAUSED].contains(&text(told, "reason")) {
+        let current = self.condition(PROGRESSING)?;
+        if self.is_complete() || [TIMED_OUT, COMPLETE, PAUSED].contains(&text(current, "reason")) {
             return None;
         }
 
-        let due = updated(told)?.plus_seconds(deadline + 1);
+        let due = updated(current)?.plus_seconds(deadline + 1);
         Some(
             due.since(self.now)
                 .to_std()
@@ -178,7 +179,7 @@ impl<'a> Status<'a> {
         )
     }
 
-    /// Whether everything is as it should be.
+    /// Whether the rollout is complete.
     pub fn is_complete(&self) -> bool {
         let wanted = self.deployment.replicas();
         ["updatedReplicas", "replicas", "availableReplicas"]
@@ -205,13 +206,13 @@ impl<'a> Status<'a> {
     }
 
     fn has_timed_out(&self, deadline: i64) -> bool {
-        let Some(told) = self.condition(PROGRESSING) else {
+        let Some(current) = self.condition(PROGRESSING) else {
             return false;
         };
-        match text(told, "reason") {
+        match text(current, "reason") {
             COMPLETE => false,
             TIMED_OUT => true,
-            _ => updated(told).is_some_and(|since| since.plus_seconds(deadline) < self.now),
+            _ => updated(current).is_some_and(|since| since.plus_seconds(deadline) < self.now),
         }
     }
 
@@ -225,16 +226,16 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// A pause shows in the condition of progress, and so does its end.
+    /// Pausing and resuming show in `Progressing`.
     fn pause(&mut self) {
-        let told = self
+        let current = self
             .condition(PROGRESSING)
-            .map(|told| text(told, "reason").to_owned());
-        if self.deployment.progress_deadline().is_none() || told.as_deref() == Some(TIMED_OUT) {
+            .map(|current| text(current, "reason").to_owned());
+        if self.deployment.progress_deadline().is_none() || current.as_deref() == Some(TIMED_OUT) {
             return;
         }
 
-        let was_paused = told.as_deref() == Some(PAUSED);
+        let was_paused = current.as_deref() == Some(PAUSED);
         match (self.deployment.is_paused(), was_paused) {
             (true, false) => self.set(PROGRESSING, "Unknown", PAUSED, "Deployment is paused"),
             (false, true) => self.set(
@@ -247,7 +248,7 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// Pods that could not be made show here too; those of the newest ReplicaSet before others.
+    /// Copies `ReplicaFailure` from ReplicaSets, the newest first.
     fn mirror_failure(&mut self) {
         self.conditions
             .retain(|condition| kind(condition) != REPLICA_FAILURE);
@@ -284,18 +285,19 @@ impl<'a> Status<'a> {
             .find(|condition| kind(condition) == wanted)
     }
 
-    /// Sets a condition, unless it says so already.
+    /// Sets a condition, unless it is the same already.
     fn set(&mut self, wanted: &str, state: &str, reason: &str, message: &str) {
-        let told = self.condition(wanted);
-        if told.is_some_and(|told| text(told, "status") == state && text(told, "reason") == reason)
-        {
+        let current = self.condition(wanted);
+        if current.is_some_and(|current| {
+            text(current, "status") == state && text(current, "reason") == reason
+        }) {
             return;
         }
 
         let now = Value::from(Time(self.now).text());
-        let same_state = told.filter(|told| text(told, "status") == state);
+        let same_state = current.filter(|current| text(current, "status") == state);
         let since = same_state
-            .and_then(|told| told.get("lastTransitionTime"))
+            .and_then(|current| current.get("lastTransitionTime"))
             .cloned();
         let mut condition = Map::new();
         condition.insert("type", wanted);

@@ -21,7 +21,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A Deployment `web` of `replicas` pods with an image; `more` goes into its spec.
+/// A Deployment `web` of `replicas` pods with an image; `more` is merged into its spec.
 fn deployment(replicas: i64, image: &str, more: &str) -> Value {
     tree(&format!(
         r#"{{"metadata":{{"name":"web","namespace":"default","uid":"d","generation":1,
@@ -40,7 +40,7 @@ fn cached(deployment: Value) -> Arc<Cached<Deployment>> {
     Arc::new(Cached::of(deployment).unwrap())
 }
 
-/// The ReplicaSet that a Deployment would make, as it is some time later.
+/// The ReplicaSet of a Deployment, as it is some time later.
 fn set_of(deployment: &Value, revision: i64, pods: i64, available: i64) -> Value {
     let mut set = revision::new_set(&cached(deployment.clone()), revision);
     let name = set.meta().name().to_owned();
@@ -150,7 +150,7 @@ fn the_first_replica_set_has_all_pods_and_remembers_why() {
 }
 
 #[test]
-fn a_new_template_begins_with_as_many_pods_as_there_is_room_for() {
+fn a_new_template_starts_with_as_many_pods_as_the_surge_allows() {
     let old = deployment(10, "a", "");
     let new = deployment(10, "b", "");
     let plan = plan(&observed(new, vec![set_of(&old, 1, 10, 10)]), at(NOON));
@@ -204,12 +204,12 @@ fn a_change_of_size_during_a_rollout_is_shared_in_proportion() {
 
 #[test]
 fn a_replica_set_that_has_the_new_size_already_remembers_it_so_that_the_rollout_goes_on() {
-    // The old one is all that is left of three, and one is wanted now.
+    // Three wanted, one old left; one is wanted now.
     let (a, b) = (deployment(3, "a", ""), deployment(3, "b", ""));
     let sets = vec![set_of(&a, 1, 1, 1), set_of(&b, 2, 0, 0)];
     let planned = plan(&observed(deployment(1, "b", ""), sets), at(NOON));
     assert_eq!(sizes(&planned), [(1, 1)]);
-    // The strategy became another one in the middle of a rollout.
+    // The strategy changed during a rollout.
     let sets = vec![set_of(&a, 1, 2, 2), set_of(&b, 2, 1, 0)];
     let planned = plan(&observed(deployment(5, "b", RECREATE), sets), at(NOON));
     assert_eq!(sizes(&planned), [(2, 2), (1, 1)]);
@@ -267,7 +267,7 @@ fn recreate_makes_nothing_new_before_the_last_old_pod_is_gone() {
 
 #[test]
 fn pods_that_are_not_available_go_first() {
-    // Three of the old are broken and the new ones do not come up: the broken ones make room.
+    // Three of the old are broken and the new ones do not start: the broken ones are removed.
     let (a, b) = (deployment(10, "a", ""), deployment(10, "b", ""));
     let plan = plan(
         &observed(b.clone(), vec![set_of(&a, 1, 10, 7), set_of(&b, 2, 3, 0)]),
@@ -295,10 +295,10 @@ fn pods_that_were_counted_before_their_number_changed_are_not_relied_on() {
     let (old, new) = (|| set_of(&a, 1, 8, 8), || set_of(&b, 2, 5, 5));
     check(old(), new(), &[(8, 3)]);
 
-    // The new ones that were counted may be going; the old ones keep what must serve.
+    // The counted new pods may be terminating; the old ones keep the minimum.
     check(old(), resized_since(new()), &[]);
 
-    // The old ones may be going; they are not taken for broken either.
+    // The old pods may be terminating; they do not count as broken either.
     check(resized_since(old()), new(), &[]);
     check(resized_since(set_of(&a, 1, 8, 0)), new(), &[]);
 }
@@ -366,14 +366,14 @@ fn old_replica_sets_are_forgotten_beyond_the_limit() {
 fn a_rollback_is_to_a_revision_that_there_is() {
     let (a, b) = (deployment(2, "a", ""), deployment(2, "b", ""));
     let sets = vec![set_of(&a, 1, 0, 0), set_of(&b, 2, 2, 2)];
-    let wish = |to: &str| {
+    let rollback_to = |to: &str| {
         let mut web = b.clone();
         web.meta_mut().set_annotation(revision::ROLLBACK, Some(to));
         plan(&observed(web, sets.clone()), at(NOON)).step
     };
 
     for to in ["0", "1"] {
-        let Step::Rollback(Rollback::To(1, back)) = wish(to) else {
+        let Step::Rollback(Rollback::To(1, back)) = rollback_to(to) else {
             panic!("{to}")
         };
         let same =
@@ -381,9 +381,9 @@ fn a_rollback_is_to_a_revision_that_there_is() {
         assert!(same, "{to}");
     }
 
-    assert_eq!(wish("2"), Step::Rollback(Rollback::Unchanged(2)));
-    assert_eq!(wish("7"), Step::Rollback(Rollback::NotFound));
-    assert_eq!(wish("x"), Step::Nothing);
+    assert_eq!(rollback_to("2"), Step::Rollback(Rollback::Unchanged(2)));
+    assert_eq!(rollback_to("7"), Step::Rollback(Rollback::NotFound));
+    assert_eq!(rollback_to("x"), Step::Nothing);
 }
 
 #[test]
@@ -418,23 +418,23 @@ fn orphans_are_adopted_and_strangers_released() {
     assert_eq!(revision::revision(set), 1);
 }
 
-/// Plays rollouts of all small sizes to their end, with pods that come up in their own time.
+/// Simulates rollouts of all small sizes, with pods that become ready at different times.
 #[test]
 fn rollouts_end_and_keep_their_bounds() {
-    let mut dice = 1_u64;
+    let mut seed = 1_u64;
     for replicas in 0..=6 {
         for surge in 0..=3 {
             for unavailable in 0..=3 {
                 let strategy = format!(
                     r#","strategy":{{"type":"RollingUpdate","rollingUpdate":{{"maxSurge":{surge},"maxUnavailable":{unavailable}}}}}"#
                 );
-                play(replicas, &strategy, &mut dice);
+                simulate(replicas, &strategy, &mut seed);
             }
         }
     }
 }
 
-fn play(replicas: i64, strategy: &str, dice: &mut u64) {
+fn simulate(replicas: i64, strategy: &str, seed: &mut u64) {
     let old = deployment(replicas, "a", strategy);
     let new = deployment(replicas, "b", strategy);
     let view = cached(new.clone());
@@ -477,14 +477,14 @@ fn play(replicas: i64, strategy: &str, dice: &mut u64) {
                     break;
                 };
 
-                // Some pods come up.
+                // Some pods become ready.
                 let now = Cached::<ReplicaSet>::of(set.clone()).unwrap();
 
-                *dice = dice
+                *seed = seed
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1_442_695_040_888_963_407);
 
-                let more = i64::try_from(*dice >> 62).unwrap();
+                let more = i64::try_from(*seed >> 62).unwrap();
                 resize(
                     set,
                     size(&now),
@@ -534,7 +534,7 @@ fn bounds_are_numbers_or_shares_and_never_both_nothing() {
         );
     };
 
-    // More is rounded up, fewer is rounded down.
+    // Surge is rounded up, unavailable is rounded down.
     check(10, r#""25%""#, r#""25%""#, (3, 2));
 
     check(1, r#""25%""#, r#""25%""#, (1, 0));
@@ -561,7 +561,7 @@ fn of_several_replica_sets_with_the_template_the_oldest_is_the_new_one() {
         "older"
     );
 
-    // What is empty is the same as what is absent, and the label of the hash is not compared.
+    // Empty equals absent, and the hash label is not compared.
     let mut same = web.at(&["spec", "template"]).unwrap().clone();
     same.meta_mut().set_label("pod-template-hash", Some("x"));
     same.as_object_mut()
@@ -576,7 +576,7 @@ fn of_several_replica_sets_with_the_template_the_oldest_is_the_new_one() {
 }
 
 #[test]
-fn a_name_that_somebody_has_is_avoided_and_no_name_is_too_long() {
+fn a_taken_name_is_avoided_and_no_name_is_too_long() {
     let name = |web: Value| revision::new_set(&cached(web), 1).meta().name().to_owned();
     let web = deployment(2, "a", "");
     let mut collided = web.clone();
@@ -588,7 +588,7 @@ fn a_name_that_somebody_has_is_avoided_and_no_name_is_too_long() {
 
     assert_ne!(name(web.clone()), name(collided));
 
-    // The size is not part of what is hashed.
+    // The size is not hashed.
     assert_eq!(name(web.clone()), name(deployment(7, "a", "")));
 
     let mut long = web;

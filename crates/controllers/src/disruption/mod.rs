@@ -1,8 +1,7 @@
-//! The disruption controller: how many pods of each PodDisruptionBudget may go at will just now.
+//! The disruption controller: how many pods of each PodDisruptionBudget may be disrupted now.
 //!
-//! Changes of budgets and pods become keys; `plan` counts; what is counted is written into the
-//! status, by which the server allows evictions. `stale` takes back what was said of pods that were
-//! to be disrupted and were not.
+//! Changes of budgets and pods become keys; `plan` computes the status, by which the server allows
+//! evictions. `stale` clears disruption conditions of pods that were not deleted.
 
 pub mod plan;
 mod scale;
@@ -20,24 +19,24 @@ use std::sync::Arc;
 
 pub use plan::{CountError, Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
 use crate::pods::Owner;
 use crate::views::Pod;
 use crate::write_status::with_status;
 use scale::Scales;
 
-/// The controller's account.
-const ACCOUNT: &str = "disruption-controller";
-/// What own writes are noted under.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "disruption-controller";
+/// The resource name under which own writes are noted.
 const BUDGETS: &str = "poddisruptionbudgets";
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
-    /// The object, without its fields' owners.
+    /// The object, without `managedFields`.
     pub object: Arc<Value>,
-    /// Which pods it is about; one that does not say is about none.
+    /// Selects its pods; `None` selects none.
     pub selector: Option<LabelSelector>,
 }
 
@@ -69,16 +68,16 @@ pub struct Disruptions {
     recorder: Recorder,
 }
 
-/// Why a status is not as it should be.
+/// Why a status could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
     Count(#[from] CountError),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("disruption");
     let mut feeds = Feeds::new();
@@ -106,8 +105,7 @@ pub async fn run(context: &Context) {
             let concerned: Vec<_> = budgets.iter().filter(|budget| budget.selects(&pod.labels)).collect();
             if let [first, _, ..] = &concerned[..] {
                 let (namespace, name, chosen) = (&pod.key.namespace, &pod.key.name, &first.key.name);
-                // All of them are brought up to date here; upstream, whose words these are, takes
-                // one.
+                // All matching budgets are updated; upstream, whose message this is, updates one.
                 let text = format!(
                     "Pod {namespace:?}/{name:?} matches multiple PodDisruptionBudgets.  Chose {chosen:?} arbitrarily."
                 );
@@ -126,7 +124,7 @@ pub async fn run(context: &Context) {
         budgets,
         pods,
     };
-    let counting = Shell::new(controller, queue, context).run(feeds, 1);
+    let counting = Runner::new(controller, queue, context).run(feeds, 1);
     tokio::join!(counting, stale::run(context));
 }
 
@@ -142,7 +140,7 @@ impl Controller for Disruptions {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(budget) = self.budgets.get(key) else {
             self.written.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self
@@ -162,7 +160,7 @@ impl Controller for Disruptions {
             .map(|owner| (owner.uid.clone(), self.scales.of(&key.namespace, owner)))
             .collect();
 
-        Observation::Seen {
+        Observation::Present {
             uid: budget.uid.clone(),
             observed: Observed {
                 budget,
@@ -182,7 +180,7 @@ impl Controller for Disruptions {
         observed: Observed,
         plan: Plan,
     ) -> Result<Requeue, ActError> {
-        self.tell(&observed, &plan);
+        self.record_events(&observed, &plan);
         let budget = &observed.budget.object.object;
         if budget.get("status").and_then(Value::as_object) != Some(&plan.status) {
             let budgets = self
@@ -191,7 +189,7 @@ impl Controller for Disruptions {
                 .namespace(&key.namespace)
                 .subresource("status");
 
-            // Over no other version: the server notes in the status which pods it lets go.
+            // Only over the observed version: the server adds the pods it evicts to the status.
             match budgets.update(&with_status(budget, &plan.status)).await {
                 Ok(written) => self.written.note(key, BUDGETS, &written),
                 Err(error) if error.is_not_found() => {}
@@ -206,7 +204,7 @@ impl Controller for Disruptions {
 }
 
 impl Disruptions {
-    fn tell(&self, observed: &Observed, plan: &Plan) {
+    fn record_events(&self, observed: &Observed, plan: &Plan) {
         let about = Owner::named(
             &observed.budget.object.object,
             "policy/v1",
@@ -244,7 +242,7 @@ impl Disruptions {
 
         let namespace: &Text = &observed.budget.key.namespace;
         for pod in &plan.not_deleted {
-            // Upstream says the namespace twice.
+            // Upstream repeats the namespace.
             let text = format!(
                 "Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
             );

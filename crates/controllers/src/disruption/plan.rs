@@ -1,4 +1,4 @@
-//! What a PodDisruptionBudget's status says. Pure.
+//! The status of a PodDisruptionBudget. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use coracle_client::Cached;
 use super::Budget;
 use crate::views::Pod;
 
-/// A pod that may be evicted counts as gone for this long, in seconds; if it is still there then,
-/// it was not.
+/// A pod whose eviction was allowed counts as gone for this long, in seconds; if it still exists
+/// then, it was not evicted.
 const EVICTED_WITHIN: i64 = 2 * 60;
 
-/// All that is known.
+/// All that was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The budget.
     pub budget: Arc<Cached<Budget>>,
     /// The pods that it selects.
     pub pods: Vec<Arc<Cached<Pod>>>,
-    /// What controls each of them, by the UID of their controller.
+    /// The scale of each controller, by UID.
     pub scales: BTreeMap<Text, Scale>,
 }
 
-/// What is known of a controller of pods.
+/// The scale of a controller of pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// This object wants so many: the controller, or what controls it in turn.
+    /// This object has a desired number: the controller, or its own controller.
     Wants {
-        /// Which object.
+        /// The UID of the object.
         uid: Text,
-        /// So many.
+        /// The desired number.
         replicas: i64,
     },
-    /// It does not say how many it wants.
+    /// It has no scale.
     None(String),
-    /// It is not there.
+    /// It does not exist.
     Gone,
 }
 
-/// Why the number of pods is not known.
+/// Why the expected number of pods is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CountError {
     #[error("found no controllers for pod {0:?}")]
@@ -54,29 +54,29 @@ pub enum CountError {
     Scale(#[from] ScaleError),
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What the status should say.
+    /// The desired status.
     pub status: Map,
-    /// Pods that should have been evicted and are still there.
+    /// Pods whose eviction was allowed and that still exist.
     pub not_deleted: Vec<Arc<Cached<Pod>>>,
-    /// Pods of which nobody knows how many there should be.
+    /// Pods without a controller of known scale.
     pub unmanaged: Vec<Text>,
-    /// Why the number of pods is not known: nothing may be disrupted then.
+    /// Why the expected number is unknown: no disruption is allowed then.
     pub failure: Option<CountError>,
-    /// When to look again although nothing happens.
+    /// When to reconcile again without an event.
     pub wake_after: Option<Duration>,
 }
 
-/// How many pods there should be, and how many of them healthy.
+/// The expected number of pods, and how many of them must be healthy.
 struct Counts {
     expected: i64,
     desired: i64,
     unmanaged: Vec<Text>,
 }
 
-/// What the budget's status should be.
+/// Computes the budget's status.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let before = observed
         .budget
@@ -150,7 +150,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     plan
 }
 
-/// The pods that may be evicted and are not gone yet, with the times at which they were allowed to.
+/// The pods whose eviction was allowed and that still exist, with the time of the permission.
 fn disrupted(observed: &Observed, plan: &mut Plan, now: Timestamp) -> Map {
     let mut left = Map::new();
     let listed = plan
@@ -232,7 +232,7 @@ fn count(observed: &Observed) -> Result<Counts, CountError> {
     }
 }
 
-/// How many pods all controllers together want.
+/// The sum of the desired numbers of all controllers.
 fn expected(observed: &Observed) -> Result<(i64, Vec<Text>), CountError> {
     let mut wanted: BTreeMap<&Text, i64> = BTreeMap::new();
     let mut unmanaged = Vec::new();
@@ -307,7 +307,7 @@ mod tests {
         json::parse(text.as_bytes()).unwrap()
     }
 
-    /// Pods as `name owner how`, owners as `uid root replicas`.
+    /// Pods as `name owner state`, owners as `uid root replicas`.
     fn observed(spec: &str, status: &str, pods: &[&str], scales: &[&str]) -> Observed {
         let budget = tree(&format!(
             r#"{{"metadata":{{"name":"b","namespace":"default","generation":4}},
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_disrupted_is_what_is_healthy_beyond_what_is_wanted() {
+    fn allowed_disruptions_are_the_healthy_pods_above_the_desired_number() {
         let check = |spec: &str, pods: &[&str], scales: &[&str], expected: (i64, i64, i64, i64)| {
             let plan = plan(&observed(spec, "", pods, scales), noon());
             let of = |name: &str| plan.status.int(name);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_to_be_evicted_counts_as_gone_for_two_minutes() {
+    fn a_pod_whose_eviction_was_allowed_counts_as_gone_for_two_minutes() {
         let status = r#""disruptedPods":{"a":"2026-01-01T11:59:00Z","b":"2026-01-01T11:57:00Z","x":"2026-01-01T11:59:00Z"}"#;
         let plan = plan(
             &observed(
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_nobody_are_told_of_and_the_condition_changes_with_its_status_alone() {
+    fn unmanaged_pods_are_reported_and_the_condition_changes_with_its_status_alone() {
         let first = plan(
             &observed(
                 r#""maxUnavailable":1"#,

@@ -1,16 +1,16 @@
-//! How many pods the controllers of pods want.
+//! The desired number of pods of their controllers.
 
 use coracle_api::Text;
 use coracle_client::ownership::Controller;
 use coracle_client::{Cached, Informer, ObjectKey, Projection, Resource};
 
 use super::plan::Scale;
-use crate::frame::{Context, Feeds};
+use crate::framework::{Context, Feeds};
 use crate::pods::PodOwner;
 use crate::replicationcontroller::ReplicationController;
 use crate::views::{Deployment, ReplicaSet, StatefulSet};
 
-/// The kinds that say how many pods they want.
+/// The kinds with a scale.
 pub(super) struct Scales {
     sets: Informer<ReplicaSet>,
     deployments: Informer<Deployment>,
@@ -32,7 +32,7 @@ impl Scales {
             )),
         };
 
-        // They are only looked at; what they do comes as changes of pods.
+        // Only read; their effects arrive as changes of pods.
         feeds.follow(&scales.sets, |_| {});
 
         feeds.follow(&scales.deployments, |_| {});
@@ -42,7 +42,7 @@ impl Scales {
         scales
     }
 
-    /// How many pods a controller wants, or what controls it.
+    /// The desired number of a controller, or of its own controller.
     pub(super) fn of(&self, namespace: &str, owner: &Controller) -> Scale {
         let (group, _) = owner
             .api_version
@@ -93,7 +93,7 @@ fn wants(uid: &Text, replicas: i64) -> Scale {
     }
 }
 
-/// The very object that a reference means.
+/// The object of a reference, matched by UID.
 fn found<T: Projection>(
     all: &Informer<T>,
     namespace: &str,

@@ -1,5 +1,4 @@
-//! Pods of which it was said that they are about to be disrupted, and that are still there: it is
-//! taken back.
+//! Clears the `DisruptionTarget` condition of pods that still exist.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +11,13 @@ use coracle_client::{
 };
 
 use super::ACCOUNT;
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Pod;
 
-/// What was said is taken back after this long, in seconds.
+/// The condition is cleared after this time, in seconds.
 const STALE_AFTER: i64 = 2 * 60;
 
-/// Takes conditions back. Its keys are pods.
+/// Clears conditions. Its keys are pods.
 struct Stale {
     pods: Informer<Pod>,
     access: Access,
@@ -27,21 +26,21 @@ struct Stale {
 
 /// A condition could not be taken back.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the pod's conditions")]
+#[error("cannot update pod conditions")]
 struct WriteError(#[source] Error);
 
-/// What is to be done about a pod.
+/// What to do with a pod.
 #[derive(Debug, PartialEq, Eq)]
 enum Plan {
     /// Nothing.
     Keep,
-    /// It is looked again after this time.
+    /// Reconcile again after this time.
     Wait(Duration),
-    /// The condition is taken back.
-    TakeBack,
+    /// Clear the condition.
+    Clear,
 }
 
-/// Begins it. Never returns.
+/// Runs it. Never returns.
 pub(super) async fn run(context: &Context) {
     let queue = WorkQueue::new("stale_pod_disruption");
     let mut feeds = Feeds::new();
@@ -56,7 +55,7 @@ pub(super) async fn run(context: &Context) {
     });
 
     let access = context.client(ACCOUNT).resource(&pods_of);
-    Shell::new(
+    Runner::new(
         Stale {
             pods,
             access,
@@ -78,7 +77,7 @@ fn plan(pod: &Pod, now: Timestamp) -> Plan {
         .since(now)
         .to_std()
         .filter(|left| !left.is_zero());
-    left.map_or(Plan::TakeBack, Plan::Wait)
+    left.map_or(Plan::Clear, Plan::Wait)
 }
 
 #[async_trait]
@@ -92,11 +91,11 @@ impl Controller for Stale {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Pod>>> {
         match self.pods.get(key) {
-            Some(pod) => Observation::Seen {
+            Some(pod) => Observation::Present {
                 uid: pod.uid.clone(),
                 observed: pod,
             },
-            None => Observation::Gone,
+            None => Observation::Absent,
         }
     }
 
@@ -113,7 +112,7 @@ impl Controller for Stale {
         match plan {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Wait(left) => return Ok(Requeue::After(left)),
-            Plan::TakeBack => {}
+            Plan::Clear => {}
         }
 
         let mut patch = Map::new();
@@ -146,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_two_minutes_ago_and_did_not_happen_is_taken_back() {
+    fn a_disruption_condition_is_cleared_after_two_minutes() {
         let now = coracle_api::time::Time::parse("2026-01-01T12:00:00Z")
             .unwrap()
             .0;
@@ -159,13 +158,7 @@ mod tests {
             assert_eq!(plan(&pod, now), expected, "{meta} {phase} {reason} {since}");
         };
 
-        check(
-            "",
-            "Running",
-            "EvictionByEvictionAPI",
-            "58:00",
-            Plan::TakeBack,
-        );
+        check("", "Running", "EvictionByEvictionAPI", "58:00", Plan::Clear);
 
         check(
             "",

@@ -1,5 +1,4 @@
-//! The Endpoints controller: which addresses are behind each Service, in the old form, for those
-//! who read that.
+//! The Endpoints controller: the addresses behind each Service in the old API.
 
 pub mod plan;
 
@@ -18,15 +17,18 @@ use coracle_client::{
 use crate::endpointslice::fill::TRIGGER;
 use crate::endpointslice::trigger::Triggers;
 use crate::endpointslice::{HEADLESS, follow_services_and_pods};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
 use crate::views::{Pod, Service};
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "endpoint-controller";
 
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const OUR_NAME: &str = "endpoint-controller";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
-/// All that is known of a Service.
+/// All that was observed of a Service.
 #[derive(Debug)]
 pub struct Observed {
     service: Option<Arc<Cached<Service>>>,
@@ -35,7 +37,7 @@ pub struct Observed {
     triggers: Triggers,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug)]
 pub struct Plan {
     write: Write,
@@ -47,7 +49,7 @@ enum Write {
     Nothing,
     Create(Value),
     Update(Value),
-    /// Its Service is gone.
+    /// The Service was deleted.
     Delete,
 }
 
@@ -62,30 +64,31 @@ pub struct Endpoints {
     written: OwnWrites,
 }
 
-/// What this controller writes.
+/// The resource name under which own writes are noted.
 const ENDPOINTS: &str = "endpoints";
 
-/// Why endpoints are not as they should be.
+/// Why Endpoints could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot write the endpoints")]
+    #[error("cannot write endpoints")]
     Write(#[source] Error),
-    #[error("cannot delete the endpoints")]
+    #[error("cannot delete endpoints")]
     Delete(#[source] Error),
 }
 
-/// Begins the controller: so many workers, and changes of pods gathered for so long. Never returns.
+/// Runs the controller with `workers` workers; changes of pods are batched for `batch`. Never
+/// returns.
 pub async fn run(context: &Context, workers: usize, batch: Duration) {
     let queue = WorkQueue::new("endpoint");
     let mut feeds = Feeds::new();
     let controller = Endpoints::new(context, batch, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
 
 impl Endpoints {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         batch: Duration,
@@ -106,9 +109,7 @@ impl Endpoints {
         });
 
         Endpoints {
-            access: context
-                .client("endpoint-controller")
-                .resource(&core("endpoints")),
+            access: context.client(ACCOUNT).resource(&core("endpoints")),
             recorder: context.recorder.clone().component("endpoint-controller"),
             triggers: Mutex::default(),
             written: OwnWrites::default(),
@@ -119,7 +120,7 @@ impl Endpoints {
     }
 }
 
-/// The Endpoints as they should be, from those that there are; `None`: nothing changes.
+/// The desired Endpoints, based on the existing ones; `None` if nothing changes.
 fn changed(
     observed: &Observed,
     service: &Cached<Service>,
@@ -204,12 +205,12 @@ impl Controller for Endpoints {
             triggers.remove(key);
             self.written.forget(key);
 
-            // What somebody else made stays: it never was ours.
+            // Endpoints of other managers are left alone.
             let ours = |endpoints: &Arc<Cached<Whole>>| {
                 endpoints.meta().label(MANAGED_BY) == Some(OUR_NAME)
             };
             let Some(endpoints) = endpoints.filter(ours) else {
-                return Observation::Gone;
+                return Observation::Absent;
             };
             let uid = endpoints.uid.clone();
 
@@ -220,14 +221,14 @@ impl Controller for Endpoints {
                 triggers: Triggers::default(),
             };
 
-            return Observation::Seen { uid, observed };
+            return Observation::Present { uid, observed };
         };
 
         if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
-        // What was written a moment ago may not be seen yet: to write it again would be refused.
+        // An own write may not be observed yet: writing again would conflict.
         if self
             .written
             .is_behind(key, &[(ENDPOINTS, self.endpoints.version())])
@@ -243,7 +244,7 @@ impl Controller for Endpoints {
             endpoints,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: service.uid.clone(),
             observed,
         }
@@ -301,8 +302,9 @@ impl Controller for Endpoints {
                 if let Some(service) = &observed.service {
                     let about = ObjectReference::of(&service.object.object);
                     let reason = format!("FailedTo{verb}Endpoint");
-                    let told = format!("Failed to {} endpoint {key}: {error}", verb.to_lowercase());
-                    self.recorder.warning(&about, &reason, told);
+                    let message =
+                        format!("Failed to {} endpoint {key}: {error}", verb.to_lowercase());
+                    self.recorder.warning(&about, &reason, message);
                 }
                 return Err(ActError::Write(error));
             }

@@ -1,4 +1,4 @@
-//! A Service's pods as the subsets of an Endpoints object. Pure.
+//! Builds the subsets of an Endpoints object from a Service's pods. Pure.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,10 +10,10 @@ use coracle_client::Cached;
 use crate::endpointslice::desired::{is_endpoint, target};
 use crate::views::{Pod, Service};
 
-/// More addresses than this are not shown: whoever needs them reads slices.
+/// The most addresses in Endpoints; slices have all.
 pub const CAPACITY: usize = 1000;
 
-/// Addresses of the same ports.
+/// Addresses with the same ports.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Subset {
     ports: Vec<Value>,
@@ -21,7 +21,7 @@ struct Subset {
     not_ready: Vec<Value>,
 }
 
-/// The subsets, and whether addresses were left out.
+/// The subsets, and whether addresses were omitted.
 pub fn subsets(
     service: &Service,
     pods: &[Arc<Cached<Pod>>],
@@ -120,8 +120,7 @@ fn address(service: &Service, pod: &Cached<Pod>, ip: IpAddr) -> Value {
     Value::Object(address)
 }
 
-/// Leaves addresses out until there are few enough: those that are not ready first, from each
-/// subset its share.
+/// Omits addresses until the capacity is met: unready ones first, from each subset its share.
 fn truncate(subsets: &mut [Subset], capacity: usize) -> bool {
     let ready: usize = subsets.iter().map(|subset| subset.ready.len()).sum();
     let not_ready: usize = subsets.iter().map(|subset| subset.not_ready.len()).sum();
@@ -189,7 +188,7 @@ mod tests {
     }
 
     /// `ready|not ready:port` of each subset.
-    fn told(service: &Service, pods: &[Arc<Cached<Pod>>], capacity: usize) -> Vec<String> {
+    fn rendered(service: &Service, pods: &[Arc<Cached<Pod>>], capacity: usize) -> Vec<String> {
         let list = |subset: &Value, name: &str| {
             let items = subset
                 .get(name)
@@ -239,7 +238,7 @@ mod tests {
         ];
 
         let check = |spec: &str, expected: &[&str]| {
-            assert_eq!(told(&service(spec), &pods, 10), expected, "{spec}")
+            assert_eq!(rendered(&service(spec), &pods, 10), expected, "{spec}")
         };
         check(NAMED, &["3|2:1", "1|:2"]);
         check(
@@ -261,9 +260,9 @@ mod tests {
         let mixed: Vec<_> = (1..=4)
             .map(|ip| pod(ip, if ip < 3 { "True" } else { "False" }, 1, ""))
             .collect();
-        assert_eq!(told(&service(NAMED), &pods, 3), ["1,2,3|:1"]);
-        assert_eq!(told(&service(NAMED), &mixed, 3), ["1,2|3:1"]);
-        assert_eq!(told(&service(NAMED), &mixed, 1), ["1|:1"]);
+        assert_eq!(rendered(&service(NAMED), &pods, 3), ["1,2,3|:1"]);
+        assert_eq!(rendered(&service(NAMED), &mixed, 3), ["1,2|3:1"]);
+        assert_eq!(rendered(&service(NAMED), &mixed, 1), ["1|:1"]);
         assert!(subsets(&service(NAMED), &mixed, 3).1);
         assert!(!subsets(&service(NAMED), &mixed, 4).1);
     }

@@ -1,4 +1,4 @@
-//! Which endpoints a Service has: its pods as they stand in slices. Pure.
+//! The endpoints of a Service: its pods as they appear in slices. Pure.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,18 +12,18 @@ use super::fill::Group;
 use super::topology;
 use crate::views::{Node, Phase, Pod, Service};
 
-/// Where the pods of a Service are.
+/// The nodes of a Service's pods.
 pub(crate) type Nodes = BTreeMap<Text, Arc<Cached<Node>>>;
 
-/// What a Service's slices should hold.
+/// The desired content of a Service's slices.
 #[derive(Debug, Default)]
 pub(crate) struct Desired {
     pub(crate) groups: Vec<Group>,
-    /// Pods that are left out because nobody knows their nodes.
-    pub(crate) homeless: usize,
+    /// Pods that are omitted because their nodes are unknown.
+    pub(crate) without_node: usize,
 }
 
-/// The endpoints of one family of addresses, those with the same ports together.
+/// The endpoints of one address family, grouped by ports.
 pub(crate) fn desired(
     service: &Service,
     pods: &[Arc<Cached<Pod>>],
@@ -31,7 +31,7 @@ pub(crate) fn desired(
     family: &'static str,
 ) -> Desired {
     let mut groups: BTreeMap<Vec<u8>, Group> = BTreeMap::new();
-    let mut homeless = 0;
+    let mut without_node = 0;
     for pod in pods.iter().filter(|pod| is_endpoint(pod)) {
         let ports = ports(service, pod);
         let name = json::to_vec(&Value::Array(ports.clone()));
@@ -43,7 +43,7 @@ pub(crate) fn desired(
 
         let node = nodes.get(&pod.node);
         if node.is_none() && !service.publishes_not_ready() {
-            homeless += 1;
+            without_node += 1;
             continue;
         }
 
@@ -57,11 +57,11 @@ pub(crate) fn desired(
 
     Desired {
         groups: groups.into_values().collect(),
-        homeless,
+        without_node,
     }
 }
 
-/// Whether a pod can be reached at all.
+/// Whether a pod can be an endpoint at all.
 pub(crate) fn is_endpoint(pod: &Pod) -> bool {
     !matches!(pod.phase, Phase::Succeeded | Phase::Failed) && !pod.ips.is_empty()
 }
@@ -126,7 +126,7 @@ fn endpoint(
     Value::Object(endpoint)
 }
 
-/// The pod that an address belongs to.
+/// The reference to the pod of an address.
 pub(crate) fn target(pod: &Cached<Pod>) -> Value {
     let mut target = Map::new();
     target.insert("kind", "Pod");
@@ -136,7 +136,7 @@ pub(crate) fn target(pod: &Cached<Pod>) -> Value {
     Value::Object(target)
 }
 
-/// Who should use the endpoint, where the Service prefers what is near.
+/// The hints for an endpoint, if the Service prefers close ones.
 fn hints(service: &Service, pod: &Pod, zone: Option<&str>) -> Option<Value> {
     if topology::wants(service) {
         return None;

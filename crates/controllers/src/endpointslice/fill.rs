@@ -1,9 +1,9 @@
-//! Endpoints into slices, with as few changes as possible. Pure; it serves Services and mirrored
-//! Endpoints alike.
+//! Distributes endpoints over slices with as few changes as possible. Pure; used for Services and
+//! for mirrored Endpoints.
 //!
-//! What is in a slice and still wanted stays there. What is new goes into slices that change
-//! anyway, then into the one that it fills best, then into new ones; no slice grows past its limit.
-//! A slice that would be deleted becomes one that would be made.
+//! An endpoint that is in a slice and still desired stays there. New ones go into slices that
+//! change anyway, then into the slice that they fill best, then into new slices; no slice grows
+//! past its limit. A slice that would be deleted is reused for one that would be created.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,32 +44,32 @@ impl Slice {
 pub struct Group {
     /// `IPv4` or `IPv6`.
     pub family: &'static str,
-    /// The ports, as they stand in a slice.
+    /// The ports, as in a slice.
     pub ports: Vec<Value>,
-    /// The endpoints, as they stand in a slice.
+    /// The endpoints, as in a slice.
     pub endpoints: Vec<Value>,
 }
 
 /// What all slices of one owner have in common.
 #[derive(Clone, Debug)]
-pub struct Frame {
-    /// Where they are.
+pub struct SliceTemplate {
+    /// Their namespace.
     pub namespace: Text,
-    /// What their names begin with.
+    /// The prefix of their names.
     pub prefix: String,
     /// Their labels.
     pub labels: Map,
-    /// Their annotations; `None`: those are not this owner's business.
+    /// Their annotations; `None` if they are not managed.
     pub annotations: Option<Map>,
-    /// When that came about which made the change necessary, if that is known.
+    /// When the change that caused this one happened, if known.
     pub trigger: Option<Text>,
-    /// Whose they are.
+    /// Their owner.
     pub owner: Controller,
-    /// How many endpoints one may hold.
+    /// The most endpoints of a slice.
     pub limit: usize,
 }
 
-/// What becomes of the slices.
+/// Slices to create, update and delete.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub create: Vec<Value>,
@@ -78,20 +78,20 @@ pub struct Changes {
     pub delete: Vec<Text>,
 }
 
-/// A slice on its way.
+/// A slice being filled.
 struct Draft<'a> {
     slice: &'a Cached<Slice>,
     endpoints: Vec<Value>,
     changed: bool,
 }
 
-/// What has to change so that `existing` slices hold the groups. `families` are those that are
-/// wanted at all; where one has no endpoints, an empty slice says so if `placeholders`.
+/// The changes after which the slices hold the groups. `families` are the desired ones; with
+/// `placeholders`, a family without endpoints gets an empty slice.
 pub fn fill(
     existing: &[Arc<Cached<Slice>>],
     groups: &[Group],
     families: &[&'static str],
-    frame: &Frame,
+    template: &SliceTemplate,
     placeholders: bool,
 ) -> Changes {
     let mut changes = Changes::default();
@@ -107,7 +107,7 @@ pub fn fill(
             .filter(|slice| slice.family() == *family)
             .map(Arc::as_ref)
             .collect();
-        fill_family(&own, groups, family, frame, placeholders, &mut changes);
+        fill_family(&own, groups, family, template, placeholders, &mut changes);
     }
 
     let unwanted = existing
@@ -124,7 +124,7 @@ fn fill_family(
     existing: &[&Cached<Slice>],
     groups: Vec<Group>,
     family: &'static str,
-    frame: &Frame,
+    template: &SliceTemplate,
     placeholders: bool,
     changes: &mut Changes,
 ) {
@@ -135,7 +135,7 @@ fn fill_family(
             .0
             .meta()
             .owner_references()
-            .any(|owner| owner.uid == frame.owner.uid);
+            .any(|owner| owner.uid == template.owner.uid);
 
         match owned {
             true => by_ports
@@ -149,7 +149,7 @@ fn fill_family(
     let (mut create, mut kept) = (Vec::new(), 0);
     for group in groups {
         let slices = by_ports.remove(&name_of(&group.ports)).unwrap_or_default();
-        let outcome = fill_group(&slices, group, frame);
+        let outcome = fill_group(&slices, group, template);
         delete.extend(outcome.delete);
         create.extend(outcome.create);
         kept += outcome.kept;
@@ -159,11 +159,11 @@ fn fill_family(
     delete.extend(by_ports.into_values().flatten());
 
     if placeholders && kept == 0 && create.is_empty() {
-        let empty = made(frame, family, Vec::new(), Vec::new());
+        let empty = new_slice(template, family, Vec::new(), Vec::new());
         let as_it_is = |slice: &&Cached<Slice>| {
             slice.items("endpoints").is_empty()
                 && slice.items("ports").is_empty()
-                && slice.0.meta().labels() == Some(&frame.labels)
+                && slice.0.meta().labels() == Some(&template.labels)
         };
 
         match delete.as_slice() {
@@ -172,11 +172,11 @@ fn fill_family(
         }
     }
 
-    // One that goes and one that comes are one that changes.
+    // A deletion and a creation become an update.
     let mut create = create.into_iter();
     for slice in delete {
         match create.next() {
-            Some(new) => changes.update.push(replaced(slice, new, frame)),
+            Some(new) => changes.update.push(reuse_slice(slice, new, template)),
             None => changes.delete.push(slice.key.name.clone()),
         }
     }
@@ -189,11 +189,15 @@ struct Outcome<'a> {
     create: Vec<Value>,
     update: Vec<Value>,
     delete: Vec<&'a Cached<Slice>>,
-    /// Slices that stay, changed or not.
+    /// Slices that remain, changed or not.
     kept: usize,
 }
 
-fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> Outcome<'a> {
+fn fill_group<'a>(
+    slices: &[&'a Cached<Slice>],
+    group: Group,
+    template: &SliceTemplate,
+) -> Outcome<'a> {
     let Group {
         family,
         ports,
@@ -214,8 +218,8 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
             .filter_map(|endpoint| wanted.remove(&identity(endpoint)))
             .collect();
 
-        let relabelled =
-            slice.0.meta().labels() != Some(&frame.labels) || !annotations_match(slice, frame);
+        let relabelled = slice.0.meta().labels() != Some(&template.labels)
+            || !annotations_match(slice, template);
         if stays.is_empty() && !had.is_empty() {
             outcome.delete.push(slice);
         } else {
@@ -228,11 +232,11 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
         }
     }
 
-    // A slice that changes anyway takes as much as it can; those that are fullest first.
+    // Slices that change anyway are filled up, the fullest first.
     drafts.sort_by_key(|draft| std::cmp::Reverse(draft.endpoints.len()));
 
     for draft in drafts.iter_mut().filter(|draft| draft.changed) {
-        while draft.endpoints.len() < frame.limit
+        while draft.endpoints.len() < template.limit
             && let Some((_, endpoint)) = wanted.pop_first()
         {
             draft.endpoints.push(endpoint);
@@ -241,7 +245,11 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
 
     let mut left: Vec<Value> = wanted.into_values().collect();
     while !left.is_empty() {
-        let room = |draft: &Draft<'a>| frame.limit.checked_sub(left.len() + draft.endpoints.len());
+        let room = |draft: &Draft<'a>| {
+            template
+                .limit
+                .checked_sub(left.len() + draft.endpoints.len())
+        };
         let fits = drafts
             .iter_mut()
             .filter(|draft| !draft.changed && room(draft).is_some());
@@ -251,9 +259,9 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
             draft.endpoints.append(&mut left);
             draft.changed = true;
         } else {
-            let rest = left.split_off(frame.limit.min(left.len()));
-            outcome.create.push(made(
-                frame,
+            let rest = left.split_off(template.limit.min(left.len()));
+            outcome.create.push(new_slice(
+                template,
                 family,
                 ports.clone(),
                 std::mem::replace(&mut left, rest),
@@ -268,7 +276,7 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
             .filter(|draft| draft.changed)
             .map(|draft| {
                 let mut object = Value::clone(&draft.slice.0);
-                dress(&mut object, frame);
+                apply_template(&mut object, template);
                 if let Some(object) = object.as_object_mut() {
                     object.insert("endpoints", draft.endpoints);
                 }
@@ -279,7 +287,7 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
     outcome
 }
 
-/// By what an endpoint is known again.
+/// The identity of an endpoint.
 pub(super) fn identity(endpoint: &Value) -> String {
     let addresses = endpoint
         .get("addresses")
@@ -300,20 +308,19 @@ pub(super) fn identity(endpoint: &Value) -> String {
     format!("{} {uid} {hostname}", addresses.join(","))
 }
 
-/// Ports as a name: the same ports in another order are the same.
+/// A key for ports, independent of their order.
 fn name_of(ports: &[Value]) -> Vec<u8> {
     let mut ports: Vec<Vec<u8>> = ports.iter().map(json::to_vec).collect();
     ports.sort();
     ports.concat()
 }
 
-/// When that came about which made the last change necessary.
+/// When the change happened that caused the last update.
 pub(crate) const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Whether the annotations are as they should be; when the last change came about is told with
-/// changes only.
-fn annotations_match(slice: &Slice, frame: &Frame) -> bool {
-    let Some(wanted) = &frame.annotations else {
+/// Whether the annotations are as desired; the trigger time is only written along with changes.
+fn annotations_match(slice: &Slice, template: &SliceTemplate) -> bool {
+    let Some(wanted) = &template.annotations else {
         return true;
     };
     let had = slice
@@ -326,21 +333,26 @@ fn annotations_match(slice: &Slice, frame: &Frame) -> bool {
         .eq(wanted.iter().filter(|(key, _)| *key != TRIGGER))
 }
 
-fn dress(object: &mut Value, frame: &Frame) {
+fn apply_template(object: &mut Value, template: &SliceTemplate) {
     let mut meta = object.meta_mut();
-    meta.set_labels(frame.labels.clone());
-    if let Some(annotations) = &frame.annotations {
+    meta.set_labels(template.labels.clone());
+    if let Some(annotations) = &template.annotations {
         meta.set_annotations(annotations.clone());
     }
-    meta.set_annotation(TRIGGER, frame.trigger.as_deref());
+    meta.set_annotation(TRIGGER, template.trigger.as_deref());
     let is_empty = |annotations: &Value| annotations.as_object().is_some_and(Map::is_empty);
     if meta.members().get("annotations").is_some_and(is_empty) {
         meta.members().remove("annotations");
     }
 }
 
-/// A new slice.
-fn made(frame: &Frame, family: &str, ports: Vec<Value>, endpoints: Vec<Value>) -> Value {
+/// Builds a new slice.
+fn new_slice(
+    template: &SliceTemplate,
+    family: &str,
+    ports: Vec<Value>,
+    endpoints: Vec<Value>,
+) -> Value {
     let mut object = Map::new();
     object.insert("apiVersion", "discovery.k8s.io/v1");
     object.insert("kind", "EndpointSlice");
@@ -350,16 +362,16 @@ fn made(frame: &Frame, family: &str, ports: Vec<Value>, endpoints: Vec<Value>) -
 
     let mut object = Value::Object(object);
     let mut meta = object.meta_mut();
-    meta.set_generate_name(&frame.prefix);
-    meta.set_namespace(&frame.namespace);
-    meta.set_owner_references([frame.owner.reference()]);
-    dress(&mut object, frame);
+    meta.set_generate_name(&template.prefix);
+    meta.set_namespace(&template.namespace);
+    meta.set_owner_references([template.owner.reference()]);
+    apply_template(&mut object, template);
 
     object
 }
 
-/// A slice that becomes what a new one would have been, under its own name.
-fn replaced(slice: &Cached<Slice>, new: Value, frame: &Frame) -> Value {
+/// Turns an existing slice into what a new one would be, keeping its name.
+fn reuse_slice(slice: &Cached<Slice>, new: Value, template: &SliceTemplate) -> Value {
     let mut object = Value::clone(&slice.0);
     let Value::Object(mut new) = new else {
         return object;
@@ -372,8 +384,8 @@ fn replaced(slice: &Cached<Slice>, new: Value, frame: &Frame) -> Value {
 
     object
         .meta_mut()
-        .set_owner_references([frame.owner.reference()]);
-    dress(&mut object, frame);
+        .set_owner_references([template.owner.reference()]);
+    apply_template(&mut object, template);
 
     object
 }

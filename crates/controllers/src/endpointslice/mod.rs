@@ -1,8 +1,8 @@
-//! The EndpointSlice controller: which addresses are behind each Service.
+//! The EndpointSlice controller: the addresses behind each Service.
 //!
-//! `desired` works out the endpoints from pods and nodes, `fill` puts them into slices with as few
-//! changes as possible, `slices` writes them; what is written is waited for before the Service is
-//! looked at again.
+//! `desired` computes the endpoints from pods and nodes, `fill` distributes them over slices with
+//! as few changes as possible, `slices` writes them; own writes must be observed before the Service
+//! is reconciled again.
 
 pub(crate) mod desired;
 pub mod fill;
@@ -24,14 +24,17 @@ use coracle_client::{
     Cached, Change, Informer, ObjectKey, ObjectReference, Recorder, Resource, WorkQueue,
 };
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell, chain};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner, chain};
 use crate::views::{Node, Pod, Service};
 use desired::{Desired, Nodes};
-use fill::{Changes, Frame, Slice};
+use fill::{Changes, Slice, SliceTemplate};
 pub use slices::SliceError;
 use slices::Slices;
 use topology::{Allocated, Zones};
 use trigger::Triggers;
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "endpointslice-controller";
 
 pub(crate) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const OUR_NAME: &str = "endpointslice-controller.k8s.io";
@@ -41,11 +44,11 @@ pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
 /// How slices are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Services that are looked at in parallel.
+    /// The number of workers.
     pub workers: usize,
-    /// How many endpoints a slice may hold.
+    /// The most endpoints of a slice.
     pub max_endpoints_per_slice: usize,
-    /// How long changes of pods are gathered before slices change.
+    /// How long changes of pods are batched.
     pub batch: Duration,
 }
 
@@ -59,7 +62,7 @@ impl Default for Config {
     }
 }
 
-/// All that is known of a Service.
+/// All that was observed of a Service.
 #[derive(Debug)]
 pub struct Observed {
     service: Arc<Cached<Service>>,
@@ -68,28 +71,28 @@ pub struct Observed {
     slices: Vec<Arc<Cached<Slice>>>,
     triggers: Triggers,
     limit: usize,
-    /// The zones, where the Service asks for hints by them.
+    /// The zones, if the Service uses topology hints.
     zones: Zones,
-    /// Whether it has had such hints.
+    /// Whether it had such hints before.
     is_hinted: bool,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug)]
 pub struct Plan {
     changes: Changes,
     triggers: Triggers,
-    /// Pods that were left out because nobody knows their nodes.
-    homeless: usize,
+    /// Pods that were omitted because their nodes are unknown.
+    without_node: usize,
     hints: Hints,
 }
 
-/// What came of hints by zones.
+/// The result of the topology hints.
 #[derive(Debug, Default)]
 struct Hints {
-    /// How many endpoints each zone has, of each family that has hints.
+    /// How many endpoints each zone has, of each family with hints.
     allocated: BTreeMap<&'static str, Allocated>,
-    /// What people are told.
+    /// The message of the event.
     enabled: Option<String>,
     disabled: Vec<String>,
 }
@@ -113,27 +116,27 @@ struct Remembered {
     hinted: BTreeMap<&'static str, Allocated>,
 }
 
-/// Why slices are not as they should be.
+/// Why slices could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
     Slices(#[from] SliceError),
-    #[error("{0} pods are on nodes that nobody knows")]
+    #[error("{0} pods are on unknown nodes")]
     Homeless(usize),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice");
     let mut feeds = Feeds::new();
     let controller = EndpointSlices::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, config.workers)
         .await;
 }
 
 impl EndpointSlices {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         config: Config,
@@ -149,7 +152,7 @@ impl EndpointSlices {
         follow_nodes(feeds, &nodes, remembered.clone(), queue.clone());
 
         EndpointSlices {
-            slices: Slices::follow(context, "endpointslice-controller", OUR_NAME, queue, feeds),
+            slices: Slices::follow(context, ACCOUNT, OUR_NAME, queue, feeds),
             recorder: context
                 .recorder
                 .clone()
@@ -181,8 +184,8 @@ impl EndpointSlices {
     }
 }
 
-/// Wakes the Services whose hints no longer fit the zones. What else is known of nodes is read when
-/// slices are worked out.
+/// Wakes the Services whose hints no longer match the zones. Other fields of nodes are read when
+/// slices are computed.
 fn follow_nodes(
     feeds: &mut Feeds,
     nodes: &Informer<Node>,
@@ -223,7 +226,7 @@ fn zones(nodes: &Informer<Node>) -> Zones {
     Zones::of(nodes.iter().map(|node| &node.object))
 }
 
-/// Wakes the Services that a change of a Service or a pod concerns.
+/// Wakes the Services concerned by a change of a Service or a pod.
 pub(crate) fn follow_services_and_pods(
     feeds: &mut Feeds,
     services: &Informer<Service>,
@@ -270,7 +273,7 @@ fn is_same_endpoint(old: &Pod, new: &Pod) -> bool {
 }
 
 impl Observed {
-    /// Gives the endpoints of a family their hints by zones, where the Service asks for them.
+    /// Sets the topology hints of a family's endpoints, if the Service uses them.
     fn hint(&self, family: &'static str, desired: &mut Desired, hints: &mut Hints) {
         if !topology::wants(&self.service) {
             if self.is_hinted && hints.disabled.is_empty() {
@@ -291,9 +294,9 @@ impl Observed {
         match topology::assign(&mut endpoints, &existing, &self.zones) {
             Ok(allocated) => {
                 if !self.is_hinted && hints.allocated.is_empty() {
-                    let told =
+                    let message =
                         format!("Topology Aware Hints has been enabled, addressType: {family}");
-                    hints.enabled = Some(told);
+                    hints.enabled = Some(message);
                 }
                 hints.allocated.insert(family, allocated);
             }
@@ -303,7 +306,7 @@ impl Observed {
 }
 
 /// What all slices of a Service have in common.
-fn frame(service: &Cached<Service>, trigger: Option<Timestamp>, limit: usize) -> Frame {
+fn template(service: &Cached<Service>, trigger: Option<Timestamp>, limit: usize) -> SliceTemplate {
     let meta = service.object.object.meta();
     let mut labels = Map::new();
     for (key, value) in meta.labels().into_iter().flat_map(|labels| labels.iter()) {
@@ -319,7 +322,7 @@ fn frame(service: &Cached<Service>, trigger: Option<Timestamp>, limit: usize) ->
     labels.insert(SERVICE_NAME, meta.name());
     labels.insert(MANAGED_BY, OUR_NAME);
 
-    Frame {
+    SliceTemplate {
         namespace: service.key.namespace.clone(),
         prefix: format!("{}-", meta.name()),
         labels,
@@ -346,17 +349,17 @@ impl Controller for EndpointSlices {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(service) = self.services.get(key) else {
-            // Its slices go with it: it owns them.
+            // Its slices are garbage collected: it owns them.
             self.remembered
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .remove(key);
             self.slices.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
         let Some(slices) = self.slices.of(key) else {
@@ -392,7 +395,7 @@ impl Controller for EndpointSlices {
             service,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.service.uid.clone(),
             observed,
         }
@@ -412,19 +415,19 @@ impl Controller for EndpointSlices {
         let families = service.families();
         let mut groups = Vec::new();
 
-        let (mut homeless, mut hints) = (0, Hints::default());
+        let (mut without_node, mut hints) = (0, Hints::default());
         for family in &families {
             let mut desired = desired::desired(service, pods, nodes, family);
             observed.hint(family, &mut desired, &mut hints);
             groups.extend(desired.groups);
-            homeless = homeless.max(desired.homeless);
+            without_node = without_node.max(desired.without_node);
         }
 
-        let frame = frame(service, trigger, observed.limit);
+        let template = template(service, trigger, observed.limit);
         Plan {
-            changes: fill::fill(slices, &groups, &families, &frame, true),
+            changes: fill::fill(slices, &groups, &families, &template, true),
             triggers,
-            homeless,
+            without_node,
             hints,
         }
     }
@@ -437,12 +440,12 @@ impl Controller for EndpointSlices {
     ) -> Result<Requeue, ActError> {
         if let Err(error) = self.slices.write(key, &plan.changes).await {
             let about = ObjectReference::of(&observed.service.object.object);
-            let told = format!(
+            let message = format!(
                 "Error updating Endpoint Slices for Service {key}: {}",
                 chain(&error)
             );
             self.recorder
-                .warning(&about, "FailedToUpdateEndpointSlices", told);
+                .warning(&about, "FailedToUpdateEndpointSlices", message);
             return Err(error.into());
         }
 
@@ -462,8 +465,8 @@ impl Controller for EndpointSlices {
             remembered.hinted = plan.hints.allocated;
         });
 
-        if plan.homeless > 0 {
-            return Err(ActError::Homeless(plan.homeless));
+        if plan.without_node > 0 {
+            return Err(ActError::Homeless(plan.without_node));
         }
 
         Ok(Requeue::OnEvent)

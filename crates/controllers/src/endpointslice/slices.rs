@@ -1,9 +1,8 @@
-//! The slices that one controller keeps: found by the Service that they are of, written, and waited
-//! for.
+//! The slices of one controller: found by their Service, written, and expected in the cache.
 //!
-//! Both that work out slices (from pods, and from Endpoints that somebody wrote by hand) keep
-//! theirs apart by a label; what one has written is in the cache before the same Service is looked
-//! at again, so nothing is made twice.
+//! The two controllers of slices (from pods, and from manually written Endpoints) are told apart by
+//! a label; an own write must be in the cache before the same Service is reconciled again, so
+//! nothing is created twice.
 
 use std::sync::Arc;
 
@@ -14,39 +13,39 @@ use coracle_client::{
 
 use super::fill::{Changes, Slice};
 use super::{MANAGED_BY, SERVICE_NAME};
-use crate::frame::{Context, Feeds};
+use crate::framework::{Context, Feeds};
 use crate::own_writes::OwnWrites;
 
-/// What own writes are noted under.
+/// The resource name under which own writes are noted.
 const SLICES: &str = "endpointslices";
-/// The index of slices by the Service that they are of.
+/// The index of slices by their Service.
 const BY_SERVICE: &str = "service";
 
 /// The slices of one controller.
 pub(crate) struct Slices {
     cache: Informer<Slice>,
     access: Access,
-    /// The controller, as its slices name it.
-    keeper: &'static str,
+    /// The controller's name in the `managed-by` label.
+    manager: &'static str,
     written: OwnWrites,
 }
 
-/// Why slices are not as they should be.
+/// Why slices could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SliceError {
-    #[error("cannot write a slice")]
+    #[error("cannot write endpoint slice")]
     Write(#[source] Error),
-    #[error("cannot delete a slice")]
+    #[error("cannot delete endpoint slice")]
     Delete(#[source] Error),
 }
 
 impl Slices {
-    /// Those of a keeper, written from an account. A Service is woken when one of its slices
-    /// changes.
+    /// Follows the slices of a manager, written with an account. A Service is woken when one of its
+    /// slices changes.
     pub(crate) fn follow(
         context: &Context,
         account: &str,
-        keeper: &'static str,
+        manager: &'static str,
         queue: &WorkQueue<ObjectKey>,
         feeds: &mut Feeds,
     ) -> Slices {
@@ -56,7 +55,10 @@ impl Slices {
 
         let concerned = queue.clone();
         feeds.follow(&cache, move |change| {
-            let Some(slice) = change.object().filter(|slice| is_kept_by(slice, keeper)) else {
+            let Some(slice) = change
+                .object()
+                .filter(|slice| is_managed_by(slice, manager))
+            else {
                 return;
             };
             if let Some(service) = slice.0.meta().label(SERVICE_NAME) {
@@ -68,12 +70,12 @@ impl Slices {
         Slices {
             cache,
             access,
-            keeper,
+            manager,
             written: OwnWrites::default(),
         }
     }
 
-    /// The slices of a Service; `None`: what was written last has not been seen yet.
+    /// The slices of a Service; `None` if the last write has not been observed yet.
     pub(crate) fn of(&self, service: &ObjectKey) -> Option<Vec<Arc<Cached<Slice>>>> {
         if self
             .written
@@ -90,12 +92,12 @@ impl Slices {
         Some(
             slices
                 .into_iter()
-                .filter(|slice| is_kept_by(slice, self.keeper))
+                .filter(|slice| is_managed_by(slice, self.manager))
                 .collect(),
         )
     }
 
-    /// The Service is gone.
+    /// Forgets a deleted Service.
     pub(crate) fn forget(&self, service: &ObjectKey) {
         self.written.forget(service);
     }
@@ -109,7 +111,7 @@ impl Slices {
         for slice in &changes.create {
             match slices.create(slice).await {
                 Ok(made) => self.written.note(service, SLICES, &made),
-                // The namespace goes, and takes everything with it.
+                // The namespace is being deleted, with everything in it.
                 Err(error) if error.has_cause("NamespaceTerminating") => return Ok(()),
                 Err(error) => return Err(SliceError::Write(error)),
             }
@@ -143,6 +145,6 @@ fn by_service(slice: &Cached<Slice>) -> Vec<Text> {
         .collect()
 }
 
-fn is_kept_by(slice: &Slice, keeper: &str) -> bool {
-    slice.0.meta().label(MANAGED_BY) == Some(keeper)
+fn is_managed_by(slice: &Slice, manager: &str) -> bool {
+    slice.0.meta().label(MANAGED_BY) == Some(manager)
 }

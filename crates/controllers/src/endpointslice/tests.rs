@@ -1,4 +1,4 @@
-//! Endpoints of Services and the slices that hold them, as tables.
+//! Endpoints of Services and their slices, as tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use coracle_client::ownership::Controller as Owner;
 use coracle_client::{Cached, Projection};
 
 use super::desired::{Nodes, desired};
-use super::fill::{Changes, Frame, Group, Slice, fill};
+use super::fill::{Changes, Group, Slice, SliceTemplate, fill};
 use super::trigger::Triggers;
 use crate::views::{Node, Pod, Service};
 
@@ -23,7 +23,7 @@ fn service(spec: &str) -> Arc<Cached<Service>> {
     ))
 }
 
-/// A pod on node `n1` that is ready, unless `more` says otherwise.
+/// A ready pod on node `n1`, unless the arguments say otherwise.
 fn pod(name: &str, ready: &str, meta: &str, spec: &str) -> Arc<Cached<Pod>> {
     cached(&format!(
         "{{metadata: {{name: {name}, namespace: d, uid: u-{name}{meta}}}, spec: {{nodeName: n1, containers: [{{name: c, \
@@ -57,8 +57,8 @@ fn only(service: &Service, pod: &Arc<Cached<Pod>>, family: &'static str) -> Stri
 #[test]
 fn an_endpoint_says_how_its_pod_is() {
     let check = |spec: &str, pod: Arc<Cached<Pod>>, conditions: &str| {
-        let told = only(&service(&format!("{TO_NAME}{spec}")), &pod, "IPv4");
-        assert!(told.contains(conditions), "{told}");
+        let rendered = only(&service(&format!("{TO_NAME}{spec}")), &pod, "IPv4");
+        assert!(rendered.contains(conditions), "{rendered}");
     };
 
     let going = ", deletionTimestamp: '2026-03-01T12:00:00Z'";
@@ -112,13 +112,13 @@ fn an_endpoint_says_where_its_pod_is_and_what_it_is_called() {
 
     let near = |kind: &str| service(&format!("{TO_NAME}, trafficDistribution: {kind}"));
     let check = |kind: &str, ready: &str, expected: &str| {
-        let told = only(&near(kind), &pod("a", ready, "", ""), "IPv4");
+        let rendered = only(&near(kind), &pod("a", ready, "", ""), "IPv4");
         assert_eq!(
-            told.contains("hints"),
+            rendered.contains("hints"),
             !expected.is_empty(),
-            "{kind} {ready} {told}"
+            "{kind} {ready} {rendered}"
         );
-        assert!(told.contains(expected), "{kind} {ready} {told}");
+        assert!(rendered.contains(expected), "{kind} {ready} {rendered}");
     };
 
     check(
@@ -158,8 +158,8 @@ fn ports_are_found_by_name_in_each_pod() {
             .into_iter()
             .flat_map(|group| group.ports)
             .collect();
-        let told = String::from_utf8(json::to_vec(&Value::Array(ports))).unwrap();
-        assert_eq!(told, expected);
+        let rendered = String::from_utf8(json::to_vec(&Value::Array(ports))).unwrap();
+        assert_eq!(rendered, expected);
     };
     check(TO_NAME, r#"[{"name":"w","port":8080,"protocol":"TCP"}]"#);
 
@@ -174,10 +174,13 @@ fn ports_are_found_by_name_in_each_pod() {
 }
 
 #[test]
-fn a_pod_whose_node_nobody_knows_waits_unless_it_is_published_anyway() {
+fn a_pod_on_an_unknown_node_waits_unless_unready_pods_are_published() {
     let lost = [pod("a", "True", "", "")];
     let found = desired(&service(TO_NAME), &lost, &Nodes::new(), "IPv4");
-    assert_eq!((found.homeless, found.groups[0].endpoints.len()), (1, 0));
+    assert_eq!(
+        (found.without_node, found.groups[0].endpoints.len()),
+        (1, 0)
+    );
     let published = service(&format!("{TO_NAME}, publishNotReadyAddresses: true"));
     assert_eq!(
         desired(&published, &lost, &Nodes::new(), "IPv4").groups[0]
@@ -187,8 +190,8 @@ fn a_pod_whose_node_nobody_knows_waits_unless_it_is_published_anyway() {
     );
 }
 
-fn frame() -> Frame {
-    Frame {
+fn template() -> SliceTemplate {
+    SliceTemplate {
         namespace: "d".into(),
         prefix: "web-".to_string(),
         labels: yaml::decode(b"{app: web}")
@@ -242,8 +245,8 @@ fn slice(name: &str, port: i64, letters: &str) -> Arc<Cached<Slice>> {
     Arc::new(Cached::of(slice).unwrap())
 }
 
-/// `name port:letters` of each slice that is written, and names of those that go.
-fn told(changes: &Changes) -> Vec<String> {
+/// `name port:letters` of each written slice, and the names of deleted ones.
+fn rendered(changes: &Changes) -> Vec<String> {
     let show = |what: &str, slice: &Value| {
         let items = |name: &str| {
             slice
@@ -288,7 +291,7 @@ fn told(changes: &Changes) -> Vec<String> {
 fn slices_change_as_little_as_possible() {
     let check = |existing: &[Arc<Cached<Slice>>], groups: Vec<Group>, expected: &[&str]| {
         assert_eq!(
-            told(&fill(existing, &groups, &["IPv4"], &frame(), true)),
+            rendered(&fill(existing, &groups, &["IPv4"], &template(), true)),
             expected
         );
     };
@@ -301,14 +304,14 @@ fn slices_change_as_little_as_possible() {
 
     check(&[slice("one", 1, "abc")], vec![group(1, "abc")], &[]);
 
-    // What changes anyway takes the new ones.
+    // The slice that changes anyway takes the new ones.
     check(
         &[slice("one", 1, "abc"), slice("two", 1, "d")],
         vec![group(1, "acdx")],
         &["update one 1:acx"],
     );
 
-    // One is filled best by what is left, and it is the only one that changes.
+    // One slice is filled best by the rest, and is the only one that changes.
     check(
         &[slice("one", 1, "a"), slice("two", 1, "bc")],
         vec![group(1, "abcd")],
@@ -321,7 +324,7 @@ fn slices_change_as_little_as_possible() {
         &["create  1:d"],
     );
 
-    // The last one went: the slice goes, or becomes another.
+    // The last endpoint was removed: the slice is deleted or reused.
     check(
         &[slice("one", 1, "abc"), slice("two", 1, "d")],
         vec![group(1, "abc")],
@@ -344,10 +347,10 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
         &[slice("one", 1, "a")],
         &[group(1, "a")],
         &["IPv6"],
-        &frame(),
+        &template(),
         true,
     );
-    assert_eq!(told(&changes), ["create  :", "delete one"]);
+    assert_eq!(rendered(&changes), ["create  :", "delete one"]);
 
     let mut strange = Cached::clone(&slice("one", 1, "a"));
     Arc::make_mut(&mut strange.object.0)
@@ -358,10 +361,10 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
         &[Arc::new(strange)],
         &[group(1, "a")],
         &["IPv4"],
-        &frame(),
+        &template(),
         true,
     );
-    assert_eq!(told(&changes), ["update one 1:a"]);
+    assert_eq!(rendered(&changes), ["update one 1:a"]);
 
     assert_eq!(
         changes.update[0]
@@ -376,14 +379,14 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
 
 #[test]
 fn a_slice_gets_its_labels_and_says_what_made_it_change() {
-    let new = Frame {
+    let new = SliceTemplate {
         labels: yaml::decode(b"{app: other}")
             .unwrap()
             .as_object()
             .unwrap()
             .clone(),
         trigger: Some("then".into()),
-        ..frame()
+        ..template()
     };
 
     let changes = fill(

@@ -1,10 +1,10 @@
-//! Hints by `service.kubernetes.io/topology-mode: Auto`: every zone gets endpoints in proportion to
-//! its processors. Pure.
+//! Topology hints (`service.kubernetes.io/topology-mode: Auto`): every zone gets endpoints in
+//! proportion to its CPUs. Pure.
 //!
-//! An endpoint is for its own zone, as far as that goes. A zone that has more endpoints than its
-//! share lends some to zones that have fewer; no endpoint may get more than a fifth above its share
-//! of the traffic. Where that cannot be had there are no hints at all, and the Service is told why.
-//! What was hinted before and still will do stays.
+//! An endpoint serves its own zone if possible. A zone with more endpoints than its share gives
+//! some to zones with fewer; no endpoint may get more than 20 % above its share of the traffic. If
+//! that is impossible there are no hints, and an event says why. Existing hints that are still good
+//! enough stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,10 +23,10 @@ const NOT_FOR_PODS: [&str; 2] = [
     "node-role.kubernetes.io/master",
 ];
 
-/// How many endpoints are for each zone.
+/// The number of endpoints for each zone.
 pub type Allocated = BTreeMap<Text, usize>;
 
-/// Whether a Service asks for such hints. The older annotation counts before the newer one.
+/// Whether a Service uses topology hints. The older annotation wins over the newer one.
 pub fn wants(service: &Service) -> bool {
     let meta = service.object.meta();
     let old = meta.annotation("service.kubernetes.io/topology-aware-hints");
@@ -34,12 +34,12 @@ pub fn wants(service: &Service) -> bool {
     matches!(mode, Some("Auto" | "auto"))
 }
 
-/// The share that each zone has in the processors of the nodes that are ready.
+/// The share of each zone in the CPUs of the ready nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Zones(BTreeMap<Text, f64>);
 
 impl Zones {
-    /// None at all, where it is not known of every node, or where there are not two zones.
+    /// Empty if a node lacks its zone or CPUs, or if there are fewer than two zones.
     pub fn of<'a>(nodes: impl Iterator<Item = &'a Node>) -> Zones {
         let mut by_zone: BTreeMap<Text, i64> = BTreeMap::new();
         for node in nodes.filter(|node| counts(node)) {
@@ -64,7 +64,7 @@ impl Zones {
     }
 }
 
-/// Whether a change of a node cannot change the shares.
+/// Whether a change of a node leaves the shares the same.
 pub fn is_same(old: &Node, new: &Node) -> bool {
     counts(old) == counts(new) && old.zone() == new.zone() && cpu(old) == cpu(new)
 }
@@ -83,7 +83,7 @@ fn cpu(node: &Node) -> i64 {
         .map_or(0, |amount| amount.milli_value())
 }
 
-/// Processors and endpoints are far below what a float no longer tells apart.
+/// The numbers of CPUs and endpoints are exact in a float.
 fn as_float(number: i64) -> f64 {
     number as f64
 }
@@ -92,7 +92,7 @@ fn count(number: usize) -> f64 {
     as_float(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// The least number of endpoints with which a zone of this share does not overload them.
+/// The fewest endpoints with which a zone of this share does not overload them.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -108,7 +108,7 @@ struct Allocation {
     desired: f64,
 }
 
-/// What each zone is to have; or why there are no hints.
+/// The desired number of endpoints for each zone; or why there are no hints.
 fn allocations(zones: &Zones, endpoints: usize) -> Result<BTreeMap<Text, Allocation>, String> {
     let shares = &zones.0;
     if shares.is_empty() {
@@ -144,8 +144,8 @@ fn allocations(zones: &Zones, endpoints: usize) -> Result<BTreeMap<Text, Allocat
         .collect())
 }
 
-/// Gives the endpoints of one family their hints; the answer is how many each zone has, or why
-/// there are none. `existing` are the endpoints of each slice that there is.
+/// Sets the hints of one family's endpoints; returns how many each zone has, or why there are none.
+/// `existing` are the endpoints of each existing slice.
 pub fn assign(
     endpoints: &mut [&mut Value],
     existing: &[&[Value]],
@@ -188,8 +188,8 @@ pub fn assign(
     Ok(allocated)
 }
 
-/// Whether a zone has too few of a Service's endpoints for its share, so that hints must be given
-/// anew.
+/// Whether a zone has too few of a Service's endpoints for its share, so that hints must be
+/// computed again.
 pub fn is_overloaded(allocated: &Allocated, zones: &Zones) -> bool {
     let total = allocated.values().sum();
     let has = |zone: &Text| allocated.get(zone).copied();
@@ -198,7 +198,7 @@ pub fn is_overloaded(allocated: &Allocated, zones: &Zones) -> bool {
     !allocated.is_empty() && (zones.0.is_empty() || zones.0.iter().any(lacks))
 }
 
-/// Takes over the hints of slices that need not change; the answer is which endpoints have theirs.
+/// Keeps the hints of slices that need not change; returns which endpoints have theirs.
 fn keep(
     endpoints: &mut [&mut Value],
     existing: &[&[Value]],
@@ -255,7 +255,7 @@ fn keep(
     kept
 }
 
-/// For which zones endpoints are; `None`: not all of them say.
+/// The number of endpoints by hinted zone; `None` if not all have hints.
 fn hinted(endpoints: &[(usize, Option<Value>)]) -> Option<Allocated> {
     let mut by_zone = Allocated::new();
     for (_, hints) in endpoints {
@@ -275,7 +275,7 @@ fn hinted(endpoints: &[(usize, Option<Value>)]) -> Option<Allocated> {
     Some(by_zone)
 }
 
-/// How many endpoints each zone gives away, and how many each gets.
+/// How many endpoints each zone gives away and receives.
 fn movements(
     allocations: &BTreeMap<Text, Allocation>,
     allocated: &Allocated,
@@ -293,7 +293,7 @@ fn movements(
 
     let (mut giving, mut receiving) = (BTreeMap::new(), BTreeMap::new());
     while let (Some((from, more)), Some((to, fewer))) = (most(&over), most(&under)) {
-        // Half an endpoint on both sides is as good as it gets.
+        // A remainder of half an endpoint on both sides is good enough.
         if (more < 1.0 && fewer < 1.0) || more < 0.5 || fewer < 0.5 {
             break;
         }
@@ -306,7 +306,7 @@ fn movements(
     (giving, receiving)
 }
 
-/// The first of those that have most, if it has anything.
+/// The first of those with the most, if not zero.
 fn most(zones: &BTreeMap<Text, f64>) -> Option<(Text, f64)> {
     let mut best: Option<(&Text, f64)> = None;
     for (zone, amount) in zones {
@@ -358,7 +358,7 @@ mod tests {
 
     use super::*;
 
-    /// Nodes as `zone=cpu`, each ready unless something else is said behind it.
+    /// Nodes as `zone=cpu`, ready unless a suffix says otherwise.
     fn zones(nodes: &[&str]) -> Zones {
         let node = |text: &&str| {
             let (place, more) = text.split_once(' ').unwrap_or((text, ""));
@@ -427,9 +427,9 @@ mod tests {
             let mut wanted = endpoints(wanted);
             let existing = endpoints(existing);
             let mut all: Vec<&mut Value> = wanted.iter_mut().collect();
-            let told = assign(&mut all, &[&existing], &zones(nodes));
-            let told = told.map_or_else(|why| why, |_| shown(&wanted));
-            assert_eq!(told, expected, "{nodes:?} {existing:?}");
+            let result = assign(&mut all, &[&existing], &zones(nodes));
+            let result = result.map_or_else(|why| why, |_| shown(&wanted));
+            assert_eq!(result, expected, "{nodes:?} {existing:?}");
         };
 
         let equal = ["a=1", "b=1"];
@@ -437,7 +437,7 @@ mod tests {
         check(&equal, "a a a b", "", "b a a b");
         check(&equal, "a a a a", "", "b b a a");
 
-        // Half of one too many is nothing to move.
+        // Half an endpoint too many is not moved.
         check(
             &equal,
             "a a b",
@@ -467,7 +467,7 @@ mod tests {
         check(&["a=1", "b=1", "=1"], "a b", "", unknown);
         check(&["a=1", "b=0"], "a b", "", unknown);
 
-        // Nodes that are down or have no pods do not count, whatever they lack.
+        // Nodes that are not ready or take no pods do not count.
         check(&["a=1", "b=1", "=1 down", "c=9 master"], "a b", "", "a b");
         check(&["a=1", "b=1 down"], "a b", "", unknown);
     }
@@ -485,12 +485,12 @@ mod tests {
 
         check("a a b b", "a>b a>a b>a b>b", "b a a b");
 
-        // Too many of one zone, a zone that is gone, or one that says nothing: all anew.
+        // Too many in one zone, a zone that is gone, or a missing hint: all are computed again.
         check("a a b b", "a>a a>a b>a b>a", "a a b b");
         check("a a b b", "a>c a>a b>b b>b", "a a b b");
         check("a a b b", "a a>a b>b b>b", "a a b b");
 
-        // A slice that changes anyway is given anew as a whole.
+        // A slice that changes anyway is computed again as a whole.
         check("a !a b b b", "a>b a>b b>b b>a b>a", "a - a b b");
     }
 

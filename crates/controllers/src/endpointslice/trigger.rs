@@ -1,5 +1,5 @@
-//! What last made a change of endpoints necessary: by it others measure how long that took to reach
-//! them.
+//! The time of the change that caused the last update of endpoints: clients measure the propagation
+//! delay by it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use coracle_client::Cached;
 
 use crate::views::{Pod, Service};
 
-/// What was known when endpoints were last worked out.
+/// What was known when endpoints were last computed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Triggers {
     service: Option<Timestamp>,
@@ -19,7 +19,7 @@ pub(crate) struct Triggers {
 }
 
 impl Triggers {
-    /// The earliest of the changes since then; `None`: nothing changed that has a time.
+    /// The earliest of the changes since then; `None` if nothing with a time changed.
     pub(crate) fn advance(
         &mut self,
         service: &Service,

@@ -1,8 +1,7 @@
-//! The EndpointSlice mirroring controller: Endpoints that somebody wrote by hand become slices, for
-//! those who read slices.
+//! The EndpointSlice mirroring controller: manually written Endpoints are copied to slices.
 //!
-//! Only for Services that choose no pods; everything else about slices is as the EndpointSlice
-//! controller has it.
+//! Only for Services without a selector; everything else about slices is shared with the
+//! EndpointSlice controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +12,14 @@ use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller as Owner;
 use coracle_client::{Cached, Informer, ObjectKey, Resource, Whole, WorkQueue};
 
-use crate::endpointslice::fill::{self, Changes, Frame, Group, Slice, TRIGGER};
+use crate::endpointslice::fill::{self, Changes, Group, Slice, SliceTemplate, TRIGGER};
 use crate::endpointslice::slices::Slices;
 use crate::endpointslice::{MANAGED_BY, SERVICE_NAME, SliceError};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Service;
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "endpointslicemirroring-controller";
 
 const OUR_NAME: &str = "endpointslicemirroring-controller.k8s.io";
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
@@ -27,11 +29,11 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// How Endpoints are mirrored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Endpoints that are looked at in parallel.
+    /// The number of workers.
     pub workers: usize,
-    /// How many addresses of one subset are mirrored.
+    /// The most addresses mirrored from one subset.
     pub max_endpoints_per_subset: usize,
-    /// How long changes are gathered before slices change.
+    /// How long changes are batched.
     pub batch: Duration,
 }
 
@@ -45,10 +47,10 @@ impl Default for Config {
     }
 }
 
-/// All that is known of Endpoints.
+/// All that was observed of Endpoints.
 #[derive(Debug)]
 pub struct Observed {
-    /// Absent: there are none, or they are not to be mirrored.
+    /// `None` if there are none, or they are not mirrored.
     endpoints: Option<Arc<Cached<Whole>>>,
     slices: Vec<Arc<Cached<Slice>>>,
     limit: usize,
@@ -62,18 +64,18 @@ pub struct Mirroring {
     config: Config,
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice_mirroring");
     let mut feeds = Feeds::new();
     let controller = Mirroring::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, config.workers)
         .await;
 }
 
 impl Mirroring {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         config: Config,
@@ -98,13 +100,7 @@ impl Mirroring {
             }
         });
 
-        let slices = Slices::follow(
-            context,
-            "endpointslicemirroring-controller",
-            OUR_NAME,
-            queue,
-            feeds,
-        );
+        let slices = Slices::follow(context, ACCOUNT, OUR_NAME, queue, feeds);
 
         Mirroring {
             services,
@@ -115,7 +111,7 @@ impl Mirroring {
     }
 }
 
-/// Whether slices are to be made of Endpoints.
+/// Whether Endpoints are mirrored.
 fn is_mirrored(endpoints: &Value, service: &Service) -> bool {
     let meta = endpoints.meta();
     service.selector.is_none()
@@ -123,7 +119,7 @@ fn is_mirrored(endpoints: &Value, service: &Service) -> bool {
         && meta.annotation(LEADER).is_none()
 }
 
-/// The addresses of each subset, by their family.
+/// The addresses of each subset, by family.
 fn groups(endpoints: &Value, limit: usize) -> Vec<Group> {
     let mut groups = Vec::new();
     let subsets = endpoints
@@ -172,14 +168,14 @@ fn endpoint(address: &Map, ready: bool) -> Value {
     Value::Object(endpoint)
 }
 
-/// A port of a slice always says what it is called.
+/// A port of a slice always has a name.
 fn port(port: &Value) -> Value {
     let mut port = port.as_object().cloned().unwrap_or_default();
     port.get_or_insert_with("name", || Value::from(""));
     Value::Object(port)
 }
 
-fn frame(endpoints: &Cached<Whole>, limit: usize) -> Frame {
+fn template(endpoints: &Cached<Whole>, limit: usize) -> SliceTemplate {
     let meta = endpoints.meta();
     let mut labels = meta.labels().cloned().unwrap_or_default();
     labels.insert(SERVICE_NAME, meta.name());
@@ -190,7 +186,7 @@ fn frame(endpoints: &Cached<Whole>, limit: usize) -> Frame {
         .remove(TRIGGER)
         .and_then(|trigger| trigger.as_str().map(Into::into));
 
-    Frame {
+    SliceTemplate {
         namespace: endpoints.key.namespace.clone(),
         prefix: format!("{}-", meta.name()),
         labels,
@@ -228,13 +224,13 @@ impl Controller for Mirroring {
             .or_else(|| Some(slices.first()?.uid.clone()))
         else {
             self.slices.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         let limit = self.config.max_endpoints_per_subset;
         let endpoints = endpoints.map(|(endpoints, _)| endpoints);
 
-        Observation::Seen {
+        Observation::Present {
             uid,
             observed: Observed {
                 endpoints,
@@ -263,7 +259,7 @@ impl Controller for Mirroring {
             &observed.slices,
             &groups,
             &["IPv4", "IPv6"],
-            &frame(endpoints, observed.limit),
+            &template(endpoints, observed.limit),
             false,
         )
     }
@@ -293,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_written_by_hand_is_mirrored() {
+    fn only_manually_written_endpoints_are_mirrored() {
         let check = |meta: &str, spec: &str, expected: bool| {
             let service = Service::project(
                 &parsed(&format!("{{metadata: {{name: s}}, spec: {{{spec}}}}}")).into(),

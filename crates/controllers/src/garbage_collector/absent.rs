@@ -1,14 +1,14 @@
-//! Owners that are known not to be there: a UID is never given twice, so this stays true.
+//! Owners that are known not to exist: a UID is never reused, so this stays true.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::identity::Identity;
 
-/// So many are remembered.
+/// The most owners remembered.
 const AT_MOST: usize = 500;
 
-/// The owners that were lately found absent. Keyed with everything that a reference says: another
-/// object may well have the UID that a wrong reference claims.
+/// The owners that were recently found absent. The key is everything in a reference: another object
+/// may have the UID that a wrong reference claims.
 #[derive(Default)]
 pub struct AbsentOwners {
     used: HashMap<Identity, u64>,
@@ -17,7 +17,7 @@ pub struct AbsentOwners {
 }
 
 impl AbsentOwners {
-    /// It is not there.
+    /// Notes an absent owner.
     pub fn add(&mut self, identity: &Identity) {
         self.touch(identity);
         while self.used.len() > AT_MOST {
@@ -28,7 +28,7 @@ impl AbsentOwners {
         }
     }
 
-    /// Whether it is known not to be there.
+    /// Whether an owner is known to be absent.
     pub fn has(&mut self, identity: &Identity) -> bool {
         let known = self.used.contains_key(identity);
         if known {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_nobody_asked_about_for_longest_are_forgotten() {
+    fn the_least_recently_used_are_dropped() {
         let one = |n: usize| Identity {
             uid: n.to_string().into(),
             ..Identity::default()
@@ -65,7 +65,7 @@ mod tests {
         assert!(absent.has(&one(0)));
 
         absent.add(&one(AT_MOST));
-        assert!(absent.has(&one(0)), "it was asked about");
+        assert!(absent.has(&one(0)), "it was requested");
         assert!(!absent.has(&one(1)));
         assert_eq!((absent.used.len(), absent.order.len()), (AT_MOST, AT_MOST));
     }

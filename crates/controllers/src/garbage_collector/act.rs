@@ -1,4 +1,4 @@
-//! What the plan says, done: after a look at the server, because the graph may be old.
+//! Carries out the plan, after reading the server, because the graph may be stale.
 
 use coracle_api::Map;
 use coracle_api::Value;
@@ -10,32 +10,32 @@ use futures_util::future::join_all;
 use super::identity::Identity;
 use super::plan::{Dependent, Item, Observed, Owners, Plan, Verdict, verdict};
 use super::{GarbageCollector, Work, owners};
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::views::{FOREGROUND, ORPHAN, Owned, Owner};
 
-/// So many dependents are made nobody's at once.
+/// The most dependents orphaned at once.
 const AT_ONCE: usize = 50;
 
-/// Why an object could not be dealt with.
+/// Why an object could not be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// Which resource it is of is not known.
-    #[error("the kind of an owner is not known")]
+    /// The resource of the owner's kind is unknown.
+    #[error("unknown kind of owner")]
     Kind(#[from] MappingError),
-    /// It could not be read.
-    #[error("cannot read the object")]
+    /// The object could not be read.
+    #[error("cannot read object")]
     Read(#[source] Error),
-    /// It could not be deleted.
-    #[error("cannot delete the object")]
+    /// The object could not be deleted.
+    #[error("cannot delete object")]
     Delete(#[source] Error),
-    /// Its owners could not be changed.
-    #[error("cannot change the owners")]
+    /// The owner references could not be changed.
+    #[error("cannot update owner references")]
     Owners(#[source] Error),
-    /// Its finalizer could not be taken away.
-    #[error("cannot remove the finalizer")]
+    /// The finalizer could not be removed.
+    #[error("cannot remove finalizer")]
     Finalizer(#[source] Error),
-    /// An owner is there, and its informer has not told of it.
-    #[error("the owner has not been heard of yet")]
+    /// The owner exists, but its informer has not reported it yet.
+    #[error("owner exists but is not in the cache yet")]
     Unheard,
 }
 
@@ -72,25 +72,25 @@ impl GarbageCollector {
                 self.orphan(&dependents, identity).await?;
                 self.remove_finalizer(&resource, identity, ORPHAN).await?;
             }
-            // What is in no namespace cannot belong to what is in one: nothing is concluded from
+            // A cluster-scoped object cannot have a namespaced owner: nothing is concluded from
             // such a reference.
             Plan::Verify if resource.namespaced && identity.namespace.is_empty() => {}
             Plan::Verify => match self.live(&resource, identity).await? {
                 Some(_) => return Err(ActError::Unheard),
-                None if resource.namespaced => self.hearing.absent(identity),
-                None => self.hearing.absent(&identity.of_cluster()),
+                None if resource.namespaced => self.feed.absent(identity),
+                None => self.feed.absent(&identity.of_cluster()),
             },
-            Plan::Judge(item) => match self.live(&resource, identity).await? {
-                None => self.hearing.absent(identity),
-                Some(live) => self.judge(&resource, identity, &item, &live).await?,
+            Plan::Decide(item) => match self.live(&resource, identity).await? {
+                None => self.feed.absent(identity),
+                Some(live) => self.decide(&resource, identity, &item, &live).await?,
             },
         }
 
         Ok(Requeue::OnEvent)
     }
 
-    /// Asks for the owners of an object, and does what follows from it.
-    async fn judge(
+    /// Reads the owners of an object and acts on the result.
+    async fn decide(
         &self,
         resource: &Resource,
         identity: &Identity,
@@ -102,7 +102,7 @@ impl GarbageCollector {
         for owner in &now.owners {
             match self.state(owner, &identity.namespace).await? {
                 Some(state) => states.push((owner.uid.clone(), state)),
-                // What such a reference means nobody can say, so the object is left alone.
+                // The reference is ambiguous, so the object is left alone.
                 None => return Ok(()),
             }
         }
@@ -124,7 +124,7 @@ impl GarbageCollector {
                         .map_err(ActError::Owners)?;
                 }
 
-                // What was unblocked has another version now.
+                // Unblocking changed the version.
                 let version = live.meta().resource_version();
                 let version = (!unblock).then(|| version.to_string());
                 self.delete(&objects, identity, live, propagation, version)
@@ -133,11 +133,11 @@ impl GarbageCollector {
         }
     }
 
-    /// How it stands with an owner; `None`: it is of a namespace, and what names it is not.
+    /// The state of an owner; `None` if it is namespaced and its dependent is not.
     async fn state(&self, owner: &Owner, namespace: &str) -> Result<Option<Owners>, ActError> {
         let mut named = Identity::of_owner(owner, namespace);
         {
-            let absent = &mut self.hearing.graph().absent;
+            let absent = &mut self.feed.graph().absent;
             if absent.has(&named.of_cluster()) || absent.has(&named) {
                 return Ok(Some(Owners::Dangling));
             }
@@ -157,7 +157,7 @@ impl GarbageCollector {
         }
 
         let Some(live) = self.live(&resource, &named).await? else {
-            self.hearing.graph().absent.add(&named);
+            self.feed.graph().absent.add(&named);
             return Ok(Some(Owners::Dangling));
         };
         let waits = Owned::of(live.meta()).deletes_dependents();
@@ -169,7 +169,7 @@ impl GarbageCollector {
         }))
     }
 
-    /// The very object; another of its name is none.
+    /// The object with this UID.
     async fn live(
         &self,
         resource: &Resource,
@@ -184,13 +184,12 @@ impl GarbageCollector {
         Ok(found.filter(|live| live.meta().uid() == identity.uid))
     }
 
-    /// Deletes an object that is as it was judged; one that has changed only in what does not
-    /// concern its owners too.
+    /// Deletes an object if it is unchanged since the decision, or has the same owners.
     async fn delete(
         &self,
         objects: &Access,
         identity: &Identity,
-        judged: &Value,
+        checked: &Value,
         propagation: Propagation,
         version: Option<String>,
     ) -> Result<(), ActError> {
@@ -215,7 +214,7 @@ impl GarbageCollector {
 
             let owners = |object: &Value| Owned::of(object.meta()).owners;
             if live.is_some_and(|live| {
-                live.meta().uid() == identity.uid && owners(&live) == owners(judged)
+                live.meta().uid() == identity.uid && owners(&live) == owners(checked)
             }) {
                 deleted = objects.delete(&identity.name, &options(None)).await;
             }
@@ -224,7 +223,7 @@ impl GarbageCollector {
         match deleted {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => {
-                self.hearing.absent(identity);
+                self.feed.absent(identity);
                 Ok(())
             }
             Err(error) => Err(ActError::Delete(error)),
@@ -241,7 +240,7 @@ impl GarbageCollector {
                     .namespace(&dependent.key.namespace);
 
                 match owners::unlink(&objects, &dependent.key.name, &dependent.uid, &gone).await {
-                    // Another has its name by now.
+                    // It was replaced by another of its name.
                     Err(error) if error.is_conflict() || error.is_invalid() => Ok(()),
                     done => done,
                 }

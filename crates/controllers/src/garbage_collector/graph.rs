@@ -1,10 +1,11 @@
-//! Who belongs to whom, as informers tell it. Pure: every change answers what is to be looked at.
+//! The graph of owners and dependents, built from informers. Pure: every change returns the objects
+//! to process.
 //!
-//! An owner that only references tell of is *virtual*: it may be there and not yet heard of, be
-//! gone, or never have been. So whoever learns of one has it looked at, and what that finds comes
-//! back as [`Graph::absent`]. References may also disagree with each other or with the object about
-//! what it is called and where it is: then those that are wrong are looked at one by one, and those
-//! that are right keep their owner.
+//! An owner known only from references is *virtual*: its informer may be behind, or it was deleted,
+//! or never existed. So a virtual owner is queued to be verified, and if it does not exist this
+//! comes back as [`Graph::absent`]. References may also disagree with each other or with the object
+//! about its name and namespace: then dependents with wrong references are processed one by one,
+//! and those with right ones keep their owner.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,27 +14,27 @@ use coracle_client::{Cached, Resource};
 
 use super::absent::AbsentOwners;
 use super::identity::{Id, Identity};
-use super::node::{Known, Node};
+use super::node::{Node, Source};
 use crate::views::{Owned, Owner};
 
 /// All objects and their owners.
 #[derive(Default)]
 pub struct Graph {
     nodes: HashMap<Id, Node>,
-    /// Owners that are known to be gone.
+    /// Owners that are known to be absent.
     pub absent: AbsentOwners,
 }
 
-/// What a change leads to.
+/// The effects of a change.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Objects of which it is to be seen whether they may stay.
+    /// Objects to process: may they stay?
     pub look_at: Vec<Id>,
-    /// One that is looked at again, a little later each time.
-    pub look_again: Option<Id>,
-    /// An object whose dependents are to be made nobody's.
+    /// An object to process again, with backoff.
+    pub requeue_after: Option<Id>,
+    /// An object whose dependents are to be orphaned.
     pub orphan: Option<Id>,
-    /// Dependents that name an owner of another namespace, and the owner as they name it.
+    /// Dependents that name an owner of another namespace, with that owner.
     pub misplaced: Vec<(Identity, Identity)>,
 }
 
@@ -60,11 +61,11 @@ impl Graph {
             .filter_map(|id| self.nodes.get_key_value(id))
     }
 
-    /// An informer tells of an object, new or changed.
+    /// An informer reported an object, new or changed.
     pub fn observed(&mut self, of: &Arc<Resource>, object: &Arc<Cached<Owned>>) -> Effects {
         let mut effects = Effects::default();
         let id = Id::of(&object.uid);
-        let known = Known::Seen {
+        let known = Source::Informer {
             of: of.clone(),
             object: object.clone(),
         };
@@ -75,8 +76,8 @@ impl Graph {
                 None
             }
             Some(node) => {
-                let before = std::mem::replace(&mut node.known, known);
-                if let Known::Virtual(said) = &before {
+                let before = std::mem::replace(&mut node.source, known);
+                if let Source::Reference(said) = &before {
                     self.correct(&id, said, &mut effects);
                 }
                 Some(before)
@@ -84,7 +85,7 @@ impl Graph {
         };
 
         let before = match before {
-            Some(Known::Seen { object, .. }) => Some(object),
+            Some(Source::Informer { object, .. }) => Some(object),
             _ => None,
         };
 
@@ -100,7 +101,7 @@ impl Graph {
         effects
     }
 
-    /// An informer tells that an object is gone.
+    /// An informer reported a deletion.
     pub fn deleted(&mut self, object: &Cached<Owned>) -> Effects {
         let mut effects = Effects::default();
         let id = Id::of(&object.uid);
@@ -110,7 +111,7 @@ impl Graph {
         effects
     }
 
-    /// There is no such object, as the server says.
+    /// The server has no such object.
     pub fn absent(&mut self, identity: &Identity) -> Effects {
         let mut effects = Effects::default();
         let id = Id::of(&identity.uid);
@@ -125,7 +126,7 @@ impl Graph {
             return effects;
         }
 
-        // It may still be there under another name: only those who named it so are concerned.
+        // It may still exist under another name: only dependents that used this one are concerned.
         let next = (node.is_virtual() && is_same)
             .then(|| self.alternative(&wrong, identity))
             .flatten();
@@ -137,16 +138,16 @@ impl Graph {
 
         if let Some(next) = next {
             if let Some(node) = self.nodes.get_mut(&id) {
-                node.known = Known::Virtual(Box::new(next));
+                node.source = Source::Reference(Box::new(next));
             }
-            effects.look_again = Some(id);
+            effects.requeue_after = Some(id);
         }
 
         effects
     }
 
-    /// An informer has told of what only references told of: those that were wrong about it are
-    /// looked at.
+    /// A virtual object was reported by an informer: dependents with wrong references are
+    /// processed.
     fn correct(&mut self, id: &Id, said: &Identity, effects: &mut Effects) {
         let node = &self.nodes[id];
         let identity = node.identity();
@@ -164,8 +165,7 @@ impl Graph {
         }
     }
 
-    /// Follows the references of an object: those that went, those that came, and those that no
-    /// longer block.
+    /// Follows the owner references of an object: removed, added, and no longer blocking.
     fn relink(
         &mut self,
         id: &Id,
@@ -179,7 +179,7 @@ impl Graph {
         for owner in before {
             let now = find(&new.owners, &owner.uid);
 
-            // Its going may wait for this object alone.
+            // The owner's deletion may wait for this object alone.
             if owner.blocks && !now.as_ref().is_some_and(|now| now.blocks) {
                 effects.look_at.extend(
                     self.nodes
@@ -207,7 +207,7 @@ impl Graph {
         }
     }
 
-    /// Makes an object a dependent of an owner. Answers whether the reference may be wrong.
+    /// Adds an object as dependent of an owner. Returns whether the reference may be wrong.
     fn link(
         &mut self,
         id: &Id,
@@ -219,9 +219,11 @@ impl Graph {
         let namespace = &object.key.namespace;
         if !self.nodes.contains_key(&owner_id) {
             let said = Identity::of_owner(owner, namespace);
-            self.nodes
-                .insert(owner_id.clone(), Node::new(Known::Virtual(Box::new(said))));
-            // Whether it is there is to be seen.
+            self.nodes.insert(
+                owner_id.clone(),
+                Node::new(Source::Reference(Box::new(said))),
+            );
+            // Verify that it exists.
             effects.look_at.push(owner_id.clone());
         }
 
@@ -249,7 +251,7 @@ impl Graph {
         }
     }
 
-    /// Fires once, when an object begins to go in a way that concerns its dependents.
+    /// Takes effect once, when an object's deletion starts to concern its dependents.
     fn transition(
         &mut self,
         id: &Id,
@@ -267,7 +269,7 @@ impl Graph {
         }
     }
 
-    /// `identity` is what is remembered to be gone.
+    /// Removes a node; `identity` is remembered as absent.
     fn remove(&mut self, id: &Id, identity: &Identity, effects: &mut Effects) {
         let Some(node) = self.nodes.remove(id) else {
             return;
@@ -275,7 +277,7 @@ impl Graph {
         for owner in node.owners() {
             self.unlink(id, &owner.uid);
             let owner = Id::of(&owner.uid);
-            // It may have waited for this one.
+            // Its deletion may have waited for this one.
             if self.nodes.get(&owner).is_some_and(Node::deletes_dependents) {
                 effects.look_at.push(owner);
             }
@@ -287,8 +289,8 @@ impl Graph {
         }
     }
 
-    /// The dependents whose references are right about `owner`, and those that are wrong; with two
-    /// references one can be both.
+    /// The dependents with right and with wrong references to `owner`; with two references an
+    /// object can be in both.
     fn by_reference(&self, node: &Node, owner: &Identity) -> (Vec<Id>, Vec<Id>) {
         let (mut right, mut wrong) = (Vec::new(), Vec::new());
         for (id, dependent) in self.dependents(node) {
@@ -310,7 +312,7 @@ impl Graph {
         (right, wrong)
     }
 
-    /// What else the dependents of an owner call it: in turn, so that each name has its try.
+    /// Another identity that the dependents use for an owner: in turn, so that each is tried.
     fn alternative(&self, dependents: &[Id], not: &Identity) -> Option<Identity> {
         let named = dependents
             .iter()
@@ -334,7 +336,7 @@ impl Graph {
     }
 }
 
-/// What is told of a dependent whose owner is in another namespace.
+/// The event about a dependent whose owner is in another namespace.
 fn misplaced(dependent: &Node, owner: &str) -> Option<(Identity, Identity)> {
     let named = dependent.owners().iter().find(|named| named.uid == owner)?;
     Some((

@@ -1,4 +1,4 @@
-//! What an object is called, and by what it is told from others.
+//! The identity of an object.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use coracle_api::uid::Uid;
 
 use crate::views::Owner;
 
-/// A UID as the graph's key: sixteen bytes for those that the server gives. An owner reference may
-/// say anything.
+/// A UID as key of the graph: sixteen bytes for those that the server assigns. An owner reference
+/// may contain anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
-    /// In the form that the server gives.
+    /// In the server's format.
     Uuid(Uid),
     /// Anything else.
     Other(Box<str>),
@@ -21,7 +21,7 @@ impl Id {
     /// The key of a UID.
     pub fn of(uid: &str) -> Id {
         match uid.parse::<Uid>() {
-            // Capital letters make it another UID.
+            // Uppercase letters make it another UID.
             Ok(id) if !uid.bytes().any(|byte| byte.is_ascii_uppercase()) => Id::Uuid(id),
             _ => Id::Other(uid.into()),
         }
@@ -37,8 +37,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Everything by which an owner reference can be right or wrong: where an object is, and which it
-/// is.
+/// All fields by which an owner reference can be right or wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// `apps/v1`.
@@ -47,14 +46,14 @@ pub struct Identity {
     pub kind: Text,
     /// The object's name.
     pub name: Text,
-    /// Which it is.
+    /// The UID.
     pub uid: Text,
-    /// Empty for objects of the cluster.
+    /// Empty for cluster-scoped objects.
     pub namespace: Text,
 }
 
 impl Identity {
-    /// The owner that an object of `namespace` names.
+    /// The owner named by an object of `namespace`.
     pub fn of_owner(owner: &Owner, namespace: &str) -> Identity {
         Identity {
             api_version: owner.api_version.clone(),
@@ -65,7 +64,7 @@ impl Identity {
         }
     }
 
-    /// The same, of the cluster.
+    /// The same, cluster-scoped.
     #[must_use]
     pub fn of_cluster(&self) -> Identity {
         Identity {
@@ -74,7 +73,7 @@ impl Identity {
         }
     }
 
-    /// Whether a reference means this very object, as far as it says: references name no namespace.
+    /// Whether a reference means this object: references have no namespace.
     pub fn is_named_by(&self, owner: &Owner) -> bool {
         self.uid == owner.uid
             && self.api_version == owner.api_version
@@ -83,7 +82,7 @@ impl Identity {
     }
 }
 
-/// As upstream writes it in events.
+/// The format of upstream's events.
 impl fmt::Display for Identity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Identity {

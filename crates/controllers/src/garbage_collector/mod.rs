@@ -1,15 +1,15 @@
-//! The garbage collector: what belongs to objects that are gone goes too.
+//! The garbage collector: deletes the dependents of deleted objects.
 //!
-//! Monitors watch the metadata of every object that can be deleted, `hear` brings what they tell
-//! into the `graph` of owners and dependents, and what follows from a change into the queue. A
-//! worker takes an object, `plan` says what must be asked of the server about it and what becomes
-//! of it, `act` asks and does it. The graph may be old, so it only says what is worth a look:
-//! nothing is deleted but what the server itself said, an instant ago, to have no owner left.
+//! Monitors watch the metadata of all deletable objects, `handlers` feeds changes into the `graph`
+//! of owners and dependents and their effects into the queue. A worker takes an object, `plan`
+//! decides what to ask the server and what to do with the object, `act` does it. The graph may be
+//! stale, so it only selects what to verify: nothing is deleted unless the server itself confirmed
+//! that it has no owner left.
 
 pub mod absent;
 mod act;
 pub mod graph;
-mod hear;
+mod handlers;
 pub mod identity;
 pub mod node;
 mod owners;
@@ -27,29 +27,33 @@ use coracle_client::{Client, ObjectKey, Resource, WorkQueue};
 
 pub use act::ActError;
 use graph::Graph;
-use hear::Hearing;
+use handlers::GraphFeed;
 use identity::Id;
 use node::Node;
 use plan::{Dependent, Item, Observed, Plan, Turn};
 
-use crate::frame::{
-    Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Shell, allows, preferred,
+use crate::framework::{
+    Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Runner, allows,
+    preferred,
 };
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "generic-garbage-collector";
 
 /// The controller.
 pub struct GarbageCollector {
-    hearing: Hearing,
+    feed: GraphFeed,
     queue: WorkQueue<Work>,
     resources: Resources,
     client: Client,
 }
 
-/// What a worker is to do.
+/// The work of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// See whether an object may stay.
+    /// Decide whether an object may stay.
     Look(Id),
-    /// Make the dependents of an object nobody's.
+    /// Orphan the dependents of an object.
     Orphan(Id),
 }
 
@@ -60,30 +64,30 @@ impl fmt::Display for Work {
     }
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("garbage_collector");
     let recorder = context.recorder.clone().component(GarbageCollector::NAME);
-    let hearing = Hearing::new(queue.clone(), recorder);
-    let told = hearing.clone();
+    let feed = GraphFeed::new(queue.clone(), recorder);
+    let handler = feed.clone();
     let mut monitors = Monitors::new(context, collectable, move |of, change| {
-        told.hear(of, change)
+        handler.handle(of, change)
     });
     monitors.begin().await;
 
     let controller = GarbageCollector {
-        hearing,
+        feed,
         queue: queue.clone(),
         resources: context.resources(),
-        client: context.client("generic-garbage-collector"),
+        client: context.client(ACCOUNT),
     };
 
     let nothing_more = Feeds::new();
-    let work = Shell::new(controller, queue, context).run(nothing_more, workers);
+    let work = Runner::new(controller, queue, context).run(nothing_more, workers);
     tokio::join!(work, monitors.follow());
 }
 
-/// The resources whose objects can own and be owned. Events are so many, and own nothing.
+/// The resources whose objects can own and be owned. Events are many, and own nothing.
 fn collectable(served: &Served) -> Vec<&Resource> {
     let is_event = |resource: &Resource| {
         resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io")
@@ -106,10 +110,10 @@ impl Controller for GarbageCollector {
     const NAME: &'static str = "garbage-collector-controller";
 
     fn observe(&self, key: &Work) -> Observation<Observed> {
-        let graph = self.hearing.graph();
+        let graph = self.feed.graph();
         let (Work::Look(id) | Work::Orphan(id)) = key;
         let Some(node) = graph.get(id) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let turn = match key {
             Work::Look(_) => Turn::Look(item(&graph, node)),
@@ -122,7 +126,7 @@ impl Controller for GarbageCollector {
             turn,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: Text::from(id.to_string()),
             observed,
         }

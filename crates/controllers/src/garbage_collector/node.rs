@@ -8,43 +8,43 @@ use coracle_client::{Cached, Resource};
 use super::identity::{Id, Identity};
 use crate::views::{Owned, Owner};
 
-/// An object, or what is said to be one, and what belongs to it. Most have no dependents and share
-/// everything else with the informer: so a node is small.
+/// An object, or a reference to one, and its dependents. Most have no dependents and share
+/// everything else with the informer, so a node is small.
 #[derive(Debug)]
 pub struct Node {
-    /// What is known of it.
-    pub(super) known: Known,
-    /// The objects that name it as their owner.
+    /// Where its data come from.
+    pub(super) source: Source,
+    /// Its dependents.
     pub(super) dependents: BTreeSet<Id>,
 }
 
-/// What is known of an object.
+/// Where the data of a node come from.
 #[derive(Debug)]
-pub(super) enum Known {
-    /// An informer has told of it.
-    Seen {
+pub(super) enum Source {
+    /// Reported by an informer.
+    Informer {
         of: Arc<Resource>,
         object: Arc<Cached<Owned>>,
     },
-    /// Only a reference has told of it.
-    Virtual(Box<Identity>),
+    /// Known only from a reference.
+    Reference(Box<Identity>),
 }
 
 const NO_OWNERS: &[Owner] = &[];
 
 impl Node {
-    pub(super) fn new(known: Known) -> Node {
+    pub(super) fn new(source: Source) -> Node {
         Node {
-            known,
+            source,
             dependents: BTreeSet::new(),
         }
     }
 
-    /// What it is called.
+    /// Its identity.
     pub fn identity(&self) -> Identity {
-        match &self.known {
-            Known::Virtual(identity) => Identity::clone(identity),
-            Known::Seen { of, object } => Identity {
+        match &self.source {
+            Source::Reference(identity) => Identity::clone(identity),
+            Source::Informer { of, object } => Identity {
                 api_version: of.api_version(),
                 kind: of.kind.clone(),
                 name: object.key.name.clone(),
@@ -54,47 +54,47 @@ impl Node {
         }
     }
 
-    /// Whether only references tell of it.
+    /// Whether it is source only from references.
     pub fn is_virtual(&self) -> bool {
-        matches!(self.known, Known::Virtual(_))
+        matches!(self.source, Source::Reference(_))
     }
 
-    /// The resource that it is of, where that is known.
+    /// Its resource, if source.
     pub fn resource(&self) -> Option<&Resource> {
-        match &self.known {
-            Known::Seen { of, .. } => Some(of),
-            Known::Virtual(_) => None,
+        match &self.source {
+            Source::Informer { of, .. } => Some(of),
+            Source::Reference(_) => None,
         }
     }
 
-    /// Its namespace; of one that only references tell of, that of the first who did.
+    /// Its namespace; for a virtual one, that of the first reference.
     pub fn namespace(&self) -> &str {
-        match &self.known {
-            Known::Seen { object, .. } => &object.key.namespace,
-            Known::Virtual(identity) => &identity.namespace,
+        match &self.source {
+            Source::Informer { object, .. } => &object.key.namespace,
+            Source::Reference(identity) => &identity.namespace,
         }
     }
 
-    /// The owners that it names.
+    /// Its owner references.
     pub fn owners(&self) -> &[Owner] {
-        match &self.known {
-            Known::Seen { object, .. } => &object.owners,
-            Known::Virtual(_) => NO_OWNERS,
+        match &self.source {
+            Source::Informer { object, .. } => &object.owners,
+            Source::Reference(_) => NO_OWNERS,
         }
     }
 
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.seen().is_some_and(|object| object.is_being_deleted)
     }
 
-    /// Whether it is going, and its dependents go before it.
+    /// Whether it is being deleted after its dependents.
     pub fn deletes_dependents(&self) -> bool {
         self.seen()
             .is_some_and(|object| object.deletes_dependents())
     }
 
-    /// Whether it makes the deletion of an owner wait.
+    /// Whether it blocks the deletion of an owner.
     pub fn blocks(&self, owner: &str) -> bool {
         self.owners()
             .iter()
@@ -102,9 +102,9 @@ impl Node {
     }
 
     pub(super) fn seen(&self) -> Option<&Arc<Cached<Owned>>> {
-        match &self.known {
-            Known::Seen { object, .. } => Some(object),
-            Known::Virtual(_) => None,
+        match &self.source {
+            Source::Informer { object, .. } => Some(object),
+            Source::Reference(_) => None,
         }
     }
 }

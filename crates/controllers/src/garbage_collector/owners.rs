@@ -1,9 +1,9 @@
-//! Changes to the owners that an object names.
+//! Changes to owner references.
 
 use coracle_api::{Map, Text, Value};
 use coracle_client::{Access, Error, Patch};
 
-/// Takes owners away from an object. That it is gone is no error.
+/// Removes owner references. It is no error if the object was deleted.
 pub(super) async fn unlink(
     objects: &Access,
     name: &str,
@@ -22,7 +22,7 @@ pub(super) async fn unlink(
     change(objects, name, uid, strategic, edit).await
 }
 
-/// Makes all owners of an object go without waiting for it.
+/// Clears `blockOwnerDeletion` in all owner references.
 pub(super) async fn unblock(objects: &Access, live: &Value) -> Result<(), Error> {
     let meta = live.meta();
     let blocking = meta
@@ -48,8 +48,8 @@ fn is(owner: &Value, uid: &str) -> bool {
     owner.get("uid").and_then(Value::as_str) == Some(uid)
 }
 
-/// Kinds that are built in take a patch that names the owners it is about; of others the whole list
-/// is written, over the very version that was read.
+/// Built-in kinds take a strategic merge patch with single owners; for others the whole list is
+/// written, with the resource version that was read.
 async fn change(
     objects: &Access,
     name: &str,

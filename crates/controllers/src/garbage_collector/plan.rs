@@ -1,83 +1,83 @@
-//! What becomes of one object of the graph. Pure.
+//! What happens to one object of the graph. Pure.
 //!
-//! It is decided in two steps. [`plan`] looks at the graph, which may be old, and says what must be
-//! asked of the server; [`verdict`] looks at what the server said, and decides.
+//! Decided in two steps: [`plan`] reads the graph, which may be stale, and decides what to ask the
+//! server; [`verdict`] decides on the server's response.
 
 use coracle_api::Text;
 use coracle_client::{ObjectKey, Propagation, Resource};
 
 use super::identity::{Id, Identity};
 
-/// What is known of an object when its turn comes.
+/// What was observed of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
-    /// Which it is.
+    /// Its identity.
     pub identity: Identity,
-    /// Of which resource it is; unknown of one that only references tell of.
+    /// Its resource; unknown for virtual objects.
     pub resource: Option<Resource>,
-    /// What its turn is for.
+    /// What to do with it.
     pub turn: Turn,
 }
 
-/// What an object's turn is for.
+/// What to do with an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Turn {
-    /// It is to be seen whether it may stay.
+    /// Decide whether it may stay.
     Look(Item),
-    /// Its dependents are to be made nobody's.
+    /// Orphan its dependents.
     Orphan(Vec<Dependent>),
 }
 
 /// An object of the graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Item {
-    /// Whether only references tell of it.
+    /// Whether it is known only from references.
     pub is_virtual: bool,
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub is_being_deleted: bool,
-    /// Whether it names an owner.
+    /// Whether it has owner references.
     pub has_owners: bool,
-    /// Whether it is going, and its dependents go before it.
+    /// Whether it is being deleted after its dependents.
     pub deletes_dependents: bool,
-    /// Whether dependents make it wait.
+    /// Whether dependents block its deletion.
     pub is_blocked: bool,
-    /// Of these the ones that do not wait for others in turn.
+    /// Those of them that do not wait for dependents of their own.
     pub blocking: Vec<Id>,
-    /// Whether anything belongs to it.
+    /// Whether it has dependents.
     pub has_dependents: bool,
-    /// Whether a dependent of it waits for dependents of its own.
+    /// Whether a dependent waits for dependents of its own.
     pub is_waited_for: bool,
 }
 
-/// An object that is about to be nobody's.
+/// A dependent to orphan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dependent {
-    /// Of which resource it is.
+    /// Its resource.
     pub resource: Resource,
-    /// Where it is.
+    /// Its key.
     pub key: ObjectKey,
-    /// Which it is.
+    /// Its UID.
     pub uid: Text,
 }
 
 /// The first step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// Nothing is to be done.
+    /// Nothing to do.
     Keep,
-    /// Whether it is there is asked, and nothing else.
+    /// Verify that it exists.
     Verify,
-    /// Whether it may stay is asked.
-    Judge(Item),
-    /// It waits for dependents; these are looked at.
+    /// Decide whether it may stay.
+    Decide(Item),
+    /// It waits for dependents; process these.
     Wait(Vec<Id>),
     /// It need not wait for its dependents any longer.
     Release,
-    /// These dependents are made nobody's.
+    /// Orphan these dependents.
     Orphan(Vec<Dependent>),
 }
 
-/// What must be asked.
+/// Decides what to ask the server.
 pub fn plan(observed: &Observed) -> Plan {
     match &observed.turn {
         Turn::Orphan(dependents) => Plan::Orphan(dependents.clone()),
@@ -85,22 +85,22 @@ pub fn plan(observed: &Observed) -> Plan {
             Plan::Wait(item.blocking.clone())
         }
         Turn::Look(item) if item.deletes_dependents => Plan::Release,
-        // It goes by itself; then its dependents are looked at.
+        // It is being deleted anyway; its dependents follow.
         Turn::Look(item) if item.is_being_deleted => Plan::Keep,
         Turn::Look(item) if item.is_virtual => Plan::Verify,
-        Turn::Look(item) if item.has_owners => Plan::Judge(item.clone()),
+        Turn::Look(item) if item.has_owners => Plan::Decide(item.clone()),
         Turn::Look(_) => Plan::Keep,
     }
 }
 
-/// What the server says of an owner.
+/// The state of an owner on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
-    /// It is there.
+    /// It exists.
     Solid,
-    /// It is not there, or another has its name.
+    /// It does not exist, or was replaced.
     Dangling,
-    /// It is going, and waits for its dependents.
+    /// It is being deleted and waits for its dependents.
     Waiting,
 }
 
@@ -109,20 +109,20 @@ pub enum Owners {
 pub enum Verdict {
     /// It stays as it is.
     Keep,
-    /// It stays, and these are its owners no longer.
+    /// Keep it without these owner references.
     Unlink(Vec<Text>),
-    /// It goes.
+    /// Delete it.
     Delete {
-        /// What becomes of what it owns.
+        /// The propagation policy.
         propagation: Propagation,
-        /// Whether its references must first stop to block, because it and its owners would wait
+        /// Whether its references must first stop blocking, because it and its owners would wait
         /// for each other.
         unblock: bool,
     },
 }
 
-/// What becomes of an object with these owners. `orphans` and `foreground` say which finalizers it
-/// has already.
+/// Decides for an object with these owners. `orphans` and `foreground`: the finalizers it has
+/// already.
 pub fn verdict(item: &Item, owners: &[(Text, Owners)], orphans: bool, foreground: bool) -> Verdict {
     let any = |state: Owners| owners.iter().any(|(_, owner)| *owner == state);
 
@@ -132,7 +132,8 @@ pub fn verdict(item: &Item, owners: &[(Text, Owners)], orphans: bool, foreground
 
     if any(Owners::Solid) {
         let gone = owners.iter().filter(|(_, owner)| *owner != Owners::Solid);
-        // Those that wait as well: they would wait for ever for an object that stays.
+        // Including those that wait for their dependents: they would wait forever for an object
+        // that stays.
         let gone: Vec<Text> = gone.map(|(uid, _)| uid.clone()).collect();
         return if gone.is_empty() {
             Verdict::Keep

@@ -1,4 +1,4 @@
-//! The graph and the verdicts as tables: every trap of wrong, missing and circular references.
+//! The graph and the verdicts as tables: wrong, missing and circular references.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn turn(graph: &Graph, name: &str) -> Plan {
 }
 
 #[test]
-fn an_owner_that_nobody_has_seen_is_looked_for() {
+fn an_unobserved_owner_is_verified() {
     let mut graph = Graph::default();
     assert_eq!(
         see(&mut graph, object("child", &[owner("parent")])),
@@ -91,21 +91,21 @@ fn an_owner_that_nobody_has_seen_is_looked_for() {
     );
     assert!(graph.get(&Id::of("parent")).unwrap().is_virtual());
     assert_eq!(turn(&graph, "parent"), Plan::Verify);
-    // It comes: nothing was wrong.
+    // It is reported: nothing was wrong.
     assert_eq!(see(&mut graph, object("parent", &[])), Effects::default());
     assert!(!graph.get(&Id::of("parent")).unwrap().is_virtual());
     assert_eq!(turn(&graph, "parent"), Plan::Keep);
 }
 
 #[test]
-fn what_belongs_to_an_absent_owner_is_looked_at() {
+fn dependents_of_an_absent_owner_are_processed() {
     let mut graph = Graph::default();
     see(&mut graph, object("child", &[owner("parent")]));
     assert_eq!(graph.absent(&said("parent")), looks(&["child"]));
     assert!(graph.get(&Id::of("parent")).is_none());
     assert!(graph.absent.has(&said("parent")));
-    assert!(matches!(turn(&graph, "child"), Plan::Judge(_)));
-    // Said twice it changes nothing.
+    assert!(matches!(turn(&graph, "child"), Plan::Decide(_)));
+    // Reported twice it changes nothing.
     assert_eq!(graph.absent(&said("parent")), Effects::default());
 }
 
@@ -122,7 +122,7 @@ fn with_an_owner_go_its_dependents() {
 
     assert!(
         graph.absent.has(&said("parent")),
-        "so that nobody asks for it"
+        "so that it is not requested"
     );
 
     assert_eq!(graph.deleted(&object("parent", &[])), Effects::default());
@@ -144,7 +144,7 @@ fn a_foreground_deletion_wakes_dependents_and_then_the_owner() {
 
     assert_eq!(turn(&graph, "parent"), Plan::Wait(vec![Id::of("child")]));
 
-    // The child waits for others itself: it is not woken, and still waited for.
+    // The child waits for dependents itself: it is not woken, and still waited for.
     see(
         &mut graph,
         going(object("child", &[blocking("parent")]), false, true),
@@ -171,7 +171,7 @@ fn one_that_was_going_when_it_was_first_seen_begins_too() {
 }
 
 #[test]
-fn a_dependent_that_does_not_block_holds_nobody() {
+fn a_dependent_that_does_not_block_delays_no_owner() {
     let mut graph = Graph::default();
     see(&mut graph, object("child", &[owner("parent")]));
     see(&mut graph, going(object("parent", &[]), false, true));
@@ -212,14 +212,14 @@ fn an_orphaning_owner_names_its_dependents() {
 }
 
 #[test]
-fn an_owner_of_another_namespace_is_reported_whoever_is_seen_first() {
+fn an_owner_of_another_namespace_is_reported_in_either_order() {
     let elsewhere = || {
         let mut child = object("child", &[owner("parent")]);
         child.key.namespace = "b".into();
         child
     };
 
-    let told = |effects: &Effects| {
+    let check_reported = |effects: &Effects| {
         let (dependent, named) = &effects.misplaced[0];
         assert_eq!(
             (dependent.name.as_str(), dependent.namespace.as_str()),
@@ -236,16 +236,16 @@ fn an_owner_of_another_namespace_is_reported_whoever_is_seen_first() {
 
     let mut graph = Graph::default();
     see(&mut graph, object("parent", &[]));
-    told(&see(&mut graph, elsewhere()));
+    check_reported(&see(&mut graph, elsewhere()));
     let mut graph = Graph::default();
     assert!(
         see(&mut graph, elsewhere()).misplaced.is_empty(),
-        "nobody knows yet"
+        "not known yet"
     );
 
-    told(&see(&mut graph, object("parent", &[])));
+    check_reported(&see(&mut graph, object("parent", &[])));
 
-    // The parent is there, whatever the wrong reference says.
+    // The parent exists, whatever the wrong reference claims.
     let wrong = Identity {
         namespace: "b".into(),
         ..said("parent")
@@ -297,13 +297,13 @@ fn names_that_dependents_disagree_about_are_tried_in_turn() {
         "only those that named it so"
     );
 
-    assert_eq!(effects.look_again, Some(Id::of("parent")));
+    assert_eq!(effects.requeue_after, Some(Id::of("parent")));
     assert_eq!(
         graph.get(&Id::of("parent")).unwrap().identity(),
         Identity::of_owner(&other, "a")
     );
 
-    // The first is gone by then: now all agree.
+    // The first was deleted: now all agree.
     graph.deleted(&object("one", &[]));
     assert_eq!(
         graph.absent(&Identity::of_owner(&other, "a")),
@@ -378,7 +378,7 @@ fn what_is_going_already_is_left_alone() {
     assert_eq!(turn(&graph, "child"), Plan::Keep);
 }
 
-/// A cluster of many objects has as many nodes.
+/// The number of nodes is that of the objects.
 #[test]
 fn a_node_is_small() {
     assert!(

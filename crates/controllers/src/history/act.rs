@@ -1,4 +1,4 @@
-//! Revisions, written.
+//! Writes revisions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{History, Revision, new_revision, template_in};
 use crate::own_writes::OwnWrites;
 use crate::pods::Owner;
 
-/// What own writes of revisions are noted under.
+/// The resource name under which own writes of revisions are noted.
 pub(super) const REVISIONS: &str = "controllerrevisions";
 
 /// Writes the revisions of one kind of owner.
@@ -20,33 +20,32 @@ pub struct Revisions {
     hash_label: &'static str,
 }
 
-/// Why the history is not as it should be.
+/// Why revisions could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    #[error("cannot adopt or release a revision")]
+    #[error("cannot adopt or release controller revision")]
     Claim(#[source] Error),
-    #[error("{0} was deleted or replaced, and adopts nothing")]
+    #[error("{0} was deleted or replaced; adoption skipped")]
     Replaced(ObjectKey),
-    #[error("the revision {0} is there, and has not been seen")]
-    Unseen(String),
-    #[error("cannot write a revision")]
+    #[error("controller revision {0} already exists and is not in the cache yet")]
+    Unobserved(String),
+    #[error("cannot write controller revision")]
     Write(#[source] Error),
-    #[error("cannot delete an old revision")]
+    #[error("cannot delete old controller revision")]
     Forget(#[source] Error),
 }
 
-/// What had to be done so that there is a revision of the present template.
+/// What was done so that there is a revision of the current template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// Nothing.
     Already,
-    /// It was written, and will be seen. Two templates may have had the same hash by chance: so
-    /// many, by now.
+    /// A revision was written and will be observed; with the collision count if names collided.
     Written(Option<i64>),
 }
 
 impl Revisions {
-    /// Writes revisions whose hash stands in a label.
+    /// Creates a writer; `hash` is the label with the hash.
     pub fn new(
         owners: Access,
         revisions: Access,
@@ -65,8 +64,8 @@ impl Revisions {
         self.revisions.clone().namespace(&owner.key.namespace)
     }
 
-    /// Makes whoever's revisions are to change hands change hands, and writes that of the present
-    /// template if it is missing or not the newest.
+    /// Adopts and releases revisions, and writes that of the current template if it is missing or
+    /// not the newest.
     pub async fn settle(
         &self,
         owner: &Owner,
@@ -139,8 +138,8 @@ impl Revisions {
         Ok(())
     }
 
-    /// Creates a revision; where its name is taken by one of another template or owner, under
-    /// another name.
+    /// Creates a revision; under another name if its name is taken by a revision of another
+    /// template or owner.
     async fn create(
         &self,
         owner: &Owner,
@@ -166,23 +165,22 @@ impl Revisions {
 
             let is_same = template_in(&taken) == template_in(&wanted);
             match ownership::Controller::of(taken.meta()).map(|controller| controller.uid) {
-                // Our own, which the cache does not show yet.
+                // It is our own; the cache does not show it yet.
                 Some(uid) if is_same && uid == owner.controller.uid => {
                     self.written.note(&owner.key, REVISIONS, &taken);
                     return Ok(collisions);
                 }
-                // It is adopted when it is seen.
+                // It is adopted when it is observed.
                 None if is_same => {
-                    return Err(HistoryError::Unseen(taken.meta().name().to_string()));
+                    return Err(HistoryError::Unobserved(taken.meta().name().to_string()));
                 }
-                // Of another template, or a predecessor's of the same name: it goes when it goes,
-                // and nobody waits.
+                // It is of another template, or belongs to a deleted set of the same name.
                 _ => collisions = Some(collisions.unwrap_or_default() + 1),
             }
         }
     }
 
-    /// Deletes what is no longer needed.
+    /// Deletes revisions beyond the history limit.
     pub async fn forget(
         &self,
         owner: &Owner,

@@ -1,8 +1,8 @@
-//! The history of a template: a ControllerRevision for each that was ever rolled out.
+//! The history of a template: a ControllerRevision for each template that was rolled out.
 //!
-//! DaemonSets and StatefulSets remember their templates in this way: `kubectl rollout undo` puts an
-//! old one back. [`sort`] says which revision is that of the present template, [`Revisions`] writes
-//! what is missing. [`Revised`] is what both controllers are built on.
+//! DaemonSets and StatefulSets keep their old templates in this way: `kubectl rollout undo`
+//! restores one. [`sort`] finds the revision of the current template, [`Revisions`] writes what is
+//! missing. [`Revised`] is the base of both controllers.
 
 mod act;
 mod revised;
@@ -23,7 +23,7 @@ use crate::pods::Owner;
 use crate::template;
 use crate::views::orphans_of;
 
-/// A parent's part of a revision's name is no longer than this.
+/// The most characters of the parent's name in a revision's name.
 const NAME_LENGTH: usize = 223;
 
 /// A ControllerRevision.
@@ -31,11 +31,11 @@ const NAME_LENGTH: usize = 223;
 pub struct Revision {
     /// The object.
     pub object: Arc<Value>,
-    /// Which revision it is.
+    /// The revision number.
     pub number: i64,
-    /// What controls it.
+    /// Its controller.
     pub controller: Option<Controller>,
-    /// The template that it remembers, as templates are compared.
+    /// The template, in the form used for comparison.
     template: Option<Value>,
 }
 
@@ -56,12 +56,12 @@ impl Projection for Revision {
 }
 
 impl Revision {
-    /// Whether it remembers this template.
+    /// Whether it holds this template.
     pub fn is_of(&self, template: &Value) -> bool {
         self.template.as_ref() == Some(&template::comparable(template))
     }
 
-    /// The template that it remembers.
+    /// Its template.
     pub fn template(&self) -> Option<&Value> {
         self.template.as_ref()
     }
@@ -71,7 +71,7 @@ impl Revision {
         self.object.meta().label(key).unwrap_or_default()
     }
 
-    /// Where it is found in [`BY_CONTROLLER`](crate::views::BY_CONTROLLER).
+    /// Its key in the index [`BY_CONTROLLER`](crate::views::BY_CONTROLLER).
     pub fn by_controller(revision: &Cached<Revision>) -> Vec<Text> {
         let owner = revision.controller.as_ref();
         vec![owner.map_or_else(
@@ -81,7 +81,7 @@ impl Revision {
     }
 }
 
-/// The template in a revision's data, which some readers see as text.
+/// The template in a revision's data, which some projections hold as text.
 fn template_in(revision: &Value) -> Option<Value> {
     let parsed = match revision.get("data")? {
         Value::Raw(text) => json::parse(text.as_str().as_bytes()).ok()?,
@@ -92,21 +92,21 @@ fn template_in(revision: &Value) -> Option<Value> {
     Some(template::comparable(&template))
 }
 
-/// The revisions that are one owner's, and what is to become of them.
+/// The revisions of one owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// That of the present template; the newest, if several are.
+    /// That of the current template; the newest, if there are several.
     pub current: Option<Arc<Cached<Revision>>>,
     /// All others, the oldest first.
     pub old: Vec<Arc<Cached<Revision>>>,
-    /// Orphans among them.
+    /// Orphans to adopt.
     pub adopt: Vec<Arc<Cached<Revision>>>,
-    /// Those that are its own no longer.
+    /// Revisions to release.
     pub release: Vec<Arc<Cached<Revision>>>,
 }
 
 impl History {
-    /// The number that the current revision has to have: none is newer.
+    /// The number that the current revision must have to be the newest.
     pub fn next_number(&self) -> i64 {
         self.old
             .iter()
@@ -116,7 +116,7 @@ impl History {
             + 1
     }
 
-    /// The old revisions that are too many: the oldest that are not in use.
+    /// The oldest unused revisions beyond the limit.
     pub fn surplus(
         &self,
         limit: usize,
@@ -133,7 +133,7 @@ impl History {
     }
 }
 
-/// Sorts the revisions that might be an owner's.
+/// Sorts the revisions that may belong to an owner.
 pub fn sort(
     owner: &Value,
     selector: &LabelSelector,
@@ -177,7 +177,7 @@ pub fn sort(
     history
 }
 
-/// A revision of a template, as it would be created; its hash stands in the label `hash_label`.
+/// Builds a revision of a template; its hash is in the label `hash_label`.
 pub fn new_revision(
     owner: &Owner,
     parent: &Value,

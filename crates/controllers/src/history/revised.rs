@@ -1,5 +1,4 @@
-//! Sets of pods that remember their templates: what the controllers of DaemonSets and StatefulSets
-//! see and write by.
+//! The common base of the DaemonSet and StatefulSet controllers: sets of pods with revisions.
 
 use std::sync::Arc;
 
@@ -9,26 +8,26 @@ use coracle_client::{
 
 use super::act::REVISIONS;
 use super::{Revision, Revisions};
-use crate::frame::{Context, Feeds};
+use crate::framework::{Context, Feeds};
 use crate::own_writes::OwnWrites;
-use crate::pods::{self, PodControl, PodOwner, Unseen};
+use crate::pods::{self, PodControl, PodOwner, Unobserved};
 use crate::views::{BY_CONTROLLER, Pod, orphans_of};
 
-/// What tells one such controller from another.
+/// What differs between the two controllers.
 pub struct Names {
-    /// The sets: `daemonsets`. Own writes of them are noted under this.
+    /// The resource of the sets: `daemonsets`. Own writes of them are noted under this.
     pub plural: &'static str,
-    /// Whose account writes.
+    /// The service account.
     pub account: &'static str,
     /// The component in events.
     pub component: &'static str,
-    /// The label of revisions that tells them apart.
+    /// The label of revisions with the hash.
     pub hash: &'static str,
 }
 
 /// Sets with their pods and revisions.
 pub struct Revised<S: PodOwner> {
-    /// The sets that there are.
+    /// The informer of the sets.
     pub sets: Informer<S>,
     /// Writes them.
     pub access: Access,
@@ -36,11 +35,11 @@ pub struct Revised<S: PodOwner> {
     pub control: PodControl,
     /// Writes their revisions.
     pub history: Revisions,
-    /// What was set in motion.
-    pub unseen: Arc<Unseen>,
-    /// What was written.
+    /// Expected creations and deletions.
+    pub unobserved: Arc<Unobserved>,
+    /// Own writes.
     pub written: Arc<OwnWrites>,
-    /// Tells people.
+    /// Records events.
     pub recorder: Recorder,
     pods: Informer<Pod>,
     revisions: Informer<Revision>,
@@ -48,7 +47,7 @@ pub struct Revised<S: PodOwner> {
 }
 
 impl<S: PodOwner> Revised<S> {
-    /// Those of a name. A set is woken when it changes, and when a pod or a revision of it does.
+    /// Creates the base. A set is woken when it changes, and when a pod or a revision of it does.
     pub fn follow(
         context: &Context,
         names: &Names,
@@ -64,10 +63,13 @@ impl<S: PodOwner> Revised<S> {
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
         revisions.ensure_index(BY_CONTROLLER, Revision::by_controller);
 
-        let (unseen, written) = (Arc::new(Unseen::default()), Arc::new(OwnWrites::default()));
-        pods::follow_owners(feeds, &sets, &unseen, queue);
+        let (unobserved, written) = (
+            Arc::new(Unobserved::default()),
+            Arc::new(OwnWrites::default()),
+        );
+        pods::follow_owners(feeds, &sets, &unobserved, queue);
         let woken = queue.clone();
-        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| {
+        pods::follow_pods(feeds, &sets, &pods, &unobserved, move |key| {
             woken.add(key.clone())
         });
 
@@ -80,7 +82,7 @@ impl<S: PodOwner> Revised<S> {
         let control = PodControl::new(
             access.clone(),
             pod_access,
-            unseen.clone(),
+            unobserved.clone(),
             written.clone(),
             recorder.clone(),
         );
@@ -98,7 +100,7 @@ impl<S: PodOwner> Revised<S> {
             access,
             control,
             history,
-            unseen,
+            unobserved,
             written,
             recorder,
             pods,
@@ -107,7 +109,7 @@ impl<S: PodOwner> Revised<S> {
         }
     }
 
-    /// Whether what was written for a set has not been seen yet.
+    /// Whether own writes for a set have not been observed yet.
     pub fn is_behind(&self, key: &ObjectKey) -> bool {
         let held = [
             (self.plural, self.sets.version()),
@@ -117,12 +119,12 @@ impl<S: PodOwner> Revised<S> {
         self.written.is_behind(key, &held)
     }
 
-    /// The pods that are a set's own, and those that it may adopt.
+    /// The pods of a set, and those that it may adopt.
     pub fn pods_of(&self, set: &Cached<S>) -> Vec<Arc<Cached<Pod>>> {
         found(&self.pods, set)
     }
 
-    /// The revisions that are a set's own, and those that it may adopt.
+    /// The revisions of a set, and those that it may adopt.
     pub fn revisions_of(&self, set: &Cached<S>) -> Vec<Arc<Cached<Revision>>> {
         found(&self.revisions, set)
     }
@@ -132,7 +134,7 @@ fn found<T: Projection, S>(all: &Informer<T>, set: &Cached<S>) -> Vec<Arc<Cached
     let own = [set.uid.to_string(), orphans_of(&set.key.namespace)];
     let of = |value: &String| {
         all.by_index(BY_CONTROLLER, value)
-            .expect("the index was made with the informer")
+            .expect("the index is created with the informer")
     };
     own.iter().flat_map(of).collect()
 }

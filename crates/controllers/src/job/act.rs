@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use super::new_pod::new_pod;
 use super::plan::{Observed, Plan, Pods, Work};
 use super::track::{Outcome, Tracked, count, finished, track};
 use super::{JOBS, Jobs};
-use crate::frame::Requeue;
-use crate::pods::{Done, Owner, PodError, look_again};
+use crate::framework::Requeue;
+use crate::pods::{Done, Owner, PodError, requeue_after};
 use crate::views::{JOB_TRACKING, Pod};
 use crate::write_status::with_status;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
     Pods(#[from] PodError),
-    #[error("cannot let a pod go")]
-    LetGo(#[source] Error),
-    #[error("cannot write the status")]
+    #[error("cannot remove tracking finalizer from pod")]
+    Untrack(#[source] Error),
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 
-/// The patch that takes the finalizer from this very pod.
-pub(super) fn let_go_patch(pod: &Cached<Pod>) -> Patch {
+/// The patch that removes the tracking finalizer from exactly this pod.
+pub(super) fn untrack_patch(pod: &Cached<Pod>) -> Patch {
     let mut metadata = Map::new();
     metadata.insert("uid", pod.uid.as_str());
     metadata.insert(
@@ -39,7 +39,7 @@ pub(super) fn let_go_patch(pod: &Cached<Pod>) -> Patch {
     Patch::Strategic(Value::Object(patch))
 }
 
-/// The pod is gone, or another has its name.
+/// The pod was deleted or replaced.
 pub(super) fn is_gone(error: &Error) -> bool {
     error.is_not_found() || error.is_conflict() || error.is_invalid()
 }
@@ -71,10 +71,10 @@ impl Jobs {
         self.count(key, &owner, observed, &work, tracked).await?;
         failure.map_or(Ok(()), Err)?;
 
-        Ok(look_again(observed.settled, work.wake_after))
+        Ok(requeue_after(observed.settled, work.wake_after))
     }
 
-    /// Makes and deletes pods, and counts what there is then.
+    /// Creates and deletes pods, and returns the resulting counts.
     async fn pods(
         &self,
         owner: &Owner,
@@ -118,21 +118,21 @@ impl Jobs {
 
         outcome.terminating += count;
 
-        // Where some could not be deleted the next look counts anew.
+        // If some could not be deleted, the next reconcile counts again.
         outcome.ready -= if count == gone.len() { ready(gone) } else { 0 };
 
         (outcome, failure)
     }
 
-    /// Deletes pods that are not to count: they are let go first.
+    /// Deletes pods that must not count: their tracking finalizers are removed first.
     async fn remove(&self, owner: &Owner, pods: &[Arc<Cached<Pod>>]) -> (usize, Option<ActError>) {
         self.control.expect(owner, 0, pods);
-        let (free, error) = self.let_go(owner, pods).await;
+        let (free, error) = self.untrack(owner, pods).await;
         for pod in pods
             .iter()
             .filter(|pod| !free.iter().any(|free| free.uid == pod.uid))
         {
-            self.unseen
+            self.unobserved
                 .expectations
                 .deletion_observed(&owner.controller.uid, &pod.uid);
         }
@@ -140,12 +140,12 @@ impl Jobs {
         let Done { count, failure, .. } = self.control.delete(owner, &free).await;
         (
             count,
-            error.map(ActError::LetGo).or(failure.map(ActError::Pods)),
+            error.map(ActError::Untrack).or(failure.map(ActError::Pods)),
         )
     }
 
-    /// Takes the finalizer from pods; those that have none any more, and the first error.
-    async fn let_go(
+    /// Removes the tracking finalizer from pods; returns those without it, and the first error.
+    async fn untrack(
         &self,
         owner: &Owner,
         pods: &[Arc<Cached<Pod>>],
@@ -156,7 +156,7 @@ impl Jobs {
             true => (
                 pod,
                 access
-                    .patch(&pod.key.name, &let_go_patch(pod))
+                    .patch(&pod.key.name, &untrack_patch(pod))
                     .await
                     .map(Some),
             ),
@@ -178,14 +178,14 @@ impl Jobs {
 
         let uids = free.iter().map(|pod| pod.uid.clone());
         self.remembered(&owner.key, &owner.controller.uid, |memory| {
-            memory.let_go.extend(uids)
+            memory.untracked.extend(uids)
         });
 
         (free, failure)
     }
 
-    /// Writes which pods have ended, lets them go, and writes that they are counted and, at last,
-    /// that the Job has ended.
+    /// Writes the UIDs of ended pods, removes their finalizers, writes the counts and at last the
+    /// end of the Job.
     async fn count(
         &self,
         key: &ObjectKey,
@@ -197,7 +197,7 @@ impl Jobs {
         let mut job = Value::clone(&observed.job.object.object);
         let Tracked {
             mut status,
-            let_go,
+            untrack,
             mut held,
             ending,
             news,
@@ -211,7 +211,7 @@ impl Jobs {
             }
         }
 
-        let (free, failure) = self.let_go(owner, &let_go).await;
+        let (free, failure) = self.untrack(owner, &untrack).await;
         if changed || !free.is_empty() {
             self.remembered(key, &owner.controller.uid, |memory| {
                 memory.backoff = work.backoff
@@ -251,11 +251,11 @@ impl Jobs {
             }
         }
 
-        failure.map_or(Ok(()), |error| Err(ActError::LetGo(error)))
+        failure.map_or(Ok(()), |error| Err(ActError::Untrack(error)))
     }
 
-    /// Writes a status over the version that it was worked out from, and no other: counts would go
-    /// wrong.
+    /// Writes a status only over the version that it was computed from: counts would go wrong
+    /// otherwise.
     async fn write(&self, key: &ObjectKey, job: &Value, status: &Map) -> Result<Value, ActError> {
         let statuses = self
             .job_access

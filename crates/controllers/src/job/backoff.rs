@@ -1,4 +1,4 @@
-//! How long a Job waits before it replaces pods that fail. Pure.
+//! How long a Job waits before it replaces failed pods. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use coracle_client::Cached;
 
 use crate::views::Pod;
 
-/// The pause after the first failure, in seconds; each that follows is twice as long.
+/// The delay after the first failure, in seconds; it doubles with each failure.
 const SHORTEST: i64 = 10;
-/// Never longer, in seconds.
+/// The longest delay, in seconds.
 const LONGEST: i64 = 10 * 60;
 
-/// How many pods have failed since the last that succeeded, and when the last of them did.
+/// How many pods have failed since the last success, and when the last of them did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
-    /// So many.
+    /// The number of failures.
     pub failures: usize,
-    /// The last.
+    /// The last failure.
     pub last: Option<Timestamp>,
 }
 
 impl Backoff {
-    /// What it is after these pods have ended.
+    /// The state after these pods have ended.
     #[must_use]
     pub fn after(self, succeeded: &[Arc<Cached<Pod>>], failed: &[Arc<Cached<Pod>>]) -> Backoff {
         let last_success = succeeded.iter().map(|pod| ended(pod)).max();
@@ -45,20 +45,20 @@ impl Backoff {
         }
     }
 
-    /// How long no pod is made yet.
+    /// How long no pod may be created.
     pub fn remaining(&self, now: Timestamp) -> Option<Duration> {
         self.last.and_then(|last| pause(self.failures, last, now))
     }
 }
 
-/// When a pod came to its end.
+/// When a pod ended.
 pub fn ended(pod: &Pod) -> Timestamp {
     pod.end
         .as_ref()
         .map_or_else(|| pod.created.unwrap_or(Timestamp::ZERO), |end| end.at)
 }
 
-/// How long is left of the pause after so many failures.
+/// The remaining delay after this many failures.
 pub fn pause(failures: usize, last: Timestamp, now: Timestamp) -> Option<Duration> {
     let doublings = u32::try_from(failures.checked_sub(1)?).unwrap_or(u32::MAX);
     let seconds = SHORTEST

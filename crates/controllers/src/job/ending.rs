@@ -1,26 +1,26 @@
-//! Whether a Job is to end, and how. Pure.
+//! Whether and how a Job ends. Pure.
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text, Value};
 
-use super::failure::{Failure, has_failed, judge};
+use super::failure::{Failure, apply_policy, has_failed};
 use super::indexes::Indexes;
 use super::plan::{Observed, Work, index_limit};
 use crate::views::{Job, Phase};
 
-/// The condition that says that a Job will be complete as soon as all pods are gone.
+/// The condition of a Job that will be complete as soon as its pods are terminated.
 pub const SUCCESS: &str = "SuccessCriteriaMet";
-/// The condition that says that it will have failed.
+/// The condition of a Job that will have failed.
 pub const FAILURE: &str = "FailureTarget";
 
-/// How a Job is to end.
+/// How a Job ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// Whether well.
+    /// Whether it succeeded.
     pub well: bool,
-    /// Why, in a word.
+    /// The reason.
     pub reason: Text,
-    /// Why, for people.
+    /// The message.
     pub message: Text,
 }
 
@@ -33,7 +33,7 @@ impl Ending {
         })
     }
 
-    /// All that were wanted have succeeded.
+    /// All completions were reached.
     pub fn complete() -> Ending {
         Ending {
             well: true,
@@ -42,7 +42,7 @@ impl Ending {
         }
     }
 
-    /// The condition that comes first, and the one that comes when all pods are gone.
+    /// The condition to set first, and the one to set when all pods are terminated.
     pub fn conditions(&self) -> (&'static str, &'static str) {
         if self.well {
             (SUCCESS, "Complete")
@@ -52,8 +52,7 @@ impl Ending {
     }
 }
 
-/// The ending that is certain already. What was once decided stays decided; failures come before
-/// successes.
+/// The ending that is certain already. A decided ending stays; failures come before successes.
 pub(super) fn ending(
     observed: &Observed,
     work: &Work,
@@ -88,7 +87,7 @@ fn by_failure_policy(job: &Job, work: &Work) -> Option<Ending> {
         .filter(|pod| has_failed(job, pod));
 
     let message = failed
-        .map(|pod| judge(job, pod))
+        .map(|pod| apply_policy(job, pod))
         .find_map(|failure| match failure {
             Failure::Job(message) => Some(message),
             _ => None,
@@ -116,7 +115,7 @@ fn by_limits(job: &Job, work: &Work, failed: i64, now: Timestamp) -> Option<Endi
     None
 }
 
-/// Where containers are restarted in their pods, restarts count as failures.
+/// With `restartPolicy: OnFailure`, container restarts count as failures.
 fn restarts_exceed(job: &Job, work: &Work) -> bool {
     let policy = job
         .template()

@@ -14,7 +14,7 @@ pub enum Failure {
     Ignored,
     /// Its index has failed for good.
     Index,
-    /// The whole Job has failed; why, for people.
+    /// The whole Job has failed; with the message.
     Job(String),
 }
 
@@ -25,7 +25,7 @@ impl Failure {
     }
 }
 
-/// Whether a pod is one that failed, in its Job's eyes.
+/// Whether a pod counts as failed for its Job.
 pub fn has_failed(job: &Job, pod: &Pod) -> bool {
     match pod.phase {
         Phase::Failed => true,
@@ -34,8 +34,8 @@ pub fn has_failed(job: &Job, pod: &Pod) -> bool {
     }
 }
 
-/// What the policy of a Job says about a pod that has failed: the first rule that matches.
-pub fn judge(job: &Job, pod: &Cached<Pod>) -> Failure {
+/// Applies the pod failure policy to a failed pod: the first matching rule wins.
+pub fn apply_policy(job: &Job, pod: &Cached<Pod>) -> Failure {
     let Some(policy) = job.failure_policy() else {
         return Failure::Counts;
     };
@@ -61,7 +61,7 @@ pub fn judge(job: &Job, pod: &Cached<Pod>) -> Failure {
     Failure::Counts
 }
 
-/// What a rule found.
+/// What a rule matched.
 enum Matched {
     Exit(Text, i64),
     Condition(Text),

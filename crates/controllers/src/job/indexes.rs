@@ -1,13 +1,13 @@
-//! Sets of indexes, as statuses write them: `1,3-5,7`.
+//! Sets of indexes in the format of the status: `1,3-5,7`.
 
 use std::fmt;
 
-/// Indexes, as intervals in order with gaps between them.
+/// Indexes, as sorted intervals with gaps between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexes(Vec<(u32, u32)>);
 
 impl Indexes {
-    /// The indexes of a text that are below a limit; what makes no sense is skipped.
+    /// Parses indexes below a limit; invalid parts are skipped.
     pub fn parse(text: &str, limit: u32) -> Indexes {
         let interval = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -31,7 +31,7 @@ impl Indexes {
         Indexes(merged)
     }
 
-    /// These, and single ones besides.
+    /// The set with single indexes added.
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = u32>) -> Indexes {
         Indexes::of(
@@ -43,13 +43,13 @@ impl Indexes {
         )
     }
 
-    /// These and those.
+    /// The union.
     #[must_use]
     pub fn union(&self, other: &Indexes) -> Indexes {
         Indexes::of(self.0.iter().chain(&other.0).copied().collect())
     }
 
-    /// How many are in both.
+    /// The size of the intersection.
     pub fn shared(&self, other: &Indexes) -> usize {
         let overlap = |one: &(u32, u32), two: &(u32, u32)| {
             let (first, last) = (one.0.max(two.0), one.1.min(two.1));
@@ -61,23 +61,23 @@ impl Indexes {
             .sum()
     }
 
-    /// How many there are.
+    /// The number of indexes.
     pub fn len(&self) -> usize {
         self.0.iter().map(|(first, last)| size(*first, *last)).sum()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether one is there.
+    /// Whether it contains an index.
     pub fn has(&self, index: u32) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < index);
         self.0.get(at).is_some_and(|(first, _)| *first <= index)
     }
 
-    /// The first `count` that are not there, below a limit.
+    /// The first `count` indexes below a limit that are not in the set.
     pub fn missing(&self, count: usize, limit: u32) -> Vec<u32> {
         let mut found = Vec::new();
         let mut next = 0;

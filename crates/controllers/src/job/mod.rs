@@ -1,15 +1,15 @@
-//! The Job controller: runs pods to their end, and counts each exactly once.
+//! The Job controller: runs pods to completion, and counts each exactly once.
 //!
-//! `hear` turns changes of Jobs and pods into keys; `plan` decides, with the help of `ending` (is
-//! it over), `failure` (what a failed pod means), `backoff` (how long to wait) and `indexes`; `act`
-//! makes and deletes pods, writes what `track` works out, and lets pods go. `orphans` lets go what
-//! no Job will count any more.
+//! `handlers` turns changes of Jobs and pods into keys; `plan` decides, using `ending` (is it
+//! finished), `failure` (what a failed pod means), `backoff` (how long to wait) and `indexes`;
+//! `act` creates and deletes pods, writes the status computed by `track`, and removes tracking
+//! finalizers. `orphans` removes the finalizers of pods that no Job will count.
 
 mod act;
 pub mod backoff;
 pub mod ending;
 pub mod failure;
-mod hear;
+mod handlers;
 pub mod indexes;
 mod new_pod;
 mod orphans;
@@ -32,18 +32,18 @@ pub use act::ActError;
 use backoff::Backoff;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
-use crate::pods::{PodControl, Unseen};
+use crate::pods::{PodControl, Unobserved};
 use crate::views::{BY_CONTROLLER, Job, Pod, orphans_of};
 
-/// The controller's account, and the component in its events.
-const ACCOUNT: &str = "job-controller";
-/// What own writes of Jobs are noted under.
+/// The service account, and the component of events.
+pub(crate) const ACCOUNT: &str = "job-controller";
+/// The resource name under which own writes of Jobs are noted.
 const JOBS: &str = "jobs";
-/// What happens to pods is looked at after this long, together with what happens meanwhile.
+/// Changes of pods are batched for this long.
 const BATCH: Duration = Duration::from_secs(1);
-/// The first pause after a failure, and the longest.
+/// The first retry delay after an error, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// The controller.
@@ -52,35 +52,35 @@ pub struct Jobs {
     pods: Informer<Pod>,
     job_access: Access,
     control: PodControl,
-    unseen: Arc<Unseen>,
+    unobserved: Arc<Unobserved>,
     written: Arc<OwnWrites>,
     memory: Mutex<BTreeMap<ObjectKey, Memory>>,
     recorder: Recorder,
     world: World,
 }
 
-/// What is remembered of a Job besides what its status says.
+/// What is remembered of a Job besides its status.
 #[derive(Clone, Debug, Default)]
 struct Memory {
-    /// Whose memory it is: one that follows under the same name starts with none.
+    /// The UID: a new Job of the same name starts with none.
     uid: Text,
     backoff: Backoff,
-    /// Pods that were let go: a cache that still shows them as held is too old.
-    let_go: BTreeSet<Text>,
+    /// Pods without their finalizer: a cache that still shows it is stale.
+    untracked: BTreeSet<Text>,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue =
         WorkQueue::with_limiter("job", Box::new(ExponentialLimiter::new(PAUSES.0, PAUSES.1)));
     let mut feeds = Feeds::new();
     let controller = Jobs::new(context, &queue, &mut feeds);
-    let counting = Shell::new(controller, queue, context).run(feeds, workers);
+    let counting = Runner::new(controller, queue, context).run(feeds, workers);
     tokio::join!(counting, orphans::run(context));
 }
 
 impl Jobs {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> Jobs {
         let jobs_of = Resource::builtin("batch", "v1", JOBS);
         let pods_of = Resource::builtin("", "v1", "pods");
@@ -88,9 +88,9 @@ impl Jobs {
         let pods: Informer<Pod> = context.informers.of(&pods_of);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
 
-        let unseen = Arc::new(Unseen::default());
+        let unobserved = Arc::new(Unobserved::default());
         let written = Arc::new(OwnWrites::default());
-        hear::follow(feeds, &jobs, &pods, &unseen, queue);
+        handlers::follow(feeds, &jobs, &pods, &unobserved, queue);
         let client = context.client(ACCOUNT);
         let job_access = client.resource(&jobs_of);
 
@@ -98,7 +98,7 @@ impl Jobs {
         let control = PodControl::new(
             job_access.clone(),
             client.resource(&pods_of),
-            unseen.clone(),
+            unobserved.clone(),
             written.clone(),
             recorder.clone(),
         );
@@ -108,7 +108,7 @@ impl Jobs {
             pods,
             job_access,
             control,
-            unseen,
+            unobserved,
             written,
             memory: Mutex::new(BTreeMap::new()),
             recorder,
@@ -120,7 +120,7 @@ impl Jobs {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is remembered of this very Job, looked at or changed.
+    /// Reads or changes what is remembered of this Job.
     fn remembered<R>(&self, key: &ObjectKey, uid: &Text, with: impl FnOnce(&mut Memory) -> R) -> R {
         let mut all = self.memory();
         let memory = all.entry(key.clone()).or_default();
@@ -151,12 +151,12 @@ impl Controller for Jobs {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(job) = self.jobs.get(key) else {
             self.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if job.finished().is_some() {
             self.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
         if self.written.is_behind(
@@ -166,21 +166,21 @@ impl Controller for Jobs {
             return Observation::Behind;
         }
 
-        let settled = self.unseen.expectations.satisfied(&job.uid);
+        let settled = self.unobserved.expectations.satisfied(&job.uid);
         let own = [job.uid.to_string(), orphans_of(&key.namespace)];
         let pods: Vec<_> = own
             .iter()
             .flat_map(|value| {
                 self.pods
                     .by_index(BY_CONTROLLER, value)
-                    .expect("the index was made with the controller")
+                    .expect("the index is created with the controller")
             })
             .collect();
 
         let memory = self.remembered(key, &job.uid, |memory| {
             // What the cache shows need not be remembered.
             memory
-                .let_go
+                .untracked
                 .retain(|uid| pods.iter().any(|pod| pod.uid == *uid && pod.is_tracked));
             memory.clone()
         });
@@ -188,12 +188,12 @@ impl Controller for Jobs {
         let observed = Observed {
             pods,
             settled,
-            let_go: memory.let_go,
+            untracked: memory.untracked,
             backoff: memory.backoff,
             job,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.job.uid.clone(),
             observed,
         }

@@ -1,4 +1,4 @@
-//! A pod of a Job, as it is made. Pure.
+//! Builds the pods of a Job. Pure.
 
 use coracle_api::{Map, Value};
 
@@ -7,12 +7,12 @@ use crate::pods::Owner;
 use crate::template;
 use crate::views::{JOB_INDEX, JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES, JOB_TRACKING, Job};
 
-/// The part of a pod's name that is not left to chance is no longer than this.
+/// The most characters of a pod's name before the random suffix.
 const BASE_LENGTH: usize = 58;
-/// By which a container learns its pod's index.
+/// The environment variable with the pod's index.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// A pod as the Job's template says; `None`: the template has no labels.
+/// Builds a pod from the Job's template; `None` if the template has no labels.
 pub(super) fn new_pod(job: &Job, owner: &Owner, new: New) -> Option<Value> {
     let name = &owner.key.name;
     let base = match new.index {
@@ -24,7 +24,7 @@ pub(super) fn new_pod(job: &Job, owner: &Owner, new: New) -> Option<Value> {
         }
     };
 
-    let mut pod = template::pod(
+    let mut pod = template::build_pod(
         job.template()?,
         &owner.key.namespace,
         &base,
@@ -49,14 +49,14 @@ pub(super) fn new_pod(job: &Job, owner: &Owner, new: New) -> Option<Value> {
         spec.insert("hostname", format!("{name}-{index}"));
 
         for containers in ["initContainers", "containers"] {
-            spec.structs_mut(containers).for_each(tell_index);
+            spec.structs_mut(containers).for_each(set_index_variable);
         }
     }
 
     Some(pod)
 }
 
-fn tell_index(container: &mut Map) {
+fn set_index_variable(container: &mut Map) {
     let mut variables = container.items("env").to_vec();
     if variables
         .iter()

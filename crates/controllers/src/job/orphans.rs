@@ -1,4 +1,5 @@
-//! Pods that are held for a Job which will never count them: it is gone, or has finished.
+//! Removes the tracking finalizer from pods that no Job will count: it was deleted, or has
+//! finished.
 
 use std::sync::Arc;
 
@@ -6,30 +7,30 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_client::{Access, Cached, Change, Error, Informer, ObjectKey, Resource, WorkQueue};
 
-use super::act::{is_gone, let_go_patch};
+use super::act::{is_gone, untrack_patch};
 use super::{ACCOUNT, JOBS};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_CONTROLLER, Job, Pod};
 
-/// Lets pods go. Its keys are pods.
+/// Removes finalizers. Its keys are pods.
 struct Orphans {
     jobs: Informer<Job>,
     pods: Informer<Pod>,
     pod_access: Access,
 }
 
-/// A pod, and its Job if there is one.
-struct Held {
+/// A pod, and its Job if it exists.
+struct TrackedPod {
     pod: Arc<Cached<Pod>>,
     job: Option<Arc<Cached<Job>>>,
 }
 
-/// A pod could not be let go.
+/// The finalizer could not be removed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot let the pod go")]
-struct LetGoError(#[source] Error);
+#[error("cannot remove tracking finalizer from pod")]
+struct UntrackError(#[source] Error);
 
-/// Begins it. Never returns.
+/// Runs it. Never returns.
 pub(super) async fn run(context: &Context) {
     let queue = WorkQueue::new("job_orphan_pod");
     let jobs: Informer<Job> = context
@@ -64,7 +65,7 @@ pub(super) async fn run(context: &Context) {
     });
 
     let pod_access = context.client(ACCOUNT).resource(&pods_of);
-    Shell::new(
+    Runner::new(
         Orphans {
             jobs,
             pods,
@@ -77,8 +78,8 @@ pub(super) async fn run(context: &Context) {
     .await;
 }
 
-/// Whether nobody will count the pod: it has no controller, or its Job is gone or has finished.
-fn is_orphan(held: &Held) -> bool {
+/// Whether no Job will count the pod: it has no controller, or its Job was deleted or has finished.
+fn is_orphan(held: &TrackedPod) -> bool {
     let Some(owner) = &held.pod.controller else {
         return true;
     };
@@ -93,15 +94,15 @@ fn is_orphan(held: &Held) -> bool {
 #[async_trait]
 impl Controller for Orphans {
     type Key = ObjectKey;
-    type Observed = Held;
+    type Observed = TrackedPod;
     type Plan = bool;
-    type Error = LetGoError;
+    type Error = UntrackError;
 
     const NAME: &'static str = "job-controller";
 
-    fn observe(&self, key: &ObjectKey) -> Observation<Held> {
+    fn observe(&self, key: &ObjectKey) -> Observation<TrackedPod> {
         let Some(pod) = self.pods.get(key).filter(|pod| pod.is_tracked) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let job = pod.controller.as_ref().and_then(|owner| {
             let job = self
@@ -110,21 +111,26 @@ impl Controller for Orphans {
             (job.uid == owner.uid).then_some(job)
         });
 
-        Observation::Seen {
+        Observation::Present {
             uid: pod.uid.clone(),
-            observed: Held { pod, job },
+            observed: TrackedPod { pod, job },
         }
     }
 
-    fn plan(held: &Held, _: Timestamp) -> bool {
+    fn plan(held: &TrackedPod, _: Timestamp) -> bool {
         is_orphan(held)
     }
 
-    async fn act(&self, key: &ObjectKey, held: Held, lets_go: bool) -> Result<Requeue, LetGoError> {
-        if lets_go {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        held: TrackedPod,
+        untracks: bool,
+    ) -> Result<Requeue, UntrackError> {
+        if untracks {
             let pods = self.pod_access.clone().namespace(&key.namespace);
-            match pods.patch(&key.name, &let_go_patch(&held.pod)).await {
-                Err(error) if !is_gone(&error) => return Err(LetGoError(error)),
+            match pods.patch(&key.name, &untrack_patch(&held.pod)).await {
+                Err(error) if !is_gone(&error) => return Err(UntrackError(error)),
                 _ => {}
             }
         }
@@ -139,14 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_let_go_when_nobody_will_count_it() {
+    fn a_pod_is_untracked_when_no_job_will_count_it() {
         let check = |owner: &str, job: Option<&str>, expected: bool| {
             let parse = |text: String| json::parse(text.as_bytes()).unwrap();
             let pod = parse(format!(
                 r#"{{"metadata":{{"name":"p","ownerReferences":[{owner}]}}}}"#
             ));
             let job = job.map(|text| parse(format!(r#"{{"metadata":{{"name":"j"}},{text}}}"#)));
-            let held = Held {
+            let held = TrackedPod {
                 pod: Arc::new(Cached::of(pod).unwrap()),
                 job: job.map(|job| Arc::new(Cached::of(job).unwrap())),
             };

@@ -1,8 +1,8 @@
 //! What one Job needs now. Pure.
 //!
-//! The pods that have ended and are not yet counted are looked at together with the counts of the
-//! status: whether the Job is to end (`ending`), and if it is not, how many pods should run. What
-//! is written is worked out by `track`, when it is known how much of this succeeded.
+//! Ended pods that are not counted yet are evaluated together with the counts of the status: does
+//! the Job end (`ending`), and if not, how many pods should run. `track` computes the status once
+//! it is known how much of this succeeded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,87 +14,88 @@ use coracle_client::Cached;
 
 use super::backoff::{self, Backoff};
 use super::ending::{Ending, ending};
-use super::failure::{has_failed, judge};
+use super::failure::{apply_policy, has_failed};
 use super::indexes::Indexes;
 use crate::pods::{Claims, claims, rank};
 use crate::views::{Job, Phase, Pod};
 
-/// No more pods than this are created or deleted at once.
+/// The most pods created or deleted in one reconcile.
 pub const BURST: usize = 500;
 
-/// All that is known.
+/// All that was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The Job.
     pub job: Arc<Cached<Job>>,
     /// The pods that it controls, and those of its namespace that nothing controls.
     pub pods: Vec<Arc<Cached<Pod>>>,
-    /// Whether everything that was set in motion has been seen.
+    /// Whether all expectations are met.
     pub settled: bool,
-    /// Pods that are let go, although the cache does not show it yet.
-    pub let_go: BTreeSet<Text>,
-    /// How pods have failed before.
+    /// Pods without tracking finalizer, although the cache still shows it.
+    pub untracked: BTreeSet<Text>,
+    /// The backoff state.
     pub backoff: Backoff,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// Nothing: it has finished, or is somebody else's.
+    /// Nothing: it has finished, or another controller manages it.
     Leave,
-    /// Nothing, and people are told: nobody knows how it is to be completed.
+    /// Nothing but an event: its completion mode is unknown.
     UnknownMode,
     /// There is something to do.
     Work(Box<Work>),
 }
 
-/// What is to be done about a Job that has not finished.
+/// What to do for a Job that has not finished.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// Whose the pods are.
+    /// Ownership of the pods.
     pub claims: Claims,
-    /// What is done about their number.
+    /// Pods to create or delete.
     pub pods: Pods,
-    /// How the Job is to end, if that is known.
+    /// How the Job ends, if that is certain.
     pub ending: Option<Ending>,
-    /// Whether the number of pods was looked at, so that it is known whether the Job is suspended.
+    /// Whether the number of pods was evaluated, so that the `Suspended` condition can be set.
     pub managed: bool,
-    /// How many pods have succeeded, all counted; of an indexed Job, how many indexes.
+    /// How many pods have succeeded, including uncounted ones; for an indexed Job, how many
+    /// indexes.
     pub succeeded: i64,
     /// The indexes that had succeeded before.
     pub known_indexes: Indexes,
     /// Those that have by now.
     pub succeeded_indexes: Indexes,
-    /// Those that have failed for good, if that is looked at.
+    /// Those that have failed for good, if there is a limit per index.
     pub failed_indexes: Option<Indexes>,
-    /// Failed pods that are not counted before another of their index is made.
+    /// Failed pods that are not counted until their replacement is created.
     pub kept: BTreeMap<u32, Arc<Cached<Pod>>>,
-    /// How pods have failed, these included.
+    /// The backoff state, including these pods.
     pub backoff: Backoff,
-    /// When to look again although nothing happens.
+    /// When to reconcile again without an event.
     pub wake_after: Option<Duration>,
 }
 
-/// What is done about the number of pods.
+/// Pods to create or delete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pods {
     /// Nothing.
     Keep,
-    /// These are made.
+    /// Create these.
     Create(Vec<New>),
-    /// These go, and do not count.
+    /// Delete these without counting them.
     Remove(Vec<Arc<Cached<Pod>>>),
-    /// All that are active go, because the Job ends.
+    /// Delete all active ones, because the Job ends.
     End(Vec<Arc<Cached<Pod>>>),
 }
 
-/// A pod to be made.
+/// A pod to create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct New {
-    /// Its number in an indexed Job.
+    /// Its index in an indexed Job.
     pub index: Option<u32>,
-    /// How many of the same index have failed, and how many of those do not count; where that is
-    /// looked at.
+    /// Failures of the same index, and how many of those are ignored; if there is a limit per
+    /// index.
     pub failures: Option<(u32, u32)>,
 }
 
@@ -108,10 +109,10 @@ pub(super) struct Sorted {
 
 /// Whether a pod has yet to be counted.
 pub(super) fn is_tracked(observed: &Observed, pod: &Cached<Pod>) -> bool {
-    pod.is_tracked && !observed.let_go.contains(&pod.uid)
+    pod.is_tracked && !observed.untracked.contains(&pod.uid)
 }
 
-/// The number of a pod, if it is one of an indexed Job.
+/// The index of a pod of an indexed Job.
 pub(super) fn index_of(job: &Job, pod: &Pod) -> Option<u32> {
     pod.index
         .map(|index| index.index)
@@ -125,7 +126,7 @@ pub(super) fn index_limit(job: &Job) -> u32 {
         .unwrap_or_default()
 }
 
-/// What the Job needs.
+/// Decides what the Job needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let job: &Job = &observed.job;
     if job.finished().is_some() || job.is_foreign() {
@@ -143,7 +144,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let failed_now = sorted
         .new_failed
         .iter()
-        .filter(|pod| judge(job, pod).counts())
+        .filter(|pod| apply_policy(job, pod).counts())
         .count();
 
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
@@ -167,7 +168,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     };
 
     if job.is_indexed() {
-        look_at_indexes(observed, &mut work);
+        compute_indexes(observed, &mut work);
     }
 
     work.ending = ending(observed, &work, failed, now);
@@ -190,7 +191,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     Plan::Work(Box::new(work))
 }
 
-/// What is adopted gets the finalizer with it.
+/// Adopted pods get the tracking finalizer.
 fn adopted_as_tracked(mut claims: Claims) -> Claims {
     let adopted: BTreeSet<Text> = claims.adopt.iter().map(|pod| pod.uid.clone()).collect();
     for pod in claims
@@ -203,7 +204,7 @@ fn adopted_as_tracked(mut claims: Claims) -> Claims {
     claims
 }
 
-/// The UIDs that the status remembers as ended and not yet counted.
+/// The UIDs in the status of ended pods that are not counted yet.
 pub(super) fn uncounted(job: &Job, how: &str) -> BTreeSet<Text> {
     let all = job
         .status()
@@ -233,9 +234,9 @@ fn sort(observed: &Observed, pods: &[Arc<Cached<Pod>>]) -> Sorted {
     }
 }
 
-/// Works out which indexes have succeeded and failed, and which failed pods are kept as a memory of
-/// how often.
-fn look_at_indexes(observed: &Observed, work: &mut Work) {
+/// Computes which indexes have succeeded and failed, and which failed pods are kept to carry the
+/// failure count.
+fn compute_indexes(observed: &Observed, work: &mut Work) {
     let job: &Job = &observed.job;
     let text = |name: &str| {
         job.status()
@@ -265,7 +266,7 @@ fn look_at_indexes(observed: &Observed, work: &mut Work) {
     let failed = pods.iter().filter(|pod| has_failed(job, pod));
     let for_good = failed.clone().filter(|pod| {
         let before = pod.index.map_or(0, |index| i64::from(index.failures));
-        match judge(job, pod) {
+        match apply_policy(job, pod) {
             super::failure::Failure::Index => true,
             failure => failure.counts() && before >= per_index,
         }
@@ -318,7 +319,7 @@ fn until_deadline(job: &Job, now: Timestamp) -> Option<Duration> {
 /// How many pods should be active.
 fn wanted(job: &Job, active: i64, succeeded: i64) -> i64 {
     match job.completions() {
-        // The first success decides: no more begin, and those that run may end.
+        // One success completes the Job: no more are created, and running ones may end.
         None if succeeded > 0 => active,
         None => job.parallelism(),
         Some(completions) => (completions - succeeded).min(job.parallelism()).max(0),
@@ -377,14 +378,14 @@ fn manage(observed: &Observed, sorted: &Sorted, work: &mut Work, now: Timestamp)
     }
 }
 
-/// The active pods that go: those that share an index, or have none, and then the youngest.
+/// The active pods to delete: those with duplicate or missing index, then the youngest.
 fn to_remove(job: &Job, active: &[Arc<Cached<Pod>>], at_least: usize) -> Vec<Arc<Cached<Pod>>> {
     let mut ordered = active.to_vec();
     ordered.sort_by(|one, other| rank::youngest_first(one, other));
     let (mut removed, mut left) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::new();
 
-    // Of those that share an index the one stays that would go last.
+    // Of several with one index, the last in deletion order stays.
     for pod in ordered.into_iter().rev() {
         let stays =
             !job.is_indexed() || index_of(job, &pod).is_some_and(|index| seen.insert(index));
@@ -401,7 +402,7 @@ fn to_remove(job: &Job, active: &[Arc<Cached<Pod>>], at_least: usize) -> Vec<Arc
     removed
 }
 
-/// The indexes that get a pod now. Where each index has a limit of its own, each waits for itself.
+/// The indexes that get a pod now. With a limit per index, each index has its own backoff.
 fn new_indexes(
     observed: &Observed,
     sorted: &Sorted,
@@ -456,7 +457,7 @@ fn new_indexes(
     new
 }
 
-/// What the next pod of an index remembers of those before it.
+/// The failure counts that the next pod of an index carries.
 fn failures(job: &Job, before: Option<&Arc<Cached<Pod>>>) -> Option<(u32, u32)> {
     job.backoff_limit_per_index()?;
     let Some(pod) = before else {
@@ -466,7 +467,7 @@ fn failures(job: &Job, before: Option<&Arc<Cached<Pod>>>) -> Option<(u32, u32)> 
         .index
         .map_or((0, 0), |index| (index.failures, index.ignored_failures));
 
-    Some(if judge(job, pod).counts() {
+    Some(if apply_policy(job, pod).counts() {
         (counted + 1, ignored)
     } else {
         (counted, ignored + 1)

@@ -19,7 +19,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A Job `sum`; `spec` and `status` say what is special about it.
+/// A Job `sum` with this spec and status.
 fn job(spec: &str, status: &str) -> Value {
     tree(&format!(
         r#"{{"metadata":{{"name":"sum","namespace":"default","uid":"j","generation":1}},
@@ -32,8 +32,8 @@ fn job(spec: &str, status: &str) -> Value {
 
 const TRACKED: &str = "batch.kubernetes.io/job-tracking";
 
-/// A pod: `name phase`, with `#3` for index 3, `!` for one that is going, `-` for one that is not
-/// held any more, and `=1` for an exit code.
+/// A pod: `name phase`, with `#3` for index 3, `!` if it is being deleted, `-` if it has no
+/// tracking finalizer, and `=1` for an exit code.
 fn pod(words: &str) -> Value {
     let mut words = words.split(' ');
     let (name, phase) = (words.next().unwrap(), words.next().unwrap());
@@ -89,7 +89,7 @@ fn observed(job: Value, pods: &[&str]) -> Observed {
             .map(|words| Arc::new(Cached::of(pod(words)).unwrap()))
             .collect(),
         settled: true,
-        let_go: BTreeSet::new(),
+        untracked: BTreeSet::new(),
         backoff: Backoff::default(),
     }
 }
@@ -101,8 +101,8 @@ fn work(observed: &Observed, after: i64) -> Work {
     }
 }
 
-/// What is done about pods, in few words.
-fn deed(work: &Work) -> String {
+/// The planned action as text.
+fn action(work: &Work) -> String {
     let names = |pods: &[Arc<Cached<Pod>>]| {
         let mut names: Vec<&str> = pods.iter().map(|pod| pod.key.name.as_str()).collect();
         names.sort_unstable();
@@ -126,7 +126,7 @@ fn deed(work: &Work) -> String {
     }
 }
 
-/// As if everything that was planned had been done.
+/// Tracks as if the whole plan had been carried out.
 fn tracked(observed: &Observed, work: &Work) -> Tracked {
     let active = work
         .claims
@@ -172,7 +172,7 @@ fn uncounted(status: &Map, how: &str) -> Vec<String> {
 fn as_many_pods_run_as_are_wanted() {
     let check = |spec: &str, status: &str, pods: &[&str], expected: &str| {
         assert_eq!(
-            deed(&work(&observed(job(spec, status), pods), 60)),
+            action(&work(&observed(job(spec, status), pods), 60)),
             expected,
             "{spec} {status} {pods:?}"
         );
@@ -196,7 +196,7 @@ fn as_many_pods_run_as_are_wanted() {
 
     check(r#""completions":2,"parallelism":5"#, "", &[], "create 2");
 
-    // Without a number of completions the first success decides.
+    // Without completions, one success completes the Job.
     check(r#""parallelism":3"#, "", &[], "create 3");
     check(
         r#""parallelism":3"#,
@@ -205,7 +205,7 @@ fn as_many_pods_run_as_are_wanted() {
         "keep",
     );
 
-    // One that goes is replaced at once, or when it has failed.
+    // A terminating pod is replaced at once, or only when it has failed.
     check(four, "", &["a Running", "b Running !"], "create 1");
     check(
         &format!(r#"{four},"podReplacementPolicy":"Failed""#),
@@ -214,7 +214,7 @@ fn as_many_pods_run_as_are_wanted() {
         "keep",
     );
 
-    // The youngest go first, and those that are not placed before those that run.
+    // The youngest are deleted first, and unscheduled ones before running ones.
     check(
         r#""completions":4,"parallelism":1"#,
         "",
@@ -242,7 +242,7 @@ fn as_many_pods_run_as_are_wanted() {
 fn what_is_not_settled_finished_foreign_or_going_is_left() {
     let mut seen = observed(job(r#""completions":1"#, ""), &[]);
     seen.settled = false;
-    assert_eq!(deed(&work(&seen, 0)), "keep");
+    assert_eq!(action(&work(&seen, 0)), "keep");
 
     let complete = r#","conditions":[{"type":"Complete","status":"True"}]"#;
     assert_eq!(
@@ -261,11 +261,11 @@ fn what_is_not_settled_finished_foreign_or_going_is_left() {
 
     let seen = observed(going, &["a Running"]);
     let work = work(&seen, 0);
-    assert_eq!(deed(&work), "keep");
+    assert_eq!(action(&work), "keep");
     assert_eq!(
-        tracked(&seen, &work).let_go.len(),
+        tracked(&seen, &work).untrack.len(),
         1,
-        "nothing is held for a Job that goes"
+        "no pod is tracked for a deleted Job"
     );
 }
 
@@ -401,7 +401,7 @@ fn indexes_are_filled_doubled_ones_go_and_policies_decide() {
             .unwrap_or_default();
 
         assert_eq!(
-            (deed(&work).as_str(), found.as_str()),
+            (action(&work).as_str(), found.as_str()),
             (expected, ending),
             "{spec} {status} {pods:?}"
         );
@@ -505,7 +505,7 @@ fn failures_are_waited_for_longer_and_longer() {
         );
 
         assert_eq!(
-            deed(&work),
+            action(&work),
             if expected.is_some() {
                 "keep"
             } else {
@@ -531,30 +531,30 @@ fn failures_are_waited_for_longer_and_longer() {
 }
 
 #[test]
-fn a_pod_is_written_down_let_go_and_counted_once() {
+fn a_pod_is_recorded_untracked_and_counted_once() {
     let mut seen = observed(
         job(r#""completions":3,"parallelism":3"#, ""),
         &["a Succeeded", "b Failed", "c Running"],
     );
     let first = work(&seen, 60);
 
-    let told = tracked(&seen, &first);
+    let result = tracked(&seen, &first);
     assert_eq!(
         (
-            uncounted(&told.status, "succeeded"),
-            uncounted(&told.status, "failed")
+            uncounted(&result.status, "succeeded"),
+            uncounted(&result.status, "failed")
         ),
         (vec!["a".to_string()], vec!["b".to_string()])
     );
 
     assert_eq!(
-        told.status.get("succeeded"),
+        result.status.get("succeeded"),
         None,
         "nothing is counted while it is held"
     );
 
-    let names: Vec<&str> = told
-        .let_go
+    let names: Vec<&str> = result
+        .untrack
         .iter()
         .map(|pod| pod.key.name.as_str())
         .collect();
@@ -565,7 +565,7 @@ fn a_pod_is_written_down_let_go_and_counted_once() {
     object
         .as_object_mut()
         .unwrap()
-        .insert("status", told.status.clone());
+        .insert("status", result.status.clone());
 
     seen = observed(object.clone(), &["a Succeeded", "b Failed", "c Running"]);
     let again = work(&seen, 60);
@@ -575,7 +575,7 @@ fn a_pod_is_written_down_let_go_and_counted_once() {
         ["a"]
     );
 
-    // They were let go as well.
+    // The finalizers were removed as well.
     seen = observed(
         object.clone(),
         &["a Succeeded -", "b Failed -", "c Running"],
@@ -587,13 +587,13 @@ fn a_pod_is_written_down_let_go_and_counted_once() {
         uncounted(&counted, "succeeded").is_empty() && uncounted(&counted, "failed").is_empty()
     );
 
-    // They were let go and counted, and the cache still shows them as held.
+    // They were counted, and the cache still shows their finalizers.
     object.as_object_mut().unwrap().insert("status", counted);
     seen = observed(object, &["a Succeeded", "b Failed", "c Running"]);
-    seen.let_go = ["a", "b"].into_iter().map(Text::const_new).collect();
+    seen.untracked = ["a", "b"].into_iter().map(Text::const_new).collect();
     let last = work(&seen, 60);
     assert_eq!(last.succeeded, 1);
-    assert!(tracked(&seen, &last).let_go.is_empty());
+    assert!(tracked(&seen, &last).untrack.is_empty());
 }
 
 #[test]
@@ -643,18 +643,18 @@ fn a_job_that_fails_takes_its_pods_along() {
         &["a Running", "b Succeeded"],
     );
     let work = work(&seen, 0);
-    assert_eq!(deed(&work), "end a");
+    assert_eq!(action(&work), "end a");
 
-    let told = tracked(&seen, &work);
+    let result = tracked(&seen, &work);
     assert_eq!(
-        uncounted(&told.status, "failed"),
+        uncounted(&result.status, "failed"),
         ["a"],
         "what runs has failed with it"
     );
 
-    assert_eq!(told.status.int("terminating"), 1);
+    assert_eq!(result.status.int("terminating"), 1);
     assert_eq!(
-        told.status.items("conditions")[0]
+        result.status.items("conditions")[0]
             .get("type")
             .unwrap()
             .as_str(),
@@ -671,24 +671,24 @@ fn a_job_that_fails_takes_its_pods_along() {
 }
 
 #[test]
-fn suspension_is_told_and_the_clock_begins_anew() {
+fn suspension_is_reported_and_the_deadline_restarts() {
     let seen = observed(job(r#""completions":1,"suspend":true"#, ""), &[]);
-    let told = tracked(&seen, &work(&seen, 0));
-    assert_eq!(told.news, Some(("Suspended", "Job suspended")));
-    assert_eq!(told.status.get("startTime"), None);
+    let result = tracked(&seen, &work(&seen, 0));
+    assert_eq!(result.news, Some(("Suspended", "Job suspended")));
+    assert_eq!(result.status.get("startTime"), None);
 
     let mut object = job(r#""completions":1"#, "");
     object
         .as_object_mut()
         .unwrap()
-        .insert("status", told.status);
+        .insert("status", result.status);
 
     let seen = observed(object, &[]);
-    let told = tracked(&seen, &work(&seen, 0));
-    assert_eq!(told.news, Some(("Resumed", "Job resumed")));
-    assert_eq!(told.status.text("startTime"), "2026-01-01T12:00:00Z");
+    let result = tracked(&seen, &work(&seen, 0));
+    assert_eq!(result.news, Some(("Resumed", "Job resumed")));
+    assert_eq!(result.status.text("startTime"), "2026-01-01T12:00:00Z");
 
-    let conditions = told.status.items("conditions");
+    let conditions = result.status.items("conditions");
     assert_eq!(
         conditions[0].get("reason").unwrap().as_str(),
         Some("JobResumed")

@@ -1,9 +1,9 @@
-//! What a Job's status says, and which pods are let go. Pure.
+//! The status of a Job, and the removal of tracking finalizers. Pure.
 //!
-//! Every pod is counted exactly once, whatever breaks in between. Its UID is first written into the
-//! status (`uncountedTerminatedPods`), then the finalizer by which the Job holds it is taken away,
-//! then the UID moves from the list into the count. A pod that is in the list and has no finalizer
-//! is counted; one that has it is not yet.
+//! Every pod is counted exactly once, whatever fails in between. Its UID is first written into the
+//! status (`uncountedTerminatedPods`), then its tracking finalizer is removed, then the UID moves
+//! from the list into the count. A pod in the list without finalizer is counted; one with finalizer
+//! is not yet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,43 +13,43 @@ use coracle_api::{Map, Text, Value};
 use coracle_client::Cached;
 
 use super::ending::Ending;
-use super::failure::{has_failed, judge};
+use super::failure::{apply_policy, has_failed};
 use super::plan::{Observed, Work, index_of, is_tracked, uncounted};
 use crate::views::{Job, Phase, Pod};
 use crate::write_status::{number, put_count};
 
-/// No more pods than this are on their way into the counts.
+/// The most UIDs in `uncountedTerminatedPods`.
 const MOST_UNCOUNTED: usize = 500;
 
-/// What became of the pods that a plan made or deleted.
+/// The result of creating and deleting pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// So many are active by now.
+    /// How many are active.
     pub active: usize,
-    /// So many of those are ready.
+    /// How many of those are ready.
     pub ready: usize,
-    /// So many are on their way out.
+    /// How many are terminating.
     pub terminating: usize,
-    /// Whether the Job may end, as far as pods go: all that were active go.
+    /// Whether the Job may end: no active pods are left.
     pub may_end: bool,
 }
 
-/// What is written, and what is let go thereafter.
+/// What to write, and which finalizers to remove then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tracked {
-    /// The status to be written first.
+    /// The status to write first.
     pub status: Map,
-    /// The pods that are let go then.
-    pub let_go: Vec<Arc<Cached<Pod>>>,
-    /// UIDs of the pods that are held, those to be let go among them.
+    /// The pods whose finalizers are removed then.
+    pub untrack: Vec<Arc<Cached<Pod>>>,
+    /// UIDs of all pods with finalizer, including those.
     pub held: BTreeSet<Text>,
-    /// How the Job ends when all are counted and gone.
+    /// How the Job ends when all pods are counted and terminated.
     pub ending: Option<Ending>,
-    /// `Suspended` or `Resumed`, if that is news.
+    /// `Suspended` or `Resumed` with its message, if that changed.
     pub news: Option<(&'static str, &'static str)>,
 }
 
-/// Works out what is written.
+/// Computes what to write.
 pub fn track(observed: &Observed, work: &Work, outcome: Outcome, now: Timestamp) -> Tracked {
     let job: &Job = &observed.job;
     let mut status = job.status().cloned().unwrap_or_default();
@@ -80,9 +80,9 @@ pub fn track(observed: &Observed, work: &Work, outcome: Outcome, now: Timestamp)
 
     status.object_mut("uncountedTerminatedPods");
     count(&mut status, &held);
-    let (let_go, all) = note_ended(observed, work, ending.as_ref(), &mut status);
+    let (untrack, all) = note_ended(observed, work, ending.as_ref(), &mut status);
     if job.is_indexed() {
-        note_indexes(job, work, &let_go, &mut status);
+        note_indexes(job, work, &untrack, &mut status);
     }
 
     if let Some(ending) = &ending {
@@ -94,14 +94,14 @@ pub fn track(observed: &Observed, work: &Work, outcome: Outcome, now: Timestamp)
 
     Tracked {
         status,
-        let_go,
+        untrack,
         held,
         ending: ending.filter(|_| all),
         news,
     }
 }
 
-/// Whether as many pods have succeeded as were wanted, and none runs any more.
+/// Whether enough pods have succeeded, and none is running.
 fn is_complete(job: &Job, work: &Work, outcome: Outcome) -> bool {
     let enough = job
         .completions()
@@ -109,7 +109,7 @@ fn is_complete(job: &Job, work: &Work, outcome: Outcome) -> bool {
     enough && outcome.active == 0
 }
 
-/// Moves UIDs of pods that nothing holds any more into the counts; `true`: there were some.
+/// Moves the UIDs of pods without finalizer into the counts; `true` if there were any.
 pub fn count(status: &mut Map, held: &BTreeSet<Text>) -> bool {
     let mut changed = false;
     for name in ["succeeded", "failed"] {
@@ -137,8 +137,7 @@ pub fn count(status: &mut Map, held: &BTreeSet<Text>) -> bool {
     changed
 }
 
-/// Notes the UIDs of pods that have ended, and says which pods are let go, and whether those are
-/// all.
+/// Adds the UIDs of ended pods, and returns which finalizers to remove, and whether those are all.
 fn note_ended(
     observed: &Observed,
     work: &Work,
@@ -147,7 +146,7 @@ fn note_ended(
 ) -> (Vec<Arc<Cached<Pod>>>, bool) {
     let job: &Job = &observed.job;
     let (known_succeeded, known_failed) = (uncounted(job, "succeeded"), uncounted(job, "failed"));
-    let mut let_go = Vec::new();
+    let mut untrack = Vec::new();
     let mut new_indexes = 0;
 
     let mut pods: Vec<_> = work
@@ -164,7 +163,7 @@ fn note_ended(
             continue;
         }
 
-        let_go.push(pod.clone());
+        untrack.push(pod.clone());
         let place = index_of(job, pod);
         if pod.phase == Phase::Succeeded && !known_failed.contains(&pod.uid) {
             match place {
@@ -178,7 +177,7 @@ fn note_ended(
             }
         } else if failed || ending.is_some_and(|ending| !ending.well) {
             let has_place = !job.is_indexed() || place.is_some();
-            if has_place && !known_failed.contains(&pod.uid) && judge(job, pod).counts() {
+            if has_place && !known_failed.contains(&pod.uid) && apply_policy(job, pod).counts() {
                 note_uid(status, "failed", pod);
             }
         }
@@ -187,14 +186,14 @@ fn note_ended(
         if new_indexes + list.items("succeeded").len() + list.items("failed").len()
             >= MOST_UNCOUNTED
         {
-            return (let_go, false);
+            return (untrack, false);
         }
     }
 
-    (let_go, true)
+    (untrack, true)
 }
 
-/// Whether nothing more is to be learned from a pod.
+/// Whether a pod will not change any more.
 fn is_done_with(
     job: &Job,
     work: &Work,
@@ -216,9 +215,9 @@ fn note_uid(status: &mut Map, how: &'static str, pod: &Cached<Pod>) {
     list.insert(how, uids);
 }
 
-/// The indexes of pods that are let go are counted by the text itself, which cannot hold one twice.
-fn note_indexes(job: &Job, work: &Work, let_go: &[Arc<Cached<Pod>>], status: &mut Map) {
-    let done = let_go.iter().filter(|pod| pod.phase == Phase::Succeeded);
+/// Indexes of pods are counted by the text itself, which cannot contain one twice.
+fn note_indexes(job: &Job, work: &Work, untrack: &[Arc<Cached<Pod>>], status: &mut Map) {
+    let done = untrack.iter().filter(|pod| pod.phase == Phase::Succeeded);
     let succeeded = work
         .known_indexes
         .with(done.filter_map(|pod| index_of(job, pod)));
@@ -234,7 +233,7 @@ fn note_indexes(job: &Job, work: &Work, let_go: &[Arc<Cached<Pod>>], status: &mu
     }
 }
 
-/// The status of a Job that has ended, if all is counted and gone; `None`: not yet.
+/// The status of a finished Job, if all pods are counted and terminated; `None`: not yet.
 pub fn finished(status: &Map, ending: &Ending, now: Timestamp) -> Option<Map> {
     let left = status.below("uncountedTerminatedPods");
     let uncounted = left.map_or(0, |left| {
@@ -278,7 +277,7 @@ fn condition(kind: &str, holds: &str, reason: &str, message: &str, now: Timestam
     Value::Object(condition)
 }
 
-/// Notes that a Job is suspended, or no longer; what is news is told people.
+/// Sets the `Suspended` condition, and returns the event if it changed.
 fn note_suspension(
     job: &Job,
     status: &mut Map,
@@ -306,12 +305,12 @@ fn note_suspension(
     status.insert("conditions", conditions);
 
     if suspended {
-        // What is said about where pods go may be changed as if it had never begun.
+        // Scheduling directives may be changed as if the Job had never started.
         status.remove("startTime");
         return Some(("Suspended", message));
     }
 
-    // The deadline is about the time that it is active without a break.
+    // The deadline covers the time since it was last resumed.
     status.insert("startTime", Time(now).text());
 
     Some(("Resumed", message))

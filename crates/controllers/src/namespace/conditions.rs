@@ -1,4 +1,4 @@
-//! What a namespace that is being emptied says about it. Pure; the words are upstream's.
+//! The conditions of a namespace that is being emptied. Pure; the texts are upstream's.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,21 @@ use coracle_client::Resource;
 
 use super::plan::Remaining;
 
-/// What came of emptying a namespace.
+/// The result of emptying a namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Versions of groups of which nobody knows what they have, and why.
+    /// Group versions whose discovery failed, with the error.
     pub undiscovered: Vec<(String, String)>,
-    /// What could not be deleted.
+    /// Failed deletions.
     pub failures: Vec<String>,
-    /// What is left, of each resource of which something is.
+    /// What remains, by resource.
     pub left: Vec<(Resource, Remaining)>,
-    /// Whether the pods are left and nothing else was tried: then nothing is said about what is
-    /// left.
+    /// Whether pods remain and nothing else was tried: then no remaining resources are reported.
     pub stopped_at_pods: bool,
 }
 
 impl Outcome {
-    /// The longest time that something which is left needs; 0: nothing is left, or nobody can say.
+    /// The longest estimate of all that remains; 0: nothing remains, or unknown.
     pub fn estimate(&self) -> i64 {
         self.left
             .iter()
@@ -33,7 +32,7 @@ impl Outcome {
     }
 }
 
-/// A condition: its type, what it says when all is well, and when it is not.
+/// A condition: its type, and its texts for success and failure.
 struct Kind {
     name: &'static str,
     well: (&'static str, &'static str),
@@ -55,7 +54,7 @@ const KINDS: &[Kind] = &[
             "ParsedGroupVersions",
             "All legacy kube types successfully parsed",
         ),
-        // Groups and versions come apart from each other here: there is nothing to parse.
+        // Group and version are never parsed from text here.
         ill: |_| None,
     },
     Kind {
@@ -81,7 +80,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// The conditions that the namespace should have; `None`: it has them.
+/// The conditions that the namespace should have; `None` if it has them.
 pub fn conditions(before: &[Value], outcome: &Outcome, now: Timestamp) -> Option<Vec<Value>> {
     let mut conditions = before.to_vec();
     for kind in KINDS {

@@ -1,4 +1,4 @@
-//! Everything in a namespace, deleted: the pods first, and while any is left nothing else; then all
+//! Deletes everything in a namespace: pods first, and nothing else while any remains; then all
 //! other resources.
 
 use coracle_api::Value;
@@ -9,10 +9,10 @@ use coracle_client::{DeleteOptions, Error, ListOptions, Propagation};
 use super::Namespaces;
 use super::conditions::Outcome;
 use super::plan::{self, Remaining};
-use crate::frame::{allows, preferred};
+use crate::framework::{allows, preferred};
 
 impl Namespaces {
-    /// Deletes what is in a namespace that has been going since `deleted_at`.
+    /// Deletes the content of a namespace that was deleted at `deleted_at`.
     pub(super) async fn empty(
         &self,
         namespace: &str,
@@ -48,7 +48,7 @@ impl Namespaces {
             return outcome;
         }
 
-        // What fails for one resource does not keep the others.
+        // A failure of one resource does not stop the others.
         for resource in others {
             self.empty_of(resource, namespace, deleted_at, &mut outcome)
                 .await;
@@ -75,8 +75,7 @@ impl Namespaces {
         }
     }
 
-    /// Deletes all objects of a resource. Answers what is left of them, and if that should not be,
-    /// what is wrong.
+    /// Deletes all objects of a resource. Returns what remains, or an error if nothing explains it.
     async fn delete_all(
         &self,
         resource: &ServedResource,
@@ -88,7 +87,7 @@ impl Namespaces {
             .resource(&resource.resource)
             .namespace(namespace);
 
-        // Of pods it is asked how long they take; of all others only what they are called.
+        // Pods are read for their grace periods; of all others only the metadata.
         let listed = if is_pods(resource) {
             objects.clone()
         } else {
@@ -142,7 +141,7 @@ fn is_pods(resource: &ServedResource) -> bool {
     resource.resource.group.is_empty() && resource.resource.plural == "pods"
 }
 
-/// What the server does not do, after all, has nothing in it.
+/// A verb that the server does not support finds nothing.
 fn supported<T: Default>(answer: Result<T, Error>) -> Result<T, Error> {
     match answer {
         Err(error) if is_unsupported(&error) => Ok(T::default()),

@@ -1,8 +1,8 @@
-//! The namespace controller: a namespace that was deleted is emptied, and then let go.
+//! The namespace controller: empties and finalizes deleted namespaces.
 //!
-//! `content` deletes what is in it, `plan` says how long what is left may take, `conditions` say it
-//! to people. When nothing is left, the finalizer that every namespace has from its beginning is
-//! taken away, and the server deletes it.
+//! `content` deletes what is in it, `plan` estimates how long the rest takes, `conditions` reports
+//! it. When nothing remains, the finalizer that every namespace has is removed, and the server
+//! deletes it.
 
 pub mod conditions;
 mod content;
@@ -19,17 +19,19 @@ use coracle_client::{
 };
 use tracing::debug;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Resources, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Resources, Runner};
 use crate::views::{Owned, Pod};
 use conditions::{Outcome, conditions};
 use plan::Plan;
 
-/// So long after a namespace was marked every server has heard of it: nothing new is made in it any
-/// more.
-const HEARD_EVERYWHERE: Duration = Duration::from_secs(5);
-/// One that fails is tried again after this time at the latest.
-const AT_LATEST: Duration = Duration::from_secs(60);
-/// The finalizer that every namespace has in its spec.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "namespace-controller";
+
+/// This long after a namespace was deleted all API servers know: nothing new is created in it.
+const PROPAGATION_DELAY: Duration = Duration::from_secs(5);
+/// A failed one is retried at the latest after this time.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// The finalizer in the spec of every namespace.
 const KUBERNETES: &str = "kubernetes";
 
 /// The controller. Its keys are namespaces.
@@ -44,20 +46,20 @@ pub struct Namespaces {
 /// Why a namespace could not be emptied.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// It could not be read.
-    #[error("cannot read the namespace")]
+    /// The namespace could not be read.
+    #[error("cannot read namespace")]
     Read(#[source] Error),
-    /// It could not be written.
-    #[error("cannot write the namespace")]
+    /// The namespace could not be written.
+    #[error("cannot update namespace")]
     Write(#[source] Error),
     /// Something could not be deleted.
-    #[error("not everything could be deleted: {0}")]
+    #[error("cannot delete all content: {0}")]
     Content(String),
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
-    let each = ExponentialLimiter::new(Duration::from_millis(5), AT_LATEST);
+    let each = ExponentialLimiter::new(Duration::from_millis(5), MAX_RETRY_DELAY);
     let all = BucketLimiter(coracle_client::limit::TokenBucket::new(10.0, 100));
     let queue = WorkQueue::with_limiter(
         "namespace",
@@ -65,13 +67,13 @@ pub async fn run(context: &Context, workers: usize) {
     );
     let mut feeds = Feeds::new();
     let controller = Namespaces::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
 
 impl Namespaces {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> Namespaces {
         let resource = Resource::builtin("", "v1", "namespaces");
         let namespaces: Informer<Owned> = context.informers.of(&resource);
@@ -82,7 +84,7 @@ impl Namespaces {
             Change::Added { object, .. } | Change::Updated { new: object, .. }
                 if object.is_being_deleted =>
             {
-                concerned.add_after(object.key.clone(), HEARD_EVERYWHERE);
+                concerned.add_after(object.key.clone(), PROPAGATION_DELAY);
             }
             _ => {}
         });
@@ -97,13 +99,13 @@ impl Namespaces {
                 .get(&key)
                 .is_some_and(|namespace| namespace.is_being_deleted);
 
-            // The last pod is what the rest of a namespace waits for.
+            // The rest of a namespace waits for its last pod.
             if is_going && left.list_namespace(&key.name).is_empty() {
                 concerned.add(key);
             }
         });
 
-        let client = context.client("namespace-controller");
+        let client = context.client(ACCOUNT);
         let access = client.resource(&resource);
 
         Namespaces {
@@ -124,14 +126,14 @@ impl Namespaces {
             return Ok(Requeue::OnEvent);
         };
 
-        let namespace = self.mark(namespace).await?;
+        let namespace = self.set_terminating(namespace).await?;
         if finalizers(&namespace).is_empty() {
             return Ok(Requeue::OnEvent);
         }
 
         let served = self.resources.clone().now().await;
         let outcome = self.empty(name, deleted_at, &served).await;
-        self.tell(&namespace, &outcome).await;
+        self.update_conditions(&namespace, &outcome).await;
 
         if !outcome.failures.is_empty() || !outcome.undiscovered.is_empty() {
             let undiscovered = outcome
@@ -151,12 +153,12 @@ impl Namespaces {
 
         match outcome.estimate() {
             0 => self.finalize(&namespace).await,
-            estimate => Ok(Requeue::After(plan::look_again(estimate))),
+            estimate => Ok(Requeue::After(plan::requeue_after(estimate))),
         }
     }
 
-    /// Its phase says that it is going.
-    async fn mark(&self, mut namespace: Value) -> Result<Value, ActError> {
+    /// Sets the phase `Terminating`.
+    async fn set_terminating(&self, mut namespace: Value) -> Result<Value, ActError> {
         if namespace.at(&["status", "phase"]).and_then(Value::as_str) == Some("Terminating") {
             return Ok(namespace);
         }
@@ -169,8 +171,8 @@ impl Namespaces {
             .map_err(ActError::Write)
     }
 
-    /// What cannot be told now is told the next time.
-    async fn tell(&self, namespace: &Value, outcome: &Outcome) {
+    /// Writes the conditions. A failure is left to the next reconcile.
+    async fn update_conditions(&self, namespace: &Value, outcome: &Outcome) {
         let before = namespace
             .at(&["status", "conditions"])
             .and_then(Value::as_array)
@@ -179,21 +181,21 @@ impl Namespaces {
         let Some(conditions) = conditions(before, outcome, self.world.now()) else {
             return;
         };
-        let mut told = namespace.clone();
-        status(&mut told).insert("conditions", conditions);
+        let mut updated = namespace.clone();
+        status(&mut updated).insert("conditions", conditions);
 
         if let Err(error) = self
             .access
             .clone()
             .subresource("status")
-            .update(&told)
+            .update(&updated)
             .await
         {
-            debug!(namespace = namespace.meta().name(), %error, "cannot write conditions");
+            debug!(namespace = namespace.meta().name(), %error, "cannot update namespace conditions");
         }
     }
 
-    /// Takes the finalizer away: the server deletes the namespace with it.
+    /// Removes the finalizer: the server deletes the namespace with it.
     async fn finalize(&self, emptied: &Value) -> Result<Requeue, ActError> {
         let (name, uid) = (emptied.meta().name(), emptied.meta().uid());
         let attempt = || async {
@@ -244,7 +246,7 @@ fn finalizers(namespace: &Value) -> &[Value] {
 fn status(namespace: &mut Value) -> &mut Map {
     namespace
         .as_object_mut()
-        .expect("a server answers with objects")
+        .expect("the server returns objects")
         .object_mut("status")
 }
 
@@ -259,9 +261,9 @@ impl Controller for Namespaces {
 
     fn observe(&self, key: &ObjectKey) -> Observation<bool> {
         let Some(namespace) = self.namespaces.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: namespace.uid.clone(),
             observed: namespace.is_being_deleted,
         }

@@ -1,4 +1,4 @@
-//! Whether a namespace is to be emptied, and how long what is left in it may take. Pure.
+//! Whether a namespace is emptied, and how long the rest may take. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,37 +7,37 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
 use coracle_client::Resource;
 
-/// How long finalizers take, as far as anybody can say.
+/// The estimate for finalizers, in seconds.
 const FINALIZERS_TAKE: i64 = 15;
 
-/// What there is to do about a namespace.
+/// What to do with a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// Everything in it is deleted.
+    /// Delete everything in it.
     Empty,
 }
 
-/// What is left of a resource in a namespace.
+/// What remains of a resource in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remaining {
-    /// How many objects.
+    /// The number of objects.
     pub count: usize,
-    /// What holds them: each finalizer, and how many objects have it.
+    /// The finalizers, with the number of objects that have each.
     pub finalizers: BTreeMap<Text, usize>,
-    /// How long it may take until they are gone, in seconds; 0: nobody can say.
+    /// The estimated time until they are deleted, in seconds; 0: unknown.
     pub estimate: i64,
 }
 
-/// When a namespace is looked at again of which something is left: before that is to be expected,
-/// so that a wrong estimate costs little.
-pub fn look_again(estimate: i64) -> Duration {
+/// When to reconcile a namespace with remaining content: earlier than estimated, so that a wrong
+/// estimate costs little.
+pub fn requeue_after(estimate: i64) -> Duration {
     Duration::from_secs(estimate.unsigned_abs() / 2 + 1)
 }
 
-/// How long the pods of a namespace may take to end, in seconds: as long as the most patient one
-/// says, unless that much time has passed since the namespace began to go.
+/// How long the pods of a namespace may take to terminate, in seconds: the longest grace period,
+/// unless it has passed since the namespace was deleted.
 pub fn grace(pods: &[Value], deleted_at: Timestamp, now: Timestamp) -> i64 {
     let has_ended = |pod: &&Value| {
         let phase = pod
@@ -66,10 +66,10 @@ pub fn grace(pods: &[Value], deleted_at: Timestamp, now: Timestamp) -> i64 {
     }
 }
 
-/// What a list after the deletion shows; `None`: nothing is left.
+/// Evaluates a list after the deletion; `None` if nothing remains.
 ///
 /// # Errors
-/// Something is left, and nothing explains why.
+/// Something remains, and nothing explains why.
 pub fn remaining(
     left: &[Value],
     grace: i64,
@@ -149,8 +149,8 @@ mod tests {
         check(&pods, 59, 60);
         check(&pods, 60, 0);
         check(&[], 0, 0);
-        assert_eq!(look_again(60), Duration::from_secs(31));
-        assert_eq!(look_again(15), Duration::from_secs(8));
+        assert_eq!(requeue_after(60), Duration::from_secs(31));
+        assert_eq!(requeue_after(15), Duration::from_secs(8));
     }
 
     #[test]

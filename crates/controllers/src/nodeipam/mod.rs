@@ -1,8 +1,7 @@
-//! The node IPAM controller: gives every node the ranges that its pods get their addresses from.
+//! The node IPAM controller: assigns the pod CIDRs of nodes.
 //!
-//! What nodes have already is taken before anything is given away: the keys of all nodes are in the
-//! queue only when all nodes have been heard of. A node's ranges never change; they are free again
-//! when it is gone.
+//! The ranges of existing nodes are occupied before any is assigned: keys enter the queue only when
+//! all nodes have been listed. A node's ranges never change; they are released when it is deleted.
 
 pub mod ranges;
 
@@ -17,44 +16,47 @@ use coracle_client::{
 use ipnet::IpNet;
 use tracing::warn;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Node;
 use ranges::{RangeError, Ranges};
 
-/// Nodes that are looked at in parallel.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "node-controller";
+
+/// The number of workers.
 const WORKERS: usize = 30;
-/// How large the ranges of nodes are unless something else is said.
+/// The default mask sizes of nodes.
 const MASK_V4: u8 = 24;
 const MASK_V6: u8 = 64;
 
-/// What is given away.
+/// What to assign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Whether anything is.
+    /// Whether to assign anything.
     pub allocate: bool,
-    /// The large ranges: one, or one of each family.
+    /// The cluster CIDRs: one, or one of each family.
     pub cluster_cidrs: Vec<IpNet>,
-    /// Ranges of Services: pods do not get these.
+    /// Service CIDRs, which pods do not get.
     pub service_cidrs: Vec<IpNet>,
-    /// How large a node's range of IPv4 is.
+    /// The mask size of a node's IPv4 range.
     pub mask_v4: Option<u8>,
-    /// How large a node's range of IPv6 is.
+    /// The mask size of a node's IPv6 range.
     pub mask_v6: Option<u8>,
 }
 
 /// What is wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    #[error("--cluster-cidr must be given where --allocate-node-cidrs is")]
+    #[error("--allocate-node-cidrs requires --cluster-cidr")]
     None,
-    #[error("--cluster-cidr: at most two ranges, one of each family")]
+    #[error("--cluster-cidr: at most two CIDRs, one of each IP family")]
     Families,
     #[error("--cluster-cidr: {0}")]
     Range(#[from] RangeError),
 }
 
 impl Config {
-    /// The ranges, of which those of Services are taken.
+    /// The cluster CIDRs, with the Service CIDRs occupied.
     pub fn ranges(&self) -> Result<Vec<Ranges>, ConfigError> {
         let families: Vec<bool> = self
             .cluster_cidrs
@@ -95,25 +97,25 @@ pub struct NodeRanges {
     ranges: Arc<Mutex<Vec<Ranges>>>,
 }
 
-/// What is to be done about a node.
+/// What to do with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// It has its ranges.
     Keep,
-    /// It gets some.
-    Give,
+    /// Assign ranges.
+    Assign,
 }
 
-/// Why a node has no ranges.
+/// Why a node got no ranges.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("all ranges are taken")]
+    #[error("no free pod CIDR left")]
     Exhausted,
-    #[error("cannot write the node's ranges")]
+    #[error("cannot update pod CIDRs of node")]
     Write(#[source] Error),
 }
 
-/// Begins the controller, if it is to give anything away.
+/// Runs the controller, if it is to assign anything.
 pub async fn run(context: &Context, config: &Config) {
     if !config.allocate {
         return;
@@ -121,19 +123,19 @@ pub async fn run(context: &Context, config: &Config) {
 
     let ranges = match config.ranges() {
         Ok(ranges) => ranges,
-        Err(error) => return warn!(%error, "nodes get no ranges"),
+        Err(error) => return warn!(%error, "invalid CIDR configuration; node IPAM not started"),
     };
 
     let queue = WorkQueue::new("cidrallocator-node");
     let mut feeds = Feeds::new();
     let controller = NodeRanges::new(context, ranges, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, WORKERS)
         .await;
 }
 
 impl NodeRanges {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         ranges: Vec<Ranges>,
@@ -158,7 +160,7 @@ impl NodeRanges {
 
         let recorder = context.recorder.clone().component("cidrAllocator");
         NodeRanges {
-            access: context.client("node-controller").resource(&of),
+            access: context.client(ACCOUNT).resource(&of),
             recorder,
             ranges,
             nodes,
@@ -185,7 +187,7 @@ impl NodeRanges {
         Some(taken)
     }
 
-    fn give_back(&self, taken: &[IpNet]) {
+    fn release(&self, taken: &[IpNet]) {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         taken
             .iter()
@@ -194,7 +196,7 @@ impl NodeRanges {
     }
 }
 
-/// Does something with each range that a node has.
+/// Calls a function for each range that a node has.
 fn each(
     ranges: &Mutex<Vec<Ranges>>,
     node: &Cached<Node>,
@@ -233,8 +235,8 @@ impl Controller for NodeRanges {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Node>>> {
         match self.nodes.get(key) {
-            None => Observation::Gone,
-            Some(node) => Observation::Seen {
+            None => Observation::Absent,
+            Some(node) => Observation::Present {
                 uid: node.uid.clone(),
                 observed: node,
             },
@@ -243,7 +245,7 @@ impl Controller for NodeRanges {
 
     fn plan(node: &Arc<Cached<Node>>, _: Timestamp) -> Plan {
         if node.pod_cidrs.is_empty() && !node.is_being_deleted {
-            Plan::Give
+            Plan::Assign
         } else {
             Plan::Keep
         }
@@ -260,16 +262,16 @@ impl Controller for NodeRanges {
         }
 
         let Some(taken) = self.take() else {
-            let told = format!("Node {} status is now: CIDRNotAvailable", key.name);
+            let message = format!("Node {} status is now: CIDRNotAvailable", key.name);
             self.recorder
-                .normal(&Node::reference(&node), "CIDRNotAvailable", told);
+                .normal(&Node::reference(&node), "CIDRNotAvailable", message);
             return Err(ActError::Exhausted);
         };
 
         match self.access.patch(&key.name, &patch(&taken)).await {
             Ok(_) => Ok(Requeue::OnEvent),
             Err(error) => {
-                self.give_back(&taken);
+                self.release(&taken);
                 if error.is_not_found() {
                     Ok(Requeue::OnEvent)
                 } else {
@@ -294,26 +296,29 @@ mod tests {
                 ..Config::default()
             };
 
-            let told = config
+            let message = config
                 .ranges()
                 .err()
                 .map(|error| error.to_string())
                 .unwrap_or_default();
 
             assert!(
-                told.starts_with(expected) && told.is_empty() == expected.is_empty(),
-                "{cidrs:?}: {told}"
+                message.starts_with(expected) && message.is_empty() == expected.is_empty(),
+                "{cidrs:?}: {message}"
             );
         };
-        check(&[], "--cluster-cidr must be given");
+        check(&[], "--allocate-node-cidrs requires --cluster-cidr");
 
         check(&["10.0.0.0/16"], "");
         check(&["10.0.0.0/16", "fd00::/48"], "");
         check(
             &["10.0.0.0/16", "10.1.0.0/16"],
-            "--cluster-cidr: at most two ranges",
+            "--cluster-cidr: at most two CIDRs",
         );
 
-        check(&["10.0.0.0/25"], "--cluster-cidr: invalid CIDR mask size");
+        check(
+            &["10.0.0.0/25"],
+            "--cluster-cidr: invalid node CIDR mask size",
+        );
     }
 }

@@ -1,38 +1,36 @@
-//! Ranges of addresses cut out of a large one, each given away once. No I/O.
+//! Allocates subnets of a CIDR, each once. No I/O.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// A large range is cut into at most two to the power of this many.
+/// A CIDR is split into at most two to the power of this many subnets.
 const LARGEST_SPLIT: u8 = 16;
 
-/// A large range, and which parts of it are taken.
+/// A CIDR, and which of its subnets are taken.
 #[derive(Clone, Debug)]
 pub struct Ranges {
     whole: IpNet,
     mask: u8,
     taken: BTreeSet<u32>,
-    /// Where the search begins: ranges that were given back rest a while.
+    /// Where the search starts: released subnets are not reused at once.
     next: u32,
 }
 
-/// What is wrong with a large range.
+/// What is wrong with a CIDR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    #[error(
-        "invalid CIDR mask size for {whole}: nodes get /{mask}, which is larger than the whole"
-    )]
+    #[error("invalid node CIDR mask size: /{mask} is larger than the cluster CIDR {whole}")]
     TooLarge { whole: IpNet, mask: u8 },
     #[error(
-        "{whole} is cut into too many ranges of /{mask}: at most {LARGEST_SPLIT} bits may lie between them"
+        "cluster CIDR {whole} has too many subnets of /{mask}: the mask sizes may differ by at most {LARGEST_SPLIT} bits"
     )]
     TooMany { whole: IpNet, mask: u8 },
 }
 
 impl Ranges {
-    /// Nothing of `whole` is taken; each part has a mask of so many bits.
+    /// Splits `whole` into subnets with this mask size; all are free.
     pub fn new(whole: IpNet, mask: u8) -> Result<Ranges, RangeError> {
         let whole = whole.trunc();
         let Some(bits) = mask
@@ -58,42 +56,42 @@ impl Ranges {
         1 << (self.mask - self.whole.prefix_len())
     }
 
-    /// The next free part; `None`: all are taken.
+    /// The next free subnet; `None` if all are taken.
     pub fn take(&mut self) -> Option<IpNet> {
         let count = self.count();
-        let place = (0..count)
+        let index = (0..count)
             .map(|step| (self.next + step) % count)
-            .find(|place| !self.taken.contains(place))?;
-        self.taken.insert(place);
-        self.next = (place + 1) % count;
-        Some(self.part(place))
+            .find(|index| !self.taken.contains(index))?;
+        self.taken.insert(index);
+        self.next = (index + 1) % count;
+        Some(self.subnet(index))
     }
 
-    /// Whatever of the whole lies in a range is taken; `false`: nothing does.
+    /// Takes all subnets that overlap a range; `false` if there are none.
     pub fn occupy(&mut self, range: &IpNet) -> bool {
-        self.places(range)
-            .map(|places| self.taken.extend(places))
+        self.indexes(range)
+            .map(|indexes| self.taken.extend(indexes))
             .is_some()
     }
 
-    /// A part is free again.
+    /// Releases a subnet.
     pub fn release(&mut self, range: &IpNet) {
-        for place in self.places(range).into_iter().flatten() {
-            self.taken.remove(&place);
+        for index in self.indexes(range).into_iter().flatten() {
+            self.taken.remove(&index);
         }
     }
 
-    fn part(&self, place: u32) -> IpNet {
+    fn subnet(&self, index: u32) -> IpNet {
         match self.whole {
             IpNet::V4(whole) => {
                 let first =
-                    u32::from(whole.network()) + place.wrapping_shl(u32::from(32 - self.mask));
+                    u32::from(whole.network()) + index.wrapping_shl(u32::from(32 - self.mask));
                 Ipv4Net::new(Ipv4Addr::from(first), self.mask)
                     .expect("the mask was checked")
                     .into()
             }
             IpNet::V6(whole) => {
-                let first = u128::from(whole.network()) + (u128::from(place) << (128 - self.mask));
+                let first = u128::from(whole.network()) + (u128::from(index) << (128 - self.mask));
                 Ipv6Net::new(Ipv6Addr::from(first), self.mask)
                     .expect("the mask was checked")
                     .into()
@@ -101,18 +99,18 @@ impl Ranges {
         }
     }
 
-    /// The parts that a range touches.
-    fn places(&self, range: &IpNet) -> Option<std::ops::RangeInclusive<u32>> {
+    /// The indexes of the subnets that a range overlaps.
+    fn indexes(&self, range: &IpNet) -> Option<std::ops::RangeInclusive<u32>> {
         let range = range.trunc();
         if range.contains(&self.whole) {
             return Some(0..=self.count() - 1);
         }
         self.whole
             .contains(&range)
-            .then(|| self.place(range.network())..=self.place(range.broadcast()))
+            .then(|| self.index(range.network())..=self.index(range.broadcast()))
     }
 
-    fn place(&self, address: IpAddr) -> u32 {
+    fn index(&self, address: IpAddr) -> u32 {
         match (self.whole, address) {
             (IpNet::V4(whole), IpAddr::V4(address)) => {
                 let offset = u32::from(address) - u32::from(whole.network());
@@ -120,8 +118,8 @@ impl Ranges {
             }
             (IpNet::V6(whole), IpAddr::V6(address)) => {
                 let offset = u128::from(address) - u128::from(whole.network());
-                let place = offset.checked_shr(u32::from(128 - self.mask)).unwrap_or(0);
-                u32::try_from(place).unwrap_or(u32::MAX)
+                let index = offset.checked_shr(u32::from(128 - self.mask)).unwrap_or(0);
+                u32::try_from(index).unwrap_or(u32::MAX)
             }
             _ => u32::MAX,
         }
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_given_away_in_order_and_once() {
+    fn subnets_are_allocated_in_order_and_once() {
         let mut ranges = Ranges::new(net("10.244.0.0/22"), 24).unwrap();
         assert!(ranges.occupy(&net("10.244.1.0/24")));
         let taken: Vec<String> = std::iter::from_fn(|| ranges.take())
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_rests_until_the_others_have_been_given() {
+    fn a_released_subnet_is_reused_last() {
         let mut ranges = Ranges::new(net("fd00:1::/62"), 64).unwrap();
         let first = ranges.take().unwrap();
         assert_eq!(first, net("fd00:1::/64"));
@@ -159,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_touches_a_part_takes_it() {
+    fn overlapping_ranges_take_a_subnet() {
         let check = |range: &str, occupied: bool, next: Option<&str>| {
             let mut ranges = Ranges::new(net("10.0.0.0/22"), 24).unwrap();
             assert_eq!(ranges.occupy(&net(range)), occupied, "{range}");
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_that_make_no_sense_are_refused() {
+    fn invalid_masks_are_rejected() {
         assert!(matches!(
             Ranges::new(net("10.0.0.0/24"), 16),
             Err(RangeError::TooLarge { .. })

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
@@ -6,17 +6,17 @@ use coracle_client::{Cached, Error, ObjectKey, Patch};
 
 use super::NodeLifecycle;
 use super::plan::{Observed, Plan, Taints, Unknown};
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::views::{Node, Pod};
 
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot write the node's status")]
+    #[error("cannot update node status")]
     Status(#[source] Error),
-    #[error("cannot write the node's taints and labels")]
+    #[error("cannot update node taints and labels")]
     Node(#[source] Error),
-    #[error("cannot mark {0} as not ready")]
+    #[error("cannot mark pod {0} as not ready")]
     Pod(ObjectKey, #[source] Error),
 }
 
@@ -35,7 +35,7 @@ impl NodeLifecycle {
                 .patch(&key.name, &patch)
                 .await
                 .map_err(ActError::Status)?;
-            // What follows from that comes with the event that tells of it.
+            // The event of this write brings the rest.
             return Ok(Requeue::OnEvent);
         }
 
@@ -44,18 +44,18 @@ impl NodeLifecycle {
         }
 
         let mut look_after = plan.look_after;
-        let turn = plan
+        let change = plan
             .taints
             .as_ref()
             .filter(|taints| taints.no_execute.is_some() && taints.waits);
 
-        let turn = turn.map(|_| {
+        let change = change.map(|_| {
             self.shared
                 .zones(|zones| zones.take(observed.node.zone(), now))
         });
-        let may_drive = !matches!(turn, Some(Err(_)));
+        let may_drive = !matches!(change, Some(Err(_)));
 
-        if let Some(Err(Some(wait))) = turn {
+        if let Some(Err(Some(wait))) = change {
             look_after = Some(look_after.map_or(wait, |after| after.min(wait)));
         }
 
@@ -87,7 +87,7 @@ impl NodeLifecycle {
         Ok(look_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
-    /// Marks pods of a node that is no longer ready, and tells of both.
+    /// Marks the pods of a node that is no longer ready, and records events.
     async fn mark(
         &self,
         key: &ObjectKey,
@@ -118,16 +118,16 @@ impl NodeLifecycle {
         self.shared.to_mark(|to_mark| to_mark.remove(&key.name));
 
         if !observed.node.is_ready() {
-            let told = format!("Node {} status is now: NodeNotReady", key.name);
+            let message = format!("Node {} status is now: NodeNotReady", key.name);
             self.recorder
-                .normal(&Node::reference(&observed.node), "NodeNotReady", told);
+                .normal(&Node::reference(&observed.node), "NodeNotReady", message);
         }
 
         Ok(())
     }
 }
 
-/// A patch that only applies to the version that was seen.
+/// A patch that only applies to the observed version.
 fn versioned(node: &Cached<Node>) -> Map {
     let mut patch = Map::new();
     patch

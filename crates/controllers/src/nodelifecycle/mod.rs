@@ -1,13 +1,12 @@
-//! The node lifecycle controller: notices nodes that fall silent, and tells everybody by conditions
-//! and taints.
+//! The node lifecycle controller: detects nodes without heartbeat, and sets their conditions and
+//! taints.
 //!
-//! `hear` notes every sign of life (a lease renewed, a status posted) and every change of
-//! readiness; `plan` decides what one node needs; `act` writes it. How fast nodes may lose their
-//! pods is up to their `zones`. Nothing polls: a node is looked at when something about it changes,
-//! and when its silence would have lasted too long.
+//! `handlers` notes every heartbeat (lease renewed, status posted) and every change of readiness;
+//! `plan` decides what one node needs; `act` writes it. The eviction rate depends on the `zones`.
+//! Nothing polls: a node is reconciled when it changes, and when its grace period would end.
 
 mod act;
-mod hear;
+mod handlers;
 pub mod plan;
 #[cfg(test)]
 mod tests;
@@ -27,28 +26,31 @@ use coracle_client::{
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_NODE, Node, Pod};
-use hear::{Lease, Signs};
+use handlers::{Heartbeats, Lease};
 use zones::Zones;
 
-/// Nodes that are looked at in parallel.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "node-controller";
+
+/// The number of workers.
 const WORKERS: usize = 8;
 
-/// How long silence is borne, and what follows from it. The defaults are upstream's.
+/// Grace periods and eviction rates. The defaults are upstream's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// How long a node may be silent before nothing is known of it.
+    /// How long a node may go without heartbeat before its state is unknown.
     pub monitor_grace: Duration,
-    /// The same for one that has never said anything.
+    /// The same for a node that has never posted a status.
     pub startup_grace: Duration,
-    /// Nodes of a zone that lose their pods a second.
+    /// Nodes of a zone that may be tainted per second.
     pub eviction_rate: f64,
-    /// The same for a zone of which much is down.
+    /// The same for a partially disrupted zone.
     pub secondary_eviction_rate: f64,
-    /// A zone of which much is down and that is not larger than this loses no pods.
+    /// A partially disrupted zone with up to this many nodes is not tainted at all.
     pub large_cluster_size: usize,
-    /// From which share of nodes on much of a zone is down.
+    /// The share of not ready nodes from which on a zone is partially disrupted.
     pub unhealthy_zone_threshold: f64,
 }
 
@@ -77,18 +79,23 @@ pub struct NodeLifecycle {
     shared: Arc<Shared>,
 }
 
-/// What those who hear and those who act both know.
+/// State shared by handlers and actions.
 #[derive(Default)]
 struct Shared {
-    signs: Mutex<Signs>,
+    heartbeats: Mutex<Heartbeats>,
     /// Nodes whose pods are to be marked as not ready.
     to_mark: Mutex<BTreeSet<Text>>,
     zones: Mutex<Zones>,
 }
 
 impl Shared {
-    fn signs<R>(&self, with: impl FnOnce(&mut Signs) -> R) -> R {
-        with(&mut self.signs.lock().unwrap_or_else(PoisonError::into_inner))
+    fn heartbeats<R>(&self, with: impl FnOnce(&mut Heartbeats) -> R) -> R {
+        with(
+            &mut self
+                .heartbeats
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     fn to_mark<R>(&self, with: impl FnOnce(&mut BTreeSet<Text>) -> R) -> R {
@@ -100,18 +107,18 @@ impl Shared {
     }
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("node_lifecycle_controller");
     let mut feeds = Feeds::new();
     let controller = NodeLifecycle::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, WORKERS)
         .await;
 }
 
 impl NodeLifecycle {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         config: Config,
@@ -127,7 +134,7 @@ impl NodeLifecycle {
             .informers
             .of(Selection::all(&leases).namespace("kube-node-lease"));
 
-        let client = context.client("node-controller");
+        let client = context.client(ACCOUNT);
         let controller = NodeLifecycle {
             node_access: client.resource(&core("nodes")),
             pod_access: client.resource(&core("pods")),
@@ -138,7 +145,7 @@ impl NodeLifecycle {
             nodes,
             pods,
         };
-        hear::follow(&controller, feeds, &leases, queue);
+        handlers::follow(&controller, feeds, &leases, queue);
 
         controller
     }
@@ -155,26 +162,26 @@ impl Controller for NodeLifecycle {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(node) = self.nodes.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let marked = self.shared.to_mark(|to_mark| to_mark.contains(&key.name));
         let pods = || {
             self.pods
                 .by_index(BY_NODE, &key.name)
-                .expect("the index was made with the controller")
+                .expect("the index is created with the controller")
         };
 
         let observed = Observed {
-            heard: self
+            last_heartbeat: self
                 .shared
-                .signs(|signs| signs.heard(&key.name, self.world.now())),
+                .heartbeats(|heartbeats| heartbeats.last_heartbeat(&key.name, self.world.now())),
             config: self.config,
             all_down: self.shared.zones(|zones| zones.all_down()),
             to_mark: marked.then(pods),
             node,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.node.uid.clone(),
             observed,
         }

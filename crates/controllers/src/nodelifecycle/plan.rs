@@ -1,4 +1,4 @@
-//! What a node's silence, its conditions and its labels ask for. Pure.
+//! Conditions, taints and labels of a node. Pure.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use coracle_client::Cached;
 use super::Config;
 use crate::views::{Node, Pod};
 
-/// Taints of these keys follow from conditions: the condition, the status that asks for it, the
-/// key.
+/// Taints by condition: the condition, its status, the key.
 const CONDITION_TAINTS: &[(&str, &str, &str)] = &[
     ("Ready", "False", NOT_READY),
     ("Ready", "Unknown", UNREACHABLE),
@@ -32,79 +31,81 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const NO_SCHEDULE: &str = "NoSchedule";
 const NO_EXECUTE: &str = "NoExecute";
-/// What nobody knows any more of a node that is silent. Whether its network works is not for the
-/// node to say.
+/// The conditions that become unknown without heartbeat. The kubelet does not set
+/// `NetworkUnavailable`.
 const OWN_CONDITIONS: &[&str] = &["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
-/// Labels that are also kept under the name that they had once.
+/// Labels that are copied to and from their deprecated names.
 const LABELS: &[(&str, &str)] = &[
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
 ];
 
-/// All that is known of a node.
+/// All that was observed of a node.
 #[derive(Debug)]
 pub struct Observed {
     /// The node.
     pub node: Arc<Cached<Node>>,
-    /// When a sign of life of it was last seen.
-    pub heard: Timestamp,
-    /// How long its silence is borne.
+    /// The last observed heartbeat.
+    pub last_heartbeat: Timestamp,
+    /// Grace periods.
     pub config: Config,
-    /// Everything seems to be down: nobody has to go.
+    /// All nodes seem to be down: no pods are evicted.
     pub all_down: bool,
     /// Its pods, if they are to be marked as not ready: its readiness has just ended.
     pub to_mark: Option<Vec<Arc<Cached<Pod>>>>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Conditions that become unknown.
     pub unknown: Vec<Unknown>,
-    /// Labels that it lacks.
+    /// Missing labels.
     pub labels: Vec<(&'static str, Text)>,
-    /// Its taints, where they change.
+    /// Its taints, if they change.
     pub taints: Option<Taints>,
-    /// Pods that are marked as not ready.
+    /// Pods to mark as not ready.
     pub unready: Vec<Arc<Cached<Pod>>>,
-    /// When its silence will have lasted too long.
+    /// When its grace period ends.
     pub look_after: Option<std::time::Duration>,
 }
 
-/// A condition of which nothing is known.
+/// A condition that becomes unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     pub kind: &'static str,
     pub reason: &'static str,
     pub message: &'static str,
-    /// Where it was never set: since when.
+    /// The heartbeat, if the condition was never set.
     pub heartbeat: Option<Timestamp>,
 }
 
 /// The taints of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taints {
-    /// Those that stay.
+    /// Taints that stay.
     pub keep: Vec<Value>,
-    /// Keys of those that keep new pods off.
+    /// Keys with effect `NoSchedule`.
     pub no_schedule: Vec<&'static str>,
-    /// The key of the one that drives pods away.
+    /// The key with effect `NoExecute`.
     pub no_execute: Option<&'static str>,
-    /// Whether that one waits for its turn: nothing drove pods away before.
+    /// Whether that one waits for the zone's rate limit: there was none before.
     pub waits: bool,
-    /// Whether anything but that one changes.
+    /// Whether any other taint changes.
     pub others_change: bool,
 }
 
-/// What the node needs.
+/// Decides what the node needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let node = &observed.node;
     let (since, patience) = match node.condition("Ready") {
         None => (
-            node.created.unwrap_or(observed.heard).max(observed.heard),
+            node.created
+                .unwrap_or(observed.last_heartbeat)
+                .max(observed.last_heartbeat),
             observed.config.startup_grace,
         ),
-        Some(_) => (observed.heard, observed.config.monitor_grace),
+        Some(_) => (observed.last_heartbeat, observed.config.monitor_grace),
     };
     let deadline = since + Duration::from(patience);
 
@@ -130,7 +131,7 @@ fn unready(observed: &Observed) -> Vec<Arc<Cached<Pod>>> {
     pods.filter(|pod| pod.is_ready()).cloned().collect()
 }
 
-/// The conditions that a silent node no longer has.
+/// The conditions that become unknown.
 fn unknown(node: &Node) -> Vec<Unknown> {
     let one = |kind: &&'static str| match node.condition(kind) {
         Some("Unknown") => None,
@@ -182,7 +183,7 @@ fn taints(observed: &Observed) -> Option<Taints> {
     let keep = |taint: &&Value| {
         let ours = follows(taint, &no_schedule)
             || no_execute.is_some_and(|key| is(taint, key, NO_EXECUTE));
-        // Without a condition nothing is known that speaks for or against driving pods away.
+        // Without a `Ready` condition, existing `NoExecute` taints are kept.
         let undecided = ready.is_none() && !observed.all_down && drives(taint);
         ours || undecided || !(drives(taint) || is_by_condition(taint))
     };
@@ -206,12 +207,12 @@ fn is(taint: &Value, key: &str, effect: &str) -> bool {
     text("key") == key && text("effect") == effect
 }
 
-/// Whether a taint is one of those that a condition asks for now.
+/// Whether a taint follows from a current condition.
 fn follows(taint: &Value, no_schedule: &[&str]) -> bool {
     no_schedule.iter().any(|key| is(taint, key, NO_SCHEDULE))
 }
 
-/// Whether a taint follows from conditions, whether it is asked for or not.
+/// Whether a taint follows from conditions at all.
 fn is_by_condition(taint: &Value) -> bool {
     is(taint, UNSCHEDULABLE, NO_SCHEDULE)
         || CONDITION_TAINTS
@@ -219,7 +220,7 @@ fn is_by_condition(taint: &Value) -> bool {
             .any(|(_, _, key)| is(taint, key, NO_SCHEDULE))
 }
 
-/// Whether a taint drives pods away because of the node's readiness.
+/// Whether a taint evicts pods because of the node's readiness.
 fn drives(taint: &Value) -> bool {
     is(taint, NOT_READY, NO_EXECUTE) || is(taint, UNREACHABLE, NO_EXECUTE)
 }

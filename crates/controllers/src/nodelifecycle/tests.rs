@@ -37,10 +37,10 @@ fn node(conditions: &[&str], taints: &[&str], more: &str) -> Arc<Cached<Node>> {
 }
 
 fn observed(node: Arc<Cached<Node>>, silent_for: i64) -> Observed {
-    let heard = NOON.plus_seconds(-silent_for);
+    let last_heartbeat = NOON.plus_seconds(-silent_for);
     Observed {
         node,
-        heard,
+        last_heartbeat,
         config: Config::default(),
         all_down: false,
         to_mark: None,
@@ -56,7 +56,7 @@ fn short(taint: &Value) -> String {
     )
 }
 
-/// The taints that a node ends up with, if it gets its turn; `None`: nothing changes.
+/// The resulting taints, without rate limit; `None` if nothing changes.
 fn tainted(plan: &Plan) -> Option<Vec<String>> {
     let taints = plan.taints.as_ref()?;
     let name = |key: &str| key.trim_start_matches("node.kubernetes.io/").to_string();
@@ -138,8 +138,7 @@ fn taints_follow_from_conditions() {
         Some(&[]),
     );
 
-    // Nothing is known: the taint that it was made with is nobody's condition, what drives pods
-    // away stays.
+    // Nothing is known: a taint from registration is not by condition, `NoExecute` taints stay.
     check(
         &[],
         &["not-ready:NoSchedule", "unreachable:NoExecute"],
@@ -163,7 +162,7 @@ fn the_first_taint_that_drives_pods_away_waits_for_its_turn_and_a_swap_does_not(
 }
 
 #[test]
-fn where_everything_is_down_nobody_is_driven_away() {
+fn if_all_nodes_are_down_no_pod_is_evicted() {
     let down = Observed {
         all_down: true,
         ..observed(node(&["Ready=Unknown"], &["unreachable:NoExecute"], ""), 0)

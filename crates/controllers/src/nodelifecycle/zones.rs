@@ -1,8 +1,8 @@
-//! How fast nodes may lose their pods: zone by zone, slower where much of a zone is down, not at
-//! all where everything is.
+//! How fast nodes may be tainted `NoExecute`: by zone, slower in partially disrupted zones, not at
+//! all if everything is down.
 //!
-//! Where everything seems to be down it is more likely that this controller hears nothing. No I/O,
-//! and the time is handed in.
+//! If everything seems to be down, it is more likely that this controller receives no heartbeats.
+//! No I/O, and time is an argument.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use coracle_api::time::Timestamp;
 
 use super::Config;
 
-/// How a zone is.
+/// The state of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Most of it works.
+    /// Most nodes are ready.
     #[default]
     Normal,
-    /// Much of it does not.
+    /// Many nodes are not ready.
     Partial,
-    /// Nothing of it works.
+    /// No node is ready.
     Full,
 }
 
-/// How many nodes of a zone work.
+/// The number of ready nodes of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Those that say that they are ready.
     pub ready: usize,
-    /// The others.
+    /// All others.
     pub not_ready: usize,
 }
 
 impl Census {
-    /// What that makes of the zone.
+    /// The resulting state of the zone.
     pub fn state(self, config: &Config) -> State {
         let (ready, not_ready) = (as_float(self.ready), as_float(self.not_ready));
         match self {
@@ -51,7 +51,7 @@ impl Census {
         }
     }
 
-    /// How many nodes may lose their pods a second.
+    /// How many nodes may be tainted per second.
     fn rate(self, state: State, config: &Config) -> f64 {
         match state {
             State::Normal | State::Full => config.eviction_rate,
@@ -78,20 +78,20 @@ pub struct Zones {
 struct Zone {
     state: State,
     rate: f64,
-    /// One node may go at once; whoever comes next waits until this moment.
+    /// One node may be tainted at once; the next waits until this time.
     next: Option<Timestamp>,
 }
 
-/// What a new count means.
+/// The consequence of a new count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Nothing that nodes need to know.
+pub enum ZoneChange {
+    /// None for the nodes.
     None,
-    /// Some rate is another: who waits may look again.
+    /// A rate changed: waiting nodes are reconciled.
     Rates,
-    /// Everything is down now: nobody has to go.
+    /// Everything is down: no pods are evicted.
     AllDown,
-    /// Something works again: all nodes get their time anew.
+    /// Some nodes are ready again: the grace period of all nodes starts over.
     Recovered,
 }
 
@@ -101,8 +101,8 @@ impl Zones {
         self.all_down
     }
 
-    /// Takes note of a count of all nodes.
-    pub fn count(&mut self, census: &BTreeMap<Text, Census>, config: &Config) -> Turn {
+    /// Updates the count of all nodes.
+    pub fn count(&mut self, census: &BTreeMap<Text, Census>, config: &Config) -> ZoneChange {
         let states: BTreeMap<&Text, State> = census
             .iter()
             .map(|(zone, count)| (zone, count.state(config)))
@@ -129,14 +129,14 @@ impl Zones {
         }
 
         match (was_down, self.all_down) {
-            (false, true) => Turn::AllDown,
-            (true, false) => Turn::Recovered,
-            _ if changed => Turn::Rates,
-            _ => Turn::None,
+            (false, true) => ZoneChange::AllDown,
+            (true, false) => ZoneChange::Recovered,
+            _ if changed => ZoneChange::Rates,
+            _ => ZoneChange::None,
         }
     }
 
-    /// Whether one more node of a zone may lose its pods now.
+    /// Whether one more node of a zone may be tainted now.
     ///
     /// # Errors
     /// It may not; if it may later, after this time.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_a_zone_go_one_after_another() {
+    fn nodes_of_a_zone_are_tainted_one_after_another() {
         let mut known = Zones::default();
         known.count(&zones(&[("a", 9, 1), ("b", 9, 1)]), &Config::default());
         assert_eq!(known.take("a", NOON), Ok(()));
@@ -230,30 +230,33 @@ mod tests {
     }
 
     #[test]
-    fn where_everything_is_down_nobody_goes_until_something_works() {
+    fn if_all_zones_are_down_no_node_is_tainted_until_one_recovers() {
         let (mut known, config) = (Zones::default(), Config::default());
         assert_eq!(
             known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config),
-            Turn::None
+            ZoneChange::None
         );
 
         assert_eq!(
             known.take("b", NOON),
             Ok(()),
-            "a zone alone that is down goes on"
+            "a single zone that is down is still tainted"
         );
 
         assert_eq!(
             known.count(&zones(&[("a", 0, 1), ("b", 0, 2)]), &config),
-            Turn::AllDown
+            ZoneChange::AllDown
         );
 
         assert_eq!(known.take("b", NOON.plus_seconds(60)), Err(None));
         assert_eq!(
             known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config),
-            Turn::Recovered
+            ZoneChange::Recovered
         );
 
-        assert_eq!(known.count(&zones(&[("a", 4, 6)]), &config), Turn::Rates);
+        assert_eq!(
+            known.count(&zones(&[("a", 4, 6)]), &config),
+            ZoneChange::Rates
+        );
     }
 }

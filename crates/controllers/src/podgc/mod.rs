@@ -1,7 +1,7 @@
-//! The pod garbage collector: pods go that no node sees to, and ended ones when there are too many.
+//! The pod garbage collector: deletes pods without a node, and ended pods beyond a threshold.
 //!
-//! A pod is looked at when its node disappears, or when it is told to go and has no node that could
-//! let it. Ended pods are counted some time after one has ended.
+//! A pod is reconciled when its node is deleted, or when it is being deleted and no kubelet can
+//! confirm that. Ended pods are counted some time after one has ended.
 
 pub mod plan;
 
@@ -18,21 +18,24 @@ use coracle_client::{
     World,
 };
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_NODE, Node, Phase, Pod};
-use plan::{Place, Plan};
+use plan::{Plan, PodNode};
 
-/// Ended pods are counted at most so often.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "pod-garbage-collector";
+
+/// Ended pods are counted at most this often.
 const COUNT_EVERY: Duration = Duration::from_secs(20);
-/// Pods that are looked at in parallel.
+/// The number of workers.
 const WORKERS: usize = 2;
 
-/// What the controller looks at.
+/// What the controller works on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// One pod.
     Pod(ObjectKey),
-    /// All that have ended.
+    /// All ended pods.
     Ended,
 }
 
@@ -45,21 +48,21 @@ impl fmt::Display for Key {
     }
 }
 
-/// What is seen.
+/// What was observed.
 #[derive(Debug)]
 pub enum Observed {
-    /// A pod and its place.
-    Pod(Arc<Cached<Pod>>, Place),
-    /// All pods, and how many ended ones may stay.
+    /// A pod and its node.
+    Pod(Arc<Cached<Pod>>, PodNode),
+    /// All pods, and the threshold.
     All(Vec<Arc<Cached<Pod>>>, usize),
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug)]
 pub enum Work {
-    /// About one pod.
+    /// For one pod.
     Pod(Plan),
-    /// These go.
+    /// Delete these.
     Remove(Vec<Arc<Cached<Pod>>>),
 }
 
@@ -75,29 +78,29 @@ pub struct PodGarbage {
     missing: Mutex<BTreeMap<Text, Timestamp>>,
 }
 
-/// Why a pod is still there.
+/// Why a pod could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot ask for the node")]
+    #[error("cannot read node")]
     Node(#[source] Error),
-    #[error("cannot mark the pod as failed")]
+    #[error("cannot mark pod as failed")]
     Mark(#[source] Error),
-    #[error("cannot delete the pod")]
+    #[error("cannot delete pod")]
     Delete(#[source] Error),
 }
 
-/// Begins the controller; `threshold` ended pods may stay, or all where it is 0. Never returns.
+/// Runs the controller; `threshold` ended pods are kept, all if it is 0. Never returns.
 pub async fn run(context: &Context, threshold: usize) {
     let queue = WorkQueue::new("pod_garbage");
     let mut feeds = Feeds::new();
     let controller = PodGarbage::new(context, threshold, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, WORKERS)
         .await;
 }
 
 impl PodGarbage {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         threshold: usize,
@@ -138,7 +141,7 @@ impl PodGarbage {
             }
         });
 
-        let client = context.client("pod-garbage-collector");
+        let client = context.client(ACCOUNT);
         PodGarbage {
             node_access: client.resource(&core("nodes")),
             pod_access: client.resource(&core("pods")),
@@ -150,18 +153,18 @@ impl PodGarbage {
         }
     }
 
-    fn place(&self, pod: &Pod) -> Place {
+    fn node(&self, pod: &Pod) -> PodNode {
         if pod.node.is_empty() {
-            return Place::Nowhere;
+            return PodNode::Unscheduled;
         }
 
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.nodes.get(&ObjectKey::cluster(&pod.node)) {
             Some(node) => {
                 missing.remove(&pod.node);
-                Place::On(node)
+                PodNode::On(node)
             }
-            None => Place::Missing(
+            None => PodNode::Missing(
                 *missing
                     .entry(pod.node.clone())
                     .or_insert_with(|| self.world.now()),
@@ -169,7 +172,7 @@ impl PodGarbage {
         }
     }
 
-    /// The pod counts as failed, unless it has ended, and goes at once.
+    /// Marks the pod as failed, unless it has ended, and deletes it with grace period 0.
     async fn remove(&self, pod: &Cached<Pod>, why: Option<(&str, &str)>) -> Result<(), ActError> {
         let pods = self.pod_access.clone().namespace(&pod.key.namespace);
         if !matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
@@ -199,7 +202,7 @@ impl PodGarbage {
         }
     }
 
-    /// Only the server knows whether a node is really gone.
+    /// Deletes a pod if its node does not exist on the server.
     async fn remove_orphan(&self, pod: &Cached<Pod>) -> Result<(), ActError> {
         match self
             .node_access
@@ -242,25 +245,25 @@ impl Controller for PodGarbage {
     fn observe(&self, key: &Key) -> Observation<Observed> {
         let Key::Pod(key) = key else {
             let observed = Observed::All(self.pods.list(), self.threshold);
-            return Observation::Seen {
+            return Observation::Present {
                 uid: Text::default(),
                 observed,
             };
         };
 
         let Some(pod) = self.pods.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        let place = self.place(&pod);
-        Observation::Seen {
+        let node = self.node(&pod);
+        Observation::Present {
             uid: pod.uid.clone(),
-            observed: Observed::Pod(pod, place),
+            observed: Observed::Pod(pod, node),
         }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Work {
         match observed {
-            Observed::Pod(pod, place) => Work::Pod(plan::plan(pod, place, now)),
+            Observed::Pod(pod, node) => Work::Pod(plan::plan(pod, node, now)),
             Observed::All(pods, threshold) => Work::Remove(plan::surplus(pods, *threshold)),
         }
     }

@@ -1,4 +1,4 @@
-//! Which pods nobody will see to any more. Pure.
+//! Which pods have no kubelet any more. Pure.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -9,42 +9,41 @@ use coracle_client::Cached;
 
 use crate::views::{Node, Phase, Pod};
 
-/// How long a node must have been missing before its pods are orphans: it may not have been heard
-/// of yet.
+/// How long a node must have been missing before its pods are orphans: its informer may be behind.
 pub const QUARANTINE: Duration = Duration::from_secs(40);
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// What is known of the place of a pod.
+/// The node of a pod.
 #[derive(Clone, Debug)]
-pub enum Place {
-    /// It has none.
-    Nowhere,
-    /// A node.
+pub enum PodNode {
+    /// It is not scheduled.
+    Unscheduled,
+    /// On this node.
     On(Arc<Cached<Node>>),
-    /// A node that nobody knows, since then.
+    /// On a node that has been missing since then.
     Missing(Timestamp),
 }
 
-/// What is to be done about a pod.
+/// What to do with a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Others see to it.
+    /// Leave it to others.
     Leave,
-    /// Its node may still turn up.
+    /// Its node may still appear.
     LookAfter(Duration),
-    /// Its node must be asked for once more, and if there is none, it goes.
+    /// Look its node up on the server, and delete the pod if there is none.
     Orphan,
-    /// It goes.
+    /// Delete it.
     Remove,
 }
 
-/// What is to be done about a pod.
-pub fn plan(pod: &Pod, place: &Place, now: Timestamp) -> Plan {
-    match place {
-        Place::Nowhere if pod.is_being_deleted => Plan::Remove,
-        Place::On(node) if pod.is_being_deleted && is_out_of_service(node) => Plan::Remove,
-        Place::Nowhere | Place::On(_) => Plan::Leave,
-        Place::Missing(since) => {
+/// Decides what to do with a pod.
+pub fn plan(pod: &Pod, node: &PodNode, now: Timestamp) -> Plan {
+    match node {
+        PodNode::Unscheduled if pod.is_being_deleted => Plan::Remove,
+        PodNode::On(node) if pod.is_being_deleted && is_out_of_service(node) => Plan::Remove,
+        PodNode::Unscheduled | PodNode::On(_) => Plan::Leave,
+        PodNode::Missing(since) => {
             let missing = now.since(*since);
             let left = QUARANTINE.as_nanos() - missing.as_nanos();
             if left > 0 {
@@ -56,14 +55,13 @@ pub fn plan(pod: &Pod, place: &Place, now: Timestamp) -> Plan {
     }
 }
 
-/// Somebody has said that it will not come back.
+/// Whether the node is tainted out-of-service.
 fn is_out_of_service(node: &Node) -> bool {
     let tainted = |taint: &Value| taint.get("key").and_then(Value::as_str) == Some(OUT_OF_SERVICE);
     !node.is_ready() && node.taints.iter().any(tainted)
 }
 
-/// Of pods that have ended those that are too many, the ones first that are missed least: evicted
-/// ones, then the oldest.
+/// The ended pods beyond the threshold: evicted ones first, then the oldest.
 pub fn surplus(pods: &[Arc<Cached<Pod>>], threshold: usize) -> Vec<Arc<Cached<Pod>>> {
     let ended = |pod: &&Arc<Cached<Pod>>| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     let mut ended: Vec<_> = pods.iter().filter(ended).cloned().collect();
@@ -101,21 +99,21 @@ mod tests {
     }
 
     #[test]
-    fn pods_go_that_nobody_sees_to() {
+    fn pods_without_a_kubelet_are_deleted() {
         let going = pod("p", 0, r#","deletionTimestamp":"2026-03-01T12:00:00Z"}"#);
         let staying = pod("p", 0, "}");
         let node = |status: &str, taint: &str| {
-            Place::On(cached(&format!(
+            PodNode::On(cached(&format!(
                 r#"{{"metadata":{{"name":"n"}},"spec":{{"taints":[{{"key":"{taint}","effect":"NoExecute"}}]}},
                 "status":{{"conditions":[{{"type":"Ready","status":"{status}"}}]}}}}"#
             )))
         };
 
-        let check = |pod: &Pod, place: &Place, expected| {
-            assert_eq!(plan(pod, place, NOON), expected, "{place:?}")
+        let check = |pod: &Pod, node: &PodNode, expected| {
+            assert_eq!(plan(pod, node, NOON), expected, "{node:?}")
         };
-        check(&going, &Place::Nowhere, Plan::Remove);
-        check(&staying, &Place::Nowhere, Plan::Leave);
+        check(&going, &PodNode::Unscheduled, Plan::Remove);
+        check(&staying, &PodNode::Unscheduled, Plan::Leave);
         check(&going, &node("False", OUT_OF_SERVICE), Plan::Remove);
 
         check(&going, &node("True", OUT_OF_SERVICE), Plan::Leave);
@@ -123,19 +121,19 @@ mod tests {
         check(&staying, &node("Unknown", OUT_OF_SERVICE), Plan::Leave);
         check(
             &staying,
-            &Place::Missing(NOON.plus_seconds(-30)),
+            &PodNode::Missing(NOON.plus_seconds(-30)),
             Plan::LookAfter(Duration::from_secs(10)),
         );
 
         check(
             &staying,
-            &Place::Missing(NOON.plus_seconds(-40)),
+            &PodNode::Missing(NOON.plus_seconds(-40)),
             Plan::Orphan,
         );
     }
 
     #[test]
-    fn of_those_that_ended_the_evicted_and_the_oldest_go_first() {
+    fn of_ended_pods_the_evicted_and_the_oldest_are_deleted_first() {
         let ended = |name, created, more: &str| {
             pod(
                 name,

@@ -1,4 +1,4 @@
-//! Which pods are whose. Pure.
+//! Which pods belong to which owner. Pure.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use coracle_client::ownership::{Claim, claim};
 use super::PodOwner;
 use crate::views::Pod;
 
-/// What an owner does about the pods that might be its own.
+/// Which pods an owner adopts, releases and owns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims {
-    /// Orphans that become its own.
+    /// Orphans to adopt.
     pub adopt: Vec<Arc<Cached<Pod>>>,
-    /// Pods that are its own no longer.
+    /// Pods to release.
     pub release: Vec<Arc<Cached<Pod>>>,
-    /// All that are its own by then, those to be adopted among them.
+    /// All its pods after that, including the adopted ones.
     pub claimed: Vec<Arc<Cached<Pod>>>,
 }
 
-/// Sorts pods by whose they are.
+/// Sorts pods by ownership.
 pub fn claims<'a, O: PodOwner>(
     owner: &Cached<O>,
     pods: impl IntoIterator<Item = &'a Arc<Cached<Pod>>>,

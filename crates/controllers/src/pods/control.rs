@@ -1,4 +1,4 @@
-//! Pods adopted, released, made and deleted.
+//! Adopts, releases, creates and deletes pods.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,73 +8,73 @@ use coracle_client::{
     Access, Cached, DeleteOptions, Deleted, Error, ObjectKey, Recorder, Written, ownership,
 };
 
-use super::{Claims, Owner, Unseen};
-use crate::frame::{side_by_side, slow_start};
+use super::{Claims, Owner, Unobserved};
+use crate::framework::{concurrently, slow_start};
 use crate::own_writes::OwnWrites;
 use crate::views::Pod;
 
-/// What own writes of pods are noted under.
+/// The resource name under which own writes of pods are noted.
 const PODS: &str = "pods";
 
 /// Acts on the pods of one kind of owner.
 pub struct PodControl {
     owners: Access,
     pods: Access,
-    unseen: Arc<Unseen>,
+    unobserved: Arc<Unobserved>,
     written: Arc<OwnWrites>,
     recorder: Recorder,
 }
 
-/// Why pods could not be claimed, made or deleted.
+/// Why pods could not be claimed, created or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum PodError {
-    #[error("cannot adopt or release a pod")]
+    #[error("cannot adopt or release pod")]
     Claim(#[source] Error),
-    #[error("the pod {0} was to be adopted, and is gone")]
+    #[error("cannot adopt pod {0}: it was deleted")]
     Gone(String),
-    #[error("{0} was deleted or replaced, and adopts nothing")]
+    #[error("{0} was deleted or replaced; adoption skipped")]
     Replaced(ObjectKey),
     #[error("unable to create pods, no labels")]
     NoLabels,
-    #[error("the pod {0} was created after all, and has not been counted")]
-    Unseen(String),
-    #[error("cannot create a pod")]
+    #[error("pod {0} was created by an earlier attempt and is not in the cache yet")]
+    Unobserved(String),
+    #[error("cannot create pod")]
     Create(#[source] Error),
-    #[error("cannot delete a pod")]
+    #[error("cannot delete pod")]
     Delete(#[source] Error),
 }
 
-/// How far a number of deeds got.
+/// The result of a batch of actions.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// So many succeeded.
+    /// How many succeeded.
     pub count: usize,
-    /// The first that did not.
+    /// The first failure.
     pub failure: Option<PodError>,
-    /// The UIDs of pods that were to be deleted, and certainly are not.
+    /// The UIDs of pods whose deletion certainly failed.
     pub kept: BTreeSet<Text>,
 }
 
 impl Done {
-    /// An error, if anything failed.
+    /// The failure, if any.
     pub fn result(self) -> Result<(), PodError> {
         self.failure.map_or(Ok(()), Err)
     }
 }
 
 impl PodControl {
-    /// Acts on the pods that objects of `owners` control.
+    /// Acts on the pods controlled by objects of `owners`.
     pub fn new(
         owners: Access,
         pods: Access,
-        unseen: Arc<Unseen>,
+        unobserved: Arc<Unobserved>,
         written: Arc<OwnWrites>,
         recorder: Recorder,
     ) -> PodControl {
         PodControl {
             owners,
             pods,
-            unseen,
+            unobserved,
             written,
             recorder,
         }
@@ -85,11 +85,11 @@ impl PodControl {
         self.pods.clone().namespace(namespace)
     }
 
-    /// Releases and adopts; what is adopted gets `finalizers` too.
+    /// Releases and adopts; adopted pods also get `finalizers`.
     ///
     /// # Errors
-    /// Also where what was seen is older than what is found out here. No event need follow that
-    /// concerns the owner, so it has to be looked at again.
+    /// Also if the observed state is older than what the server returns here. No event of the owner
+    /// needs to follow, so it has to be reconciled again.
     pub async fn claim(
         &self,
         owner: &Owner,
@@ -100,8 +100,8 @@ impl PodControl {
         self.delete_again(owner).await?;
 
         let made = self
-            .unseen
-            .attempts
+            .unobserved
+            .creations
             .resolve(&owner.controller.uid, &pods)
             .await;
 
@@ -109,7 +109,7 @@ impl PodControl {
         if let Some(pod) = made.first() {
             made.iter()
                 .for_each(|pod| self.written.note(&owner.key, PODS, pod));
-            return Err(PodError::Unseen(pod.meta().name().to_string()));
+            return Err(PodError::Unobserved(pod.meta().name().to_string()));
         }
 
         for pod in &claims.release {
@@ -122,8 +122,8 @@ impl PodControl {
             return Ok(());
         }
 
-        // The cache may show an owner that is gone, and whose successor wants the same pods: only
-        // the server knows.
+        // The cache may show a deleted owner whose successor selects the same pods: only the server
+        // knows.
         let live = self
             .owners
             .clone()
@@ -157,26 +157,25 @@ impl PodControl {
         Ok(())
     }
 
-    /// So many creations and these deletions are to be seen before the next decision. Comes before
-    /// the first of them.
+    /// Expects this many creations and these deletions to be observed before the next decision.
+    /// Called before the first of them.
     pub fn expect(&self, owner: &Owner, creations: usize, deletions: &[Arc<Cached<Pod>>]) {
         let uids: Vec<Text> = deletions.iter().map(|pod| pod.uid.clone()).collect();
-        self.unseen
+        self.unobserved
             .expectations
             .expect(&owner.controller.uid, creations, uids);
     }
 
-    /// Creates expected pods, first one, then more and more at once, so that where none can be made
-    /// few are tried.
+    /// Creates the expected pods with slow start: if none can be created, few are tried.
     pub async fn create(&self, owner: &Owner, wanted: &[Arc<Value>]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
-        let (Unseen { expectations, .. }, uid) = (&*self.unseen, &owner.controller.uid);
+        let (Unobserved { expectations, .. }, uid) = (&*self.unobserved, &owner.controller.uid);
 
         let creations = wanted.iter().cloned().map(|pod| {
-            let (unseen, pods, uid) = (self.unseen.clone(), pods.clone(), uid.clone());
+            let (unobserved, pods, uid) = (self.unobserved.clone(), pods.clone(), uid.clone());
             async move {
-                match unseen.attempts.create(&uid, &pods, &pod).await {
-                    // The namespace goes and takes everything with it: nothing is owed.
+                match unobserved.creations.create(&uid, &pods, &pod).await {
+                    // The namespace is being deleted, with everything in it.
                     Err(error) if error.has_cause("NamespaceTerminating") => Ok(None),
                     made => made.map(Some),
                 }
@@ -184,7 +183,7 @@ impl PodControl {
         });
         let tried = slow_start(creations).await;
 
-        // What was not tried is not waited for.
+        // What was not tried will not be observed.
         expectations.lower_creations(uid, wanted.len() - tried.len());
         let mut done = Done::default();
         for made in tried {
@@ -219,7 +218,7 @@ impl PodControl {
             .map(|pod| deletion(&pods, &pod.uid, &pod.key.name));
 
         let mut done = Done::default();
-        for (pod, deleted) in victims.iter().zip(side_by_side(deletions).await) {
+        for (pod, deleted) in victims.iter().zip(concurrently(deletions).await) {
             let is_certain = !deleted.as_ref().is_err_and(Error::is_uncertain);
             match self.deleted(owner, &pod.uid, &pod.key.name, deleted) {
                 Ok(()) => done.count += 1,
@@ -238,23 +237,23 @@ impl PodControl {
         done
     }
 
-    /// Pods of which nobody knows whether they were told to go are told so again, before anything
-    /// is decided on what is seen of them: to delete the same pod twice does no harm.
+    /// Retries deletions with unknown outcome before anything is decided on the observed pods:
+    /// deleting the same pod twice does no harm.
     async fn delete_again(&self, owner: &Owner) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
-        let uncertain = self.unseen.take_uncertain(&owner.controller.uid);
+        let uncertain = self.unobserved.take_uncertain(&owner.controller.uid);
         let deletions = uncertain
             .iter()
             .map(|(uid, name)| deletion(&pods, uid, name));
         let mut failed = Ok(());
-        for ((uid, name), deleted) in uncertain.iter().zip(side_by_side(deletions).await) {
+        for ((uid, name), deleted) in uncertain.iter().zip(concurrently(deletions).await) {
             failed = failed.and(self.deleted(owner, uid, name, deleted));
         }
         failed.map_err(PodError::Delete)
     }
 
-    /// What came of the deletion of a pod: it is waited for, unless it certainly will not be heard
-    /// of.
+    /// Handles the result of a deletion: it stays expected unless it certainly will not be
+    /// observed.
     fn deleted(
         &self,
         owner: &Owner,
@@ -269,24 +268,28 @@ impl PodControl {
                 self.recorder.normal(&owner.about, "SuccessfulDelete", text);
                 Ok(())
             }
-            // It is gone, or another has its name: either way this one need not be deleted.
+            // It is deleted or replaced: either way this pod need not be deleted.
             Err(error) if error.is_not_found() || error.is_conflict() => {
-                self.unseen.expectations.deletion_observed(owner_uid, uid);
+                self.unobserved
+                    .expectations
+                    .deletion_observed(owner_uid, uid);
                 Ok(())
             }
             Err(error) if error.is_uncertain() => {
-                self.unseen.note_uncertain(owner_uid, uid, name);
+                self.unobserved.note_uncertain(owner_uid, uid, name);
                 Err(error)
             }
             Err(error) => {
-                self.unseen.expectations.deletion_observed(owner_uid, uid);
+                self.unobserved
+                    .expectations
+                    .deletion_observed(owner_uid, uid);
                 Err(error)
             }
         }
     }
 }
 
-/// Deletes a pod, and no other of its name.
+/// Deletes a pod by UID.
 fn deletion(
     pods: &Access,
     uid: &Text,
@@ -306,11 +309,11 @@ mod tests {
 
     use super::*;
 
-    /// Pods of a set in a cluster, and what is unseen of them.
+    /// Pods of a ReplicaSet in a cluster, with their expectations.
     struct Tried {
         cluster: Cluster,
         control: PodControl,
-        unseen: Arc<Unseen>,
+        unobserved: Arc<Unobserved>,
         owner: Owner,
     }
 
@@ -326,21 +329,21 @@ mod tests {
                 .await
                 .unwrap();
 
-            let unseen = Arc::new(Unseen::default());
+            let unobserved = Arc::new(Unobserved::default());
             let recorder = Recorder::new(&cluster.client(), "test", &Tasks::new());
             let pods = client.resource(&Resource::builtin("", "v1", "pods"));
-            let control = PodControl::new(sets, pods, unseen.clone(), Arc::default(), recorder);
+            let control = PodControl::new(sets, pods, unobserved.clone(), Arc::default(), recorder);
 
             Tried {
                 control,
-                unseen,
+                unobserved,
                 owner: Owner::named(&set, "apps/v1", "ReplicaSet"),
                 cluster,
             }
         }
 
         fn is_settled(&self) -> bool {
-            self.unseen
+            self.unobserved
                 .expectations
                 .satisfied(&self.owner.controller.uid)
         }
@@ -359,7 +362,7 @@ mod tests {
     async fn what_is_refused_and_what_is_not_tried_is_not_waited_for() {
         let tried = Tried::with(Cluster::client).await;
 
-        // One without containers is refused, and then the others are not tried.
+        // A pod without containers is rejected, and then the others are not tried.
         let mut refused = pod("refused");
         refused.as_object_mut().unwrap().remove("spec");
         let refused = Arc::new(refused);
@@ -395,7 +398,7 @@ mod tests {
 
         assert!(
             tried.is_settled(),
-            "nobody will tell of a deletion that was over before"
+            "no event follows a deletion that was over before"
         );
 
         tried.cluster.stop().await;
@@ -426,12 +429,12 @@ mod tests {
             .await;
         assert!(matches!(done.failure, Some(PodError::Delete(_))));
 
-        assert!(done.kept.is_empty(), "nobody can say that it stays");
+        assert!(done.kept.is_empty(), "its deletion is uncertain");
         assert!(
             tried
-                .unseen
+                .unobserved
                 .expectations
-                .going(&tried.owner.controller.uid)
+                .pending_deletions(&tried.owner.controller.uid)
                 .contains(&victim.uid)
         );
 

@@ -1,15 +1,15 @@
-//! Pods that something controls: how changes of them wake their owner, which are its own, and how
-//! they are made and deleted.
+//! Pods with a controller: how changes wake their owner, which pods belong to it, and how they are
+//! created and deleted.
 //!
-//! `hear` turns changes of pods into keys of their owners; [`claims`] says which pods are whose;
-//! [`PodControl`] acts: it adopts and releases, creates in batches that double, deletes, tells
-//! people, and notes in [`Unseen`] what is to be seen before the next decision.
+//! `handlers` turns changes of pods into keys of their owners; [`claims`] sorts pods by owner;
+//! [`PodControl`] adopts and releases, creates with slow start, deletes, records events, and notes
+//! in [`Unseen`] what has to be observed before the next decision.
 
 mod claims;
 mod control;
-mod hear;
+mod handlers;
 pub mod rank;
-mod unseen;
+mod unobserved;
 
 use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller;
@@ -17,31 +17,31 @@ use coracle_client::{Cached, ObjectKey, ObjectReference, Projection};
 
 pub use claims::{Claims, claims};
 pub use control::{Done, PodControl, PodError};
-pub use hear::{follow_owners, follow_pods};
-pub use unseen::{Unseen, look_again};
+pub use handlers::{follow_owners, follow_pods};
+pub use unobserved::{Unobserved, requeue_after};
 
-/// An object that controls the pods which it selects.
+/// An object that controls the pods it selects.
 pub trait PodOwner: Projection {
     /// `apps/v1`.
     const API_VERSION: &'static str;
     /// `ReplicaSet`.
     const KIND: &'static str;
 
-    /// The whole of it.
+    /// The whole object.
     fn object(&self) -> &Value;
 
-    /// Whether a pod with these labels is its own, as far as labels go.
+    /// Whether the selector matches these labels.
     fn selects(&self, labels: &Map) -> bool;
 }
 
-/// Whose pods are made and deleted.
+/// The owner of pods that are created and deleted.
 #[derive(Clone, Debug)]
 pub struct Owner {
     /// Its key.
     pub key: ObjectKey,
-    /// What stands in its pods.
+    /// The controller reference in its pods.
     pub controller: Controller,
-    /// What events are about.
+    /// The object reference in events.
     pub about: ObjectReference,
 }
 
@@ -51,7 +51,7 @@ impl Owner {
         Owner::named(owner.object.object(), O::API_VERSION, O::KIND)
     }
 
-    /// The owner that an object of this kind is, whether or not it says its kind.
+    /// The same for an object that may lack `apiVersion` and `kind`.
     pub fn named(object: &Value, api_version: &str, kind: &str) -> Owner {
         let (key, uid) = (ObjectKey::of(object), object.meta().uid());
         let controller = Controller {

@@ -1,4 +1,4 @@
-//! Which pods go first when there are too many.
+//! Which pods are deleted first when there are too many.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use coracle_client::Cached;
 
 use crate::views::{Phase, Pod};
 
-/// The `count` pods that are missed least; `neighbours` says how many pods alike each node has.
-pub fn first_to_go(
+/// The `count` pods to delete first; `neighbours` is the number of pods of the same set on a node.
+pub fn select_for_deletion(
     pods: &[Arc<Cached<Pod>>],
     neighbours: &BTreeMap<Text, usize>,
     count: usize,
     now: Timestamp,
 ) -> Vec<Arc<Cached<Pod>>> {
     let mut ordered = pods.to_vec();
-    // Where all go, their order is of no interest.
+    // If all are deleted, the order does not matter.
     if count < pods.len() {
         ordered.sort_by(|one, other| order(one, other, neighbours, now));
     }
@@ -32,22 +32,22 @@ fn order(
     neighbours: &BTreeMap<Text, usize>,
     now: Timestamp,
 ) -> Ordering {
-    let crowd = |pod: &Pod| neighbours.get(&pod.node).copied().unwrap_or_default();
+    let on_same_node = |pod: &Pod| neighbours.get(&pod.node).copied().unwrap_or_default();
     let unplaced_first = one.node.is_empty().cmp(&other.node.is_empty()).reverse();
     unplaced_first
         .then_with(|| phase(one).cmp(&phase(other)))
         .then_with(|| one.is_ready().cmp(&other.is_ready()))
         .then_with(|| one.deletion_cost.cmp(&other.deletion_cost))
-        .then_with(|| crowd(other).cmp(&crowd(one)))
+        .then_with(|| on_same_node(other).cmp(&on_same_node(one)))
         .then_with(|| by_age(one, other, one.ready_since(), other.ready_since(), now))
         .then_with(|| other.restarts.cmp(&one.restarts))
         .then_with(|| other.sidecar_restarts.cmp(&one.sidecar_restarts))
         .then_with(|| by_age(one, other, one.created, other.created, now))
-        // Upstream leaves the rest to chance; here it is the same every time.
+        // Upstream leaves the order of equals open; here it is deterministic.
         .then_with(|| one.uid.cmp(&other.uid))
 }
 
-/// The order in which a Job's pods go: the younger first, to the second.
+/// The order in which a Job's pods are deleted: youngest first, in whole seconds.
 pub fn youngest_first(one: &Cached<Pod>, other: &Cached<Pod>) -> Ordering {
     let unplaced_first = one.node.is_empty().cmp(&other.node.is_empty()).reverse();
     let younger = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
@@ -74,7 +74,7 @@ fn phase(pod: &Pod) -> u8 {
 }
 
 /// The younger first, by orders of magnitude: among pods of about the same age the UID decides, so
-/// that not always the newest go.
+/// that it is not always the newest ones.
 fn by_age(
     one: &Cached<Pod>,
     other: &Cached<Pod>,
@@ -93,7 +93,7 @@ fn by_age(
     }
 }
 
-/// The logarithm of an age; of what is yet to come, less than any.
+/// The logarithm of an age; less than any for times in the future.
 fn magnitude(since: Timestamp, now: Timestamp) -> Option<u32> {
     u64::try_from(now.since(since).as_nanos())
         .ok()?

@@ -1,4 +1,4 @@
-//! The protection of volumes: one that a claim is bound to does not go.
+//! PersistentVolume protection: a bound volume is not deleted.
 
 pub mod plan;
 
@@ -9,8 +9,11 @@ use coracle_api::Value;
 use coracle_api::time::Timestamp;
 use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole, WorkQueue};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{FINALIZER, Plan};
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "pv-protection-controller";
 
 /// The controller.
 pub struct PvProtection {
@@ -20,10 +23,10 @@ pub struct PvProtection {
 
 /// The volume could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the volume")]
+#[error("cannot update persistent volume")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("pvprotection");
     let mut feeds = Feeds::new();
@@ -37,10 +40,8 @@ pub async fn run(context: &Context) {
         }
     });
 
-    let access = context
-        .client("pv-protection-controller")
-        .resource(&resource);
-    Shell::new(PvProtection { volumes, access }, queue, context)
+    let access = context.client(ACCOUNT).resource(&resource);
+    Runner::new(PvProtection { volumes, access }, queue, context)
         .run(feeds, 1)
         .await;
 }
@@ -56,9 +57,9 @@ impl Controller for PvProtection {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(volume) = self.volumes.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: volume.uid.clone(),
             observed: volume,
         }

@@ -1,24 +1,24 @@
-//! Whether a volume keeps its protection. Pure.
+//! Whether a volume keeps its protection finalizer. Pure.
 
 use coracle_api::Value;
 
 use crate::views::Protection;
 
-/// What keeps a volume while a claim is bound to it.
+/// The finalizer of a volume, kept while a claim is bound to it.
 pub const FINALIZER: &str = "kubernetes.io/pv-protection";
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// The finalizer is added.
+    /// Add the finalizer.
     Protect,
-    /// The finalizer is taken away.
+    /// Remove the finalizer.
     Release,
 }
 
-/// What a volume needs.
+/// Decides what a volume needs.
 pub fn plan(volume: &Value) -> Plan {
     let is_bound = volume.at(&["status", "phase"]).and_then(Value::as_str) == Some("Bound");
     match Protection::of(volume.meta(), FINALIZER) {

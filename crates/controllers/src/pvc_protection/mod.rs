@@ -1,4 +1,4 @@
-//! The protection of claims: one that pods use does not go.
+//! PersistentVolumeClaim protection: a claim in use by pods is not deleted.
 
 pub mod plan;
 pub mod user;
@@ -10,9 +10,12 @@ use coracle_client::{
     Access, Cached, Change, Error, Informer, ListOptions, ObjectKey, Resource, Whole, WorkQueue,
 };
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{FINALIZER, Observed, Plan, holds};
 use user::User;
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "pvc-protection-controller";
 
 /// The index of pods by the claims that they use.
 const BY_CLAIM: &str = "pod-pvc-index";
@@ -25,27 +28,27 @@ pub struct PvcProtection {
     pod_access: Access,
 }
 
-/// Why a claim could not be dealt with.
+/// Why a claim could not be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// Its users could not be listed.
-    #[error("cannot list the pods")]
+    /// Its pods could not be listed.
+    #[error("cannot list pods")]
     List(#[source] Error),
-    /// It could not be written.
-    #[error("cannot write the claim")]
+    /// The claim could not be written.
+    #[error("cannot update persistent volume claim")]
     Write(#[source] Error),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("pvcprotection");
     let mut feeds = Feeds::new();
     let controller = PvcProtection::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, 1).await;
+    Runner::new(controller, queue, context).run(feeds, 1).await;
 }
 
 impl PvcProtection {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -81,7 +84,7 @@ impl PvcProtection {
             }
         });
 
-        let client = context.client("pvc-protection-controller");
+        let client = context.client(ACCOUNT);
         PvcProtection {
             claims,
             pods,
@@ -90,8 +93,7 @@ impl PvcProtection {
         }
     }
 
-    /// Whether the server knows of a pod that holds the claim: one may have come that was not heard
-    /// of yet.
+    /// Whether a pod on the server uses the claim: the informer may be behind.
     async fn is_used(&self, claim: &Value) -> Result<bool, ActError> {
         let pods = self.pod_access.clone().namespace(claim.meta().namespace());
         let pods = pods
@@ -116,11 +118,11 @@ impl Controller for PvcProtection {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(claim) = self.claims.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let users = self.pods.by_index(BY_CLAIM, &key.to_string());
-        let users = users.expect("the index was made with the controller");
-        Observation::Seen {
+        let users = users.expect("the index is created with the controller");
+        Observation::Present {
             uid: claim.uid.clone(),
             observed: Observed { claim, users },
         }

@@ -1,4 +1,4 @@
-//! Whether a claim keeps its protection. Pure.
+//! Whether a claim keeps its protection finalizer. Pure.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use coracle_client::{Cached, Whole};
 use super::user::User;
 use crate::views::Protection;
 
-/// What keeps a claim while pods use it.
+/// The finalizer of a claim, kept while pods use it.
 pub const FINALIZER: &str = "kubernetes.io/pvc-protection";
 
-/// All that is known of a claim.
+/// All that was observed of a claim.
 pub struct Observed {
     /// The claim.
     pub claim: Arc<Cached<Whole>>,
-    /// Pods that use it, as far as is known.
+    /// Pods that use it, from the cache.
     pub users: Vec<Arc<Cached<User>>>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// The finalizer is added.
+    /// Add the finalizer.
     Protect,
-    /// The finalizer is taken away, if the server knows of no user either.
+    /// Remove the finalizer, if no pod on the server uses it either.
     Release,
 }
 
-/// What a claim needs.
+/// Decides what a claim needs.
 pub fn plan(observed: &Observed) -> Plan {
     let used = || {
         observed
@@ -46,7 +46,7 @@ pub fn plan(observed: &Observed) -> Plan {
     }
 }
 
-/// Whether a pod keeps a claim.
+/// Whether a pod uses a claim.
 pub fn holds(user: &User, uid: &str, claim: &Value) -> bool {
     let is_owner = controller_of(claim.meta()).is_some_and(|owner| owner.uid == uid);
     user.holds(claim.meta().name(), is_owner)
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_protected_until_it_goes_and_nobody_uses_it() {
+    fn a_claim_is_protected_until_it_is_deleted_and_unused() {
         let check = |metadata: &str, node: &str, expected| {
             let claim = cached(&format!("{{metadata: {metadata}}}"));
             let pod = "{metadata: {name: p, uid: u}, spec: {nodeName: 'NODE', volumes: [{name: a, \

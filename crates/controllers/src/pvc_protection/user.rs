@@ -1,22 +1,22 @@
-//! A pod as far as it uses claims.
+//! A pod, reduced to the claims it uses.
 
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::Projection;
 use std::sync::Arc;
 
-/// The claims that a pod uses, and whether it may still touch them.
+/// The claims of a pod, and whether it may still use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// Claims that it names.
     pub claims: Box<[Text]>,
-    /// Claims that are made for it and go with it.
+    /// Claims of its ephemeral volumes, which it owns.
     pub own: Box<[Text]>,
-    /// Whether it has a node.
+    /// Whether it is scheduled.
     pub is_placed: bool,
     /// Whether it has ended.
     pub has_ended: bool,
-    /// Whether its node is done with it, or somebody did not want to wait for that.
+    /// Whether the kubelet has stopped it, or it was deleted with grace period 0.
     pub is_shut_down: bool,
 }
 
@@ -26,19 +26,19 @@ impl User {
         self.claims.iter().chain(&self.own)
     }
 
-    /// Whether its end or absence can set a claim free: one that runs holds what it uses.
+    /// Whether its end or deletion can free a claim: a running pod uses its claims.
     pub fn may_release(&self) -> bool {
         self.has_ended || !self.is_placed
     }
 
-    /// Whether it keeps a claim. `is_owner` says whether the claim was made for this very pod.
+    /// Whether it uses a claim. `is_owner`: the claim was created for this pod.
     pub fn holds(&self, claim: &str, is_owner: bool) -> bool {
         let named = self.claims.iter().any(|name| name == claim);
         let own = !self.is_shut_down && is_owner && self.own.iter().any(|name| name == claim);
         self.is_placed && (named || own)
     }
 
-    /// A pod as far as it uses claims.
+    /// Reads a pod.
     pub fn of(pod: &Value) -> User {
         let volumes = pod
             .at(&["spec", "volumes"])
@@ -120,7 +120,7 @@ mod tests {
         check("", "other", false, false);
         check("", "p-e", true, true);
 
-        // Of the same name, and not made for this pod.
+        // Of the same name, and not created for this pod.
         check("", "p-e", false, false);
 
         // The pod may wait for the claim in turn.

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use coracle_client::{Cached, Error, ObjectKey};
 use super::plan::{Observed, Plan, Pods};
 use super::status::{Failure, status};
 use super::{ReplicaSets, Set};
-use crate::frame::Requeue;
-use crate::pods::{Owner, PodError, look_again};
+use crate::framework::Requeue;
+use crate::pods::{Owner, PodError, requeue_after};
 use crate::template;
 use crate::views::Pod;
 use crate::write_status::write_status;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
     Pods(#[from] PodError),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 
@@ -40,7 +40,7 @@ impl<S: Set> ReplicaSets<S> {
             Pods::Delete(victims) => {
                 self.control.expect(&owner, 0, victims);
                 let done = self.control.delete(&owner, victims).await;
-                // What was told to go does not count any more, as it will not the next time.
+                // Deleted pods do not count any more.
                 let goes = |pod: &Text| victims.iter().any(|victim| victim.uid == *pod);
                 claimed.retain(|pod| !goes(&pod.uid) || done.kept.contains(&pod.uid));
                 done.result()
@@ -56,7 +56,7 @@ impl<S: Set> ReplicaSets<S> {
             .await?;
         managed?;
 
-        Ok(look_again(observed.settled, plan.wake_after))
+        Ok(requeue_after(observed.settled, plan.wake_after))
     }
 
     async fn create(
@@ -67,7 +67,7 @@ impl<S: Set> ReplicaSets<S> {
     ) -> Result<(), PodError> {
         let base = format!("{}-", owner.key.name);
         let template = observed.set.template().ok_or(PodError::NoLabels)?;
-        let pod = template::pod(
+        let pod = template::build_pod(
             template,
             &owner.key.namespace,
             &base,
@@ -82,7 +82,7 @@ impl<S: Set> ReplicaSets<S> {
         self.control.create(owner, &pods).await.result()
     }
 
-    /// Writes the status if it is another one.
+    /// Writes the status if it changed.
     async fn note_status(
         &self,
         key: &ObjectKey,

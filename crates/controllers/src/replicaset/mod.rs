@@ -1,8 +1,8 @@
-//! The ReplicaSet controller: keeps as many pods of a kind as it was told.
+//! The ReplicaSet controller: keeps the desired number of pods running.
 //!
 //! Changes of ReplicaSets and pods become keys ([`pods`](crate::pods)); `plan` decides; `act`
-//! adopts and releases, creates and deletes, and writes the status that `status` works out. All of
-//! it serves ReplicationControllers too, which are read as ReplicaSets ([`Set`]).
+//! adopts and releases, creates and deletes, and writes the status computed by `status`.
+//! ReplicationControllers use all of it too, read as ReplicaSets ([`Set`]).
 
 mod act;
 pub mod plan;
@@ -24,26 +24,26 @@ use tracing::warn;
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
-use crate::pods::{self, PodControl, PodOwner, Unseen};
+use crate::pods::{self, PodControl, PodOwner, Unobserved};
 use crate::views::{BY_CONTROLLER, Pod, ReplicaSet, orphans_of};
 
-/// A kind of which each object keeps so many pods.
+/// A kind whose objects keep a number of pods running.
 pub trait Set: PodOwner {
     /// The controller's name.
     const NAME: &'static str;
-    /// Its service account, and the component in its events.
+    /// Its service account, and the component of events.
     const ACCOUNT: &'static str;
     /// The plural of the resource, in the version of [`PodOwner::API_VERSION`].
     const PLURAL: &'static str;
-    /// Whether the status says how many pods are on their way out.
+    /// Whether the status has `terminatingReplicas`.
     const COUNTS_TERMINATING: bool;
 
-    /// It as a ReplicaSet.
+    /// The object as a ReplicaSet.
     fn as_set(set: &Arc<Cached<Self>>) -> Arc<Cached<ReplicaSet>>;
 
-    /// Where it is found in [`BY_CONTROLLER`].
+    /// Its key in the index [`BY_CONTROLLER`].
     fn by_controller(set: &Cached<Self>) -> Vec<Text>;
 }
 
@@ -68,23 +68,23 @@ pub struct ReplicaSets<S: Set> {
     pods: Informer<Pod>,
     set_access: Access,
     control: PodControl,
-    unseen: Arc<Unseen>,
+    unobserved: Arc<Unobserved>,
     written: Arc<OwnWrites>,
     world: World,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run<S: Set>(context: &Context, workers: usize) {
     let queue = WorkQueue::new(S::PLURAL.trim_end_matches('s'));
     let mut feeds = Feeds::new();
     let controller = ReplicaSets::<S>::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
 
 impl<S: Set> ReplicaSets<S> {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -100,11 +100,11 @@ impl<S: Set> ReplicaSets<S> {
         sets.ensure_index(BY_CONTROLLER, <S as Set>::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
 
-        let unseen = Arc::new(Unseen::default());
+        let unobserved = Arc::new(Unobserved::default());
         let written = Arc::new(OwnWrites::default());
-        pods::follow_owners(feeds, &sets, &unseen, queue);
+        pods::follow_owners(feeds, &sets, &unobserved, queue);
         let woken = queue.clone();
-        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| {
+        pods::follow_pods(feeds, &sets, &pods, &unobserved, move |key| {
             woken.add(key.clone())
         });
         let client = context.client(S::ACCOUNT);
@@ -113,7 +113,7 @@ impl<S: Set> ReplicaSets<S> {
         let control = PodControl::new(
             set_access.clone(),
             client.resource(&pods_of),
-            unseen.clone(),
+            unobserved.clone(),
             written.clone(),
             context.recorder.clone().component(S::ACCOUNT),
         );
@@ -123,7 +123,7 @@ impl<S: Set> ReplicaSets<S> {
             pods,
             set_access,
             control,
-            unseen,
+            unobserved,
             written,
             world: context.world,
         }
@@ -132,16 +132,16 @@ impl<S: Set> ReplicaSets<S> {
     fn pods_found(&self, value: &str) -> Vec<Arc<Cached<Pod>>> {
         self.pods
             .by_index(BY_CONTROLLER, value)
-            .expect("the index was made with the controller")
+            .expect("the index is created with the controller")
     }
 
-    /// How many active pods each node has of all sets that have the same owner.
+    /// How many active pods each node has of all sets with the same owner.
     fn neighbours(&self, set: &ReplicaSet, uid: &Text) -> BTreeMap<Text, usize> {
         let related: Vec<Text> = match &set.controller {
             None => vec![uid.clone()],
             Some(owner) => {
                 let sets = self.sets.by_index(BY_CONTROLLER, &owner.uid);
-                let sets = sets.expect("the index was made with the controller");
+                let sets = sets.expect("the index is created with the controller");
                 sets.iter().map(|set| set.uid.clone()).collect()
             }
         };
@@ -171,7 +171,7 @@ impl<S: Set> Controller for ReplicaSets<S> {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(set) = self.sets.get(key) else {
             self.written.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.written.is_behind(
@@ -186,16 +186,16 @@ impl<S: Set> Controller for ReplicaSets<S> {
 
         let set = S::as_set(&set);
         if set.selector.is_none() {
-            warn!(%key, "the selector makes no sense: nothing is done before it is changed");
-            return Observation::Gone;
+            warn!(%key, "invalid selector; not reconciled until it is changed");
+            return Observation::Absent;
         }
 
         let mut pods = self.pods_found(&set.uid);
         pods.extend(self.pods_found(&orphans_of(&key.namespace)));
         let neighbours = self.neighbours(&set, &set.uid);
-        let settled = self.unseen.expectations.satisfied(&set.uid);
+        let settled = self.unobserved.expectations.satisfied(&set.uid);
 
-        let going = self.unseen.expectations.going(&set.uid);
+        let going = self.unobserved.expectations.pending_deletions(&set.uid);
         let observed = Observed {
             pods,
             neighbours,
@@ -204,7 +204,7 @@ impl<S: Set> Controller for ReplicaSets<S> {
             set,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.set.uid.clone(),
             observed,
         }

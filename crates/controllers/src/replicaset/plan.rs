@@ -1,9 +1,8 @@
 //! What one ReplicaSet needs now. Pure.
 //!
-//! Of the pods that might be its own some are kept, some adopted, some released; those that count
-//! are compared with how many there should be. What is missing is created and what is too much is
-//! deleted, never more than a few hundred at once, and not before everything that was set in motion
-//! the last time has been seen.
+//! Pods that may belong to it are kept, adopted or released; the active ones are compared with the
+//! desired number. Missing pods are created and surplus ones deleted, a few hundred at once at
+//! most, and not before all earlier creations and deletions have been observed.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +16,10 @@ use coracle_client::Cached;
 use crate::pods::{Claims, claims, rank};
 use crate::views::{Pod, ReplicaSet, next_available};
 
-/// No more pods than this are created or deleted at once.
+/// The most pods created or deleted in one reconcile.
 pub const BURST: usize = 500;
 
-/// All that is known.
+/// All that was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The ReplicaSet.
@@ -29,36 +28,36 @@ pub struct Observed {
     pub pods: Vec<Arc<Cached<Pod>>>,
     /// How many active pods each node has of all ReplicaSets with the same owner.
     pub neighbours: BTreeMap<Text, usize>,
-    /// Whether everything that was set in motion has been seen.
+    /// Whether all expectations are met.
     pub settled: bool,
-    /// The UIDs of pods that were told to go, which may still look as if they stayed. They do not
-    /// count: whoever reads the status, a Deployment above all, must not rely on them.
+    /// The UIDs of pods whose deletion was requested but not observed yet. They do not count:
+    /// readers of the status, Deployments above all, must not rely on them.
     pub going: BTreeSet<Text>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Whose the active pods are.
+    /// Ownership of the active pods.
     pub claims: Claims,
-    /// What is done about their number.
+    /// Pods to create or delete.
     pub pods: Pods,
-    /// When to look again although nothing happens: a pod will count as available.
+    /// When to reconcile again without an event: when a pod becomes available.
     pub wake_after: Option<Duration>,
 }
 
-/// What is done about the number of pods.
+/// Pods to create or delete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pods {
     /// Nothing.
     Keep,
-    /// So many are made.
+    /// Create this many.
     Create(usize),
-    /// These go.
+    /// Delete these.
     Delete(Vec<Arc<Cached<Pod>>>),
 }
 
-/// What the ReplicaSet needs.
+/// Decides what the ReplicaSet needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let set = &observed.set;
     let stays = |pod: &&Arc<Cached<Pod>>| pod.is_active() && !observed.going.contains(&pod.uid);
@@ -83,7 +82,7 @@ fn number(observed: &Observed, claimed: &[Arc<Cached<Pod>>], now: Timestamp) -> 
         Ordering::Equal => Pods::Keep,
         Ordering::Greater => {
             let surplus = (claimed.len() - wanted).min(BURST);
-            Pods::Delete(rank::first_to_go(
+            Pods::Delete(rank::select_for_deletion(
                 claimed,
                 &observed.neighbours,
                 surplus,

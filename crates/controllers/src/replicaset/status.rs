@@ -1,4 +1,4 @@
-//! What a ReplicaSet's status says. Pure.
+//! The status of a ReplicaSet. Pure.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use coracle_client::Cached;
 use super::plan::Observed;
 use crate::views::{Pod, ReplicaSet};
 
-/// The condition that tells of pods that could not be made or deleted.
+/// The condition for pods that could not be created or deleted.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// What went wrong with the number of pods.
+/// Why pods could not be created or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// `FailedCreate` or `FailedDelete`.
     pub reason: &'static str,
-    /// For people.
+    /// The message.
     pub message: String,
 }
 
-/// The status that the ReplicaSet should have; `claimed` are its active pods.
+/// Computes the status; `claimed` are its active pods.
 pub fn status(
     observed: &Observed,
     claimed: &[Arc<Cached<Pod>>],
@@ -69,8 +69,7 @@ pub fn status(
 
     put("terminatingReplicas", terminating);
 
-    // Zero is not written, but for the one that must be there and the one that says that somebody
-    // has counted.
+    // Zeros are omitted, except for `replicas`, which is required, and `observedGeneration`.
     for name in ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"] {
         if status.int(name) == 0 {
             status.remove(name);
@@ -83,7 +82,7 @@ pub fn status(
     status
 }
 
-/// Whether a pod has all labels that it would be made with today.
+/// Whether a pod has all labels of the template.
 fn is_fully_labeled(pod: &Pod, set: &ReplicaSet) -> bool {
     let wanted = set.template_labels();
     wanted.is_none_or(|wanted| {
@@ -93,16 +92,16 @@ fn is_fully_labeled(pod: &Pod, set: &ReplicaSet) -> bool {
     })
 }
 
-/// A failure that is told already is not told anew; one that is over is taken away.
+/// Sets or removes the failure condition; an equal one is left as it is.
 fn set_failure(status: &mut Map, failure: Option<&Failure>, now: Timestamp) {
     let mut conditions = status.items("conditions").to_vec();
     let is_failure =
         |condition: &Value| condition.get("type").and_then(Value::as_str) == Some(REPLICA_FAILURE);
 
-    let told = conditions.iter().any(is_failure);
+    let reported = conditions.iter().any(is_failure);
     match failure {
         None => conditions.retain(|condition| !is_failure(condition)),
-        Some(failure) if !told => {
+        Some(failure) if !reported => {
             let mut condition = Map::new();
             condition.insert("type", REPLICA_FAILURE);
             condition.insert("status", "True");

@@ -1,4 +1,4 @@
-//! What a ReplicaSet needs, and which pods go first, as tables.
+//! What a ReplicaSet needs, and which pods are deleted first, as tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use coracle_testkit::objects::object;
 
 use super::plan::{BURST, Observed, Plan, Pods, plan};
 use super::status::{Failure, status};
-use crate::pods::rank::first_to_go;
+use crate::pods::rank::select_for_deletion;
 use crate::views::{Pod, ReplicaSet};
 
-/// When everything is looked at: 2026-03-01T12:00:00Z.
+/// The time of all tests: 2026-03-01T12:00:00Z.
 fn noon() -> Timestamp {
     Timestamp::from_unix(1_772_366_400, 0)
 }
@@ -31,7 +31,7 @@ fn set_with(metadata: &str, spec: &str) -> Arc<Cached<ReplicaSet>> {
     Arc::new(Cached::of(object(&text)).unwrap())
 }
 
-/// A pod that the set controls and that matches, with more in its metadata, and with this besides.
+/// A pod that the set controls and selects, with more metadata and other fields.
 fn pod(name: &str, metadata: &str, rest: &str) -> Arc<Cached<Pod>> {
     let owner = "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: me, controller: true}]";
     raw(
@@ -69,7 +69,7 @@ fn names(pods: &[Arc<Cached<Pod>>]) -> Vec<&str> {
 }
 
 #[test]
-fn pods_that_were_told_to_go_do_not_count_whatever_is_seen_of_them() {
+fn pods_whose_deletion_was_requested_do_not_count() {
     let ready = "status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}";
     let pods = ["a", "b"].map(|name| pod(name, "", ready)).to_vec();
     let mut seen = Observed {
@@ -84,14 +84,14 @@ fn pods_that_were_told_to_go_do_not_count_whatever_is_seen_of_them() {
         (vec!["a"], &Pods::Keep)
     );
 
-    let told = status(&seen, &planned.claims.claimed, None, noon());
+    let reported = status(&seen, &planned.claims.claimed, None, noon());
     assert_eq!(
-        (told.int("replicas"), told.int("availableReplicas")),
+        (reported.int("replicas"), reported.int("availableReplicas")),
         (1, 1)
     );
 }
 
-/// A plan in few words.
+/// A plan as text.
 fn said(plan: &Plan) -> String {
     let pods = match &plan.pods {
         Pods::Keep => "keep".to_string(),
@@ -231,7 +231,7 @@ fn it_looks_again_when_the_next_pod_counts_as_available() {
 }
 
 #[test]
-fn the_pods_that_are_missed_least_go_first() {
+fn the_least_useful_pods_are_deleted_first() {
     const RUNS: &str = "spec: {nodeName: n1}, status: {phase: Running, conditions: [{type: Ready, status: 'True', lastTransitionTime: '2026-03-01T10:00:00Z'}]}";
 
     let runs = |name: &str, metadata: &str| {
@@ -244,7 +244,7 @@ fn the_pods_that_are_missed_least_go_first() {
 
     let check = |first: Arc<Cached<Pod>>, why: &str| {
         let neighbours = [(Text::const_new("n1"), 2), (Text::const_new("n2"), 5)].into();
-        let gone = first_to_go(&[runs("b", ""), first], &neighbours, 1, noon());
+        let gone = select_for_deletion(&[runs("b", ""), first], &neighbours, 1, noon());
         assert_eq!(names(&gone), ["z"], "{why}");
     };
 
@@ -258,7 +258,7 @@ fn the_pods_that_are_missed_least_go_first() {
     check(with("nodeName: n1", "nodeName: ''"), "it has no node");
 
     check(with("Running", "Pending"), "it does not run yet");
-    check(with("Running", "Unknown"), "nobody knows whether it runs");
+    check(with("Running", "Unknown"), "its phase is unknown");
 
     check(with("'True'", "'False'"), "it is not ready");
     check(
@@ -289,7 +289,7 @@ fn the_pods_that_are_missed_least_go_first() {
     );
 
     let neighbours = BTreeMap::new();
-    let gone = first_to_go(&[runs("z", ""), runs("b", "")], &neighbours, 1, noon());
+    let gone = select_for_deletion(&[runs("z", ""), runs("b", "")], &neighbours, 1, noon());
     assert_eq!(
         names(&gone),
         ["b"],
@@ -336,17 +336,18 @@ fn the_status_counts_and_tells_of_failures_once() {
 
     assert!(failed.get("readyReplicas").is_none(), "zero is not written");
 
-    let mut told = Value::clone(&seen.set.object.object);
-    told.as_object_mut()
+    let mut reported = Value::clone(&seen.set.object.object);
+    reported
+        .as_object_mut()
         .unwrap()
         .insert("status", failed.clone());
-    seen.set = Arc::new(Cached::of(told).unwrap());
+    seen.set = Arc::new(Cached::of(reported).unwrap());
 
     let later = noon() + coracle_api::time::Duration::from(Duration::from_secs(60));
     assert_eq!(
         status(&seen, &[], Some(&failure), later),
         failed,
-        "what is told already is not told anew"
+        "an equal failure condition is kept"
     );
 
     assert!(

@@ -1,4 +1,4 @@
-//! The ReplicationController controller: that of ReplicaSets, with other words.
+//! The ReplicationController controller: that of ReplicaSets for another kind.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use coracle_api::{Map, Text, Value};
 use coracle_client::ownership::Controller;
 use coracle_client::{Cached, Projection};
 
-use crate::frame::Context;
+use crate::framework::Context;
 use crate::pods::PodOwner;
 use crate::replicaset::{self, Set};
 use crate::views::{ReplicaSet, orphans_of};
@@ -17,7 +17,7 @@ use crate::views::{ReplicaSet, orphans_of};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicationController(ReplicaSet);
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     replicaset::run::<ReplicationController>(context, workers).await;
 }
@@ -25,7 +25,7 @@ pub async fn run(context: &Context, workers: usize) {
 impl Projection for ReplicationController {
     fn project(object: &Arc<Value>) -> Result<ReplicationController, TypedError> {
         let labels = object.at(&["spec", "selector"]).and_then(Value::as_object);
-        // One that selects nothing or everything would take or leave whatever there is.
+        // An empty selector would match everything or nothing.
         let selector = labels
             .filter(|labels| !labels.is_empty())
             .map(LabelSelector::from_labels);

@@ -1,9 +1,9 @@
-//! The quota controller: what a namespace uses of what its quotas limit.
+//! The quota controller: the usage of each ResourceQuota.
 //!
-//! What is made is charged where it is admitted; this controller sums up what there is when a quota
-//! comes or changes, and when something goes or ends that a quota counts. A while after a charge it
-//! sums up once more, for what was charged and then not made. The objects are asked of the server,
-//! so that a sum is never older than the quota that it is written to.
+//! Creations are charged by admission; this controller recomputes the usage when a quota is created
+//! or changed, and when a counted object is deleted or ends. It also recomputes some time after a
+//! charge, for objects that were charged and then not created. Objects are listed from the server,
+//! so that the usage is never older than the quota that it is written to.
 
 pub mod plan;
 
@@ -20,13 +20,17 @@ use coracle_client::{
     WorkQueue, World,
 };
 
-use crate::frame::{
-    Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Shell, allows, preferred,
+use crate::framework::{
+    Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Runner, allows,
+    preferred,
 };
 use crate::views::{Owned, Phase, Pod};
-use plan::{Found, Of, only_counts, speaks_of, status, used};
+use plan::{Counted, ResourceObjects, limits_resource, only_counts, status, used};
 
-/// So long after it was charged a quota is summed up.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "resourcequota-controller";
+
+/// A quota is recomputed this long after a charge.
 const AFTER_CHARGE: Duration = Duration::from_secs(30);
 
 /// The controller.
@@ -38,41 +42,43 @@ pub struct ResourceQuotas {
     world: World,
 }
 
-/// Why a quota could not be brought up to date.
+/// Why a quota could not be updated.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// What it counts could not be listed.
+    /// The counted objects could not be listed.
     #[error("cannot list {0}")]
     List(String, #[source] Error),
-    /// Its status could not be written.
-    #[error("cannot write the status")]
+    /// The status could not be written.
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("resourcequota_primary");
     let mut feeds = Feeds::new();
     let controller = ResourceQuotas::new(context, &queue, &mut feeds);
 
-    let heard = Replenished {
+    let replenished = Replenished {
         quotas: controller.quotas.clone(),
         queue: queue.clone(),
     };
-    let pods = heard.clone();
+    let pods = replenished.clone();
     feeds.follow(
         &context.informers.of(&Resource::builtin("", "v1", "pods")),
-        move |change| pods.hear_pod(change),
+        move |change| pods.handle_pod(change),
     );
 
-    let mut monitors = Monitors::new(context, quotable, move |of, change| heard.hear(of, change));
+    let mut monitors = Monitors::new(context, watched, move |of, change| {
+        replenished.handle(of, change)
+    });
     monitors.begin().await;
-    let work = Shell::new(controller, queue, context).run(feeds, workers);
+    let work = Runner::new(controller, queue, context).run(feeds, workers);
     tokio::join!(work, monitors.follow());
 }
 
 impl ResourceQuotas {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -93,7 +99,7 @@ impl ResourceQuotas {
             Change::Deleted { .. } | Change::Synced => {}
         });
 
-        let client = context.client("resourcequota-controller");
+        let client = context.client(ACCOUNT);
         let access = client.resource(&resource);
 
         ResourceQuotas {
@@ -105,12 +111,12 @@ impl ResourceQuotas {
         }
     }
 
-    /// Everything that a quota counts.
-    async fn find(&self, quota: &Value, served: &Served) -> Result<Vec<Of>, ActError> {
+    /// Lists everything that a quota counts.
+    async fn find(&self, quota: &Value, served: &Served) -> Result<Vec<ResourceObjects>, ActError> {
         let mut found = Vec::new();
         for resource in countable(served) {
             let counter = Counter::of(&resource.group, &resource.plural);
-            if speaks_of(quota, counter) {
+            if limits_resource(quota, counter) {
                 let failed = |error| ActError::List(resource.to_string(), error);
                 let objects = self
                     .client
@@ -122,7 +128,7 @@ impl ResourceQuotas {
                     .map_err(failed)?;
 
                 let (group, plural) = (resource.group.to_string(), resource.plural.to_string());
-                found.push(Of {
+                found.push(ResourceObjects {
                     group,
                     plural,
                     found: objects,
@@ -134,15 +140,15 @@ impl ResourceQuotas {
     }
 }
 
-/// The objects of a resource, or only how many there are.
-async fn count(objects: &Access, only_count: bool) -> Result<Found, Error> {
+/// The objects of a resource, or only their number.
+async fn count(objects: &Access, only_count: bool) -> Result<Counted, Error> {
     if !only_count {
-        return Ok(Found::Objects(
+        return Ok(Counted::Objects(
             objects.list_all(&ListOptions::default()).await?.items,
         ));
     }
 
-    // One is shown, and the server says how many there are besides.
+    // The list is limited to one, and the server returns the remaining count.
     let one = ListOptions {
         limit: 1,
         ..ListOptions::default()
@@ -151,22 +157,22 @@ async fn count(objects: &Access, only_count: bool) -> Result<Found, Error> {
 
     let shown = i64::try_from(page.items.len()).unwrap_or(i64::MAX);
     match (page.continue_token.is_empty(), page.remaining) {
-        (true, _) => Ok(Found::Count(shown)),
-        (false, Some(remaining)) => Ok(Found::Count(shown.saturating_add(remaining))),
+        (true, _) => Ok(Counted::Count(shown)),
+        (false, Some(remaining)) => Ok(Counted::Count(shown.saturating_add(remaining))),
         (false, None) => {
             let all = objects
                 .clone()
                 .metadata_only()
                 .list_all(&ListOptions::default())
                 .await?;
-            Ok(Found::Count(
+            Ok(Counted::Count(
                 i64::try_from(all.items.len()).unwrap_or(i64::MAX),
             ))
         }
     }
 }
 
-/// What can be counted: all that can be made in a namespace.
+/// All resources that can be created in a namespace.
 fn countable(served: &Served) -> impl Iterator<Item = &Resource> {
     let able = |one: &&ServedResource| {
         let counter = Counter::of(&one.resource.group, &one.resource.plural);
@@ -180,14 +186,15 @@ fn countable(served: &Served) -> impl Iterator<Item = &Resource> {
         .map(|one| &one.resource)
 }
 
-/// What is watched for going. Pods also end, which their metadata do not say: they are heard apart.
-fn quotable(served: &Served) -> Vec<&Resource> {
+/// The resources watched for deletions. Pods also end, which metadata do not show: they are
+/// followed separately.
+fn watched(served: &Served) -> Vec<&Resource> {
     countable(served)
         .filter(|resource| !(resource.group.is_empty() && resource.plural == "pods"))
         .collect()
 }
 
-/// Which quotas get something back.
+/// Finds the quotas whose usage shrinks.
 #[derive(Clone)]
 struct Replenished {
     quotas: Informer<Whole>,
@@ -195,18 +202,18 @@ struct Replenished {
 }
 
 impl Replenished {
-    fn hear(&self, of: &Arc<Resource>, change: &Change<Owned>) {
+    fn handle(&self, of: &Arc<Resource>, change: &Change<Owned>) {
         let counter = Counter::of(&of.group, &of.plural);
-        let counts_more = counter.kind() != coracle_api::quota::Kind::Pieces;
+        let counts_more = counter.kind() != coracle_api::quota::Kind::Objects;
         match change {
             Change::Deleted { object, .. } => self.wake(counter, &object.key.namespace),
-            // One that only counts as a piece counts the same whatever it says.
+            // If only the number counts, updates do not matter.
             Change::Updated { new, .. } if counts_more => self.wake(counter, &new.key.namespace),
             _ => {}
         }
     }
 
-    fn hear_pod(&self, change: &Change<Pod>) {
+    fn handle_pod(&self, change: &Change<Pod>) {
         let counter = Counter::of("", "pods");
         let has_ended = |pod: &Cached<Pod>| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
         match change {
@@ -220,7 +227,10 @@ impl Replenished {
 
     fn wake(&self, counter: Counter<'_>, namespace: &str) {
         let quotas = self.quotas.list_namespace(namespace);
-        for quota in quotas.iter().filter(|quota| speaks_of(quota, counter)) {
+        for quota in quotas
+            .iter()
+            .filter(|quota| limits_resource(quota, counter))
+        {
             self.queue.add(quota.key.clone());
         }
     }
@@ -230,7 +240,7 @@ impl Replenished {
 impl Controller for ResourceQuotas {
     type Key = ObjectKey;
     type Observed = Arc<Cached<Whole>>;
-    /// What is used can only be asked of the server, so everything is decided after that, by
+    /// Usage can only be read from the server, so everything is decided after that, by
     /// [`plan::status`].
     type Plan = ();
     type Error = ActError;
@@ -239,9 +249,9 @@ impl Controller for ResourceQuotas {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(quota) = self.quotas.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: quota.uid.clone(),
             observed: quota,
         }

@@ -1,4 +1,4 @@
-//! What a quota's status should say. Pure.
+//! The status of a quota. Pure.
 
 use coracle_api::quantity::Quantity;
 use coracle_api::quota::{Amounts, Counter};
@@ -7,8 +7,8 @@ use coracle_api::{Map, Value};
 
 /// The objects of one resource in a quota's namespace.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
-    /// How many there are; nothing else of them counts.
+pub enum Counted {
+    /// Their number, if nothing else counts.
     Count(i64),
     /// The objects.
     Objects(Vec<Value>),
@@ -16,36 +16,35 @@ pub enum Found {
 
 /// A resource and its objects.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Of {
+pub struct ResourceObjects {
     /// Empty for the core group.
     pub group: String,
     /// `pods`.
     pub plural: String,
     /// Its objects.
-    pub found: Found,
+    pub found: Counted,
 }
 
-/// The names that a quota limits.
+/// The resource names that a quota limits.
 pub fn limited(quota: &Value) -> impl Iterator<Item = &str> {
     let hard = quota.at(&["spec", "hard"]).and_then(Value::as_object);
     hard.into_iter().flat_map(|hard| hard.keys())
 }
 
-/// Whether a quota speaks of objects of a resource.
-pub fn speaks_of(quota: &Value, counter: Counter<'_>) -> bool {
+/// Whether a quota limits objects of a resource.
+pub fn limits_resource(quota: &Value, counter: Counter<'_>) -> bool {
     limited(quota).any(|name| counter.counts(name))
 }
 
-/// Whether the number of objects is all that a quota wants to know of a resource: those without
-/// scopes that count pieces.
+/// Whether a quota needs only the number of objects: no scopes, and object counts only.
 pub fn only_counts(quota: &Value, counter: Counter<'_>) -> bool {
     let is_set = |path: &[&str]| quota.at(path).is_some_and(|value| !value.is_null());
     let scoped = is_set(&["spec", "scopes"]) || is_set(&["spec", "scopeSelector"]);
-    counter.kind() == coracle_api::quota::Kind::Pieces && !scoped
+    counter.kind() == coracle_api::quota::Kind::Objects && !scoped
 }
 
-/// What is used of what a quota limits: of everything that can be counted at least nothing.
-pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
+/// The usage of what a quota limits: at least zero for everything that can be counted.
+pub fn used(quota: &Value, found: &[ResourceObjects], now: Timestamp) -> Amounts {
     let mut used = Amounts::new();
     for of in found {
         let counter = Counter::of(&of.group, &of.plural);
@@ -55,13 +54,13 @@ pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
         }
 
         match &of.found {
-            Found::Count(count) => {
+            Counted::Count(count) => {
                 for name in names {
                     let format = coracle_api::quantity::Format::DecimalSi;
                     used.insert(name.to_string(), Quantity::new(*count, format));
                 }
             }
-            Found::Objects(objects) => {
+            Counted::Objects(objects) => {
                 for object in objects
                     .iter()
                     .filter(|object| counter.is_in_scope(quota, object))
@@ -83,8 +82,7 @@ pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
     used
 }
 
-/// The status that a quota should have; `None`: it has it. What could not be counted stays as it
-/// was.
+/// The desired status; `None` if unchanged. What could not be counted keeps its value.
 pub fn status(quota: &Value, used: &Amounts) -> Option<Map> {
     let hard = quota
         .at(&["spec", "hard"])
@@ -139,8 +137,8 @@ mod tests {
         yaml::decode(text.as_bytes()).unwrap()
     }
 
-    fn of(plural: &str, found: Found) -> Of {
-        Of {
+    fn of(plural: &str, found: Counted) -> ResourceObjects {
+        ResourceObjects {
             group: String::new(),
             plural: plural.to_string(),
             found,
@@ -168,10 +166,10 @@ mod tests {
         let found = [
             of(
                 "pods",
-                Found::Objects(pods.into_iter().chain([ended]).collect()),
+                Counted::Objects(pods.into_iter().chain([ended]).collect()),
             ),
-            of("configmaps", Found::Count(3)),
-            of("services", Found::Objects(vec![])),
+            of("configmaps", Counted::Count(3)),
+            of("services", Counted::Objects(vec![])),
         ];
 
         let used = used(&quota, &found, NOON);
@@ -204,7 +202,7 @@ mod tests {
                 "{{spec: {{containers: []}}, status: {{qosClass: {class}}}}}"
             ))
         });
-        let used = used(&quota, &[of("pods", Found::Objects(pods.to_vec()))], NOON);
+        let used = used(&quota, &[of("pods", Counted::Objects(pods.to_vec()))], NOON);
         assert_eq!(used["pods"].to_string(), "1");
 
         assert!(!only_counts(&quota, Counter::of("", "configmaps")));

@@ -1,4 +1,4 @@
-//! The root CA publisher: every namespace has a ConfigMap by which its pods know the cluster's API
+//! The root CA publisher: every namespace has a ConfigMap with the CA by which pods verify the API
 //! server.
 
 pub mod plan;
@@ -10,9 +10,12 @@ use coracle_api::time::Timestamp;
 use coracle_client::{Access, Error, Informer, ObjectKey, Resource, Selection, Whole, WorkQueue};
 use tracing::warn;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Owned;
 use plan::{NAME, Observed, Plan};
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "root-ca-cert-publisher";
 
 /// The controller. Its keys are namespaces.
 pub struct RootCaPublisher {
@@ -24,26 +27,26 @@ pub struct RootCaPublisher {
 
 /// The ConfigMap could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the authority's ConfigMap")]
+#[error("cannot write root CA config map")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller; without an authority there is nothing to publish. Never returns.
+/// Runs the controller; without an authority it does nothing. Never returns.
 pub async fn run(context: &Context, authority: Option<Arc<str>>) {
     let Some(authority) = authority else {
         warn!(
-            "no authority is known: {} does not begin",
-            RootCaPublisher::NAME
+            controller = RootCaPublisher::NAME,
+            "controller not started: no root CA configured"
         );
         return std::future::pending().await;
     };
     let queue = WorkQueue::new("root_ca_cert_publisher");
     let mut feeds = Feeds::new();
     let controller = RootCaPublisher::new(context, authority, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, 1).await;
+    Runner::new(controller, queue, context).run(feeds, 1).await;
 }
 
 impl RootCaPublisher {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         authority: Arc<str>,
@@ -51,9 +54,7 @@ impl RootCaPublisher {
         feeds: &mut Feeds,
     ) -> RootCaPublisher {
         let config_maps = Resource::builtin("", "v1", "configmaps");
-        let access = context
-            .client("root-ca-cert-publisher")
-            .resource(&config_maps);
+        let access = context.client(ACCOUNT).resource(&config_maps);
 
         let ours = Selection::all(&config_maps).fields(&format!("metadata.name={NAME}"));
         let config_maps: Informer<Whole> = context.informers.of(ours);
@@ -96,7 +97,7 @@ impl Controller for RootCaPublisher {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(namespace) = self.namespaces.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         let config_map = self.config_maps.get(&ObjectKey::new(&key.name, NAME));
@@ -106,7 +107,7 @@ impl Controller for RootCaPublisher {
             authority: self.authority.to_string(),
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: namespace.uid.clone(),
             observed,
         }
@@ -126,7 +127,7 @@ impl Controller for RootCaPublisher {
 
         match written {
             Ok(_) => Ok(Requeue::OnEvent),
-            // Somebody was quicker, or the namespace is going.
+            // It was created by another, or the namespace is being deleted.
             Err(error) if error.is_already_exists() || error.has_cause("NamespaceTerminating") => {
                 Ok(Requeue::OnEvent)
             }

@@ -1,42 +1,42 @@
-//! What the ConfigMap with the cluster's authority lacks. Pure.
+//! The ConfigMap with the cluster's CA. Pure.
 
 use std::sync::Arc;
 
 use coracle_api::{Map, Value};
 
-/// What every namespace's ConfigMap is called; pods mount it.
+/// The name of the ConfigMap; pods mount it.
 pub const NAME: &str = "kube-root-ca.crt";
-/// The entry that holds the authority.
+/// The entry with the CA.
 const ENTRY: &str = "ca.crt";
-/// The annotation that says what it is good for.
+/// The annotation with its description.
 const DESCRIPTION: &str = "kubernetes.io/description";
 const GOOD_FOR: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
                         endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                         guaranteed across distributions of Kubernetes clusters.";
 
-/// All that is known of a namespace.
+/// All that was observed of a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
-    /// Whether it is going: nothing is made in it any more.
+    /// Whether it is being deleted: nothing can be created in it.
     pub is_going: bool,
-    /// The ConfigMap, if it is there.
+    /// The ConfigMap, if it exists.
     pub config_map: Option<Arc<Value>>,
-    /// What it is to hold.
+    /// The CA to publish.
     pub authority: String,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// The ConfigMap is made.
+    /// Create the ConfigMap.
     Create(Value),
-    /// It is put right.
+    /// Restore its content.
     Update(Value),
 }
 
-/// What the namespace needs.
+/// Decides what the namespace needs.
 pub fn plan(observed: &Observed) -> Plan {
     if observed.is_going {
         return Plan::Keep;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_made_where_it_is_missing_and_put_right_where_somebody_changed_it() {
+    fn a_missing_config_map_is_created_and_a_changed_one_restored() {
         let observed = |is_going, held: Option<Value>| Observed {
             is_going,
             config_map: held.map(Arc::new),
@@ -121,7 +121,7 @@ mod tests {
             Plan::Update(made.clone())
         );
 
-        // What people say instead is left to them.
+        // A changed description is left alone.
         let mut own = made.clone();
         own.meta_mut().set_annotation(DESCRIPTION, Some("ours"));
         assert_eq!(plan(&observed(false, Some(own))), Plan::Keep);

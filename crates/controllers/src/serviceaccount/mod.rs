@@ -1,5 +1,4 @@
-//! The service account controller: every namespace has an account that its pods run as unless they
-//! name another.
+//! The service account controller: every namespace has the default account.
 
 pub mod plan;
 
@@ -8,8 +7,11 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Change, Error, Informer, Metadata, ObjectKey, Resource, WorkQueue};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{DEFAULT, Observed, Plan};
+
+/// The service account.
+pub(crate) const ACCOUNT: &str = "service-account-controller";
 
 /// The controller. Its keys are namespaces.
 pub struct ServiceAccounts {
@@ -18,21 +20,21 @@ pub struct ServiceAccounts {
     access: Access,
 }
 
-/// The account could not be made.
+/// The account could not be created.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot create the account")]
+#[error("cannot create service account")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("serviceaccount");
     let mut feeds = Feeds::new();
     let controller = ServiceAccounts::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, 1).await;
+    Runner::new(controller, queue, context).run(feeds, 1).await;
 }
 
 impl ServiceAccounts {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -56,9 +58,7 @@ impl ServiceAccounts {
             }
         });
 
-        let access = context
-            .client("service-account-controller")
-            .resource(&of("serviceaccounts"));
+        let access = context.client(ACCOUNT).resource(&of("serviceaccounts"));
 
         ServiceAccounts {
             namespaces,
@@ -79,7 +79,7 @@ impl Controller for ServiceAccounts {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(namespace) = self.namespaces.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let has_default = self
             .accounts
@@ -91,7 +91,7 @@ impl Controller for ServiceAccounts {
             has_default,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: namespace.uid.clone(),
             observed,
         }
@@ -120,7 +120,7 @@ impl Controller for ServiceAccounts {
             .await
         {
             Ok(_) => Ok(Requeue::OnEvent),
-            // Somebody was quicker, or the namespace is going.
+            // It was created by another, or the namespace is being deleted.
             Err(error) if error.is_already_exists() || error.has_cause("NamespaceTerminating") => {
                 Ok(Requeue::OnEvent)
             }

@@ -1,27 +1,27 @@
-//! Which accounts a namespace lacks. Pure.
+//! The missing accounts of a namespace. Pure.
 
-/// Every namespace has this one: pods that name none run as it.
+/// The account of pods that name none.
 pub const DEFAULT: &str = "default";
 
-/// All that is known of a namespace.
+/// All that was observed of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// Whether it is going: nothing is made in it any more.
+    /// Whether it is being deleted: nothing can be created in it.
     pub is_going: bool,
     /// Whether it has the account.
     pub has_default: bool,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// The account is made.
+    /// Create the account.
     Create,
 }
 
-/// What the namespace needs.
+/// Decides what the namespace needs.
 pub fn plan(observed: &Observed) -> Plan {
     if observed.is_going || observed.has_default {
         Plan::Keep

@@ -1,10 +1,9 @@
-//! The tokens of service accounts that are kept in secrets: a secret of type
-//! `kubernetes.io/service-account-token` gets the token of the account that it names, and goes when
-//! that account goes.
+//! Service account tokens in secrets: a secret of type `kubernetes.io/service-account-token` gets a
+//! token of the account that it names, and is deleted with that account.
 //!
-//! What is held decides what is looked at; what is written is made from what the server has just
-//! said, so that nobody fills a secret that has changed meanwhile, and no secret is taken away
-//! because an account was not heard of yet.
+//! The caches decide which secrets are processed; writes are based on objects just read from the
+//! server, so that no changed secret is overwritten, and no secret is deleted because the informer
+//! has not reported its account yet.
 
 pub mod plan;
 
@@ -20,23 +19,23 @@ use coracle_client::{
 };
 use tracing::warn;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{Observed, Plan, account_of};
 
-/// The secrets that are looked at.
+/// The field selector of the secrets.
 const OUR_TYPE: &str = "type=kubernetes.io/service-account-token";
 
-/// Whose token a secret is to keep.
-pub struct Kept<'a> {
+/// The account and secret of a token.
+pub struct TokenRequest<'a> {
     pub namespace: &'a str,
     pub account: &'a str,
     pub account_uid: &'a str,
     pub secret: &'a str,
 }
 
-type Sign = dyn Fn(&Kept<'_>) -> Option<String> + Send + Sync;
+type Sign = dyn Fn(&TokenRequest<'_>) -> Option<String> + Send + Sync;
 
-/// Signs tokens; `None`: it could not.
+/// Signs tokens; `None` if it cannot.
 #[derive(Clone)]
 pub struct TokenSigner(pub Arc<Sign>);
 
@@ -46,12 +45,12 @@ impl fmt::Debug for TokenSigner {
     }
 }
 
-/// What is looked at.
+/// What the controller works on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A secret.
     Secret(ObjectKey),
-    /// An account that may name a secret which has gone.
+    /// An account that may name a deleted secret.
     Reference { account: ObjectKey, secret: Text },
 }
 
@@ -74,21 +73,21 @@ pub struct ServiceAccountTokens {
     authority: Option<Arc<str>>,
 }
 
-/// Why a secret could not be dealt with.
+/// Why a secret could not be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// The server did not say what there is.
-    #[error("cannot read what there is")]
+    /// The server could not be read.
+    #[error("cannot read secret or service account")]
     Read(#[source] Error),
-    /// It did not take what was to be.
-    #[error("cannot write what is to be")]
+    /// The server rejected a write.
+    #[error("cannot write secret or service account")]
     Write(#[source] Error),
-    /// There is no token.
-    #[error("the token cannot be signed")]
+    /// The token could not be signed.
+    #[error("cannot sign token")]
     Sign,
 }
 
-/// Begins the controller; without a key there is nothing to sign with. Never returns.
+/// Runs the controller; without a key it does nothing. Never returns.
 pub async fn run(
     context: &Context,
     signer: Option<TokenSigner>,
@@ -97,8 +96,8 @@ pub async fn run(
 ) {
     let Some(signer) = signer else {
         warn!(
-            "no key signs tokens: {} does not begin",
-            ServiceAccountTokens::NAME
+            controller = ServiceAccountTokens::NAME,
+            "controller not started: no service account signing key configured"
         );
         return std::future::pending().await;
     };
@@ -106,14 +105,14 @@ pub async fn run(
     let queue = WorkQueue::new("serviceaccount_tokens_secret");
     let mut feeds = Feeds::new();
     let controller = ServiceAccountTokens::new(context, signer, authority, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
 
 impl ServiceAccountTokens {
-    /// The controller, whose feeds fill `queue`. It writes as the manager itself, which others get
-    /// their tokens from.
+    /// Creates the controller; its feeds fill `queue`. It writes as the manager itself, from which
+    /// others get their tokens.
     pub fn new(
         context: &Context,
         signer: TokenSigner,
@@ -169,7 +168,7 @@ impl ServiceAccountTokens {
         }
     }
 
-    /// The account that a secret means, as the server has it.
+    /// The account that a secret names, from the server.
     async fn account(&self, secret: &Value) -> Result<Option<Value>, ActError> {
         let accounts = self
             .account_access
@@ -182,51 +181,51 @@ impl ServiceAccountTokens {
         Ok(found.filter(|account| plan::is_account(secret, account.meta().uid())))
     }
 
-    /// Fills a secret that is still as it was held.
+    /// Fills a secret if it is unchanged on the server.
     async fn fill(&self, held: &Value, account: &Value) -> Result<(), ActError> {
         let meta = held.meta();
         let secrets = self.secret_access.clone().namespace(meta.namespace());
         let live = secrets.find(meta.name()).await.map_err(ActError::Read)?;
         let same = |live: &Value| live.meta().resource_version() == meta.resource_version();
 
-        // One that has changed is told of, and looked at then.
+        // If it changed, its event brings it back.
         let Some(live) = live.filter(same) else {
             return Ok(());
         };
         let authority = self.authority.as_deref();
 
-        let lacks = plan::lacks(&live, authority);
-        if !lacks.any() {
+        let missing_parts = plan::missing_parts(&live, authority);
+        if !missing_parts.any() {
             return Ok(());
         }
 
-        let kept = Kept {
+        let kept = TokenRequest {
             namespace: meta.namespace(),
             account: account.meta().name(),
             account_uid: account.meta().uid(),
             secret: meta.name(),
         };
 
-        let token = match lacks.token {
+        let token = match missing_parts.token {
             true => Some((self.signer.0)(&kept).ok_or(ActError::Sign)?),
             false => None,
         };
 
-        settled(
+        ignore_gone(
             secrets
                 .update(&plan::filled(live, account, authority, token.as_deref()))
                 .await,
         )
     }
 
-    /// Takes away the secret of an account that is no more, and no other of its name.
+    /// Deletes the secret of a deleted account, matched by UID.
     async fn remove(&self, secret: &Value) -> Result<(), ActError> {
         let secrets = self
             .secret_access
             .clone()
             .namespace(secret.meta().namespace());
 
-        settled(
+        ignore_gone(
             secrets
                 .delete(
                     secret.meta().name(),
@@ -239,8 +238,8 @@ impl ServiceAccountTokens {
     async fn forget(&self, account: &ObjectKey, secret: &str) -> Result<(), ActError> {
         let accounts = self.account_access.clone().namespace(&account.namespace);
         let found = accounts.find(&account.name).await.map_err(ActError::Read)?;
-        match found.and_then(|found| plan::forgotten(found, secret)) {
-            // In a conflict it has changed, and is read again.
+        match found.and_then(|found| plan::without_reference(found, secret)) {
+            // On a conflict it is read again.
             Some(right) => accounts
                 .update(&right)
                 .await
@@ -251,8 +250,8 @@ impl ServiceAccountTokens {
     }
 }
 
-/// What has gone or changed meanwhile needs nothing more: a change is told of.
-fn settled<T>(written: Result<T, Error>) -> Result<(), ActError> {
+/// A deleted or changed object needs nothing more: its event brings it back.
+fn ignore_gone<T>(written: Result<T, Error>) -> Result<(), ActError> {
     match written {
         Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
         done => done.map(drop).map_err(ActError::Write),
@@ -272,7 +271,7 @@ impl Controller for ServiceAccountTokens {
         match key {
             Key::Secret(key) => {
                 let Some(secret) = self.secrets.get(key) else {
-                    return Observation::Gone;
+                    return Observation::Absent;
                 };
                 let account = ObjectKey::new(&key.namespace, account_of(&secret.object));
                 let account = self
@@ -287,7 +286,7 @@ impl Controller for ServiceAccountTokens {
                     authority,
                 };
 
-                Observation::Seen {
+                Observation::Present {
                     uid: secret.uid.clone(),
                     observed,
                 }
@@ -299,9 +298,9 @@ impl Controller for ServiceAccountTokens {
                     .is_some();
 
                 let Some(account) = self.accounts.get(account).filter(|_| !is_back) else {
-                    return Observation::Gone;
+                    return Observation::Absent;
                 };
-                Observation::Seen {
+                Observation::Present {
                     uid: account.uid.clone(),
                     observed: Observed::Reference,
                 }
@@ -315,7 +314,7 @@ impl Controller for ServiceAccountTokens {
 
     async fn act(&self, key: &Key, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
         match (key, &observed, plan) {
-            (_, Observed::Secret { secret, .. }, Plan::Fill | Plan::AskForAccount) => {
+            (_, Observed::Secret { secret, .. }, Plan::Fill | Plan::VerifyAccount) => {
                 match self.account(secret).await? {
                     Some(account) => self.fill(secret, &account).await?,
                     None => self.remove(secret).await?,

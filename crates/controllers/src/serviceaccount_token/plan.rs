@@ -1,4 +1,4 @@
-//! What a secret that keeps the token of a service account lacks. Pure.
+//! What a service account token secret lacks. Pure.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::{Map, Value};
 
-/// The annotations that say whose token it is.
+/// The annotations that name the account.
 pub const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 pub const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
@@ -14,35 +14,35 @@ const TOKEN: &str = "token";
 const NAMESPACE: &str = "namespace";
 const AUTHORITY: &str = "ca.crt";
 
-/// All that is known of a key.
+/// All that was observed of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observed {
-    /// A secret, as it is held.
+    /// A secret, from the cache.
     Secret {
         secret: Arc<Value>,
-        /// The UID of the account that it names, if it is held.
+        /// The UID of its account, if cached.
         account: Option<String>,
-        /// What the secret is to hold as the cluster's authority.
+        /// The CA that the secret should contain.
         authority: Option<String>,
     },
-    /// An account that names a secret which has gone.
+    /// An account that names a deleted secret.
     Reference,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// The secret is filled.
+    /// Fill the secret.
     Fill,
-    /// The account is not held: the server is asked, and where it has none the secret goes.
-    AskForAccount,
-    /// The account no longer names the secret.
+    /// The account is not cached: read it from the server, and delete the secret if there is none.
+    VerifyAccount,
+    /// Remove the reference from the account.
     Forget,
 }
 
-/// What the key needs.
+/// Decides what the key needs.
 pub fn plan(observed: &Observed) -> Plan {
     let Observed::Secret {
         secret,
@@ -58,11 +58,13 @@ pub fn plan(observed: &Observed) -> Plan {
     }
 
     match account {
-        Some(uid) if is_account(secret, uid) => match lacks(secret, authority.as_deref()).any() {
-            true => Plan::Fill,
-            false => Plan::Keep,
-        },
-        _ => Plan::AskForAccount,
+        Some(uid) if is_account(secret, uid) => {
+            match missing_parts(secret, authority.as_deref()).any() {
+                true => Plan::Fill,
+                false => Plan::Keep,
+            }
+        }
+        _ => Plan::VerifyAccount,
     }
 }
 
@@ -71,61 +73,60 @@ pub fn account_of(secret: &Value) -> &str {
     secret.meta().annotation(ACCOUNT_NAME).unwrap_or_default()
 }
 
-/// Whether an account is the one that a secret means: one that names no UID means whoever has the
-/// name.
+/// Whether an account is the one that a secret names: without UID, any account of that name is.
 pub fn is_account(secret: &Value, uid: &str) -> bool {
     let named = secret.meta().annotation(ACCOUNT_UID).unwrap_or_default();
     named.is_empty() || named == uid
 }
 
-/// What a secret lacks.
+/// The missing parts of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lacks {
+pub struct Missing {
     pub token: bool,
     namespace: bool,
     authority: bool,
 }
 
-impl Lacks {
+impl Missing {
     /// Whether it lacks anything.
     pub fn any(self) -> bool {
         self.token || self.namespace || self.authority
     }
 }
 
-/// What a secret lacks. What is there stays, except for an authority that is not the cluster's.
-pub fn lacks(secret: &Value, authority: Option<&str>) -> Lacks {
+/// Finds the missing parts. Existing ones stay, except for a CA that is not the cluster's.
+pub fn missing_parts(secret: &Value, authority: Option<&str>) -> Missing {
     let kept = |name: &str| {
         secret
             .at(&["data", name])
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    Lacks {
+    Missing {
         token: kept(TOKEN).is_empty(),
         namespace: kept(NAMESPACE).is_empty(),
         authority: authority.is_some_and(|authority| kept(AUTHORITY) != STANDARD.encode(authority)),
     }
 }
 
-/// The secret with what it lacked; `token` is a new one, where it lacked that.
+/// The secret with its missing parts filled in; `token` is a new one, if that was missing.
 pub fn filled(
     mut secret: Value,
     account: &Value,
     authority: Option<&str>,
     token: Option<&str>,
 ) -> Value {
-    let lacks = lacks(&secret, authority);
+    let missing_parts = missing_parts(&secret, authority);
     let namespace = secret.meta().namespace().to_string();
     if let Some(members) = secret.as_object_mut() {
         let data: &mut Map = members.object_mut("data");
         let mut put =
             |name: &'static str, text: &str| drop(data.insert(name, STANDARD.encode(text)));
-        if let Some(authority) = authority.filter(|_| lacks.authority) {
+        if let Some(authority) = authority.filter(|_| missing_parts.authority) {
             put(AUTHORITY, authority);
         }
 
-        if lacks.namespace {
+        if missing_parts.namespace {
             put(NAMESPACE, &namespace);
         }
         if let Some(token) = token {
@@ -143,8 +144,8 @@ pub fn filled(
     secret
 }
 
-/// The account without its mention of a secret; `None`: it does not mention it.
-pub fn forgotten(mut account: Value, secret: &str) -> Option<Value> {
+/// The account without its reference to a secret; `None` if it has none.
+pub fn without_reference(mut account: Value, secret: &str) -> Option<Value> {
     let named = account.get("secrets").and_then(Value::as_array)?;
     let is_it = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(secret);
     let kept: Vec<Value> = named
@@ -213,9 +214,9 @@ mod tests {
             Plan::Fill,
         );
 
-        // The account may be new, or another of its name: that is not decided by what is held.
-        check(secret("u", &whole()), None, Plan::AskForAccount);
-        check(secret("old", &whole()), Some("u"), Plan::AskForAccount);
+        // The account may be new or replaced: the cache cannot decide that.
+        check(secret("u", &whole()), None, Plan::VerifyAccount);
+        check(secret("old", &whole()), Some("u"), Plan::VerifyAccount);
         check(object(r#"{"metadata":{"name":"s"}}"#), None, Plan::Keep);
     }
 
@@ -250,9 +251,9 @@ mod tests {
         );
 
         assert_eq!(done.meta().annotation(ACCOUNT_UID), Some("u"));
-        assert!(!lacks(&done, Some("PEM")).any());
+        assert!(!missing_parts(&done, Some("PEM")).any());
 
-        // Without an authority nobody's is touched.
+        // Without a CA, existing ones are left alone.
         let other = filled(
             secret("u", r#""namespace":"eA==","ca.crt":"eA==""#),
             &account,
@@ -275,15 +276,15 @@ mod tests {
     fn an_account_forgets_the_secret_that_has_gone_and_no_other() {
         let account =
             object(r#"{"metadata":{"name":"robot"},"secrets":[{"name":"a"},{"name":"b"}]}"#);
-        let left = forgotten(account.clone(), "a").unwrap();
+        let left = without_reference(account.clone(), "a").unwrap();
         assert_eq!(
             left.get("secrets"),
             object(r#"{"secrets":[{"name":"b"}]}"#).get("secrets")
         );
 
-        assert_eq!(forgotten(account, "c"), None);
+        assert_eq!(without_reference(account, "c"), None);
         assert_eq!(
-            forgotten(object(r#"{"metadata":{"name":"robot"}}"#), "a"),
+            without_reference(object(r#"{"metadata":{"name":"robot"}}"#), "a"),
             None
         );
     }

@@ -28,7 +28,7 @@ fn nodes(others: &Others) -> Access {
         .resource(&Resource::builtin("", "v1", "nodes"))
 }
 
-/// What keeps pods away from a node: nothing, or new ones, or all.
+/// The taints of a node: none, against new pods, or against all.
 const TAINTS: [&str; 3] = [
     "null",
     r#"[{"key":"simulation/closed","effect":"NoSchedule"}]"#,
@@ -44,7 +44,7 @@ async fn taint(others: &Others, node: &str, taints: &str) {
     .await;
 }
 
-/// A node comes, and is ready at once: the taint that it is born with goes.
+/// Adds a node that is ready at once: its initial taint is removed.
 async fn add_node(others: &Others) {
     let name = format!("n{}", others.dice.below(4));
     let node = format!("{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}");
@@ -63,7 +63,7 @@ fn effects(node: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The node that a pod is meant for.
+/// The node that a pod is for.
 fn node_of(pod: &Value) -> Option<&str> {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let terms = pod.at(&[
@@ -182,7 +182,7 @@ impl Scenario for Daemons {
                 .filter(|pod| node_of(pod) == Some(name))
                 .count();
 
-            // Where new ones are kept away one that is there may stay.
+            // With `NoSchedule`, an existing pod may stay.
             let right = if effects.is_empty() {
                 1..=1
             } else {

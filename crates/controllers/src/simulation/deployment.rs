@@ -1,5 +1,5 @@
-//! Deployments, with the ReplicaSets below them: a rollout never has more pods than it may, nor
-//! fewer that serve.
+//! Deployments with their ReplicaSets: a rollout never has more pods than allowed, nor fewer
+//! available ones.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -12,7 +12,7 @@ use super::{begin, holds};
 use crate::replicaset;
 use crate::views::ReplicaSet;
 
-/// Says that nothing but rollouts takes pods away in this story.
+/// Marks scenarios in which only rollouts delete pods.
 const GENTLE: &str = "simulation/gentle";
 
 struct Rollouts;
@@ -158,22 +158,20 @@ fn sets<'a>(objects: &'a Objects, web: &Value) -> impl Iterator<Item = &'a Value
     objects.of("replicasets").filter(mine)
 }
 
-/// What a rollout is held to. How many are wanted may change while a controller works by an older
-/// number.
+/// The bounds of a rollout. The desired number may change while a controller works with an older
+/// one.
 struct Bounds {
     most: i64,
     least: i64,
-    /// Whether the controller has said, in the Deployment's status, that as many are available as
-    /// are wanted at least.
+    /// Whether the Deployment's status has reported the minimum of available pods.
     ///
-    /// Before that nothing is promised. All that a rollout knows of readiness is what the
-    /// ReplicaSets' statuses say, and they say it late: where a pod became ready and its ReplicaSet
-    /// has not counted it yet, that ReplicaSet still has fewer available than it wants, and such
-    /// ones are made smaller first (upstream: `cleanupUnhealthyReplicas`, the oldest before the
-    /// others), up to what may be taken away beside the pods of the new one that are not ready.
-    /// Upstream takes the same pod away for the same statuses, and has to: one that was never
-    /// counted may never become ready, and a rollout that spared it would hang. Whatever was
-    /// counted once is spared, so from then on the bound holds.
+    /// Before that there is no guarantee. A rollout knows readiness only from the statuses of the
+    /// ReplicaSets, which lag: if a pod became ready and its ReplicaSet has not counted it yet,
+    /// that ReplicaSet still has fewer available than desired, and such ones are scaled down first
+    /// (upstream: `cleanupUnhealthyReplicas`, the oldest first), up to what may be removed besides
+    /// the unready pods of the new one. Upstream deletes the same pod for the same statuses, and
+    /// has to: a pod that was never counted may never become ready, and a rollout that spared it
+    /// would hang. A pod that was counted once is spared, so from then on the bound holds.
     was_up: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The garbage collector: nothing goes that has an owner left, and in the end nothing is left whose
-//! owners are gone.
+//! The garbage collector: nothing is deleted that has an owner left, and in the end nothing is left
+//! whose owners are deleted.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -11,7 +11,7 @@ use coracle_testkit::simulation::{History, Objects, Others, Process, Scenario};
 
 use super::{begin, holds};
 
-/// The resource that everything is of here.
+/// The resource of all objects.
 const MAPS: &str = "configmaps";
 
 struct Families;
@@ -20,7 +20,7 @@ fn maps(others: &Others) -> Access {
     others.of("", "v1", MAPS)
 }
 
-/// Makes an object that belongs to others, or to nobody.
+/// Creates an object with these owners.
 async fn make(others: &Others, owners: &[Value]) {
     let mut map = config_map(&format!("m{}", others.dice.below(1000)), "1");
     let references = owners.iter().map(|owner| OwnerReference {
@@ -33,7 +33,7 @@ async fn make(others: &Others, owners: &[Value]) {
     });
     map.meta_mut().set_owner_references(references);
 
-    // What it is to belong to may have gone meanwhile: all the better.
+    // Its owner may have been deleted in the meantime.
     drop(maps(others).create(&map).await);
 }
 
@@ -78,8 +78,7 @@ impl Scenario for Families {
                 )
                 .await;
             }
-            // Only what belongs to nobody is deleted by users: whatever else goes, the collector
-            // took.
+            // Users delete only objects without owners: all other deletions are the collector's.
             _ if !owners(&one).is_empty() => {}
             choice => {
                 let propagation = match choice {
@@ -134,6 +133,6 @@ impl Scenario for Families {
 }
 
 #[test]
-fn what_has_an_owner_left_stays_and_everything_else_goes() {
+fn objects_with_an_owner_stay_and_all_others_are_deleted() {
     holds(&Families);
 }

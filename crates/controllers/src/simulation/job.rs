@@ -121,17 +121,18 @@ impl Scenario for Runs {
     }
 }
 
-/// What truly became of a Job's pods.
+/// The true history of a Job's pods.
 #[derive(Default)]
 struct Tally {
     succeeded: BTreeSet<String>,
-    /// Failed, or on their way out before they ended.
+    /// Failed, or deleted before they ended.
     failed: BTreeSet<String>,
-    /// Of both, how many were let go while the Job went on: they had to be counted before.
-    let_go: usize,
+    /// How many of both lost their finalizer while the Job was active: they had to be counted
+    /// before.
+    untracked: usize,
 }
 
-/// Notes what a change says of a pod.
+/// Notes a change of a pod.
 fn note(tally: &mut BTreeMap<String, Tally>, change: &Change, objects: &Objects) {
     let ("pods", Some(pod)) = (
         change.resource.as_str(),
@@ -154,12 +155,12 @@ fn note(tally: &mut BTreeMap<String, Tally>, change: &Change, objects: &Objects)
     }
 
     let was_held = change.before.as_ref().is_some_and(is_held);
-    let is_let_go = was_held && !change.after.as_ref().is_some_and(is_held);
+    let is_untracked = was_held && !change.after.as_ref().is_some_and(is_held);
     let goes_on = objects
         .of("jobs")
         .any(|job| job.meta().uid() == owner.uid && !has_finished(job));
-    if is_let_go && goes_on && matches!(phase(pod), "Succeeded" | "Failed") {
-        tally.let_go += 1;
+    if is_untracked && goes_on && matches!(phase(pod), "Succeeded" | "Failed") {
+        tally.untracked += 1;
     }
 }
 
@@ -174,7 +175,7 @@ impl Tally {
         };
         let (succeeded, failed) = (said("succeeded"), said("failed"));
 
-        // One that succeeds while it is deleted may count as either, and as one of them only.
+        // A pod that succeeds while it is deleted may count as either, but only once.
         let ended = as_int(self.succeeded.union(&self.failed).count());
         let truth = (as_int(self.succeeded.len()), as_int(self.failed.len()));
         if succeeded > truth.0 || failed > truth.1 || succeeded + failed > ended {
@@ -186,13 +187,13 @@ impl Tally {
         Ok(())
     }
 
-    /// Nothing was let go uncounted.
+    /// No pod lost its finalizer uncounted.
     fn check_all(&self, job: &Value) -> Result<(), String> {
         let counted = number(job, &["status", "succeeded"]) + number(job, &["status", "failed"]);
-        match counted < as_int(self.let_go) {
+        match counted < as_int(self.untracked) {
             true => Err(format!(
                 "{counted} are counted, and {} were let go",
-                self.let_go
+                self.untracked
             )),
             false => Ok(()),
         }

@@ -1,6 +1,6 @@
-//! Controllers in simulated clusters where everything goes wrong: each file is a scenario, with
-//! what users and nodes do and what must hold. (ReplicaSets are in `replicaset/simulation`, with
-//! bugs planted into their controller.)
+//! Controllers in simulated clusters with faults: each file is a scenario of actions by users and
+//! nodes, with the invariants. (ReplicaSets are in `replicaset/simulation`, with bugs planted into
+//! their controller.)
 
 mod daemonset;
 mod deployment;
@@ -10,16 +10,16 @@ mod statefulset;
 
 use coracle_testkit::simulation::{Process, Scenario, play, survives};
 
-use crate::frame::Context;
+use crate::framework::Context;
 
-/// What the controllers of a process under test are made with.
+/// The context for the controllers of a simulated process.
 fn context(process: &Process) -> Context {
     let client = process.client("system:kube-controller-manager", &[]);
     let own = client.clone();
     Context::new(&client, move |_| own.clone(), process.tasks.clone())
 }
 
-/// Begins controllers in a process: each is a function of this crate that never returns.
+/// Starts controllers in a process: each is a function of this crate that never returns.
 macro_rules! begin {
     ($process:expr, $($run:path),+) => {{
         let context = super::context($process);
@@ -34,10 +34,10 @@ use begin;
 /// Workers of each controller.
 const WORKERS: usize = 2;
 
-/// So many seeds, if `CORACLE_SEEDS` does not say how many.
+/// The number of seeds, unless `CORACLE_SEEDS` is set.
 const FEW: u64 = 250;
 
-/// The stories of many seeds end well, and one told twice is the same.
+/// Checks the invariants for many seeds, and that a run is reproducible.
 fn holds(scenario: &dyn Scenario) {
     survives(scenario, FEW);
     for seed in 0..2 {

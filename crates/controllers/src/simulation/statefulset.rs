@@ -1,4 +1,4 @@
-//! StatefulSets: one pod of each number, each after those before it, with its claim.
+//! StatefulSets: one pod of each ordinal, each after those before it, with its claim.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ impl Scenario for Numbered {
         deeds::all_pods_become(&others.of("", "v1", "pods"), READY).await
     }
 
-    /// Nobody comes before those before it have been there and ready.
+    /// No pod is created before those before it have been ready.
     fn always(&self, history: &History) -> Result<(), String> {
         let mut ready: BTreeSet<String> = BTreeSet::new();
         history.replay(|change, _| {

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use coracle_api::owner::OwnerReference;
 use coracle_api::{Map, Value};
@@ -8,35 +8,35 @@ use futures_util::future::join_all;
 use super::identity::{ClaimPod, POD_INDEX, POD_NAME, claims, new_pod, owners};
 use super::plan::{Observed, Plan, Step};
 use super::{CLAIMS, SETS, StatefulSets};
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::history::{HistoryError, Settled};
 use crate::pods::{Owner, PodError};
 use crate::views::Pod;
 use crate::write_status::write_status;
 
-/// No more steps than this are taken at once.
+/// The most steps taken at once.
 const LARGEST_BATCH: usize = 500;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
     Pods(#[from] PodError),
     #[error(transparent)]
     History(#[from] HistoryError),
-    #[error("cannot create the claim {0}")]
+    #[error("cannot create claim {0}")]
     Claim(String, #[source] Error),
     #[error("pvc {0} is being deleted")]
     ClaimGoes(String),
-    #[error("cannot write the owners of the claim {0}")]
+    #[error("cannot update owner references of claim {0}")]
     ClaimOwners(String, #[source] Error),
-    #[error("cannot create the pod {0}")]
+    #[error("cannot create pod {0}")]
     Create(String, #[source] Error),
-    #[error("cannot delete the pod {0}")]
+    #[error("cannot delete pod {0}")]
     Delete(String, #[source] Error),
-    #[error("cannot label the pod {0}")]
+    #[error("cannot label pod {0}")]
     Identify(String, #[source] Error),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 
@@ -71,7 +71,7 @@ impl StatefulSets {
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
-    /// Takes steps, one after the other or in batches of 1, 2, 4 …; stops at the first that fails.
+    /// Takes steps one after the other, or in batches of 1, 2, 4 …; stops at the first failure.
     async fn steps(
         &self,
         owner: &Owner,
@@ -128,7 +128,7 @@ impl StatefulSets {
         self.claims(owner, observed, ordinal, None)
             .await
             .inspect_err(|error| {
-                self.tell_pod(owner, "Create", &name, Some(&error.to_string()));
+                self.record_pod_event(owner, "Create", &name, Some(&error.to_string()));
             })?;
 
         match self
@@ -140,12 +140,12 @@ impl StatefulSets {
         {
             Ok(made) => {
                 self.own.written.note(&owner.key, "pods", &made);
-                self.tell_pod(owner, "Create", &name, None);
+                self.record_pod_event(owner, "Create", &name, None);
                 Ok(())
             }
             Err(error) => {
                 if !error.is_already_exists() && !error.has_cause("NamespaceTerminating") {
-                    self.tell_pod(owner, "Create", &name, Some(&error.to_string()));
+                    self.record_pod_event(owner, "Create", &name, Some(&error.to_string()));
                 }
                 Err(ActError::Create(name, error))
             }
@@ -160,18 +160,17 @@ impl StatefulSets {
             Ok(Deleted::Gone) => {}
             Err(error) if error.is_not_found() || error.is_conflict() => {}
             Err(error) => {
-                self.tell_pod(owner, "Delete", &name, Some(&error.to_string()));
+                self.record_pod_event(owner, "Delete", &name, Some(&error.to_string()));
                 return Err(ActError::Delete(name, error));
             }
         }
 
-        self.tell_pod(owner, "Delete", &name, None);
+        self.record_pod_event(owner, "Delete", &name, None);
 
         Ok(())
     }
 
-    /// Makes the claims of a pod that are missing, and gives those that are there the owners they
-    /// should have.
+    /// Creates the missing claims of a pod, and sets the owners of existing ones.
     async fn claims(
         &self,
         owner: &Owner,
@@ -287,18 +286,18 @@ impl StatefulSets {
         {
             Ok(written) => {
                 self.own.written.note(&owner.key, "pods", &written);
-                self.tell_pod(owner, "Update", name, None);
+                self.record_pod_event(owner, "Update", name, None);
                 Ok(())
             }
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
             Err(error) => {
-                self.tell_pod(owner, "Update", name, Some(&error.to_string()));
+                self.record_pod_event(owner, "Update", name, Some(&error.to_string()));
                 Err(ActError::Identify(name.to_string(), error))
             }
         }
     }
 
-    fn tell_pod(&self, owner: &Owner, verb: &str, pod: &str, failure: Option<&str>) {
+    fn record_pod_event(&self, owner: &Owner, verb: &str, pod: &str, failure: Option<&str>) {
         let set = &owner.key.name;
         let (done, failed) = match verb {
             "Create" => ("SuccessfulCreate", "FailedCreate"),

@@ -1,4 +1,4 @@
-//! What a pod of a StatefulSet is, and what is its own: its name, its labels, its claims. Pure.
+//! The identity of a pod of a StatefulSet: its name, its labels, its claims. Pure.
 
 use coracle_api::owner::OwnerReference;
 use coracle_api::{Map, Value};
@@ -8,12 +8,12 @@ use crate::pods::Owner;
 use crate::template;
 use crate::views::StatefulSet;
 
-/// The label that says the name of a pod, so that a Service can select it alone.
+/// The label with the name of a pod, so that a Service can select it alone.
 pub(super) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
-/// The label that says its number.
+/// The label with its ordinal.
 pub(super) const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-/// A pod of this number and revision; `None`: the template has no labels.
+/// Builds the pod of this ordinal and revision; `None` if the template has no labels.
 pub(super) fn new_pod(
     set: &StatefulSet,
     owner: &Owner,
@@ -22,7 +22,7 @@ pub(super) fn new_pod(
     revision: &str,
 ) -> Option<Value> {
     let name = set.pod_name(ordinal);
-    let mut pod = template::pod(of, &owner.key.namespace, "", owner.controller.reference())?;
+    let mut pod = template::build_pod(of, &owner.key.namespace, "", owner.controller.reference())?;
     let mut meta = pod.meta_mut();
     meta.members().remove("generateName");
     meta.set_name(&name);
@@ -82,7 +82,7 @@ pub(super) fn claim_name(set: &StatefulSet, volume: &str, ordinal: usize) -> Str
     format!("{volume}-{}", set.pod_name(ordinal))
 }
 
-/// The claims that a pod of this number has.
+/// Builds the claims of the pod with this ordinal.
 pub(super) fn claims(set: &StatefulSet, owner: &Owner, ordinal: usize) -> Vec<Value> {
     let labels = set
         .object
@@ -118,16 +118,16 @@ pub(super) fn claims(set: &StatefulSet, owner: &Owner, ordinal: usize) -> Vec<Va
     set.claim_templates().iter().map(new).collect()
 }
 
-/// Which pod a claim is about.
+/// The pod of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClaimPod<'a> {
     pub(super) name: &'a str,
     pub(super) uid: &'a str,
-    /// Whether it goes because there should be fewer.
+    /// Whether it is removed by scale-down.
     pub(super) is_surplus: bool,
 }
 
-/// The owners that a claim should have, so that it goes when the policy says; `None`: it has them.
+/// The owners that a claim should have under the retention policy; `None` if it has them.
 pub(super) fn owners(
     claim: &Value,
     set: &StatefulSet,
@@ -149,7 +149,7 @@ pub(super) fn owners(
             || (is_pod(one) && pod.is_some_and(|pod| pod.uid != one.uid))
     };
 
-    // It is about to go with an owner that is gone.
+    // It is about to be deleted with an owner that no longer exists.
     if there.iter().any(is_stale) {
         return None;
     }
@@ -162,7 +162,7 @@ pub(super) fn owners(
 
     let (when_scaled, when_deleted) = set.deletes_claims();
 
-    // Somebody else manages it: that is left to them.
+    // Another controller manages it.
     let is_foreign = (when_scaled || when_deleted) && others.iter().any(|one| one.controller);
     let is_surplus = pod.is_some_and(|pod| pod.is_surplus);
     let mut wanted = others;
@@ -186,8 +186,8 @@ pub(super) fn owners(
     (!same).then(|| wanted.iter().map(OwnerReference::to_value).collect())
 }
 
-/// Whether a claim has an owner of the name of a pod that is not there: it goes, and another must
-/// come first.
+/// Whether a claim has an owner of this pod's name that no longer exists: it is garbage collected,
+/// and a new one must be created first.
 pub(super) fn is_stale(claim: &Value, set: &StatefulSet, ordinal: usize) -> bool {
     let name = set.pod_name(ordinal);
     let mut owners = claim.meta().owner_references();

@@ -1,11 +1,11 @@
-//! The StatefulSet controller: pods with numbers, names and claims of their own.
+//! The StatefulSet controller: pods with ordinals, stable names and claims.
 //!
-//! [`Revised`] turns changes of StatefulSets, pods and revisions into keys, `hear` those of claims;
-//! `plan` decides, with the help of `replace` (what is replaced next), `identity` (what is a pod's
-//! own) and `status`; `act` does it.
+//! [`Revised`] turns changes of StatefulSets, pods and revisions into keys, `handlers` those of
+//! claims; `plan` decides, using `replace` (what is replaced next), `identity` (name, labels and
+//! claims of a pod) and `status`; `act` carries it out.
 
 mod act;
-mod hear;
+mod handlers;
 mod identity;
 pub mod plan;
 mod replace;
@@ -23,18 +23,18 @@ use coracle_client::{Access, Cached, Informer, Metadata, ObjectKey, Resource, Wo
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::history::{Names, Revised};
 use crate::views::{Pod, StatefulSet};
 use identity::claim_name;
 
-/// The label of pods that says which revision they are of, by its name.
+/// The label of pods with the name of their revision.
 pub const POD_REVISION: &str = "controller-revision-hash";
-/// The label of revisions that tells them apart.
+/// The label of revisions with the hash.
 const HASH: &str = "controller.kubernetes.io/hash";
-/// The controller's account, and the component in its events.
-const ACCOUNT: &str = "statefulset-controller";
-/// What own writes are noted under.
+/// The service account, and the component of events.
+pub(crate) const ACCOUNT: &str = "statefulset-controller";
+/// The resource name under which own writes are noted.
 const SETS: &str = "statefulsets";
 const CLAIMS: &str = "persistentvolumeclaims";
 
@@ -45,24 +45,23 @@ pub struct StatefulSets {
     claim_access: Access,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("statefulset");
     let mut feeds = Feeds::new();
     let controller = StatefulSets::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
 
 impl StatefulSets {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> StatefulSets {
         let claims_of = Resource::builtin("", "v1", CLAIMS);
         let claims: Informer<Metadata> = context.informers.of(&claims_of);
 
-        // Names say what is there: nothing that was set in motion can be done twice, and nothing is
-        // expected.
+        // Pod names are fixed: nothing can be created twice, so no expectations are needed.
         let names = Names {
             plural: SETS,
             account: ACCOUNT,
@@ -70,7 +69,7 @@ impl StatefulSets {
             hash: HASH,
         };
         let own = Revised::follow(context, &names, queue, feeds);
-        hear::follow(feeds, &own.sets, &claims, queue);
+        handlers::follow(feeds, &own.sets, &claims, queue);
 
         StatefulSets {
             own,
@@ -87,7 +86,7 @@ impl StatefulSets {
                 .is_behind(key, &[(CLAIMS, self.claims.version())])
     }
 
-    /// The claims that there are of pods that should be there, or are.
+    /// The existing claims of its pods.
     fn claims_of(
         &self,
         set: &Cached<StatefulSet>,
@@ -121,7 +120,7 @@ impl Controller for StatefulSets {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(set) = self.own.sets.get(key) else {
             self.own.written.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.is_behind(key) {
@@ -129,14 +128,14 @@ impl Controller for StatefulSets {
         }
 
         if set.selector.is_none() {
-            tracing::warn!(%key, "the selector makes no sense: nothing is done before it is changed");
-            return Observation::Gone;
+            tracing::warn!(%key, "invalid selector; not reconciled until it is changed");
+            return Observation::Absent;
         }
 
         let (pods, revisions) = (self.own.pods_of(&set), self.own.revisions_of(&set));
         let claims = self.claims_of(&set, &pods);
 
-        Observation::Seen {
+        Observation::Present {
             uid: set.uid.clone(),
             observed: Observed {
                 set,

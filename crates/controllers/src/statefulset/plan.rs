@@ -1,9 +1,9 @@
 //! What one StatefulSet needs now. Pure.
 //!
-//! Pods have numbers, and names and claims by them. In order, each is made when all before it are
-//! available, and those that are too many go from the last; in parallel, all at once. When that is
-//! so, pods of an old template are replaced from the last to the first. Before all this there is a
-//! revision of the present template.
+//! Pods have ordinals, and names and claims derived from them. `OrderedReady`: each is created when
+//! all before it are available, and surplus ones are deleted from the last; `Parallel`: all at
+//! once. After that, pods of an old template are replaced from the last to the first. Before all
+//! this there must be a revision of the current template.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::history::{self, History, Revision};
 use crate::pods::{Claims, Owner, claims};
 use crate::views::{Phase, Pod, StatefulSet, next_available};
 
-/// All that is known.
+/// All that was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The StatefulSet.
@@ -29,54 +29,54 @@ pub struct Observed {
     pub pods: Vec<Arc<Cached<Pod>>>,
     /// The revisions that it controls, and those of its namespace that nothing controls.
     pub revisions: Vec<Arc<Cached<Revision>>>,
-    /// The claims that there are of its pods, by name.
+    /// The existing claims of its pods, by name.
     pub claims: BTreeMap<Text, Arc<Cached<Metadata>>>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Whose the pods are.
+    /// Ownership of the pods.
     pub claims: Claims,
-    /// Whose the revisions are, and which is that of the present template.
+    /// Ownership of the revisions, and the current one.
     pub history: History,
-    /// Whether the present template has its revision already: nothing else is done before.
+    /// Whether the current template has its revision already: nothing else is done before.
     pub is_revised: bool,
-    /// What is done, in this order; in parallel where the set is not ordered.
+    /// The steps in order; in parallel if the set is not ordered.
     pub steps: Vec<Step>,
-    /// Revisions that are no longer needed.
+    /// Revisions beyond the history limit, to delete.
     pub forget: Vec<Arc<Cached<Revision>>>,
-    /// What the status should say.
+    /// The desired status.
     pub status: Map,
-    /// When to look again although nothing happens.
+    /// When to reconcile again without an event.
     pub wake_after: Option<Duration>,
 }
 
-/// Something that is done.
+/// A step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A pod is made, with its claims.
+    /// Create a pod with its claims.
     Create {
-        /// Its number.
+        /// Its ordinal.
         ordinal: usize,
-        /// Of which template.
+        /// Its template.
         template: Arc<Value>,
-        /// The name of that template's revision.
+        /// The name of the template's revision.
         revision: Text,
     },
-    /// A pod goes.
+    /// Delete a pod.
     Delete(Arc<Cached<Pod>>),
-    /// The claims of a pod are made or get other owners.
+    /// Create the claims of a pod, or set their owners.
     Claims(Arc<Cached<Pod>>, usize),
-    /// A pod gets the labels that say which it is.
+    /// Set the identity labels of a pod.
     Identify(Arc<Cached<Pod>>),
 }
 
-/// The pods of a StatefulSet, by number.
+/// The pods of a StatefulSet, by ordinal.
 pub(super) struct Numbered {
-    /// Those that should be there, or nothing.
+    /// The desired ones, with the pod if it exists.
     pub(super) wanted: BTreeMap<usize, Option<Arc<Cached<Pod>>>>,
-    /// Those that are too many, the last first.
+    /// The surplus ones, the last first.
     pub(super) surplus: Vec<(usize, Arc<Cached<Pod>>)>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Names {
     pub(super) update: Text,
 }
 
-/// The revision that a pod is of.
+/// The revision of a pod.
 pub(super) fn revision_of(pod: &Pod) -> &str {
     pod.labels
         .get(POD_REVISION)
@@ -98,7 +98,7 @@ pub(super) fn is_up(pod: &Pod) -> bool {
     pod.phase == Phase::Running && pod.is_ready()
 }
 
-/// What the StatefulSet needs.
+/// Decides what the StatefulSet needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let set: &StatefulSet = &observed.set;
     let mut plan = Plan {
@@ -168,7 +168,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     plan
 }
 
-/// The revision that was rolled out before the present one.
+/// The revision that was rolled out before the current template.
 fn current(set: &StatefulSet, history: &History) -> Option<Arc<Cached<Revision>>> {
     let name = set.status()?.text("currentRevision");
     history
@@ -223,7 +223,7 @@ fn surplus_revisions(set: &StatefulSet, plan: &Plan, names: &Names) -> Vec<Arc<C
         .surplus(set.history_limit().saturating_add(live), is_live)
 }
 
-/// Steps, as they are found.
+/// The steps found so far.
 struct Steps<'a> {
     observed: &'a Observed,
     names: &'a Names,
@@ -232,7 +232,7 @@ struct Steps<'a> {
     steps: Vec<Step>,
 }
 
-/// Whether those that follow may be looked at.
+/// Whether to continue with the following pods.
 #[derive(PartialEq, Eq)]
 enum Go {
     On,
@@ -244,8 +244,7 @@ impl Steps<'_> {
         &self.observed.set
     }
 
-    /// Makes what is missing and deletes what is too many; `true`: nothing is in the way of
-    /// replacing pods.
+    /// Creates missing and deletes surplus pods; `true` if pods may be replaced.
     fn establish(&mut self, numbered: &Numbered) -> bool {
         let ordered = self.set().is_ordered();
         for (ordinal, pod) in &numbered.wanted {
@@ -288,7 +287,7 @@ impl Steps<'_> {
         true
     }
 
-    /// The first pod that is not available, if one that is wanted is not there at all: none.
+    /// The first unavailable pod; none if a desired pod does not exist.
     fn first_down(&self, numbered: &Numbered) -> Option<Arc<Cached<Pod>>> {
         let seconds = self.set().min_ready_seconds();
         let is_down = |pod: &Pod| pod.is_being_deleted || !pod.is_available(seconds, self.now);
@@ -375,8 +374,7 @@ impl Steps<'_> {
         if is_up { Go::On } else { Go::Stop }
     }
 
-    /// Whether a claim of a pod is missing, or goes when it should not, or stays when it should
-    /// not.
+    /// Whether a claim of a pod is missing, or has the wrong owners.
     fn claims_differ(&self, ordinal: usize, pod: &Cached<Pod>, is_surplus: bool) -> bool {
         let set = self.set();
         let owner = Owner::of(&self.observed.set);
@@ -396,7 +394,7 @@ impl Steps<'_> {
     }
 }
 
-/// A claim as far as its owners go.
+/// A claim, reduced to its owners.
 fn with_owners(claim: &Cached<Metadata>) -> Value {
     let mut object = Value::object();
     object

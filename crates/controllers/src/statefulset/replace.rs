@@ -8,7 +8,7 @@ use coracle_client::Cached;
 use super::plan::{Names, Numbered, revision_of};
 use crate::views::{Pod, StatefulSet};
 
-/// The pods that go, so that they come again with the present template.
+/// The pods to delete, so that they are recreated from the current template.
 pub(super) fn victims(
     set: &StatefulSet,
     numbered: &Numbered,
@@ -32,7 +32,7 @@ pub(super) fn victims(
     let is_old =
         |pod: &Arc<Cached<Pod>>| revision_of(pod) != names.update.as_str() && !pod.is_being_deleted;
     let Some(allowed) = set.max_unavailable() else {
-        // One at a time, and none while one of the new ones is not available.
+        // One at a time, and none while a new one is unavailable.
         for pod in from_the_last {
             match pod {
                 Some(pod) if is_old(pod) => return vec![pod.clone()],

@@ -1,4 +1,4 @@
-//! What a StatefulSet's status says. Pure.
+//! The status of a StatefulSet. Pure.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::plan::{Names, is_up, revision_of};
 use crate::views::{Pod, StatefulSet};
 use crate::write_status::{number, put_count};
 
-/// The status that the StatefulSet should have; `retired` pods of the old template are about to go.
+/// Computes the status; `retired` pods of the old template are about to be deleted.
 pub(super) fn status(
     set: &StatefulSet,
     pods: &[Arc<Cached<Pod>>],
@@ -34,7 +34,7 @@ pub(super) fn status(
     let updated = of(&names.update);
     let all = set.replicas();
 
-    // When all are of the present template, the present one is the current one.
+    // When all pods are of the update revision, it becomes the current one.
     let is_complete = set.rolls() && updated == all && ready == all && pods.len() == all;
     let (current, current_name) = match is_complete {
         true => (updated, &names.update),

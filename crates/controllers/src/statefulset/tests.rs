@@ -21,7 +21,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A StatefulSet `db`; `spec` says what is special about it.
+/// A StatefulSet `db` with this spec.
 fn db(replicas: usize, image: &str, spec: &str) -> Value {
     tree(&format!(
         r#"{{"metadata":{{"name":"db","namespace":"default","uid":"s","generation":2}},
@@ -44,7 +44,7 @@ fn revision(set: &Value, number: i64) -> Value {
 }
 
 /// A pod `db-N` of a set's template: `up`, `pending`, `down` (running and not ready), `failed` or
-/// `going`.
+/// `going` (being deleted).
 fn pod(set: &Value, ordinal: usize, how: &str) -> Value {
     let cached: Cached<StatefulSet> = Cached::of(set.clone()).unwrap();
     let revision = revision(set, 1);
@@ -94,18 +94,18 @@ fn observed(set: &Value, pods: Vec<Value>, revisions: Vec<Value>) -> Observed {
     }
 }
 
-/// What is done, in few words.
-fn deeds(plan: &Plan) -> String {
-    let deed = |step: &Step| match step {
+/// The steps as text.
+fn actions(plan: &Plan) -> String {
+    let action = |step: &Step| match step {
         Step::Create { ordinal, .. } => format!("+{ordinal}"),
         Step::Delete(pod) => format!("-{}", &pod.key.name["db-".len()..]),
         Step::Claims(_, ordinal) => format!("claims{ordinal}"),
         Step::Identify(pod) => format!("name-{}", pod.key.name),
     };
-    plan.steps.iter().map(deed).collect::<Vec<_>>().join(" ")
+    plan.steps.iter().map(action).collect::<Vec<_>>().join(" ")
 }
 
-/// Plans for a set of which all pods are of the present template: `up up down` are `db-0`, `db-1`,
+/// Plans for a set whose pods all have the current template: `up up down` are `db-0`, `db-1`,
 /// `db-2`; `.`: missing.
 fn check(replicas: usize, spec: &str, there: &str, expected: &str) {
     let set = db(replicas, "a", spec);
@@ -115,7 +115,7 @@ fn check(replicas: usize, spec: &str, there: &str, expected: &str) {
         .filter(|(_, how)| *how != ".");
     let pods = pods.map(|(ordinal, how)| pod(&set, ordinal, how)).collect();
     let plan = plan(&observed(&set, pods, vec![revision(&set, 1)]), noon());
-    assert_eq!(deeds(&plan), expected, "{replicas} {spec} {there}");
+    assert_eq!(actions(&plan), expected, "{replicas} {spec} {there}");
 }
 
 const PARALLEL: &str = r#","podManagementPolicy":"Parallel""#;
@@ -135,7 +135,7 @@ fn pods_come_one_after_the_other_and_go_from_the_last() {
     check(1, "", "up up going", "");
     check(0, "", "up up", "-1");
 
-    // One that is not available goes only if it is the first that is not.
+    // An unavailable one is deleted only if it is the first.
     check(1, "", "up down up", "-2");
     check(1, "", "up up down", "-2");
     check(1, "", "up down down", "");
@@ -179,7 +179,7 @@ fn an_old_template_is_replaced_from_the_last() {
             ),
             noon(),
         );
-        assert_eq!(deeds(&plan), expected, "{spec} {there}");
+        assert_eq!(actions(&plan), expected, "{spec} {there}");
     };
     check("", "up up up", "-2");
 
@@ -202,7 +202,7 @@ fn an_old_template_is_replaced_from_the_last() {
     check(two, "up up ndown", "-1");
     check(two, "up ndown ndown", "");
 
-    // What is missing comes with the template that its place says.
+    // A missing pod gets the template of its ordinal.
     let missing = |spec: &str, expected: &str| {
         let mut new = db(3, "new", spec);
         let name = revision(&old, 1).meta().name().to_string();
@@ -343,7 +343,7 @@ fn a_pod_has_a_name_labels_and_claims_of_its_own() {
 }
 
 #[test]
-fn a_claim_goes_with_whom_the_policy_says() {
+fn a_claim_is_deleted_as_the_retention_policy_says() {
     let check = |policy: &str, is_surplus: bool, there: &str, expected: Option<&str>| {
         let spec = format!(r#","persistentVolumeClaimRetentionPolicy":{{{policy}}}"#);
         let set = db(1, "a", &spec);

@@ -1,6 +1,7 @@
-//! The taint eviction controller: pods leave nodes whose taints they do not tolerate, or no longer.
+//! The taint eviction controller: deletes pods from nodes whose taints they do not tolerate, or no
+//! longer.
 //!
-//! Keys are pods. Whatever changes a node's taints wakes all of its pods; `plan` says whether one
+//! Keys are pods. A change of a node's taints wakes all of its pods; `plan` decides whether one
 //! stays, and until when.
 
 pub mod plan;
@@ -18,11 +19,14 @@ use coracle_client::{
     WorkQueue, World,
 };
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_NODE, Node, Pod};
 use plan::{Observed, Plan, Scheduled};
 
-/// Pods that are looked at in parallel.
+/// The service account.
+pub(crate) const ACCOUNT: &str = "node-controller";
+
+/// The number of workers.
 const WORKERS: usize = 8;
 
 /// The controller.
@@ -32,37 +36,37 @@ pub struct TaintEviction {
     access: Access,
     recorder: Recorder,
     world: World,
-    /// Pods that have to leave, by their key and UID.
+    /// Scheduled evictions, by key and UID.
     scheduled: Mutex<BTreeMap<(ObjectKey, Text), Scheduled>>,
 }
 
-/// Why a pod could not be made to leave.
+/// Why a pod could not be evicted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot say why the pod goes")]
+    #[error("cannot update pod conditions")]
     Condition(#[source] Error),
-    #[error("cannot delete the pod")]
+    #[error("cannot delete pod")]
     Delete(#[source] Error),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("noexec_taint_pod");
     let mut feeds = Feeds::new();
     let controller = TaintEviction::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, WORKERS)
         .await;
 }
 
-/// The taints of a node that drive pods away.
-fn driving(node: &Node) -> impl Iterator<Item = &Value> {
+/// The `NoExecute` taints of a node.
+fn no_execute_taints(node: &Node) -> impl Iterator<Item = &Value> {
     let drives = |taint: &&Value| taint.get("effect").and_then(Value::as_str) == Some(NO_EXECUTE);
     node.taints.iter().filter(drives)
 }
 
 impl TaintEviction {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -76,10 +80,10 @@ impl TaintEviction {
         let (concerned, on_node) = (queue.clone(), pods.clone());
         feeds.follow(&nodes, move |change| {
             let same = match change {
-                Change::Updated { old, new } => driving(old).eq(driving(new)),
-                // Whose node is gone is not driven away any more; others see to it.
+                Change::Updated { old, new } => no_execute_taints(old).eq(no_execute_taints(new)),
+                // If the node was deleted, the pod is left to the pod garbage collector.
                 Change::Added { object, .. } | Change::Deleted { object, .. } => {
-                    driving(object).next().is_none()
+                    no_execute_taints(object).next().is_none()
                 }
                 Change::Synced => true,
             };
@@ -101,13 +105,13 @@ impl TaintEviction {
             };
 
             let node = tainted.get(&ObjectKey::cluster(&pod.node));
-            if node.is_some_and(|node| driving(&node).next().is_some()) {
+            if node.is_some_and(|node| no_execute_taints(&node).next().is_some()) {
                 concerned.add(pod.key.clone());
             }
         });
 
         TaintEviction {
-            access: context.client("node-controller").resource(&core("pods")),
+            access: context.client(ACCOUNT).resource(&core("pods")),
             recorder: context
                 .recorder
                 .clone()
@@ -132,9 +136,9 @@ impl TaintEviction {
     }
 
     async fn evict(&self, key: &ObjectKey, pod: &Arc<Cached<Pod>>) -> Result<(), ActError> {
-        let told = format!("Marking for deletion Pod {key}");
+        let message = format!("Marking for deletion Pod {key}");
         self.recorder
-            .normal(&Pod::reference(pod), "TaintManagerEviction", told);
+            .normal(&Pod::reference(pod), "TaintManagerEviction", message);
         let pods = self.access.clone().namespace(&key.namespace);
 
         let why = Patch::Strategic(disruption(pod, self.world.now()));
@@ -158,7 +162,7 @@ impl TaintEviction {
     }
 }
 
-/// Why the pod goes.
+/// The condition with the reason of the eviction.
 fn disruption(pod: &Cached<Pod>, now: Timestamp) -> Value {
     let why = (
         "DeletionByTaintManager",
@@ -189,21 +193,21 @@ impl Controller for TaintEviction {
 
         let Some(pod) = self.pods.get(key) else {
             scheduled.retain(|(pod, _), _| pod != key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         let node = self.nodes.get(&ObjectKey::cluster(&pod.node));
         let observed = Observed {
             taints: node
                 .iter()
-                .flat_map(|node| driving(node))
+                .flat_map(|node| no_execute_taints(node))
                 .cloned()
                 .collect(),
             scheduled: scheduled.get(&(key.clone(), pod.uid.clone())).copied(),
             pod,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.pod.uid.clone(),
             observed,
         }
@@ -225,9 +229,9 @@ impl Controller for TaintEviction {
             Plan::Cancel => {
                 self.remember(pod, None);
                 if !pod.is_being_deleted {
-                    let told = format!("Cancelling deletion of Pod {key}");
+                    let message = format!("Cancelling deletion of Pod {key}");
                     self.recorder
-                        .normal(&Pod::reference(pod), "TaintManagerEviction", told);
+                        .normal(&Pod::reference(pod), "TaintManagerEviction", message);
                 }
                 Ok(Requeue::OnEvent)
             }

@@ -1,4 +1,4 @@
-//! Whether a pod has to leave its node, and when. Pure.
+//! Whether and when a pod is evicted from its node. Pure.
 
 use std::sync::Arc;
 
@@ -9,38 +9,38 @@ use coracle_client::Cached;
 
 use crate::views::Pod;
 
-/// A pod that is to leave.
+/// A scheduled eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheduled {
-    /// When it has to leave.
+    /// The time of the eviction.
     pub at: Timestamp,
 }
 
-/// All that is known of a pod.
+/// All that was observed of a pod.
 #[derive(Debug)]
 pub struct Observed {
     /// The pod.
     pub pod: Arc<Cached<Pod>>,
-    /// The taints of its node that drive pods away.
+    /// The `NoExecute` taints of its node.
     pub taints: Vec<Value>,
-    /// What was decided before.
+    /// The eviction scheduled before.
     pub scheduled: Option<Scheduled>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// It stays.
+    /// The pod stays.
     Stay,
-    /// It was to leave, and may stay.
+    /// Cancel the scheduled eviction.
     Cancel,
-    /// It has to leave then.
+    /// Evict it at this time.
     Leave(Scheduled),
-    /// It has to leave now.
+    /// Evict it now.
     Evict,
 }
 
-/// What the pod has to do.
+/// Decides what happens to the pod.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let stays = if observed.scheduled.is_some() {
         Plan::Cancel
@@ -67,7 +67,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         Stay::Forever => stays,
         Stay::Not => Plan::Evict,
         Stay::Seconds(seconds) => {
-            // Time that has begun to run is not begun anew: another taint gives nobody more of it.
+            // A running toleration period is not restarted by another taint.
             let scheduled = observed.scheduled.unwrap_or(Scheduled {
                 at: now.plus_seconds(seconds),
             });
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_runs_goes_on_until_the_taint_is_gone() {
+    fn a_toleration_period_runs_until_the_taint_is_removed() {
         let five = r#"{"key":"a","operator":"Exists","tolerationSeconds":5}"#;
         check(five, &["a"], Some(3), leave(3));
         check(five, &["a"], Some(300), leave(300));

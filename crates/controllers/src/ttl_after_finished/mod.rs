@@ -1,5 +1,4 @@
-//! The controller of finished Jobs: those that say how long they stay are deleted when that time is
-//! over.
+//! The TTL-after-finished controller: deletes finished Jobs when their TTL has expired.
 
 pub mod plan;
 
@@ -15,12 +14,12 @@ use coracle_client::{
 
 pub use plan::Plan;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Job;
 use coracle_client::Projection;
 
-/// The controller's account.
-const ACCOUNT: &str = "ttl-after-finished-controller";
+/// The service account.
+pub(crate) const ACCOUNT: &str = "ttl-after-finished-controller";
 
 /// The controller.
 pub struct FinishedJobs {
@@ -32,15 +31,15 @@ pub struct FinishedJobs {
 /// Why a Job could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot look at the Job once more")]
+    #[error("cannot read job")]
     Get(#[source] Error),
-    #[error("the Job cannot be understood")]
+    #[error("cannot decode job")]
     Read(#[source] TypedError),
-    #[error("cannot delete the Job")]
+    #[error("cannot delete job")]
     Delete(#[source] Error),
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("ttl_jobs_to_delete");
     let mut feeds = Feeds::new();
@@ -64,7 +63,7 @@ pub async fn run(context: &Context, workers: usize) {
         world: context.world,
     };
 
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -80,11 +79,11 @@ impl Controller for FinishedJobs {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Job>>> {
         match self.jobs.get(key) {
-            Some(job) => Observation::Seen {
+            Some(job) => Observation::Present {
                 uid: job.uid.clone(),
                 observed: job,
             },
-            None => Observation::Gone,
+            None => Observation::Absent,
         }
     }
 
@@ -104,7 +103,7 @@ impl Controller for FinishedJobs {
             Plan::Delete => {}
         }
 
-        // Somebody may just have given it more time: only the server knows.
+        // The TTL may just have been extended: only the server knows.
         let jobs = self.access.clone().namespace(&key.namespace);
         let live = match jobs.find(&key.name).await.map_err(ActError::Get)? {
             Some(live) if live.meta().uid() == job.uid.as_str() => live,

@@ -1,4 +1,4 @@
-//! How long a finished Job stays. Pure.
+//! When a finished Job expires. Pure.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use coracle_api::time::Timestamp;
 
 use crate::views::Job;
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// It stays: it has not finished, does not say how long it stays, or is going.
+    /// Keep it: it has not finished, has no TTL, or is being deleted.
     Keep,
-    /// It stays so much longer.
+    /// Keep it for this long.
     Wait(Duration),
-    /// It goes.
+    /// Delete it.
     Delete,
 }
 
-/// What becomes of the Job.
+/// Decides what happens to the Job.
 pub fn plan(job: &Job, now: Timestamp) -> Plan {
     let (Some((_, Some(finished))), Some(seconds)) = (job.finished(), job.seconds_to_live()) else {
         return Plan::Keep;

@@ -1,4 +1,4 @@
-//! A CronJob: the whole object, and what is asked of it all the time.
+//! The view of a CronJob: the whole object, with accessors for the fields that controllers read.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::typed::TypedError;
@@ -9,18 +9,18 @@ use std::sync::Arc;
 /// A CronJob.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CronJob {
-    /// The object, without its fields' owners.
+    /// The object, without `managedFields`.
     pub object: Arc<Value>,
 }
 
-/// What is done when it is time and the last Job still runs.
+/// What happens when a Job is due while the last one still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Concurrency {
-    /// Another begins.
+    /// Another one starts.
     Allow,
-    /// None begins.
+    /// None starts.
     Forbid,
-    /// It takes the other's place.
+    /// The new one replaces the running one.
     Replace,
 }
 
@@ -31,19 +31,19 @@ impl CronJob {
             .filter(|value| !value.is_null())
     }
 
-    /// When.
+    /// The cron schedule.
     pub fn schedule(&self) -> &str {
         self.spec("schedule")
             .and_then(Value::as_str)
             .unwrap_or_default()
     }
 
-    /// Where.
+    /// The time zone of the schedule.
     pub fn time_zone(&self) -> Option<&str> {
         self.spec("timeZone").and_then(Value::as_str)
     }
 
-    /// What is done when it is time and the last Job still runs.
+    /// What happens when a Job is due while the last one still runs.
     pub fn concurrency(&self) -> Concurrency {
         match self.spec("concurrencyPolicy").and_then(Value::as_str) {
             Some("Forbid") => Concurrency::Forbid,
@@ -52,19 +52,19 @@ impl CronJob {
         }
     }
 
-    /// How late a Job may begin, in seconds.
+    /// How late a Job may start, in seconds.
     pub fn starting_deadline(&self) -> Option<i64> {
         self.spec("startingDeadlineSeconds").and_then(Value::as_int)
     }
 
-    /// Whether no Jobs begin for now.
+    /// Whether no Jobs start for now.
     pub fn is_suspended(&self) -> bool {
         self.spec("suspend")
             .and_then(Value::as_bool)
             .unwrap_or_default()
     }
 
-    /// How many Jobs are kept that were complete or have failed.
+    /// How many complete or failed Jobs are kept.
     pub fn history_limit(&self, kind: &str) -> Option<usize> {
         let name = if kind == "Complete" {
             "successfulJobsHistoryLimit"
@@ -76,24 +76,24 @@ impl CronJob {
             .map(|limit| usize::try_from(limit).unwrap_or_default())
     }
 
-    /// What its Jobs are made of.
+    /// The Job template.
     pub fn job_template(&self) -> Option<&Value> {
         self.spec("jobTemplate")
     }
 
-    /// What its status says.
+    /// The status.
     pub fn status(&self) -> Option<&Map> {
         self.object.get("status").and_then(Value::as_object)
     }
 
-    /// When the last Job was to begin.
+    /// The time for which the last Job was scheduled.
     pub fn last_schedule(&self) -> Option<Timestamp> {
         Time::parse(self.status()?.text("lastScheduleTime"))
             .ok()
             .map(|time| time.0)
     }
 
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.object.meta().is_being_deleted()
     }

@@ -1,4 +1,4 @@
-//! A DaemonSet: the whole object, and what is asked of it all the time.
+//! The view of a DaemonSet: the whole object, with accessors for the fields that controllers read.
 
 use coracle_api::int_or_string::{IntOrString, Rounding};
 use coracle_api::selector::LabelSelector;
@@ -12,14 +12,14 @@ use crate::pods::PodOwner;
 /// A DaemonSet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DaemonSet {
-    /// The object, without its fields' owners.
+    /// The object, without `managedFields`.
     pub object: Arc<Value>,
-    /// Which pods are its own; absent: it does not say, or not in a way that makes sense.
+    /// Selects its pods; `None` if missing or invalid.
     pub selector: Option<LabelSelector>,
 }
 
 impl DaemonSet {
-    /// What its pods are made of.
+    /// The pod template.
     pub fn template(&self) -> Option<&Value> {
         self.object.at(&["spec", "template"])
     }
@@ -41,7 +41,7 @@ impl DaemonSet {
         limit.map_or(10, |limit| usize::try_from(limit).unwrap_or_default())
     }
 
-    /// Whether pods of an old template are replaced without being deleted by hand.
+    /// Whether pods of an old template are replaced automatically.
     pub fn rolls(&self) -> bool {
         self.object
             .at(&["spec", "updateStrategy", "type"])
@@ -49,13 +49,13 @@ impl DaemonSet {
             == Some("RollingUpdate")
     }
 
-    /// On how many of so many nodes there may be a new pod beside the old one.
+    /// On how many of `nodes` nodes there may be a new pod beside the old one.
     pub fn surge(&self, nodes: usize) -> usize {
         self.scaled("maxSurge", nodes)
     }
 
-    /// On how many of so many nodes there may be no available pod; at least one, where no surge
-    /// helps.
+    /// On how many of `nodes` nodes there may be no available pod; at least one if there is no
+    /// surge.
     pub fn unavailable(&self, nodes: usize) -> usize {
         let unavailable = self.scaled("maxUnavailable", nodes);
         if nodes > 0 && unavailable == 0 && self.surge(nodes) == 0 {
@@ -79,7 +79,7 @@ impl DaemonSet {
             .unwrap_or_default()
     }
 
-    /// The number by which pods were told apart before there were revisions.
+    /// The template generation, which told pods apart before there were revisions.
     pub fn template_generation(&self) -> Option<&str> {
         let generation = self
             .object
@@ -88,7 +88,7 @@ impl DaemonSet {
         generation.filter(|text| text.parse::<i64>().is_ok())
     }
 
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.object.meta().is_being_deleted()
     }

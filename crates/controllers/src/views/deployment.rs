@@ -1,4 +1,4 @@
-//! A Deployment: the whole object, and what is asked of it all the time.
+//! The view of a Deployment: the whole object, with accessors for the fields that controllers read.
 
 use coracle_api::int_or_string::{IntOrString, Rounding};
 use coracle_api::selector::LabelSelector;
@@ -10,26 +10,25 @@ use std::sync::Arc;
 /// A Deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deployment {
-    /// The object, without its fields' owners.
+    /// The object, without `managedFields`.
     pub object: Arc<Value>,
-    /// Which ReplicaSets and pods are its own; absent: it does not say, or not in a way that makes
-    /// sense.
+    /// Selects its ReplicaSets and pods; `None` if missing or invalid.
     pub selector: Option<LabelSelector>,
 }
 
-/// How pods of a new template take the place of the old ones.
+/// How pods of a new template replace the old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rollout {
-    /// All old ones go first.
+    /// All old pods are deleted first.
     Recreate,
-    /// Step by step: so many more than wanted, so many fewer available.
+    /// Step by step.
     Rolling {
-        /// So many more than wanted.
+        /// How many pods there may be above the desired number.
         surge: i64,
-        /// So many fewer available than wanted.
+        /// How many pods may be unavailable.
         unavailable: i64,
     },
-    /// A way that nobody knows.
+    /// An unknown strategy.
     Unknown,
 }
 
@@ -45,7 +44,7 @@ impl Deployment {
         self.spec(name).and_then(Value::as_int)
     }
 
-    /// How many pods there should be.
+    /// The desired number of pods.
     pub fn replicas(&self) -> i64 {
         self.number("replicas").unwrap_or(1)
     }
@@ -55,14 +54,14 @@ impl Deployment {
         self.number("minReadySeconds").unwrap_or_default()
     }
 
-    /// Whether only its size is seen to.
+    /// Whether only scaling is carried out.
     pub fn is_paused(&self) -> bool {
         self.spec("paused")
             .and_then(Value::as_bool)
             .unwrap_or_default()
     }
 
-    /// How long it may take without any progress, in seconds.
+    /// How long the rollout may go without progress, in seconds.
     pub fn progress_deadline(&self) -> Option<i64> {
         self.number("progressDeadlineSeconds")
             .filter(|seconds| *seconds != NO_LIMIT)
@@ -76,7 +75,7 @@ impl Deployment {
         usize::try_from(limit).ok()
     }
 
-    /// How new pods take the place of old ones; in numbers of pods.
+    /// How new pods replace old ones; in numbers of pods.
     pub fn rollout(&self) -> Rollout {
         match self
             .object
@@ -101,7 +100,7 @@ impl Deployment {
 
         let unavailable = of("maxUnavailable", Rounding::Down).unwrap_or_default();
 
-        // Neither one more nor one less would never get anywhere.
+        // With both at zero the rollout could never make progress.
         let unavailable = if surge == 0 && unavailable == 0 {
             1
         } else {
@@ -114,7 +113,7 @@ impl Deployment {
         }
     }
 
-    /// So many more pods than wanted there may be.
+    /// How many pods there may be above the desired number.
     pub fn surge(&self) -> i64 {
         match self.rollout() {
             Rollout::Rolling { surge, .. } => surge,
@@ -122,7 +121,7 @@ impl Deployment {
         }
     }
 
-    /// So many fewer than wanted may be available.
+    /// How many pods may be unavailable.
     pub fn unavailable(&self) -> i64 {
         match self.rollout() {
             Rollout::Rolling { unavailable, .. } if self.replicas() > 0 => unavailable,
@@ -130,29 +129,29 @@ impl Deployment {
         }
     }
 
-    /// What its pods are made of.
+    /// The pod template.
     pub fn template(&self) -> Option<&Value> {
         self.spec("template")
     }
 
-    /// What its status says.
+    /// The status.
     pub fn status(&self) -> Option<&Map> {
         self.object.get("status").and_then(Value::as_object)
     }
 
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.object.meta().is_being_deleted()
     }
 
-    /// Whether something with these labels is its own, as far as labels go.
+    /// Whether the selector matches these labels.
     pub fn selects(&self, labels: &Map) -> bool {
         self.selector
             .as_ref()
             .is_some_and(|selector| selector.matches(labels))
     }
 
-    /// Whether it selects whatever there is, which is a mistake.
+    /// Whether the selector matches everything, which is a user error.
     pub fn selects_all(&self) -> bool {
         self.selector
             .as_ref()

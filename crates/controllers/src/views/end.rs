@@ -1,11 +1,11 @@
-//! The end of a pod: when it came, and how.
+//! The end of a pod: when and how it ended.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Text, Value};
 
 use super::pod::{End, is_sidecar};
 
-/// The end of a pod that has ended or is going.
+/// The end of a pod that has ended or is being deleted.
 pub(super) fn of(pod: &Value) -> Option<End> {
     let none = Map::new();
     let status = pod
@@ -43,8 +43,8 @@ pub(super) fn of(pod: &Value) -> Option<End> {
     })
 }
 
-/// When its last container ended; where that is not known, when it was no longer ready, was told to
-/// go, or was made.
+/// When its last container ended; if unknown, when it became not ready, was deleted, or was
+/// created.
 fn at(pod: &Value, status: &Map) -> Timestamp {
     let meta = pod.meta();
     let told_to_go = || {
@@ -58,7 +58,7 @@ fn at(pod: &Value, status: &Map) -> Timestamp {
         .unwrap_or(Timestamp::ZERO)
 }
 
-/// When the last container or sidecar ended; `None`: some have not, or nobody knows.
+/// When the last container or sidecar ended; `None` if some still run or the time is unknown.
 fn last_container(pod: &Value, status: &Map) -> Option<Timestamp> {
     let spec = pod.get("spec").and_then(Value::as_object);
     let statuses = |name| status.items(name).iter().filter_map(Value::as_object);

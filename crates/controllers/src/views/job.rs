@@ -1,4 +1,4 @@
-//! A Job: the whole object, and what is asked of it all the time.
+//! The view of a Job: the whole object, with accessors for the fields that controllers read.
 
 use coracle_api::selector::LabelSelector;
 use coracle_api::time::{Time, Timestamp};
@@ -11,17 +11,17 @@ use std::sync::Arc;
 use super::orphans_of;
 use crate::pods::PodOwner;
 
-/// Whose Jobs are ours: those that name nobody, or us.
+/// The Jobs of this controller have no `managedBy`, or this one.
 const MANAGED_BY: &str = "kubernetes.io/job-controller";
 
 /// A Job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// The object, without its fields' owners.
+    /// The object, without `managedFields`.
     pub object: Arc<Value>,
-    /// Which pods are its own; absent: it does not say, or not in a way that makes sense.
+    /// Selects its pods; `None` if missing or invalid.
     pub selector: Option<LabelSelector>,
-    /// What controls it: a CronJob, if anything.
+    /// Its controller: a CronJob, if any.
     pub controller: Option<Controller>,
 }
 
@@ -36,7 +36,7 @@ impl Job {
         self.spec(name).and_then(Value::as_int)
     }
 
-    /// How many pods must succeed; `None`: the first that does decides for all.
+    /// How many pods must succeed; `None`: one success completes the Job.
     pub fn completions(&self) -> Option<i64> {
         self.number("completions")
     }
@@ -72,64 +72,64 @@ impl Job {
         self.number("ttlSecondsAfterFinished")
     }
 
-    /// `Indexed`, `NonIndexed`, or what nobody knows.
+    /// `Indexed`, `NonIndexed`, or an unknown mode.
     pub fn completion_mode(&self) -> &str {
         self.spec("completionMode")
             .and_then(Value::as_str)
             .unwrap_or("NonIndexed")
     }
 
-    /// Whether each pod has a number of its own.
+    /// Whether each pod has an index.
     pub fn is_indexed(&self) -> bool {
         self.completion_mode() == "Indexed"
     }
 
-    /// Whether no pods are to run for now.
+    /// Whether no pods may run for now.
     pub fn is_suspended(&self) -> bool {
         self.spec("suspend")
             .and_then(Value::as_bool)
             .unwrap_or_default()
     }
 
-    /// Whether a pod is replaced only when it has failed, and not already when it goes.
+    /// Whether a pod is replaced only when it has failed, and not already when it is being deleted.
     pub fn only_replaces_failed(&self) -> bool {
         let policy = self.spec("podReplacementPolicy").and_then(Value::as_str);
         policy == Some("Failed") || self.failure_policy().is_some()
     }
 
-    /// What the failures of pods mean.
+    /// The pod failure policy.
     pub fn failure_policy(&self) -> Option<&Map> {
         self.spec("podFailurePolicy").and_then(Value::as_object)
     }
 
-    /// Which successes suffice.
+    /// The success policy.
     pub fn success_policy(&self) -> Option<&Map> {
         self.spec("successPolicy").and_then(Value::as_object)
     }
 
-    /// What its pods are made of.
+    /// The pod template.
     pub fn template(&self) -> Option<&Value> {
         self.spec("template")
     }
 
-    /// Whether somebody else sees to it.
+    /// Whether another controller manages it.
     pub fn is_foreign(&self) -> bool {
         self.spec("managedBy")
             .and_then(Value::as_str)
             .is_some_and(|name| name != MANAGED_BY)
     }
 
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.object.meta().is_being_deleted()
     }
 
-    /// What its status says.
+    /// The status.
     pub fn status(&self) -> Option<&Map> {
         self.object.get("status").and_then(Value::as_object)
     }
 
-    /// A condition that holds.
+    /// A condition that is true.
     pub fn condition(&self, kind: &str) -> Option<&Map> {
         let mut conditions = self
             .status()?
@@ -140,7 +140,7 @@ impl Job {
             .find(|condition| condition.text("type") == kind && condition.text("status") == "True")
     }
 
-    /// `Complete` or `Failed`, if it has finished, and since when.
+    /// `Complete` or `Failed` if it has finished, and since when.
     pub fn finished(&self) -> Option<(&'static str, Option<Timestamp>)> {
         ["Complete", "Failed"].into_iter().find_map(|kind| {
             let condition = self.condition(kind)?;
@@ -153,14 +153,14 @@ impl Job {
         })
     }
 
-    /// When it began, if it has.
+    /// When it started.
     pub fn start_time(&self) -> Option<Timestamp> {
         Time::parse(self.status()?.text("startTime"))
             .ok()
             .map(|time| time.0)
     }
 
-    /// Where it is found in [`BY_CONTROLLER`](super::BY_CONTROLLER).
+    /// Its key in the index [`BY_CONTROLLER`](super::BY_CONTROLLER).
     pub fn by_controller(job: &Cached<Job>) -> Vec<Text> {
         let owner = job.controller.as_ref();
         vec![owner.map_or_else(

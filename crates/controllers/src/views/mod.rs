@@ -1,4 +1,4 @@
-//! What controllers hold of objects that several of them look at.
+//! Projections of objects that several controllers read.
 
 mod cron_job;
 mod daemon_set;
@@ -28,14 +28,14 @@ pub use replica_set::ReplicaSet;
 pub use service::Service;
 pub use stateful_set::StatefulSet;
 
-/// The index of pods, and of whatever else is controlled, by the UID of what controls them. Those
-/// that nothing controls are found under the namespace, after a slash that no UID has.
+/// The index of pods, and of other controlled objects, by the UID of their controller. Objects
+/// without a controller are found under their namespace, prefixed with a slash, which no UID has.
 pub const BY_CONTROLLER: &str = "controllerUID";
 
-/// The index of pods by the node that they are on.
+/// The index of pods by their node.
 pub const BY_NODE: &str = "node";
 
-/// Under which an object is found in [`BY_CONTROLLER`] that nothing controls.
+/// The key in [`BY_CONTROLLER`] of objects without a controller.
 pub fn orphans_of(namespace: &str) -> String {
     format!("/{namespace}")
 }

@@ -1,4 +1,4 @@
-//! A node, as controllers see it.
+//! The projection of a node.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::typed::TypedError;
@@ -6,42 +6,42 @@ use coracle_api::{Map, Text, Value};
 use coracle_client::{Cached, ObjectReference, Projection};
 use std::sync::Arc;
 
-/// What controllers look at in nodes.
+/// The fields of a node that controllers read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
     /// Its labels.
     pub labels: Map,
-    /// When it was made.
+    /// When it was created.
     pub created: Option<Timestamp>,
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub is_being_deleted: bool,
-    /// Its taints, as they stand in the object.
+    /// Its taints, as in the object.
     pub taints: Vec<Value>,
-    /// Whether it was told to take no more pods.
+    /// Whether it is cordoned.
     pub unschedulable: bool,
-    /// The ranges that its pods get their addresses from.
+    /// The address ranges of its pods.
     pub pod_cidrs: Vec<Text>,
-    /// What it says of itself.
+    /// Its conditions.
     pub conditions: Vec<NodeCondition>,
-    /// What pods may ask of it: amounts by resource.
+    /// Allocatable amounts by resource.
     pub allocatable: Map,
-    /// Its own addresses by their type.
+    /// Its own addresses by type.
     pub addresses: Vec<(Text, Text)>,
 }
 
-/// Something that a node says of itself.
+/// A condition of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCondition {
     /// `Ready`.
     pub kind: Text,
     /// `True`, `False` or `Unknown`.
     pub status: Text,
-    /// When it was last said.
+    /// The last heartbeat.
     pub heartbeat: Option<Timestamp>,
 }
 
 impl Node {
-    /// A condition's status; `None`: nobody has said anything.
+    /// A condition's status; `None` if the node has no such condition.
     pub fn condition(&self, kind: &str) -> Option<&str> {
         self.conditions
             .iter()
@@ -49,22 +49,22 @@ impl Node {
             .map(|condition| condition.status.as_str())
     }
 
-    /// Whether it says that it is ready.
+    /// Whether its `Ready` condition is true.
     pub fn is_ready(&self) -> bool {
         self.condition("Ready") == Some("True")
     }
 
-    /// A label, empty where it has none.
+    /// A label, or the empty string.
     pub fn label(&self, key: &str) -> &str {
         self.labels.str(key).unwrap_or_default()
     }
 
-    /// The zone that it is in.
+    /// Its zone.
     pub fn zone(&self) -> &str {
         self.label("topology.kubernetes.io/zone")
     }
 
-    /// What events about it refer to.
+    /// The reference for events about it.
     pub fn reference(node: &Cached<Node>) -> ObjectReference {
         ObjectReference {
             api_version: Text::new("v1"),

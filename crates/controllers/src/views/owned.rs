@@ -1,5 +1,4 @@
-//! Any object, as those see it who care only for whom it belongs to and whether it is going: a
-//! hundred bytes or so.
+//! Any object, reduced to its owners and its deletion state: about a hundred bytes.
 
 use coracle_api::Value;
 use coracle_api::typed::TypedError;
@@ -7,25 +6,25 @@ use coracle_api::{Text, meta::ObjectMeta};
 use coracle_client::Projection;
 use std::sync::Arc;
 
-/// The finalizer of an object that goes after what it owns.
+/// The finalizer of an object that is deleted after its dependents.
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an object that goes without what it owns.
+/// The finalizer of an object whose dependents are orphaned.
 pub const ORPHAN: &str = "orphan";
 
-/// Whom an object belongs to, and how it is going.
+/// The owners of an object and its deletion state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
-    /// Its owners, in the order in which it names them.
+    /// Its owners, in order.
     pub owners: Box<[Owner]>,
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub is_being_deleted: bool,
-    /// Whether it waits until its dependents have been made nobody's.
+    /// Whether its deletion waits until its dependents have been orphaned.
     pub orphans: bool,
-    /// Whether it waits until its dependents are gone.
+    /// Whether its deletion waits until its dependents are deleted.
     pub foreground: bool,
 }
 
-/// An owner as the object names it.
+/// An owner reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     /// `apps/v1`.
@@ -34,14 +33,14 @@ pub struct Owner {
     pub kind: Text,
     /// The owner's name.
     pub name: Text,
-    /// Which it is.
+    /// The owner's UID.
     pub uid: Text,
     /// Whether its foreground deletion waits for the object.
     pub blocks: bool,
 }
 
 impl Owned {
-    /// What metadata say.
+    /// Reads the metadata of an object.
     pub fn of(meta: ObjectMeta<'_>) -> Owned {
         let owner = |owner: coracle_api::owner::OwnerReference<'_>| Owner {
             api_version: Text::new(owner.api_version),
@@ -59,12 +58,12 @@ impl Owned {
         }
     }
 
-    /// Whether it is going, and its dependents go before it.
+    /// Whether it is being deleted after its dependents.
     pub fn deletes_dependents(&self) -> bool {
         self.is_being_deleted && self.foreground
     }
 
-    /// Whether it is going, and its dependents stay.
+    /// Whether it is being deleted and its dependents are orphaned.
     pub fn orphans_dependents(&self) -> bool {
         self.is_being_deleted && self.orphans
     }

@@ -1,4 +1,5 @@
-//! A pod, as controllers of pods see it: some two hundred bytes instead of some thousands.
+//! The projection of a pod for workload controllers: about two hundred bytes instead of some
+//! thousands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,60 +13,59 @@ use coracle_client::{Cached, ObjectReference, Projection};
 
 use super::{end, orphans_of};
 
-/// What upstream's controllers look at in order to rank and count pods.
+/// The fields of a pod that controllers need to rank and count it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pod {
     /// Its labels.
     pub labels: Map,
-    /// What controls it.
+    /// Its controller.
     pub controller: Option<Controller>,
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub is_being_deleted: bool,
-    /// How often what is wanted of it has changed.
+    /// Its generation.
     pub generation: i64,
-    /// When it was made.
+    /// When it was created.
     pub created: Option<Timestamp>,
-    /// How far it is.
+    /// Its phase.
     pub phase: Phase,
-    /// Where it is; empty: nowhere yet.
+    /// Its node; empty if not scheduled.
     pub node: Text,
     /// Whether it is ready, and since when it is or is not.
     pub ready: Option<(bool, Option<Timestamp>)>,
-    /// What its annotation says that its deletion costs.
+    /// The deletion cost from its annotation.
     pub deletion_cost: i32,
-    /// The most restarts that a container of it has had.
+    /// The highest restart count of its containers.
     pub restarts: i64,
-    /// The most restarts that a sidecar of it has had.
+    /// The highest restart count of its sidecars.
     pub sidecar_restarts: i64,
-    /// What it puts up with on nodes, as it stands in the object.
+    /// Its tolerations, as in the object.
     pub tolerations: Vec<Value>,
-    /// Whether its node made it end.
+    /// Whether the kubelet evicted it.
     pub is_evicted: bool,
-    /// Its addresses.
+    /// Its IP addresses.
     pub ips: Vec<Text>,
-    /// Its own name among those of its subdomain, where it has one.
+    /// Its hostname below its subdomain, if it has one.
     pub hostname: Text,
-    /// The headless Service that it wants to be found below.
+    /// The headless Service below which it has its name.
     pub subdomain: Text,
-    /// The ports that its containers name.
+    /// The named ports of its containers.
     pub ports: Vec<NamedPort>,
-    /// The restarts of all its containers.
+    /// The sum of the restarts of its containers.
     pub all_restarts: i64,
-    /// The one node that it is bound for by its affinity, as pods of DaemonSets are; empty: none.
+    /// The node that its affinity requires by name, as pods of DaemonSets do; empty if none.
     pub bound_for: Text,
     /// Whether a Job has yet to count it.
     pub is_tracked: bool,
-    /// Which part of an indexed Job it is, and what became of those before it.
+    /// Its index in an indexed Job, with the failures of earlier pods.
     pub index: Option<JobIndex>,
-    /// When and how it came to its end, if it has ended or is going.
+    /// When and how it ended, if it has ended or is being deleted.
     pub end: Option<Box<End>>,
-    /// Since when it is said to be about to be disrupted, by anybody but its kubelet.
+    /// Since when it has a `DisruptionTarget` condition that the kubelet did not set.
     pub disrupted_since: Option<Timestamp>,
 }
 
 impl Pod {
-    /// The condition that says that something outside makes it end, and why; or that nothing does
-    /// any more.
+    /// The `DisruptionTarget` condition: true with a reason and message, or false.
     pub fn disruption(&self, why: Option<(&str, &str)>, now: Timestamp) -> Value {
         let (reason, message) = why.unzip();
         let mut condition = Map::new();
@@ -79,7 +79,7 @@ impl Pod {
     }
 }
 
-/// A port of a container that has a name.
+/// A named port of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPort {
     /// The name.
@@ -90,64 +90,64 @@ pub struct NamedPort {
     pub port: i64,
 }
 
-/// The part of an indexed Job that a pod is.
+/// The index of a pod in an indexed Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobIndex {
-    /// Which.
+    /// The index.
     pub index: u32,
-    /// So many pods of the same index have failed before it.
+    /// How many earlier pods of this index have failed.
     pub failures: u32,
-    /// So many have failed that the Job does not count.
+    /// How many earlier failures the Job ignores.
     pub ignored_failures: u32,
 }
 
-/// How a pod came to its end.
+/// How a pod ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
     /// When.
     pub at: Timestamp,
-    /// The containers that have ended, and with which codes; init containers are last.
+    /// The terminated containers with their exit codes; init containers are last.
     pub exit_codes: Vec<(Text, i64)>,
-    /// The conditions, with their status.
+    /// The conditions with their status.
     pub conditions: Vec<(Text, Text)>,
 }
 
 /// The finalizer of pods that a Job has yet to count.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
-/// The annotation and label that say which part of an indexed Job a pod is.
+/// The annotation and label with the completion index.
 pub const JOB_INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// How many pods of the same index have failed before.
+/// How many earlier pods of this index have failed.
 pub const JOB_INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-/// How many have failed that the Job does not count.
+/// How many earlier failures the Job ignores.
 pub const JOB_INDEX_IGNORED_FAILURES: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
-/// How far a pod is.
+/// The phase of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It is to run.
+    /// Not all containers have started.
     Pending,
     /// It runs.
     Running,
-    /// All of it has ended well.
+    /// All containers have ended successfully.
     Succeeded,
-    /// All of it has ended, some of it not well.
+    /// All containers have ended, some of them with an error.
     Failed,
-    /// Nobody knows.
+    /// The state is unknown.
     Unknown,
 }
 
 impl Pod {
-    /// Whether it counts: it has not ended, and is not going.
+    /// Whether it has neither ended nor is being deleted.
     pub fn is_active(&self) -> bool {
         !self.has_ended() && !self.is_being_deleted
     }
 
-    /// Whether it is going, and has not ended.
+    /// Whether it is being deleted and has not ended.
     pub fn is_terminating(&self) -> bool {
         !self.has_ended() && self.is_being_deleted
     }
 
-    /// Whether it has ended, well or not.
+    /// Whether it has succeeded or failed.
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
@@ -163,7 +163,7 @@ impl Pod {
             .and_then(|(ready, since)| since.filter(|_| ready))
     }
 
-    /// When it will have been ready for so many seconds; `None`: it is not ready.
+    /// When it will have been ready for this many seconds; `None` if it is not ready.
     pub fn available_at(&self, min_ready_seconds: i64) -> Option<Timestamp> {
         if !self.is_ready() {
             return None;
@@ -174,13 +174,13 @@ impl Pod {
         }
     }
 
-    /// Whether it has been ready for so many seconds.
+    /// Whether it has been ready for this many seconds.
     pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
         self.available_at(min_ready_seconds)
             .is_some_and(|at| at <= now)
     }
 
-    /// Where it is, or will be if it is placed at all; empty: anywhere.
+    /// Its node, or the only node it can be scheduled to; empty if any.
     pub fn target(&self) -> &Text {
         if self.node.is_empty() {
             &self.bound_for
@@ -189,7 +189,7 @@ impl Pod {
         }
     }
 
-    /// Where it is found in [`BY_CONTROLLER`](super::BY_CONTROLLER).
+    /// Its key in the index [`BY_CONTROLLER`](super::BY_CONTROLLER).
     pub fn by_controller(pod: &Cached<Pod>) -> Vec<Text> {
         vec![match &pod.controller {
             Some(controller) => controller.uid.clone(),
@@ -197,7 +197,7 @@ impl Pod {
         }]
     }
 
-    /// What events about it refer to.
+    /// The reference for events about it.
     pub fn reference(pod: &Cached<Pod>) -> ObjectReference {
         ObjectReference {
             api_version: Text::new("v1"),
@@ -210,7 +210,7 @@ impl Pod {
         }
     }
 
-    /// Where it is found in [`BY_NODE`](super::BY_NODE).
+    /// Its key in the index [`BY_NODE`](super::BY_NODE).
     pub fn by_node(pod: &Cached<Pod>) -> Vec<Text> {
         if pod.node.is_empty() {
             Vec::new()
@@ -220,7 +220,7 @@ impl Pod {
     }
 }
 
-/// When the next pod will count as available that is ready and does not yet.
+/// When the next ready pod that is not yet available becomes available.
 pub fn next_available<'a>(
     pods: impl IntoIterator<Item = &'a Arc<Cached<Pod>>>,
     min_ready_seconds: i64,
@@ -326,7 +326,7 @@ fn all_restarts(statuses: &[Value]) -> i64 {
         .sum()
 }
 
-/// The one name that the required node affinity asks for, if it asks for a name at all.
+/// The node name that the required node affinity asks for, if any.
 fn bound_for(spec: &Map) -> Option<&str> {
     let required = spec.below("affinity")?.below("nodeAffinity")?;
     let required = required.below("requiredDuringSchedulingIgnoredDuringExecution")?;
@@ -359,7 +359,7 @@ fn job_index(meta: ObjectMeta<'_>) -> Option<JobIndex> {
     })
 }
 
-/// An init container that is restarted for ever.
+/// Whether an init container restarts always.
 pub(super) fn is_sidecar(spec: Option<&Map>, name: &str) -> bool {
     let containers = spec
         .map(|spec| spec.items("initContainers"))
@@ -386,7 +386,7 @@ fn ips(status: Option<&Map>) -> Vec<Text> {
     }
 }
 
-/// Of its containers, and of the sidecars among its init containers.
+/// The ports of its containers and sidecars.
 fn named_ports(spec: Option<&Map>) -> Vec<NamedPort> {
     let Some(spec) = spec else { return Vec::new() };
     let containers = spec.items("containers").iter().filter_map(Value::as_object);

@@ -1,21 +1,21 @@
-//! Finalizers that keep an object while it is in use: which objects lack theirs, and which wait to
-//! lose it.
+//! Protection finalizers, which keep an object while it is in use: which objects lack theirs, and
+//! which wait to lose it.
 
 use coracle_api::meta::ObjectMeta;
 
-/// How an object stands with a finalizer that protects it.
+/// The state of an object with regard to its protection finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// As it should.
+    /// Nothing to do.
     Settled,
-    /// It lacks it.
+    /// The finalizer is missing.
     Missing,
-    /// It is going, and only waits until nobody uses it.
+    /// It is being deleted and waits until it is not in use.
     Waiting,
 }
 
 impl Protection {
-    /// How an object stands.
+    /// The state of an object.
     pub fn of(meta: ObjectMeta<'_>, finalizer: &str) -> Protection {
         match (meta.is_being_deleted(), meta.has_finalizer(finalizer)) {
             (false, false) => Protection::Missing,

@@ -1,4 +1,4 @@
-//! A ReplicaSet: the whole object, and what is asked of it all the time.
+//! The view of a ReplicaSet: the whole object, with accessors for the fields that controllers read.
 
 use coracle_api::selector::LabelSelector;
 use coracle_api::typed::TypedError;
@@ -13,16 +13,16 @@ use crate::pods::PodOwner;
 /// A ReplicaSet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicaSet {
-    /// The object, without its fields' owners.
+    /// The object, without `managedFields`.
     pub object: Arc<Value>,
-    /// Which pods are its own; absent: it does not say, or not in a way that makes sense.
+    /// Selects its pods; `None` if missing or invalid.
     pub selector: Option<LabelSelector>,
-    /// What controls it.
+    /// Its controller.
     pub controller: Option<Controller>,
 }
 
 impl ReplicaSet {
-    /// How many pods there should be.
+    /// The desired number of pods.
     pub fn replicas(&self) -> usize {
         let replicas = self
             .object
@@ -40,7 +40,7 @@ impl ReplicaSet {
             .unwrap_or_default()
     }
 
-    /// Whether its status tells of the size that it has now.
+    /// Whether its status is that of its current size.
     pub fn is_counted(&self) -> bool {
         self.counted("observedGeneration") >= self.object.meta().generation()
     }
@@ -53,29 +53,29 @@ impl ReplicaSet {
             .unwrap_or_default()
     }
 
-    /// What its pods are made of.
+    /// The pod template.
     pub fn template(&self) -> Option<&Value> {
         self.object.at(&["spec", "template"])
     }
 
-    /// The labels that its pods are made with.
+    /// The labels of its pod template.
     pub fn template_labels(&self) -> Option<&Map> {
         self.template()?.meta().labels()
     }
 
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.object.meta().is_being_deleted()
     }
 
-    /// Whether a pod with these labels is its own, as far as labels go.
+    /// Whether the selector matches these labels.
     pub fn selects(&self, labels: &Map) -> bool {
         self.selector
             .as_ref()
             .is_some_and(|selector| selector.matches(labels))
     }
 
-    /// Where it is found in [`BY_CONTROLLER`](super::BY_CONTROLLER).
+    /// Its key in the index [`BY_CONTROLLER`](super::BY_CONTROLLER).
     pub fn by_controller(set: &Cached<ReplicaSet>) -> Vec<Text> {
         vec![match &set.controller {
             Some(controller) => controller.uid.clone(),

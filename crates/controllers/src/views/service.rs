@@ -1,4 +1,4 @@
-//! A Service: the whole object, and what is asked of it all the time.
+//! The view of a Service: the whole object, with accessors for the fields that controllers read.
 
 use coracle_api::selector::LabelSelector;
 use coracle_api::time::Timestamp;
@@ -12,9 +12,9 @@ use super::Pod;
 /// A Service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// The object, without its fields' owners.
+    /// The object, without `managedFields`.
     pub object: Arc<Value>,
-    /// Which pods are behind it; absent: somebody else says what is.
+    /// Selects its pods; `None`: its endpoints are managed by others.
     pub selector: Option<LabelSelector>,
 }
 
@@ -23,36 +23,36 @@ impl Service {
         self.object.at(&["spec", name])
     }
 
-    /// A text of its spec, empty where there is none.
+    /// A string of its spec, or the empty string.
     pub fn text(&self, name: &str) -> &str {
         self.spec(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether pods are behind it that this cluster chooses.
+    /// Whether its endpoints are selected pods.
     pub fn chooses_pods(&self) -> bool {
         self.selector.is_some() && self.text("type") != "ExternalName"
     }
 
-    /// Whether a pod is behind it, as far as labels go.
+    /// Whether the selector matches these labels.
     pub fn selects(&self, labels: &Map) -> bool {
         self.selector
             .as_ref()
             .is_some_and(|selector| selector.matches(labels))
     }
 
-    /// Whether it has no address of its own.
+    /// Whether it has no cluster IP.
     pub fn is_headless(&self) -> bool {
         matches!(self.text("clusterIP"), "" | "None")
     }
 
-    /// Whether pods count before they are ready, and after.
+    /// Whether pods are published that are not ready.
     pub fn publishes_not_ready(&self) -> bool {
         self.spec("publishNotReadyAddresses")
             .and_then(Value::as_bool)
             == Some(true)
     }
 
-    /// Its ports, as they stand in the object.
+    /// Its ports, as in the object.
     pub fn ports(&self) -> impl Iterator<Item = &Map> {
         let ports = self
             .spec("ports")
@@ -61,7 +61,7 @@ impl Service {
         ports.iter().filter_map(Value::as_object)
     }
 
-    /// The families of addresses that it has, in their order: `IPv4`, `IPv6`.
+    /// Its IP families in order: `IPv4`, `IPv6`.
     pub fn families(&self) -> Vec<&'static str> {
         let families = self
             .spec("ipFamilies")
@@ -83,8 +83,7 @@ impl Service {
         }
     }
 
-    /// The number of a pod's port that a port of this Service leads to; `None`: the pod has no port
-    /// of that name.
+    /// The container port that a Service port targets; `None` if the pod has no port of that name.
     pub fn target_port(port: &Map, pod: &Pod) -> Option<i64> {
         match port.get("targetPort") {
             Some(Value::String(name)) => {
@@ -100,12 +99,12 @@ impl Service {
         }
     }
 
-    /// When it was made.
+    /// When it was created.
     pub fn created(&self) -> Option<Timestamp> {
         self.object.meta().creation_timestamp()
     }
 
-    /// The name that a pod has below it.
+    /// The hostname of a pod below this Service.
     pub fn hostname_of<'a>(&self, pod: &'a Pod) -> Option<&'a Text> {
         let below = !pod.hostname.is_empty() && pod.subdomain == self.object.meta().name();
         below.then_some(&pod.hostname)

@@ -1,4 +1,5 @@
-//! A StatefulSet: the whole object, and what is asked of it all the time.
+//! The view of a StatefulSet: the whole object, with accessors for the fields that controllers
+//! read.
 
 use coracle_api::int_or_string::{IntOrString, Rounding};
 use coracle_api::selector::LabelSelector;
@@ -12,9 +13,9 @@ use crate::pods::PodOwner;
 /// A StatefulSet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatefulSet {
-    /// The object, without its fields' owners.
+    /// The object, without `managedFields`.
     pub object: Arc<Value>,
-    /// Which pods are its own; absent: it does not say, or not in a way that makes sense.
+    /// Selects its pods; `None` if missing or invalid.
     pub selector: Option<LabelSelector>,
 }
 
@@ -25,13 +26,13 @@ impl StatefulSet {
             .filter(|value| !value.is_null())
     }
 
-    /// How many pods there should be.
+    /// The desired number of pods.
     pub fn replicas(&self) -> usize {
         let replicas = self.spec("replicas").and_then(Value::as_int).unwrap_or(1);
         usize::try_from(replicas).unwrap_or_default()
     }
 
-    /// The number of the first pod.
+    /// The ordinal of the first pod.
     pub fn start(&self) -> usize {
         let start = self
             .object
@@ -42,7 +43,7 @@ impl StatefulSet {
             .unwrap_or_default()
     }
 
-    /// Whether there should be a pod of this number.
+    /// Whether there should be a pod of this ordinal.
     pub fn wants(&self, ordinal: usize) -> bool {
         (self.start()..self.start() + self.replicas()).contains(&ordinal)
     }
@@ -52,7 +53,7 @@ impl StatefulSet {
         format!("{}-{ordinal}", self.object.meta().name())
     }
 
-    /// The number of a pod of this name, if it is one of its own.
+    /// The ordinal of a pod of this name, if it is one of its own.
     pub fn ordinal_of(&self, pod: &str) -> Option<usize> {
         let digits = pod
             .strip_prefix(self.object.meta().name())?
@@ -63,12 +64,12 @@ impl StatefulSet {
             .then(|| digits.parse().ok())?
     }
 
-    /// Whether pods come and go one after the other.
+    /// Whether pods are created and deleted in order.
     pub fn is_ordered(&self) -> bool {
         self.spec("podManagementPolicy").and_then(Value::as_str) != Some("Parallel")
     }
 
-    /// Whether pods of an old template are replaced without being deleted by hand.
+    /// Whether pods of an old template are replaced automatically.
     pub fn rolls(&self) -> bool {
         self.object
             .at(&["spec", "updateStrategy", "type"])
@@ -76,20 +77,20 @@ impl StatefulSet {
             != Some("OnDelete")
     }
 
-    /// How it rolls, if it says so.
+    /// The parameters of the rolling update.
     fn rolling(&self) -> Option<&Map> {
         self.object
             .at(&["spec", "updateStrategy", "rollingUpdate"])
             .and_then(Value::as_object)
     }
 
-    /// How many pods from the first on keep the old template.
+    /// Pods with lower ordinals than this keep the old template.
     pub fn partition(&self) -> Option<usize> {
         self.rolling()
             .map(|rolling| usize::try_from(rolling.int("partition")).unwrap_or_default())
     }
 
-    /// How many pods may be unavailable while it rolls, if it says so.
+    /// How many pods may be unavailable during a rolling update.
     pub fn max_unavailable(&self) -> Option<usize> {
         let of = IntOrString::from_value(self.rolling()?.get("maxUnavailable")?)?;
         let total = i32::try_from(self.replicas()).unwrap_or(i32::MAX);
@@ -104,7 +105,7 @@ impl StatefulSet {
             .unwrap_or_default()
     }
 
-    /// How many revisions are kept that nothing uses.
+    /// How many unused revisions are kept.
     pub fn history_limit(&self) -> usize {
         let limit = self
             .spec("revisionHistoryLimit")
@@ -113,20 +114,19 @@ impl StatefulSet {
         usize::try_from(limit).unwrap_or(usize::MAX)
     }
 
-    /// What its pods are made of.
+    /// The pod template.
     pub fn template(&self) -> Option<&Value> {
         self.spec("template")
     }
 
-    /// The volumes that each pod has for itself.
+    /// The volume claim templates.
     pub fn claim_templates(&self) -> &[Value] {
         self.spec("volumeClaimTemplates")
             .and_then(Value::as_array)
             .unwrap_or_default()
     }
 
-    /// Whether claims go when their pods do because there should be fewer, and when the StatefulSet
-    /// does.
+    /// Whether claims are deleted on scale-down, and with the StatefulSet.
     pub fn deletes_claims(&self) -> (bool, bool) {
         let policy = self
             .spec("persistentVolumeClaimRetentionPolicy")
@@ -135,12 +135,12 @@ impl StatefulSet {
         (is_delete("whenScaled"), is_delete("whenDeleted"))
     }
 
-    /// What its status says.
+    /// The status.
     pub fn status(&self) -> Option<&Map> {
         self.object.get("status").and_then(Value::as_object)
     }
 
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.object.meta().is_being_deleted()
     }

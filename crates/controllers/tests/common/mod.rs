@@ -1,4 +1,4 @@
-//! Controllers in a cluster of the test's process, under the identities that they have upstream.
+//! Controllers in an in-process cluster, under their upstream identities.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use coracle_testkit::Cluster;
 use coracle_testkit::objects::object;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 
-/// The authority of the test's clusters: its certificate and its key.
+/// The CA of the test clusters: certificate and key.
 pub(crate) fn authority() -> &'static (String, String) {
     static MADE: OnceLock<(String, String)> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -50,7 +50,7 @@ impl Controlled {
         let context = Context::new(&manager, cluster.accounts(), Tasks::new());
         let client = cluster.client();
 
-        // What another controller will see to: pods are refused without it.
+        // Normally created by another controller: pods are rejected without it.
         let account = object(
             "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}",
         );

@@ -9,8 +9,8 @@ mod settings;
 use std::sync::Arc;
 
 use clap::Args;
-use coracle_client::election::{BadTimes, Election, Lost};
-use coracle_client::transport::{AsAccount, Https};
+use coracle_client::election::{Election, InvalidDurations, Lost};
+use coracle_client::transport::{Https, ServiceAccountTransport};
 use coracle_client::{Client, Config, ConfigError, Environment, Recorder, Tasks};
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Context, Manager, Selected};
@@ -44,7 +44,7 @@ pub(crate) enum ManagerError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     #[error(transparent)]
-    Election(#[from] BadTimes),
+    Election(#[from] InvalidDurations),
     #[error("there is no way to the server")]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -150,7 +150,8 @@ async fn own_clients(
     Ok(move |account: &str| {
         let own = match own_accounts {
             true => {
-                let transport = AsAccount::new(nobody.clone(), &client, "kube-system", account);
+                let transport =
+                    ServiceAccountTransport::new(nobody.clone(), &client, "kube-system", account);
                 Client::new(Arc::new(transport), WORLD).limited(qps, burst)
             }
             false => shared.clone(),

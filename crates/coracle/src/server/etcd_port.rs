@@ -10,7 +10,7 @@ use std::{fs, io};
 
 use clap::Args;
 use coracle_api::certificate_subject::CertificateSubject;
-use coracle_store::face::{ClientRule, Clients, FaceConfig, FaceTls, Listen};
+use coracle_store::etcd_server::{ClientRule, Clients, EtcdServerConfig, Listen, ServerTls};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificates::Pair;
@@ -47,17 +47,17 @@ impl EtcdPortFlags {
         &self,
         server: &Pair,
         authority: &Pair,
-    ) -> Result<Option<FaceConfig>, EtcdPortError> {
+    ) -> Result<Option<EtcdServerConfig>, EtcdPortError> {
         let Some(listen) = &self.etcd_listen else {
             return Ok(None);
         };
 
-        let mut config = FaceConfig::new(listen.clone());
+        let mut config = EtcdServerConfig::new(listen.clone());
         match (listen, &self.etcd_listen_client_ca_file) {
             (Listen::Unix(_), None) => {}
             (Listen::Unix(_), Some(_)) => return Err(EtcdPortError::Socket),
             (Listen::Tcp(_), _) => {
-                config.tls = Some(FaceTls {
+                config.tls = Some(ServerTls {
                     certificate: server.certificate.clone().into_bytes(),
                     key: server.key.clone().into_bytes(),
                     clients: Some(self.clients(authority)?),

@@ -32,7 +32,7 @@ use coracle_controllers::certificates::signing::{self, Authority, AuthorityError
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
 use coracle_runtime::OpenFiles;
-use coracle_store::face::{Face, FaceError};
+use coracle_store::etcd_server::{EtcdServer, EtcdServerError};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -120,7 +120,7 @@ pub(crate) enum ServerError {
     )]
     HostName(String),
     #[error("the store cannot be shown as an etcd")]
-    Face(#[from] FaceError),
+    EtcdServer(#[from] EtcdServerError),
     #[error(transparent)]
     EtcdPort(#[from] EtcdPortError),
     #[error("{}: a server runs here already", .0.display())]
@@ -209,7 +209,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         .zip(opened.embedded.as_ref());
 
     let face = shown
-        .map(|(config, store)| Face::show(Arc::clone(store), config))
+        .map(|(config, store)| EtcdServer::start(Arc::clone(store), config))
         .transpose()?;
 
     let journal = Journal::new();
@@ -606,7 +606,7 @@ fn begin_controllers(manager: Manager, elect: bool, journal: &Journal) -> (InPro
 }
 
 /// What it says when it is ready.
-fn readiness(address: SocketAddr, kubectl: &str, face: Option<&Face>) -> String {
+fn readiness(address: SocketAddr, kubectl: &str, face: Option<&EtcdServer>) -> String {
     let mut lines = format!("coracle is ready at https://{address}\n  {kubectl} get all -A\n");
     if let Some(face) = face {
         lines.push_str(&format!("  etcdctl --endpoints {}\n", face.url()));

@@ -276,7 +276,7 @@ fn begin_kubelet(
 
     let authorities = Authorities::new(settings.authority.as_bytes())?;
     let access = Access::new(&settings.name, client.clone(), Some(authorities), false);
-    let server = Arc::new(Server::new(&host, kubelet.roster(), access));
+    let server = Arc::new(Server::new(&host, kubelet.pod_manager(), access));
     let certificate = certificate(
         settings.certificate.certificate.as_bytes(),
         settings.certificate.key.as_bytes(),

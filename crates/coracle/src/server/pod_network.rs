@@ -39,7 +39,7 @@ impl PodNetwork {
                 configurations: plugins.configurations.clone(),
                 plugins: plugins.programs.clone(),
                 cache: instance.data_dir.join("cni"),
-                patience: PATIENCE,
+                timeout: PATIENCE,
             }))));
         }
 
@@ -52,7 +52,7 @@ impl PodNetwork {
             mtu: None,
             // Who speaks to somebody outside of the pods appears with the node's address.
             masquerade_outside: place.iter().map(|place| place.cluster_cidr).collect(),
-            led_by_rules: place.iter().map(|place| place.service_cidr).collect(),
+            service_ranges: place.iter().map(|place| place.service_cidr).collect(),
         });
 
         Ok(PodNetwork::Bridge(Arc::new(bridge.await?)))

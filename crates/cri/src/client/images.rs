@@ -1,4 +1,4 @@
-//! Images over the socket: each call is one request.
+//! The image service over gRPC.
 
 use async_trait::async_trait;
 

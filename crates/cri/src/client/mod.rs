@@ -1,4 +1,4 @@
-//! A runtime behind a unix socket, spoken to in gRPC.
+//! A gRPC client of a runtime on a unix socket.
 
 mod images;
 mod runtime;
@@ -11,11 +11,10 @@ use crate::error::{Error, Result};
 use crate::v1::image_service_client::ImageServiceClient;
 use crate::v1::runtime_service_client::RuntimeServiceClient;
 
-/// Upstream's limit of one answer: lists of a full node are long.
+/// Upstream's limit of a response: lists of a full node are long.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The client of a runtime behind a socket. Connects on the first call, and again after the runtime
-/// was away.
+/// A client of a remote runtime. Connects on the first call, and reconnects after failures.
 #[derive(Clone)]
 pub struct Client {
     runtime: RuntimeServiceClient<Channel>,

@@ -1,4 +1,4 @@
-//! Pods and containers over the socket: each call is one request, events are a stream.
+//! The runtime service over gRPC.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::v1::*;
 #[async_trait]
 impl Runtime for Client {
     async fn version(&self) -> Result<VersionResponse> {
-        // The version of the interface that the kubelet has always sent.
+        // The kubelet's constant API version.
         let request = VersionRequest {
             version: "0.1.0".to_owned(),
         };
@@ -37,9 +37,9 @@ impl Runtime for Client {
             .runtime_config(RuntimeConfigRequest {})
             .await?
             .into_inner();
-        let linux = answer
-            .linux
-            .ok_or_else(|| Error::Internal("no configuration for Linux".to_owned()))?;
+        let linux = answer.linux.ok_or_else(|| {
+            Error::Internal("the RuntimeConfig response has no Linux configuration".to_owned())
+        })?;
         Ok(linux.cgroup_driver())
     }
 
@@ -362,7 +362,7 @@ impl Runtime for Client {
     }
 }
 
-/// The trait promises that what is gone is stopped and removed; not every runtime does.
+/// The trait requires stop and remove to be idempotent; not every runtime is.
 fn gone_is_fine(answer: std::result::Result<(), tonic::Status>) -> Result<()> {
     match answer.map_err(Error::from) {
         Err(Error::NotFound(_)) => Ok(()),
@@ -370,7 +370,7 @@ fn gone_is_fine(answer: std::result::Result<(), tonic::Status>) -> Result<()> {
     }
 }
 
-/// CRI counts in seconds. A part of one is a whole: none at all would mean something else.
+/// CRI counts in seconds. Fractions are rounded up, because zero has another meaning.
 fn whole_seconds(time: Duration) -> i64 {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     i64::try_from(seconds).unwrap_or(i64::MAX)

@@ -1,5 +1,4 @@
-//! One question from the wire: the zone is asked, or the upstream servers, or one after the other
-//! for an alias.
+//! Handles one query: from the zone, from upstream servers, or both for an alias.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,7 +17,7 @@ use super::upstream::Upstream;
 use crate::Zone;
 use crate::zone::answer::{Answer, answer};
 
-/// Answers questions about one cluster, and passes others on.
+/// Answers queries about one cluster, and forwards others.
 #[derive(Clone)]
 pub struct Handler {
     shared: Arc<Shared>,
@@ -26,36 +25,35 @@ pub struct Handler {
 
 struct Shared {
     zone: RwLock<Zone>,
-    /// Whether the zone has been told everything once: before that, "no such name" would be a
-    /// guess.
-    known: AtomicBool,
-    /// How often the zone has changed.
+    /// Whether the zone is complete: before that, NXDOMAIN would be a guess.
+    complete: AtomicBool,
+    /// Incremented with every change of the zone.
     serial: AtomicU32,
     domain: String,
     own: Vec<IpAddr>,
     upstream: Option<Upstream>,
 }
 
-/// An alias of an alias is followed so far.
-const ALIASES: usize = 8;
+/// Limit of followed aliases.
+const MAX_ALIASES: usize = 8;
 
 #[derive(Default)]
 struct Reply {
     code: ResponseCode,
-    ours: bool,
+    authoritative: bool,
     answers: Vec<Record>,
     authorities: Vec<Record>,
     additional: Vec<Record>,
 }
 
 impl Handler {
-    /// `domain` is the cluster's (`cluster.local`), `own` the addresses of the DNS Service. Without
-    /// `upstream` only the cluster's names are known.
+    /// `domain` is the cluster domain (`cluster.local`), `own` the addresses of the DNS Service.
+    /// Without `upstream`, other names are refused.
     pub fn new(domain: &str, own: Vec<IpAddr>, upstream: Option<Upstream>) -> Handler {
         let domain = domain.trim_matches('.').to_ascii_lowercase();
         let shared = Shared {
             zone: RwLock::default(),
-            known: AtomicBool::new(false),
+            complete: AtomicBool::new(false),
             serial: AtomicU32::new(1),
             domain,
             own,
@@ -87,19 +85,19 @@ impl Handler {
             .unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on a name that the zone does not have does not exist.
-    pub fn is_known(&self) {
-        self.shared.known.store(true, Ordering::Release);
+    /// Marks the zone as complete: from now on a missing name does not exist.
+    pub fn set_complete(&self) {
+        self.shared.complete.store(true, Ordering::Release);
     }
 
     async fn reply(&self, name: &Name, kind: RecordType) -> Reply {
         let mut reply = Reply {
-            ours: true,
+            authoritative: true,
             ..Reply::default()
         };
 
         let mut owner = name.clone();
-        for _ in 0..ALIASES {
+        for _ in 0..MAX_ALIASES {
             let mut asked = owner.to_lowercase().to_utf8();
             asked.truncate(asked.trim_end_matches('.').len());
 
@@ -110,24 +108,24 @@ impl Handler {
                     &shared.domain,
                     &shared.own,
                     &asked,
-                    records::wanted(kind),
+                    records::query_type(kind),
                 )
             });
 
             match found {
-                Answer::NotOurs => return self.pass_on(reply, &owner, kind).await,
-                _ if !shared.known.load(Ordering::Acquire) => {
+                Answer::NotOurs => return self.forward(reply, &owner, kind).await,
+                _ if !shared.complete.load(Ordering::Acquire) => {
                     return Reply::failed(ResponseCode::ServFail);
                 }
-                Answer::NoSuchName => return self.none(reply, ResponseCode::NXDomain),
+                Answer::NoSuchName => return self.negative(reply, ResponseCode::NXDomain),
                 Answer::Records { records, .. } if records.is_empty() => {
-                    return self.none(reply, ResponseCode::NoError);
+                    return self.negative(reply, ResponseCode::NoError);
                 }
                 Answer::Records {
                     records,
                     additional,
                 } => {
-                    self.some(&mut reply, &owner, records, additional);
+                    self.add_records(&mut reply, &owner, records, additional);
                     return reply;
                 }
                 Answer::Alias(target) => {
@@ -147,7 +145,7 @@ impl Handler {
         self.shared.serial.load(Ordering::Relaxed)
     }
 
-    fn some(
+    fn add_records(
         &self,
         reply: &mut Reply,
         owner: &Name,
@@ -161,7 +159,7 @@ impl Handler {
         reply.additional.extend(additional.into_iter().map(beside));
     }
 
-    fn none(&self, mut reply: Reply, code: ResponseCode) -> Reply {
+    fn negative(&self, mut reply: Reply, code: ResponseCode) -> Reply {
         reply.code = code;
         reply
             .authorities
@@ -169,7 +167,7 @@ impl Handler {
         reply
     }
 
-    async fn pass_on(&self, mut reply: Reply, name: &Name, kind: RecordType) -> Reply {
+    async fn forward(&self, mut reply: Reply, name: &Name, kind: RecordType) -> Reply {
         let Some(upstream) = &self.shared.upstream else {
             return if reply.answers.is_empty() {
                 Reply::failed(ResponseCode::Refused)
@@ -177,17 +175,17 @@ impl Handler {
                 reply
             };
         };
-        let heard = upstream.ask(name, kind).await;
+        let response = upstream.lookup(name, kind).await;
 
-        reply.ours = !reply.answers.is_empty();
-        reply.code = heard.code;
-        reply.answers.extend(heard.answers);
-        reply.authorities = heard.authorities;
+        reply.authoritative = !reply.answers.is_empty();
+        reply.code = response.code;
+        reply.answers.extend(response.answers);
+        reply.authorities = response.authorities;
 
         reply
     }
 
-    async fn answer_to(&self, request: &Request) -> Reply {
+    async fn respond(&self, request: &Request) -> Reply {
         if request.metadata.message_type != MessageType::Query
             || request.metadata.op_code != OpCode::Query
         {
@@ -224,17 +222,17 @@ impl RequestHandler for Handler {
         request: &Request,
         mut to: R,
     ) -> ResponseInfo {
-        let reply = self.answer_to(request).await;
+        let reply = self.respond(request).await;
         let mut about = Metadata::response_from_request(&request.metadata);
         about.response_code = reply.code;
-        about.authoritative = reply.ours;
+        about.authoritative = reply.authoritative;
 
         about.recursion_available = self.shared.upstream.is_some();
         let mut builder = MessageResponseBuilder::from_message_request(request);
         let edns = request.edns.as_ref().map(|asked| {
-            let mut ours = hickory_server::proto::op::Edns::new();
-            ours.set_max_payload(asked.max_payload().clamp(512, 4096));
-            ours
+            let mut authoritative = hickory_server::proto::op::Edns::new();
+            authoritative.set_max_payload(asked.max_payload().clamp(512, 4096));
+            authoritative
         });
 
         if let Some(edns) = &edns {
@@ -252,7 +250,7 @@ impl RequestHandler for Handler {
         match to.send_response(response).await {
             Ok(info) => info,
             Err(error) => {
-                tracing::debug!(%error, "an answer could not be sent");
+                tracing::debug!(%error, "cannot send DNS response");
                 ResponseInfo::from(Header {
                     metadata: about,
                     counts: HeaderCounts::default(),

@@ -1,30 +1,29 @@
-//! The zone's answers as records on the wire.
+//! Converts the zone's answers to DNS records.
 
 use std::net::IpAddr;
 
 use hickory_server::proto::rr::rdata::{A, AAAA, CNAME, NS, PTR, SOA, SRV, TXT};
 use hickory_server::proto::rr::{Name, RData, Record, RecordType};
 
-use crate::zone::answer::{Data, Wanted, name_server};
+use crate::zone::answer::{Data, QueryType, name_server};
 
-/// How long others may remember what we say, in seconds.
+/// TTL of our records in seconds.
 pub(super) const TTL: u32 = 30;
 
-/// Seconds after which a secondary server would look again, try again, and give up: nobody
-/// transfers this zone.
+/// SOA refresh, retry and expire in seconds; there are no zone transfers.
 const REFRESH: (i32, i32, i32) = (7200, 1800, 86400);
 
-pub(super) fn wanted(kind: RecordType) -> Wanted {
+pub(super) fn query_type(kind: RecordType) -> QueryType {
     match kind {
-        RecordType::A => Wanted::A,
-        RecordType::AAAA => Wanted::Aaaa,
-        RecordType::SRV => Wanted::Srv,
-        RecordType::PTR => Wanted::Ptr,
-        RecordType::TXT => Wanted::Txt,
-        RecordType::SOA => Wanted::Soa,
-        RecordType::NS => Wanted::Ns,
-        RecordType::ANY => Wanted::Any,
-        _ => Wanted::Other,
+        RecordType::A => QueryType::A,
+        RecordType::AAAA => QueryType::Aaaa,
+        RecordType::SRV => QueryType::Srv,
+        RecordType::PTR => QueryType::Ptr,
+        RecordType::TXT => QueryType::Txt,
+        RecordType::SOA => QueryType::Soa,
+        RecordType::NS => QueryType::Ns,
+        RecordType::ANY => QueryType::Any,
+        _ => QueryType::Other,
     }
 }
 
@@ -57,7 +56,7 @@ pub(super) fn alias(owner: &Name, target: &str) -> Record {
     Record::from_rdata(owner.clone(), TTL, RData::CNAME(CNAME(name(target))))
 }
 
-/// The zone's start of authority, which also says how long "no such name" may be remembered.
+/// The SOA record, which also sets the TTL of negative answers.
 pub(super) fn authority(domain: &str, serial: u32) -> Record {
     let (refresh, retry, expire) = REFRESH;
     let server = name(&name_server(domain));
@@ -66,8 +65,8 @@ pub(super) fn authority(domain: &str, serial: u32) -> Record {
     Record::from_rdata(name(domain), TTL, RData::SOA(data))
 }
 
-/// A name as it goes on the wire. What is too long for DNS, which a Service's names cannot be,
-/// becomes the root.
+/// A name for the wire. A name too long for DNS becomes the root; names of Services are never too
+/// long.
 pub(super) fn name(text: &str) -> Name {
     let mut name = Name::from_utf8(text).unwrap_or_else(|_| Name::root());
     name.set_fqdn(true);

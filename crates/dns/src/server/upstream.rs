@@ -1,5 +1,4 @@
-//! Names that are not the cluster's: other servers are asked, and what they said is remembered for
-//! as long as they allow.
+//! Forwards other names to upstream servers, and caches their responses by TTL.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -12,13 +11,13 @@ use hickory_server::net::runtime::TokioRuntimeProvider;
 use hickory_server::proto::op::ResponseCode;
 use hickory_server::proto::rr::{Name, Record, RecordType};
 
-/// The servers that are asked.
+/// The upstream servers.
 pub struct Upstream {
     resolver: TokioResolver,
     servers: Vec<SocketAddr>,
 }
 
-/// Why there is nobody to ask.
+/// Why upstream servers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     #[error("cannot read {path}")]
@@ -26,30 +25,29 @@ pub enum UpstreamError {
         path: String,
         source: std::io::Error,
     },
-    #[error("cannot ask the upstream servers")]
+    #[error("cannot set up the upstream resolver")]
     Unusable(#[source] NetError),
 }
 
-/// What came of asking.
-pub(super) struct Heard {
+/// The response of upstream servers.
+pub(super) struct UpstreamResponse {
     pub(super) code: ResponseCode,
     pub(super) answers: Vec<Record>,
     pub(super) authorities: Vec<Record>,
 }
 
-/// So many answers are remembered.
-const REMEMBERED: u64 = 10_000;
+/// Cache size in responses.
+const CACHE_SIZE: u64 = 10_000;
 
-/// How long a server may take to answer, and all of them together: whoever asks us gives up after
-/// five seconds.
-const OF_ONE: Duration = Duration::from_secs(2);
-const OF_ALL: Duration = Duration::from_millis(4500);
+/// Timeouts per server and in total: clients give up after five seconds.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
+const TOTAL_TIMEOUT: Duration = Duration::from_millis(4500);
 
-/// After so long without an answer it is looked at whether any can come.
-const A_MOMENT: Duration = Duration::from_millis(200);
+/// After this time without a response, the route to the servers is checked.
+const ROUTE_CHECK_AFTER: Duration = Duration::from_millis(200);
 
 impl Upstream {
-    /// These servers.
+    /// With these servers.
     pub fn of(servers: &[SocketAddr]) -> Result<Upstream, UpstreamError> {
         let server = |at: &SocketAddr| {
             let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
@@ -63,12 +61,12 @@ impl Upstream {
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
 
         let options = builder.options_mut();
-        options.cache_size = REMEMBERED;
+        options.cache_size = CACHE_SIZE;
 
         options.use_hosts_file = ResolveHosts::Never;
         options.preserve_intermediates = true;
         options.ndots = 0;
-        options.timeout = OF_ONE;
+        options.timeout = SERVER_TIMEOUT;
         let resolver = builder.build().map_err(UpstreamError::Unusable)?;
 
         Ok(Upstream {
@@ -77,8 +75,7 @@ impl Upstream {
         })
     }
 
-    /// The name servers of a `resolv.conf`, but for `own` addresses: asking ourselves would never
-    /// end.
+    /// With the name servers of a `resolv.conf`, except `own` addresses, which would loop.
     pub fn of_file(path: &Path, own: &[IpAddr]) -> Result<Option<Upstream>, UpstreamError> {
         let unreadable = |source| UpstreamError::Unreadable {
             path: path.display().to_string(),
@@ -93,30 +90,32 @@ impl Upstream {
         }
     }
 
-    pub(super) async fn ask(&self, name: &Name, kind: RecordType) -> Heard {
-        let heard = tokio::select! {
-            heard = self.resolver.lookup(name.clone(), kind) => heard,
-            why = self.until_hopeless() => Err(NetError::from(why)),
+    pub(super) async fn lookup(&self, name: &Name, kind: RecordType) -> UpstreamResponse {
+        let response = tokio::select! {
+            response = self.resolver.lookup(name.clone(), kind) => response,
+            why = self.wait_until_unreachable() => Err(NetError::from(why)),
         };
 
-        match heard {
-            Ok(lookup) => Heard {
+        match response {
+            Ok(lookup) => UpstreamResponse {
                 code: ResponseCode::NoError,
                 answers: lookup.answers().to_vec(),
                 authorities: Vec::new(),
             },
-            Err(NetError::Dns(hickory_server::net::DnsError::NoRecordsFound(none))) => Heard {
-                code: none.response_code,
-                answers: Vec::new(),
-                authorities: none
-                    .soa
-                    .map(|soa| soa.into_record_of_rdata())
-                    .into_iter()
-                    .collect(),
-            },
+            Err(NetError::Dns(hickory_server::net::DnsError::NoRecordsFound(none))) => {
+                UpstreamResponse {
+                    code: none.response_code,
+                    answers: Vec::new(),
+                    authorities: none
+                        .soa
+                        .map(|soa| soa.into_record_of_rdata())
+                        .into_iter()
+                        .collect(),
+                }
+            }
             Err(error) => {
-                tracing::debug!(%name, %kind, %error, "no upstream server answers");
-                Heard {
+                tracing::debug!(%name, %kind, %error, "upstream query failed");
+                UpstreamResponse {
                     code: ResponseCode::ServFail,
                     answers: Vec::new(),
                     authorities: Vec::new(),
@@ -127,19 +126,19 @@ impl Upstream {
 }
 
 impl Upstream {
-    /// Returns when nobody will answer any more, and says why.
-    async fn until_hopeless(&self) -> &'static str {
-        tokio::time::sleep(A_MOMENT).await;
-        if !self.servers.iter().any(has_way) {
-            return "no upstream server can be reached from here";
+    /// Returns the reason when no response can be expected any more.
+    async fn wait_until_unreachable(&self) -> &'static str {
+        tokio::time::sleep(ROUTE_CHECK_AFTER).await;
+        if !self.servers.iter().any(has_route) {
+            return "no route to any upstream server";
         }
-        tokio::time::sleep(OF_ALL.saturating_sub(A_MOMENT)).await;
-        "no upstream server answers in time"
+        tokio::time::sleep(TOTAL_TIMEOUT.saturating_sub(ROUTE_CHECK_AFTER)).await;
+        "upstream servers timed out"
     }
 }
 
-/// Whether packets to a server would leave at all. None is sent.
-fn has_way(server: &SocketAddr) -> bool {
+/// Whether there is a route to a server. Sends no packet.
+fn has_route(server: &SocketAddr) -> bool {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_servers_of_a_file_are_asked_but_for_ourselves() {
+    fn own_addresses_are_not_used_as_upstream_servers() {
         let text = "# nameserver 1.1.1.1\nsearch a b\nnameserver 10.0.0.10\nnameserver  192.0.2.1 \nnameserver x\n\
                     options ndots:2\nnameserver fd00::1\n";
         let found = servers(text, &["10.0.0.10".parse().unwrap()]);
@@ -181,15 +180,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_hears_from_us_before_giving_up() {
+    async fn a_query_is_answered_before_the_client_gives_up() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let upstream = Upstream::of(&[silent.local_addr().unwrap()]).unwrap();
         let began = tokio::time::Instant::now();
 
-        let heard = upstream
-            .ask(&"example.org.".parse().unwrap(), RecordType::A)
+        let response = upstream
+            .lookup(&"example.org.".parse().unwrap(), RecordType::A)
             .await;
-        assert_eq!(heard.code, ResponseCode::ServFail);
+        assert_eq!(response.code, ResponseCode::ServFail);
         assert!(
             began.elapsed() < Duration::from_secs(5),
             "{:?}",
@@ -198,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_way_to_it_is_known_without_asking() {
-        assert!(has_way(&"127.0.0.1:53".parse().unwrap()));
-        // On which link that would be nobody can know.
-        assert!(!has_way(&"[fe80::1]:53".parse().unwrap()));
+    fn a_server_without_a_route_is_detected() {
+        assert!(has_route(&"127.0.0.1:53".parse().unwrap()));
+        // A link-local address without a scope has no route.
+        assert!(!has_route(&"[fe80::1]:53".parse().unwrap()));
     }
 }

@@ -1,27 +1,25 @@
-//! What a question about the cluster's names is answered: the DNS specification of Kubernetes, as
-//! CoreDNS keeps it.
+//! Answers queries about the cluster's names, by the Kubernetes DNS specification, as CoreDNS does.
 //!
 //! Below the cluster's domain:
 //!
 //! | name | answer |
 //! |---|---|
-//! | `SERVICE.NAMESPACE.svc` | its addresses; a headless one's ready pods; another name for `ExternalName` |
-//! | `POD.SERVICE.NAMESPACE.svc` | one ready pod, by the name it asked for, or by its address with dashes |
-//! | `_PORT._PROTOCOL.SERVICE.NAMESPACE.svc` | the port, and where it is served (SRV) |
-//! | `1-2-3-4.NAMESPACE.pod` | the address it is made of |
+//! | `SERVICE.NAMESPACE.svc` | cluster IPs; IPs of the ready pods if headless; CNAME for `ExternalName` |
+//! | `POD.SERVICE.NAMESPACE.svc` | one ready pod, by its hostname, or by its IP with dashes |
+//! | `_PORT._PROTOCOL.SERVICE.NAMESPACE.svc` | SRV record of the port |
+//! | `1-2-3-4.NAMESPACE.pod` | the IP in the name |
 //! | `dns-version` | `1.1.0` (TXT) |
 //!
-//! Addresses are answered in the reverse (PTR) when they are a Service's or a ready pod's; all
-//! others are not ours.
+//! PTR queries are answered for IPs of Services and ready pods; others are forwarded.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Zone;
 use super::facts::{Endpoint, Form, Key, Port, Service};
 
-/// Which records are asked for.
+/// The queried record type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum QueryType {
     A,
     Aaaa,
     Srv,
@@ -33,24 +31,23 @@ pub enum Wanted {
     Other,
 }
 
-/// What comes of a question.
+/// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The name is ours: these records, and others that will be asked for next. None at all is an
-    /// answer too.
+    /// The name is in the zone: its records, possibly none, and additional ones.
     Records {
         records: Vec<Data>,
         additional: Vec<(String, IpAddr)>,
     },
-    /// It is another name for this one.
+    /// A CNAME.
     Alias(String),
-    /// There is no such name, and nobody else is to be asked.
+    /// NXDOMAIN.
     NoSuchName,
-    /// Somebody else is to be asked.
+    /// Not in the zone: forward it.
     NotOurs,
 }
 
-/// What a record says of the name that was asked for. Names end without a dot.
+/// The data of a record. Names have no trailing dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     Address(IpAddr),
@@ -61,21 +58,27 @@ pub enum Data {
     },
     Name(String),
     Text(String),
-    /// The zone's start of authority.
+    /// The SOA record.
     Authority,
     NameServer(String),
 }
 
-/// The version of the specification that this is.
+/// Version of the specification.
 const VERSION: &str = "1.1.0";
-/// The weights of one answer's SRV records share this.
+/// The SRV records of an answer share this weight.
 const WEIGHT: u16 = 100;
 
-/// Answers a question. `name` is in lower case, without a dot at its end; `domain` likewise. `own`
-/// are the addresses of the DNS Service itself.
-pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wanted) -> Answer {
+/// Answers a query. `name` and `domain` are in lower case, without a trailing dot. `own` are the
+/// addresses of the DNS Service.
+pub fn answer(
+    zone: &Zone,
+    domain: &str,
+    own: &[IpAddr],
+    name: &str,
+    query_type: QueryType,
+) -> Answer {
     if let Some(address) = reverse(name) {
-        return pointer(zone, domain, address, wanted);
+        return pointer(zone, domain, address, query_type);
     }
 
     let Some(below) = below(name, domain) else {
@@ -84,26 +87,28 @@ pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wan
 
     let labels: Vec<&str> = below.split('.').filter(|label| !label.is_empty()).collect();
     match labels.as_slice() {
-        [] => apex(domain, wanted),
+        [] => apex(domain, query_type),
         ["dns-version"] => records(
             vec![Data::Text(VERSION.to_owned())]
                 .into_iter()
-                .filter(|_| is(wanted, Wanted::Txt)),
+                .filter(|_| is(query_type, QueryType::Txt)),
         ),
         ["dns"] => nothing(),
-        ["ns", "dns"] => addresses(own.iter().copied(), wanted),
+        ["ns", "dns"] => addresses(own.iter().copied(), query_type),
         ["svc" | "pod"] => nothing(),
         [namespace, "svc" | "pod"] => if_there(zone, namespace),
         [pod, namespace, "pod"] => match dashed(pod) {
-            Some(address) if zone.namespaces.contains(*namespace) => addresses([address], wanted),
+            Some(address) if zone.namespaces.contains(*namespace) => {
+                addresses([address], query_type)
+            }
             _ => Answer::NoSuchName,
         },
         [rest @ .., name, namespace, "svc"] => match zone.service(namespace, name) {
-            Some(service) => Below {
+            Some(service) => ServiceQuery {
                 zone,
                 domain,
                 service,
-                wanted,
+                query_type,
             }
             .answer(rest),
             None => Answer::NoSuchName,
@@ -112,15 +117,15 @@ pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wan
     }
 }
 
-/// A question about a Service or something below it.
-struct Below<'a> {
+/// A query about a Service or a name below it.
+struct ServiceQuery<'a> {
     zone: &'a Zone,
     domain: &'a str,
     service: &'a Service,
-    wanted: Wanted,
+    query_type: QueryType,
 }
 
-impl Below<'_> {
+impl ServiceQuery<'_> {
     fn answer(&self, labels: &[&str]) -> Answer {
         match labels {
             [] => self.of_ports(|_| true),
@@ -133,7 +138,7 @@ impl Below<'_> {
         }
     }
 
-    /// Where the chosen ports are served.
+    /// The records of the selected ports.
     fn of_ports(&self, chosen: impl Fn(&Port) -> bool) -> Answer {
         match &self.service.form {
             Form::Alias(name) => Answer::Alias(name.clone()),
@@ -185,7 +190,7 @@ impl Below<'_> {
         }
     }
 
-    /// The pods that go by this name: one, or its address in each family.
+    /// The pods of this name: one, or its IP of each family.
     fn of_pod(&self, name: &str) -> Answer {
         if let Form::Alias(_) = self.service.form {
             return Answer::NoSuchName;
@@ -199,9 +204,9 @@ impl Below<'_> {
                 .iter()
                 .filter(|endpoint| label(endpoint) == name)
             {
-                let whole = self.pod_name(endpoint);
-                served.extend(slice.ports.iter().map(|port| (port.number, whole.clone())));
-                at.push((whole, endpoint.address));
+                let name = self.pod_name(endpoint);
+                served.extend(slice.ports.iter().map(|port| (port.number, name.clone())));
+                at.push((name, endpoint.address));
             }
         }
 
@@ -212,16 +217,16 @@ impl Below<'_> {
         }
     }
 
-    /// Addresses, or ports with the addresses beside them.
+    /// Address records, or SRV records with additional addresses.
     fn served(&self, ports: Vec<(u16, String)>, at: Vec<(String, IpAddr)>) -> Answer {
-        if self.wanted != Wanted::Srv {
+        if self.query_type != QueryType::Srv {
             let mut seen = Vec::new();
             at.into_iter().for_each(|(_, address)| {
                 if !seen.contains(&address) {
                     seen.push(address);
                 }
             });
-            return addresses(seen, self.wanted);
+            return addresses(seen, self.query_type);
         }
 
         let weight = WEIGHT
@@ -253,9 +258,9 @@ impl Below<'_> {
     }
 }
 
-fn apex(domain: &str, wanted: Wanted) -> Answer {
-    let authority = is(wanted, Wanted::Soa).then_some(Data::Authority);
-    let server = is(wanted, Wanted::Ns).then(|| Data::NameServer(name_server(domain)));
+fn apex(domain: &str, query_type: QueryType) -> Answer {
+    let authority = is(query_type, QueryType::Soa).then_some(Data::Authority);
+    let server = is(query_type, QueryType::Ns).then(|| Data::NameServer(name_server(domain)));
     records(authority.into_iter().chain(server))
 }
 
@@ -272,7 +277,7 @@ fn if_there(zone: &Zone, namespace: &str) -> Answer {
     }
 }
 
-fn pointer(zone: &Zone, domain: &str, address: IpAddr, wanted: Wanted) -> Answer {
+fn pointer(zone: &Zone, domain: &str, address: IpAddr, query_type: QueryType) -> Answer {
     let owner = zone.owner(address).map(|key| service_name(key, domain));
     let mut names: Vec<String> = match owner {
         Some(name) => vec![name],
@@ -293,7 +298,7 @@ fn pointer(zone: &Zone, domain: &str, address: IpAddr, wanted: Wanted) -> Answer
         names
             .into_iter()
             .map(Data::Name)
-            .filter(|_| is(wanted, Wanted::Ptr)),
+            .filter(|_| is(query_type, QueryType::Ptr)),
     )
 }
 
@@ -301,7 +306,7 @@ fn service_name(key: &Key, domain: &str) -> String {
     format!("{}.{}.svc.{domain}", key.name, key.namespace)
 }
 
-/// What a pod is called below its Service: as it asked for, or by its address.
+/// The label of a pod below its Service: its hostname, or its IP.
 fn label(endpoint: &Endpoint) -> String {
     match &endpoint.hostname {
         Some(name) => name.clone(),
@@ -316,7 +321,7 @@ fn dashed(label: &str) -> Option<IpAddr> {
         .ok()
 }
 
-/// The address that a name below `in-addr.arpa` or `ip6.arpa` stands for.
+/// The address of a name below `in-addr.arpa` or `ip6.arpa`.
 fn reverse(name: &str) -> Option<IpAddr> {
     if let Some(labels) = name.strip_suffix(".in-addr.arpa") {
         let octets: Vec<&str> = labels.split('.').rev().collect();
@@ -338,22 +343,22 @@ fn reverse(name: &str) -> Option<IpAddr> {
     (digits.len() == 32).then(|| IpAddr::V6(Ipv6Addr::from_bits(bits)))
 }
 
-/// What stands before the domain.
+/// The part before the domain.
 fn below<'a>(name: &'a str, domain: &str) -> Option<&'a str> {
     let before = name.strip_suffix(domain)?;
     (before.is_empty() || before.ends_with('.')).then(|| before.trim_end_matches('.'))
 }
 
-fn addresses(all: impl IntoIterator<Item = IpAddr>, wanted: Wanted) -> Answer {
+fn addresses(all: impl IntoIterator<Item = IpAddr>, query_type: QueryType) -> Answer {
     let fits = |address: &IpAddr| match address {
-        IpAddr::V4(_) => is(wanted, Wanted::A),
-        IpAddr::V6(_) => is(wanted, Wanted::Aaaa),
+        IpAddr::V4(_) => is(query_type, QueryType::A),
+        IpAddr::V6(_) => is(query_type, QueryType::Aaaa),
     };
     records(all.into_iter().filter(fits).map(Data::Address))
 }
 
-fn is(wanted: Wanted, this: Wanted) -> bool {
-    wanted == this || wanted == Wanted::Any
+fn is(query_type: QueryType, this: QueryType) -> bool {
+    query_type == this || query_type == QueryType::Any
 }
 
 fn records(records: impl Iterator<Item = Data>) -> Answer {

@@ -1,19 +1,19 @@
-//! What DNS needs to know of a Service and of an EndpointSlice, and nothing else: it is kept on
-//! disk too, so that names resolve while the API server is away.
+//! The fields that DNS uses of Services and EndpointSlices. They are saved to disk, so that names
+//! resolve without the API server.
 
 use std::net::IpAddr;
 
 use coracle_api::Value;
 use serde::{Deserialize, Serialize};
 
-/// Where an object lives.
+/// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key {
     pub namespace: String,
     pub name: String,
 }
 
-/// What a Service is to DNS.
+/// A Service, as DNS needs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
     pub key: Key,
@@ -21,14 +21,14 @@ pub struct Service {
     pub ports: Vec<Port>,
 }
 
-/// How a Service's name is answered.
+/// How a Service's name is resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
-    /// By its own addresses, one of each family.
+    /// To its cluster IPs, one per family.
     Addresses(Vec<IpAddr>),
-    /// By those of its pods.
+    /// To the IPs of its pods.
     Headless,
-    /// By another name.
+    /// To another name.
     Alias(String),
 }
 
@@ -41,29 +41,29 @@ pub struct Port {
     pub number: u16,
 }
 
-/// What an EndpointSlice is to DNS.
+/// An EndpointSlice, as DNS needs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     pub key: Key,
-    /// The Service it belongs to.
+    /// The Service that it belongs to.
     pub service: String,
     pub ports: Vec<Port>,
     pub endpoints: Vec<Endpoint>,
 }
 
-/// One pod behind a Service. Those that are not ready have no names.
+/// A ready pod of a Service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     pub address: IpAddr,
-    /// Its own name below the Service's, where it asked for one.
+    /// Its hostname below the Service, if set.
     pub hostname: Option<String>,
 }
 
-/// The label by which a slice names its Service.
+/// Label of the Service's name.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 impl Service {
-    /// Reads a core/v1 Service. One whose cluster address is not given yet has no names.
+    /// Reads a core/v1 Service. Without a cluster IP it has no names yet.
     pub fn read(tree: &Value) -> Option<Service> {
         let spec = tree.get("spec")?.as_object()?;
         let form = if spec.text("type") == "ExternalName" {
@@ -92,8 +92,8 @@ impl Service {
 }
 
 impl Slice {
-    /// Reads a discovery.k8s.io/v1 EndpointSlice. Slices of names (`addressType: FQDN`) and of no
-    /// Service are not ours.
+    /// Reads a discovery.k8s.io/v1 EndpointSlice. Slices of `addressType: FQDN` or without a
+    /// Service are ignored.
     pub fn read(tree: &Value) -> Option<Slice> {
         let slice = tree.as_object()?;
         let service = tree.meta().label(SERVICE_NAME)?.to_owned();
@@ -115,7 +115,7 @@ impl Slice {
 fn endpoint(tree: &Value) -> Option<Endpoint> {
     let endpoint = tree.as_object()?;
 
-    // Only the first address of an endpoint counts: consumers are told to expect one.
+    // Only the first address counts, as the API specifies.
     let address = endpoint
         .items("addresses")
         .first()?
@@ -125,8 +125,8 @@ fn endpoint(tree: &Value) -> Option<Endpoint> {
 
     let conditions = endpoint.below("conditions");
 
-    // Unknown is to be taken as ready. `publishNotReadyAddresses` shows here too: whoever writes
-    // slices heeds it.
+    // Unknown means ready. `publishNotReadyAddresses` is included: the EndpointSlice controller
+    // sets `ready` accordingly.
     let ready = conditions
         .and_then(|conditions| conditions.get("ready"))
         .and_then(Value::as_bool)

@@ -1,8 +1,7 @@
-//! All names of a cluster, as an index that follows the API.
+//! The names of a cluster, as an index that follows the API.
 //!
-//! Services are found by namespace and name, endpoints by the Service they stand behind, both by
-//! address for reverse look-ups. Changes touch what they name and nothing else: a cluster of ten
-//! thousand Services costs no more per event than one of ten.
+//! Services are indexed by namespace and name, endpoints by their Service, both by address for PTR
+//! queries. The cost of a change does not depend on the size of the cluster.
 
 pub mod answer;
 pub mod facts;
@@ -21,15 +20,15 @@ pub struct Zone {
     namespaces: BTreeSet<String>,
     services: HashMap<Key, Service>,
     slices: HashMap<Key, Slice>,
-    /// The slices of a Service, by its key.
-    behind: HashMap<Key, BTreeSet<Key>>,
-    /// Which Service has a cluster address.
+    /// Slices by Service.
+    slices_by_service: HashMap<Key, BTreeSet<Key>>,
+    /// Services by cluster IP.
     by_address: HashMap<IpAddr, Key>,
-    /// Which slices have an endpoint's address.
+    /// Slices by endpoint address.
     by_endpoint: HashMap<IpAddr, BTreeSet<Key>>,
 }
 
-/// All that a zone is made from.
+/// The facts of a zone.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub namespaces: Vec<String>,
@@ -46,7 +45,7 @@ impl Zone {
         self.namespaces.remove(name);
     }
 
-    /// Takes the place of what was known of this Service.
+    /// Adds or replaces a Service.
     pub fn set_service(&mut self, service: Service) {
         self.remove_service(&service.key);
         if let Form::Addresses(addresses) = &service.form {
@@ -69,14 +68,14 @@ impl Zone {
         };
 
         for address in addresses {
-            // A new Service may have the address already: events of two Services come in no order.
+            // A new Service may already have the address: events of two Services are not ordered.
             if self.by_address.get(&address) == Some(key) {
                 self.by_address.remove(&address);
             }
         }
     }
 
-    /// Takes the place of what was known of this slice.
+    /// Adds or replaces a slice.
     pub fn set_slice(&mut self, slice: Slice) {
         self.remove_slice(&slice.key);
 
@@ -87,7 +86,7 @@ impl Zone {
                 .insert(slice.key.clone());
         }
 
-        self.behind
+        self.slices_by_service
             .entry(slice.service_key())
             .or_default()
             .insert(slice.key.clone());
@@ -100,12 +99,12 @@ impl Zone {
             return;
         };
         for endpoint in &slice.endpoints {
-            take_away(&mut self.by_endpoint, &endpoint.address, key);
+            remove_from(&mut self.by_endpoint, &endpoint.address, key);
         }
-        take_away(&mut self.behind, &slice.service_key(), key);
+        remove_from(&mut self.slices_by_service, &slice.service_key(), key);
     }
 
-    /// All of it, in a fixed order.
+    /// The facts, sorted.
     pub fn snapshot(&self) -> Snapshot {
         let mut services: Vec<_> = self.services.values().cloned().collect();
         services.sort_by(|a, b| a.key.cmp(&b.key));
@@ -125,21 +124,21 @@ impl Zone {
         })
     }
 
-    /// The slices behind a Service, in a fixed order.
+    /// The slices of a Service, sorted.
     fn slices_of(&self, service: &Key) -> impl Iterator<Item = &Slice> {
-        self.behind
+        self.slices_by_service
             .get(service)
             .into_iter()
             .flatten()
             .filter_map(|key| self.slices.get(key))
     }
 
-    /// Whose cluster address this is.
+    /// The Service with this cluster IP.
     fn owner(&self, address: IpAddr) -> Option<&Key> {
         self.by_address.get(&address)
     }
 
-    /// The endpoints at an address, each with the Service it stands behind.
+    /// The endpoints with an address, each with its Service.
     fn endpoints_at(&self, address: IpAddr) -> impl Iterator<Item = (Key, &Endpoint)> {
         let slices = self.by_endpoint.get(&address).into_iter().flatten();
         slices
@@ -184,7 +183,7 @@ impl Slice {
     }
 }
 
-fn take_away<K: std::hash::Hash + Eq>(from: &mut HashMap<K, BTreeSet<Key>>, key: &K, what: &Key) {
+fn remove_from<K: std::hash::Hash + Eq>(from: &mut HashMap<K, BTreeSet<Key>>, key: &K, what: &Key) {
     let Some(set) = from.get_mut(key) else { return };
     set.remove(what);
     if set.is_empty() {

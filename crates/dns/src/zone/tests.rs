@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use coracle_api::Value;
 use coracle_api::codec::json;
 
-use super::answer::{Answer, Data, Wanted, answer};
+use super::answer::{Answer, Data, QueryType, answer};
 use super::facts::{Key, Service, Slice};
 use super::{Snapshot, Zone};
 
@@ -22,8 +22,7 @@ fn slice(name: &str, of: &str, rest: &str) -> Slice {
     Slice::read(&tree(&text)).unwrap()
 }
 
-/// A shop: a web front with addresses of both families, a headless database, a name that stands for
-/// another.
+/// A web Service with both families, a headless database, and an ExternalName.
 fn shop() -> Zone {
     let mut zone = Zone::default();
     zone.add_namespace("shop");
@@ -61,14 +60,14 @@ fn shop() -> Zone {
 
     let six = r#""ports":[{"name":"sql","port":5432}],"endpoints":[{"addresses":["fd00::a"],"hostname":"db-0"}]"#;
     zone.set_slice(slice("db-b", "db", six));
-    let behind =
+    let slices_by_service =
         r#""ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.1.0.9"]}]"#;
-    zone.set_slice(slice("web-a", "web", behind));
+    zone.set_slice(slice("web-a", "web", slices_by_service));
 
     zone
 }
 
-fn shown(answer: &Answer) -> String {
+fn describe(answer: &Answer) -> String {
     let (records, additional) = match answer {
         Answer::Alias(name) => return format!("is {name}"),
         Answer::NoSuchName => return "no such name".to_owned(),
@@ -100,21 +99,21 @@ fn shown(answer: &Answer) -> String {
 }
 
 #[track_caller]
-fn check(zone: &Zone, name: &str, wanted: Wanted, expected: &str) {
+fn check(zone: &Zone, name: &str, query_type: QueryType, expected: &str) {
     let own = ["10.0.0.10".parse().unwrap()];
     assert_eq!(
-        shown(&answer(zone, "cluster.local", &own, name, wanted)),
+        describe(&answer(zone, "cluster.local", &own, name, query_type)),
         expected,
-        "{name} {wanted:?}"
+        "{name} {query_type:?}"
     );
 }
 
 #[test]
-fn names_below_the_cluster_are_answered_as_the_specification_says() {
-    use Wanted::{A, Aaaa, Any, Ns, Other, Soa, Srv, Txt};
+fn cluster_names_are_answered_as_specified() {
+    use QueryType::{A, Aaaa, Any, Ns, Other, Soa, Srv, Txt};
 
     let zone = shop();
-    for (name, wanted, expected) in [
+    for (name, query_type, expected) in [
         ("web.shop.svc.cluster.local", A, "10.0.0.1"),
         ("web.shop.svc.cluster.local", Aaaa, "fd00::1"),
         ("web.shop.svc.cluster.local", Any, "10.0.0.1 fd00::1"),
@@ -169,17 +168,17 @@ fn names_below_the_cluster_are_answered_as_the_specification_says() {
              +10-1-0-2.db.shop.svc.cluster.local=10.1.0.2 +db-0.db.shop.svc.cluster.local=fd00::a",
         ),
     ] {
-        check(&zone, name, wanted, expected);
+        check(&zone, name, query_type, expected);
     }
 }
 
 #[test]
-fn addresses_have_names_when_they_are_a_services_or_a_pods() {
-    use Wanted::{A, Ptr};
+fn addresses_of_services_and_pods_have_names() {
+    use QueryType::{A, Ptr};
 
     let zone = shop();
     let six = |digits: &str| format!("{digits}{}.0.0.d.f.ip6.arpa", ".0".repeat(27));
-    for (name, wanted, expected) in [
+    for (name, query_type, expected) in [
         ("1.0.0.10.in-addr.arpa", Ptr, "web.shop.svc.cluster.local"),
         (
             "1.0.1.10.in-addr.arpa",
@@ -203,13 +202,13 @@ fn addresses_have_names_when_they_are_a_services_or_a_pods() {
         (&six("1"), Ptr, "web.shop.svc.cluster.local"),
         (&six("12"), Ptr, "not ours"),
     ] {
-        check(&zone, name, wanted, expected);
+        check(&zone, name, query_type, expected);
     }
 }
 
 #[test]
-fn what_goes_takes_its_names_along() {
-    use Wanted::{A, Ptr};
+fn names_of_deleted_objects_disappear() {
+    use QueryType::{A, Ptr};
 
     let key = |name: &str| Key {
         namespace: "shop".to_owned(),
@@ -223,7 +222,7 @@ fn what_goes_takes_its_names_along() {
     zone.remove_slice(&key("db-b"));
     check(&zone, "db.shop.svc.cluster.local", A, "no such name");
 
-    // Another Service was given the address before the end of the first was told.
+    // Another Service got the address before the first one's deletion was observed.
     let taken = r#"{"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"ports":[{"port":1}]}"#;
     zone.set_service(service("next", taken));
     zone.remove_service(&key("web"));
@@ -242,7 +241,7 @@ fn what_goes_takes_its_names_along() {
 }
 
 #[test]
-fn a_zone_is_the_same_after_a_time_on_disk() {
+fn a_zone_survives_saving_and_loading() {
     let before = shop().snapshot();
     let text = serde_json::to_vec(&before).unwrap();
     let after = Zone::from(serde_json::from_slice::<Snapshot>(&text).unwrap()).snapshot();
@@ -250,7 +249,7 @@ fn a_zone_is_the_same_after_a_time_on_disk() {
     check(
         &Zone::from(after),
         "db-0.db.shop.svc.cluster.local",
-        Wanted::A,
+        QueryType::A,
         "10.1.0.1",
     );
 }

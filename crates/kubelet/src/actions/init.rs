@@ -1,34 +1,36 @@
-//! How far init containers have come, and what is next.
+//! Plans the init containers of a pod.
 //!
-//! Ordinary ones run one after the other, each to success; sidecars begin in their place, and stay.
-//! What has been done is read off the *last* one that was ever made: those before it were done,
-//! whether or not the runtime still remembers them. Once a main container has begun, all were.
+//! Ordinary init containers run one after the other, each to success; sidecars start in the same
+//! order and keep running. Progress is derived from the *last* container that was created: those
+//! before it have completed, whether or not the runtime still lists them. Once a main container has
+//! been created, all have completed.
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::restart::{restarts_after, restarts_when_killed};
-use super::{Kill, Verdicts, unknown, unwell};
-use crate::observed::{Observed, Seen, State};
+use super::{Kill, ProbeVerdicts, check_running, kill_unknown};
+use crate::observed::{Observed, ObservedContainer, State};
 use crate::pod::{Kind, PodView};
 
-/// What is next for init containers and sidecars.
+/// What to do with init containers and sidecars.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) start: Vec<String>,
     pub(super) kill: Vec<Kill>,
-    /// Main containers may run.
+    /// Main containers may start.
     pub(super) done: bool,
-    /// One failed, and is not to be tried again: so has the pod.
+    /// An init container failed and must not be restarted: the pod has failed.
     pub(super) failed: bool,
 }
 
-pub(super) fn plan(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Plan {
+pub(super) fn plan(pod: &Pod, observed: &Observed, verdicts: &ProbeVerdicts) -> Plan {
     let containers: Vec<(Kind, &Container)> = pod
         .lasting_containers()
         .filter(|(kind, _)| *kind != Kind::Main)
         .collect();
 
-    let alive = |seen: &Seen| matches!(seen.state, State::Created | State::Running { .. });
+    let alive =
+        |seen: &ObservedContainer| matches!(seen.state, State::Created | State::Running { .. });
     let main_began = pod
         .pod_spec()
         .containers
@@ -43,7 +45,7 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Plan 
     let last = containers
         .iter()
         .rposition(|(_, container)| observed.newest(&container.name).is_some());
-    let behind = match last {
+    let completed = match last {
         _ if main_began => containers.len(),
         Some(last) => last,
         None => {
@@ -56,20 +58,20 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Plan 
         }
     };
 
-    for (kind, container) in &containers[..behind] {
+    for (kind, container) in &containers[..completed] {
         if *kind == Kind::Sidecar {
             keep_sidecar(&mut plan, pod, container, observed, verdicts);
         }
     }
 
-    if let Some((kind, container)) = containers.get(behind) {
+    if let Some((kind, container)) = containers.get(completed) {
         let next = containers
-            .get(behind + 1)
+            .get(completed + 1)
             .map(|(_, container)| container.name.as_str());
 
         let seen = observed
             .newest(&container.name)
-            .expect("it is the last one that was made");
+            .expect("`last` was found by this lookup");
         match kind {
             Kind::Sidecar => step_sidecar(&mut plan, pod, container, seen, next, verdicts),
             _ => step_ordinary(&mut plan, pod, container, seen, next),
@@ -79,50 +81,50 @@ pub(super) fn plan(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Plan 
     plan
 }
 
-/// A sidecar whose turn is over: it runs, or it is made to.
+/// A sidecar that has started before: it is restarted if it does not run or is unhealthy.
 fn keep_sidecar(
     plan: &mut Plan,
     pod: &Pod,
     container: &Container,
     observed: &Observed,
-    verdicts: &Verdicts,
+    verdicts: &ProbeVerdicts,
 ) {
     let newest = observed.newest(&container.name);
     match newest {
         Some(seen) if seen.state.is_running() => {
-            if let Some(unwell) = unwell(pod, Kind::Sidecar, container, seen, verdicts) {
-                plan.kill.push(unwell.kill);
+            if let Some(unhealthy) = check_running(pod, Kind::Sidecar, container, seen, verdicts) {
+                plan.kill.push(unhealthy.kill);
                 plan.start.push(container.name.clone());
             }
         }
         _ => {
-            plan.kill.extend(newest.and_then(unknown));
+            plan.kill.extend(newest.and_then(kill_unknown));
             plan.start.push(container.name.clone());
         }
     }
 }
 
-/// The sidecar that is to be up before the next one may begin.
+/// The sidecar that must have started before the next container may start.
 fn step_sidecar(
     plan: &mut Plan,
     pod: &Pod,
     container: &Container,
-    seen: &Seen,
+    seen: &ObservedContainer,
     next: Option<&str>,
-    verdicts: &Verdicts,
+    verdicts: &ProbeVerdicts,
 ) {
-    let again = |plan: &mut Plan| plan.start.push(container.name.clone());
+    let restart = |plan: &mut Plan| plan.start.push(container.name.clone());
     match &seen.state {
         State::Running { .. } => {
-            let unwell = unwell(pod, Kind::Sidecar, container, seen, verdicts);
+            let unhealthy = check_running(pod, Kind::Sidecar, container, seen, verdicts);
             let started = !verdicts.not_started.contains(&container.name)
-                && unwell
+                && unhealthy
                     .as_ref()
-                    .is_none_or(|unwell| unwell.kill.probe.is_none());
+                    .is_none_or(|unhealthy| unhealthy.kill.probe.is_none());
 
-            if let Some(unwell) = unwell {
-                plan.kill.push(unwell.kill);
-                again(plan);
+            if let Some(unhealthy) = unhealthy {
+                plan.kill.push(unhealthy.kill);
+                restart(plan);
             }
 
             if started {
@@ -132,27 +134,27 @@ fn step_sidecar(
                 }
             }
         }
-        State::Created | State::Exited { .. } => again(plan),
+        State::Created | State::Exited { .. } => restart(plan),
         State::Unknown => {
-            plan.kill.extend(unknown(seen));
-            again(plan);
+            plan.kill.extend(kill_unknown(seen));
+            restart(plan);
         }
     }
 }
 
-/// The ordinary one that is to succeed before the next one may begin.
+/// The ordinary init container that must succeed before the next container may start.
 fn step_ordinary(
     plan: &mut Plan,
     pod: &Pod,
     container: &Container,
-    seen: &Seen,
+    seen: &ObservedContainer,
     next: Option<&str>,
 ) {
     match &seen.state {
         State::Running { .. } => {}
         State::Created => plan.start.push(container.name.clone()),
         State::Exited { code, reason, .. } if *code != 0 || reason == "OOMKilled" => {
-            // Killed for want of memory is a failure, whatever the first process made of it.
+            // An OOM kill is a failure, whatever the exit code of the first process.
             match restarts_after(pod, container, *code) {
                 true => plan.start.push(container.name.clone()),
                 false => plan.failed = true,
@@ -163,7 +165,7 @@ fn step_ordinary(
             None => plan.done = true,
         },
         State::Unknown if restarts_when_killed(pod, container) => {
-            plan.kill.extend(unknown(seen));
+            plan.kill.extend(kill_unknown(seen));
             plan.start.push(container.name.clone());
         }
         State::Unknown => plan.failed = true,

@@ -1,13 +1,12 @@
-//! What is to be done to the containers of a pod now.
+//! Decides what to do with the containers of a pod.
 //!
-//! [`pod_actions`] is given what the pod is to be, what the runtime says of it and what the probes
-//! say, and answers with a list of deeds: whether the pod needs a new sandbox, which containers are
-//! to be killed and which to be started. It never asks what happened before, so it does not matter
-//! how often, or after which event, it is asked.
+//! [`pod_actions`] gets the pod, its state in the runtime and the probe results, and returns the
+//! actions: whether the pod needs a new sandbox, which containers to kill and which to start. It
+//! depends on the current state only, so it may run at any time and any number of times.
 //!
-//! The first question is the sandbox ([`sandbox_plan`]). Without a good one everything begins anew.
-//! With one, init containers are taken a step further ([`init`]); only when they are done are the
-//! main containers looked at.
+//! The sandbox comes first ([`sandbox_plan`]): without a usable one, the pod starts from the
+//! beginning. Otherwise init containers advance by a step ([`init`]), and main containers follow
+//! once init containers have completed.
 
 mod init;
 pub mod restart;
@@ -18,35 +17,35 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::observed::{Observed, Seen, State};
-use crate::parts::ProbeKind;
+use crate::observed::{Observed, ObservedContainer, State};
 use crate::pod::{Kind, PodView};
+use crate::probes::ProbeKind;
 use crate::spec::labels::hash_of;
-use restart::{restarts_when_killed, wants_start};
+use restart::{must_start, restarts_when_killed};
 
-/// What the probes say of a pod's containers. Nothing said is well.
+/// Probe results of a pod's containers. A container without an entry is healthy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdicts {
-    /// Instances that are to be killed, by their ids.
+pub struct ProbeVerdicts {
+    /// Instances to kill, by container ID.
     pub failed: BTreeMap<String, ProbeKind>,
-    /// Containers that have not started yet, by their names.
+    /// Containers that have not started yet, by name.
     pub not_started: BTreeSet<String>,
-    /// Containers that are not ready, by their names.
+    /// Containers that are not ready, by name.
     pub not_ready: BTreeSet<String>,
 }
 
-/// The deeds, in the order in which they are done.
+/// The actions, in the order of execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actions {
-    /// Stop everything, and the sandbox with it.
+    /// Stop all containers and the sandbox.
     pub kill_pod: bool,
-    /// Containers to be killed, while the pod stays.
+    /// Containers to kill while the pod keeps running.
     pub kill: Vec<Kill>,
-    /// Make a sandbox.
+    /// Create a sandbox.
     pub create_sandbox: bool,
-    /// Which attempt at a sandbox the pod is at.
+    /// The attempt number of the sandbox.
     pub attempt: u32,
-    /// The sandbox that is there, well or not.
+    /// The newest existing sandbox, ready or not.
     pub sandbox: Option<String>,
     pub start_ephemeral: Vec<String>,
     /// Init containers and sidecars.
@@ -55,7 +54,7 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// Whether the pod is as it should be.
+    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         let starts = [&self.start_ephemeral, &self.start_init, &self.start_main];
         !self.kill_pod
@@ -65,19 +64,19 @@ impl Actions {
     }
 }
 
-/// A container that must go.
+/// A container to kill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kill {
     pub id: String,
     pub name: String,
     /// The text of the event.
     pub message: String,
-    /// The probe whose grace period counts.
+    /// The probe whose `terminationGracePeriodSeconds` applies.
     pub probe: Option<ProbeKind>,
 }
 
-/// What is to be done now. Pure: all it knows is in its arguments.
-pub fn pod_actions(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Actions {
+/// Computes the actions for a pod. Pure.
+pub fn pod_actions(pod: &Pod, observed: &Observed, verdicts: &ProbeVerdicts) -> Actions {
     let plan = sandbox_plan(pod, observed);
     let actions = Actions {
         kill_pod: plan.create,
@@ -88,21 +87,21 @@ pub fn pod_actions(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Actio
     };
 
     if plan.create {
-        from_nothing(pod, observed, actions)
+        actions_without_sandbox(pod, observed, actions)
     } else {
-        onward(pod, observed, verdicts, actions)
+        actions_in_sandbox(pod, observed, verdicts, actions)
     }
 }
 
-/// What becomes of a pod's sandbox.
+/// What to do about a pod's sandbox.
 pub struct SandboxPlan {
     pub create: bool,
     pub attempt: u32,
     pub existing: Option<String>,
 }
 
-/// Whether a pod needs a new sandbox: it has none, or several, or one that is not well, or one on
-/// the wrong network.
+/// Whether a pod needs a new sandbox: it has none, several, one that is not ready, or one on the
+/// wrong network.
 pub fn sandbox_plan(pod: &Pod, observed: &Observed) -> SandboxPlan {
     let Some(newest) = observed.sandboxes.first() else {
         return SandboxPlan {
@@ -134,12 +133,12 @@ pub fn sandbox_plan(pod: &Pod, observed: &Observed) -> SandboxPlan {
     }
 }
 
-/// A pod without a good sandbox: everything is stopped, and begins with the first container, if
-/// there is anything to run.
-fn from_nothing(pod: &Pod, observed: &Observed, mut actions: Actions) -> Actions {
+/// A pod without a usable sandbox: everything is stopped and starts again with the first container,
+/// if there is anything left to run.
+fn actions_without_sandbox(pod: &Pod, observed: &Observed, mut actions: Actions) -> Actions {
     let has_run = actions.attempt != 0 && !observed.containers.is_empty();
     if pod.restart_policy() == "Never" && has_run {
-        // It has run, and is not to run twice.
+        // It has run once and must not run again.
         actions.create_sandbox = false;
         return actions;
     }
@@ -178,9 +177,14 @@ fn from_nothing(pod: &Pod, observed: &Observed, mut actions: Actions) -> Actions
     actions
 }
 
-/// A pod whose sandbox is well.
-fn onward(pod: &Pod, observed: &Observed, verdicts: &Verdicts, mut actions: Actions) -> Actions {
-    // They may start while the pod is still being initialized, and never start twice.
+/// A pod with a usable sandbox.
+fn actions_in_sandbox(
+    pod: &Pod,
+    observed: &Observed,
+    verdicts: &ProbeVerdicts,
+    mut actions: Actions,
+) -> Actions {
+    // Ephemeral containers may start during initialization, and never restart.
     let new = pod
         .ephemeral_containers()
         .iter()
@@ -205,18 +209,18 @@ fn onward(pod: &Pod, observed: &Observed, verdicts: &Verdicts, mut actions: Acti
         let newest = observed.newest(&container.name);
         match newest {
             Some(seen) if seen.state.is_running() => {
-                match unwell(pod, Kind::Main, container, seen, verdicts) {
+                match check_running(pod, Kind::Main, container, seen, verdicts) {
                     None => kept += 1,
-                    Some(unwell) => {
-                        if unwell.again {
+                    Some(unhealthy) => {
+                        if unhealthy.restart {
                             actions.start_main.push(container.name.clone());
                         }
-                        actions.kill.push(unwell.kill);
+                        actions.kill.push(unhealthy.kill);
                     }
                 }
             }
-            _ if wants_start(pod, container, observed) => {
-                actions.kill.extend(newest.and_then(unknown));
+            _ if must_start(pod, container, observed) => {
+                actions.kill.extend(newest.and_then(kill_unknown));
                 actions.start_main.push(container.name.clone());
             }
             _ => {}
@@ -225,28 +229,27 @@ fn onward(pod: &Pod, observed: &Observed, verdicts: &Verdicts, mut actions: Acti
 
     if kept == 0 && actions.start_main.is_empty() {
         actions.kill_pod = true;
-        // Sidecars alone do not keep a pod alive.
+        // Sidecars alone do not keep a pod running.
         actions.start_init.clear();
     }
 
     actions
 }
 
-/// A running container that cannot stay.
-pub(crate) struct Unwell {
+/// A running container that must be killed.
+pub(crate) struct Unhealthy {
     kill: Kill,
-    again: bool,
+    restart: bool,
 }
 
-/// Why a running container cannot stay: it is not what the pod asks for any more, or a probe says
-/// that it does not live.
-pub(crate) fn unwell(
+/// Whether a running container must be killed: its definition has changed, or a probe has failed.
+pub(crate) fn check_running(
     pod: &Pod,
     kind: Kind,
     container: &Container,
-    seen: &Seen,
-    verdicts: &Verdicts,
-) -> Option<Unwell> {
+    seen: &ObservedContainer,
+    verdicts: &ProbeVerdicts,
+) -> Option<Unhealthy> {
     let what = if kind == Kind::Main {
         "Container"
     } else {
@@ -255,46 +258,46 @@ pub(crate) fn unwell(
 
     let name = &container.name;
     let changed = seen.hash().is_some_and(|hash| hash != hash_of(container));
-    let (message, probe, again) = match (changed, verdicts.failed.get(&seen.id)) {
+    let (message, probe, restart) = match (changed, verdicts.failed.get(&seen.id)) {
         (true, _) => (format!("{what} {name} definition changed"), None, true),
         (false, Some(ProbeKind::Liveness)) => {
-            let again = restarts_when_killed(pod, container);
+            let restart = restarts_when_killed(pod, container);
             (
                 format!("{what} {name} failed liveness probe"),
                 Some(ProbeKind::Liveness),
-                again,
+                restart,
             )
         }
         (false, Some(ProbeKind::Startup)) => {
-            let again = restarts_when_killed(pod, container);
+            let restart = restarts_when_killed(pod, container);
             (
                 format!("{what} {name} failed startup probe"),
                 Some(ProbeKind::Startup),
-                again,
+                restart,
             )
         }
         (false, Some(ProbeKind::Readiness) | None) => return None,
     };
 
-    let message = if again && kind == Kind::Main {
+    let message = if restart && kind == Kind::Main {
         format!("{message}, will be restarted")
     } else {
         message
     };
 
-    Some(Unwell {
+    Some(Unhealthy {
         kill: Kill {
             id: seen.id.clone(),
             name: name.clone(),
             message,
             probe,
         },
-        again,
+        restart,
     })
 }
 
-/// An instance that nobody knows about is killed before another begins, or there might be two.
-pub(crate) fn unknown(seen: &Seen) -> Option<Kill> {
+/// An instance in an unknown state is killed before another one starts: otherwise two could run.
+pub(crate) fn kill_unknown(seen: &ObservedContainer) -> Option<Kill> {
     (seen.state == State::Unknown).then(|| Kill {
         id: seen.id.clone(),
         name: seen.name.clone(),

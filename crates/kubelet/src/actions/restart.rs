@@ -1,13 +1,13 @@
-//! Whether a container that has ended is to run again.
+//! Whether a container that has exited restarts.
 
 use k8s_openapi::api::core::v1::{Container, ContainerRestartRule, Pod};
 
 use crate::observed::{Observed, State};
 use crate::pod::PodView;
 
-/// Whether a container is to be started: it was never made, or it has ended and its policy says so.
-/// One that was made but never ran, and one that nobody knows about, are to be started too.
-pub fn wants_start(pod: &Pod, container: &Container, observed: &Observed) -> bool {
+/// Whether a container must be started: it was never created, it has exited and its restart policy
+/// says so, it was created but never ran, or its state is unknown.
+pub fn must_start(pod: &Pod, container: &Container, observed: &Observed) -> bool {
     if pod.is_being_deleted() {
         return false;
     }
@@ -18,22 +18,22 @@ pub fn wants_start(pod: &Pod, container: &Container, observed: &Observed) -> boo
     }
 }
 
-/// What the policies say about a container that ended with this code: its own rules first, its own
-/// policy next, its pod's last.
+/// Whether a container that exited with this code restarts. The container's rules take precedence
+/// over the container's policy, and that over the pod's.
 pub fn restarts_after(pod: &Pod, container: &Container, code: i32) -> bool {
     if let Some(own) = container.restart_policy.as_deref() {
         if matching_rule(container, code).is_some_and(|rule| rule.action == "Restart") {
             return true;
         }
-        if let Some(again) = by_policy(own, code) {
-            return again;
+        if let Some(restart) = by_policy(own, code) {
+            return restart;
         }
     }
     by_policy(pod.restart_policy(), code).unwrap_or(true)
 }
 
-/// Whether one that we kill, because it does not live, is to run again. Rules about exit codes do
-/// not apply: it has none.
+/// Whether a container that the kubelet kills because of a probe restarts. Rules about exit codes
+/// do not apply: there is none.
 pub fn restarts_when_killed(pod: &Pod, container: &Container) -> bool {
     container
         .restart_policy
@@ -58,10 +58,10 @@ fn matching_rule(container: &Container, code: i32) -> Option<&ContainerRestartRu
         .flatten()
         .find(|rule| {
             rule.exit_codes.as_ref().is_some_and(|codes| {
-                let named = codes.values.iter().flatten().any(|value| *value == code);
+                let listed = codes.values.iter().flatten().any(|value| *value == code);
                 match codes.operator.as_str() {
-                    "In" => named,
-                    "NotIn" => !named,
+                    "In" => listed,
+                    "NotIn" => !listed,
                     _ => false,
                 }
             })
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    fn check(pod: &str, own: Option<&str>, rule: Option<(&str, &[i32])>, code: i32, again: bool) {
+    fn check(pod: &str, own: Option<&str>, rule: Option<(&str, &[i32])>, code: i32, restart: bool) {
         let rules = rule.map(|(operator, values)| {
             vec![ContainerRestartRule {
                 action: "Restart".into(),
@@ -103,7 +103,7 @@ mod tests {
 
         assert_eq!(
             restarts_after(&pod, &container, code),
-            again,
+            restart,
             "{pod:?} {container:?} {code}"
         );
     }
@@ -122,8 +122,7 @@ mod tests {
         check("Never", Some("Never"), Some(("In", &[42])), 43, false);
         check("Never", Some("Never"), Some(("NotIn", &[0])), 7, true);
 
-        // Rules without a policy of the container's own are refused by the API, and count for
-        // nothing here.
+        // The API rejects rules without a container policy; they are ignored here.
         check("Never", None, Some(("In", &[42])), 42, false);
     }
 }

@@ -1,4 +1,4 @@
-//! What is done in every case that the specification knows, and in those that are easily got wrong.
+//! The actions of each documented case, and of the ones that are easy to get wrong.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ fn observed(sandboxes: Vec<Sandbox>, containers: &[&str]) -> Observed {
             );
         }
 
-        Seen {
+        ObservedContainer {
             id: format!("{name}-id"),
             name: name.to_owned(),
             attempt: 0,
@@ -89,8 +89,8 @@ fn observed(sandboxes: Vec<Sandbox>, containers: &[&str]) -> Observed {
     }
 }
 
-/// What is done, in one line.
-fn told(actions: &Actions) -> String {
+/// The actions in one line.
+fn summary(actions: &Actions) -> String {
     let mut words = Vec::new();
     if actions.kill_pod {
         words.push("kill pod".to_owned());
@@ -125,7 +125,7 @@ fn told(actions: &Actions) -> String {
 
 fn check(pod: &Pod, observed: &Observed, expected: &str) {
     assert_eq!(
-        told(&pod_actions(pod, observed, &Verdicts::default())),
+        summary(&pod_actions(pod, observed, &ProbeVerdicts::default())),
         expected,
         "{observed:?}"
     );
@@ -137,7 +137,7 @@ fn two(policy: &str) -> Pod {
     ))
 }
 
-fn well(containers: &[&str]) -> Observed {
+fn with_sandbox(containers: &[&str]) -> Observed {
     observed(vec![sandbox(0, true)], containers)
 }
 
@@ -148,27 +148,47 @@ fn a_new_pod_gets_a_sandbox_and_its_containers() {
         &observed(vec![], &[]),
         "kill pod, sandbox 0, main a b",
     );
-    check(&two("Always"), &well(&[]), "main a b");
-    check(&two("Always"), &well(&["a:running"]), "main b");
-    check(&two("Always"), &well(&["a:running", "b:running"]), "");
-}
-
-#[test]
-fn those_that_ended_run_again_as_their_policy_says() {
-    check(&two("Always"), &well(&["a:0", "b:running"]), "main a");
-    check(&two("OnFailure"), &well(&["a:0", "b:running"]), "");
-    check(&two("OnFailure"), &well(&["a:1", "b:running"]), "main a");
-    check(&two("Never"), &well(&["a:1", "b:running"]), "");
-    check(&two("OnFailure"), &well(&["a:0", "b:0"]), "kill pod");
-    check(&two("Never"), &well(&["a:1", "b:0"]), "kill pod");
-}
-
-#[test]
-fn what_was_made_but_never_ran_is_made_again_and_the_unknown_is_killed_first() {
-    check(&two("Always"), &well(&["a:created", "b:running"]), "main a");
+    check(&two("Always"), &with_sandbox(&[]), "main a b");
+    check(&two("Always"), &with_sandbox(&["a:running"]), "main b");
     check(
         &two("Always"),
-        &well(&["a:unknown", "b:running"]),
+        &with_sandbox(&["a:running", "b:running"]),
+        "",
+    );
+}
+
+#[test]
+fn exited_containers_restart_according_to_their_policy() {
+    check(
+        &two("Always"),
+        &with_sandbox(&["a:0", "b:running"]),
+        "main a",
+    );
+    check(&two("OnFailure"), &with_sandbox(&["a:0", "b:running"]), "");
+    check(
+        &two("OnFailure"),
+        &with_sandbox(&["a:1", "b:running"]),
+        "main a",
+    );
+    check(&two("Never"), &with_sandbox(&["a:1", "b:running"]), "");
+    check(
+        &two("OnFailure"),
+        &with_sandbox(&["a:0", "b:0"]),
+        "kill pod",
+    );
+    check(&two("Never"), &with_sandbox(&["a:1", "b:0"]), "kill pod");
+}
+
+#[test]
+fn a_created_container_is_started_and_an_unknown_one_is_killed_first() {
+    check(
+        &two("Always"),
+        &with_sandbox(&["a:created", "b:running"]),
+        "main a",
+    );
+    check(
+        &two("Always"),
+        &with_sandbox(&["a:unknown", "b:running"]),
         "kill a, main a",
     );
 }
@@ -179,11 +199,11 @@ fn a_pod_that_is_being_deleted_starts_nothing() {
     let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
     pod.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
-    check(&pod, &well(&["a:1", "b:running"]), "");
+    check(&pod, &with_sandbox(&["a:1", "b:running"]), "");
 }
 
 #[test]
-fn a_sandbox_that_is_not_well_is_made_anew() {
+fn an_unusable_sandbox_is_replaced() {
     let all = ["a:running", "b:running"];
     check(
         &two("Always"),
@@ -235,7 +255,7 @@ fn a_pod_that_has_run_once_is_not_run_twice() {
     let gone = |containers: &[&str]| observed(vec![sandbox(0, false)], containers);
     check(&two("Never"), &gone(&["a:1"]), "kill pod");
 
-    // A sandbox that died before anything ran in it is tried again.
+    // A sandbox that died before anything ran in it is created again.
     check(&two("Never"), &gone(&[]), "kill pod, sandbox 1, main a b");
     check(&two("OnFailure"), &gone(&["a:0", "b:0"]), "kill pod");
     check(
@@ -261,28 +281,32 @@ fn with_init(policy: &str) -> Pod {
 fn init_containers_run_one_after_the_other() {
     let pod = with_init("Always");
     check(&pod, &observed(vec![], &[]), "kill pod, sandbox 0, init x");
-    check(&pod, &well(&[]), "init x");
-    check(&pod, &well(&["x:running"]), "");
-    check(&pod, &well(&["x:0"]), "init z");
-    check(&pod, &well(&["z:running", "x:0"]), "");
-    check(&pod, &well(&["z:0", "x:0"]), "main a");
-    check(&pod, &well(&["a:running", "z:0", "x:0"]), "");
+    check(&pod, &with_sandbox(&[]), "init x");
+    check(&pod, &with_sandbox(&["x:running"]), "");
+    check(&pod, &with_sandbox(&["x:0"]), "init z");
+    check(&pod, &with_sandbox(&["z:running", "x:0"]), "");
+    check(&pod, &with_sandbox(&["z:0", "x:0"]), "main a");
+    check(&pod, &with_sandbox(&["a:running", "z:0", "x:0"]), "");
 
-    // The runtime may have forgotten those that are done.
-    check(&pod, &well(&["z:0"]), "main a");
-    check(&pod, &well(&["a:running"]), "");
-    check(&pod, &well(&["x:created"]), "init x");
-    check(&pod, &well(&["x:unknown"]), "kill x, init x");
+    // The runtime may have removed completed ones.
+    check(&pod, &with_sandbox(&["z:0"]), "main a");
+    check(&pod, &with_sandbox(&["a:running"]), "");
+    check(&pod, &with_sandbox(&["x:created"]), "init x");
+    check(&pod, &with_sandbox(&["x:unknown"]), "kill x, init x");
 }
 
 #[test]
 fn an_init_container_that_fails_is_tried_again_or_fails_the_pod() {
-    check(&with_init("Always"), &well(&["x:1"]), "init x");
-    check(&with_init("OnFailure"), &well(&["x:1"]), "init x");
-    check(&with_init("Never"), &well(&["x:1"]), "kill pod");
-    check(&with_init("Never"), &well(&["x:oom"]), "kill pod");
-    check(&with_init("Never"), &well(&["x:unknown"]), "kill pod");
-    // A new sandbox begins at the beginning.
+    check(&with_init("Always"), &with_sandbox(&["x:1"]), "init x");
+    check(&with_init("OnFailure"), &with_sandbox(&["x:1"]), "init x");
+    check(&with_init("Never"), &with_sandbox(&["x:1"]), "kill pod");
+    check(&with_init("Never"), &with_sandbox(&["x:oom"]), "kill pod");
+    check(
+        &with_init("Never"),
+        &with_sandbox(&["x:unknown"]),
+        "kill pod",
+    );
+    // A new sandbox starts from the first init container.
     let gone = observed(vec![sandbox(0, false)], &["a:1", "z:0", "x:0"]);
     check(&with_init("Always"), &gone, "kill pod, sandbox 1, init x");
 }
@@ -296,53 +320,57 @@ fn with_sidecar(policy: &str) -> Pod {
 #[test]
 fn sidecars_begin_in_their_place_and_stay() {
     let pod = with_sidecar("Never");
-    check(&pod, &well(&["s:running"]), "init x");
-    check(&pod, &well(&["s:1"]), "init s");
-    check(&pod, &well(&["x:running", "s:running"]), "");
-    check(&pod, &well(&["x:running", "s:0"]), "init s");
-    check(&pod, &well(&["x:0", "s:running"]), "main a");
-    check(&pod, &well(&["a:running", "x:0", "s:1"]), "init s");
-    check(&pod, &well(&["a:running", "x:0"]), "init s");
+    check(&pod, &with_sandbox(&["s:running"]), "init x");
+    check(&pod, &with_sandbox(&["s:1"]), "init s");
+    check(&pod, &with_sandbox(&["x:running", "s:running"]), "");
+    check(&pod, &with_sandbox(&["x:running", "s:0"]), "init s");
+    check(&pod, &with_sandbox(&["x:0", "s:running"]), "main a");
+    check(&pod, &with_sandbox(&["a:running", "x:0", "s:1"]), "init s");
+    check(&pod, &with_sandbox(&["a:running", "x:0"]), "init s");
     // They do not keep a pod alive whose main containers are done.
-    check(&pod, &well(&["a:0", "x:0", "s:running"]), "kill pod");
-    check(&pod, &well(&["a:0", "x:0", "s:1"]), "kill pod");
+    check(
+        &pod,
+        &with_sandbox(&["a:0", "x:0", "s:running"]),
+        "kill pod",
+    );
+    check(&pod, &with_sandbox(&["a:0", "x:0", "s:1"]), "kill pod");
 }
 
 #[test]
 fn the_next_waits_until_a_sidecar_has_started() {
-    let verdicts = Verdicts {
+    let verdicts = ProbeVerdicts {
         not_started: ["s".to_owned()].into(),
-        ..Verdicts::default()
+        ..ProbeVerdicts::default()
     };
 
     let pod = with_sidecar("Always");
     assert_eq!(
-        told(&pod_actions(&pod, &well(&["s:running"]), &verdicts)),
+        summary(&pod_actions(&pod, &with_sandbox(&["s:running"]), &verdicts)),
         ""
     );
 
-    let failed = Verdicts {
+    let failed = ProbeVerdicts {
         failed: [("s-id".to_owned(), ProbeKind::Startup)].into(),
         ..verdicts
     };
 
     assert_eq!(
-        told(&pod_actions(&pod, &well(&["s:running"]), &failed)),
+        summary(&pod_actions(&pod, &with_sandbox(&["s:running"]), &failed)),
         "kill s, init s"
     );
 }
 
 #[test]
-fn what_a_probe_condemns_is_killed_and_what_the_spec_changed_is_replaced() {
-    let condemned = |kind| Verdicts {
+fn containers_with_a_failed_probe_or_a_changed_spec_are_killed() {
+    let failed_probe = |kind| ProbeVerdicts {
         failed: [("a-id".to_owned(), kind)].into(),
-        ..Verdicts::default()
+        ..ProbeVerdicts::default()
     };
 
-    let both = well(&["a:running", "b:running"]);
+    let both = with_sandbox(&["a:running", "b:running"]);
     let check = |policy: &str, kind, expected: &str, message: &str| {
-        let actions = pod_actions(&two(policy), &both, &condemned(kind));
-        assert_eq!(told(&actions), expected);
+        let actions = pod_actions(&two(policy), &both, &failed_probe(kind));
+        assert_eq!(summary(&actions), expected);
         assert_eq!(actions.kill[0].message, message);
     };
 
@@ -367,22 +395,22 @@ fn what_a_probe_condemns_is_killed_and_what_the_spec_changed_is_replaced() {
         "Container a failed liveness probe",
     );
 
-    // Readiness is nobody's death.
+    // A failed readiness probe never kills.
     assert_eq!(
-        told(&pod_actions(
+        summary(&pod_actions(
             &two("Always"),
             &both,
-            &condemned(ProbeKind::Readiness)
+            &failed_probe(ProbeKind::Readiness)
         )),
         ""
     );
 
     let changed = pod_actions(
         &two("Never"),
-        &well(&["a:changed", "b:running"]),
-        &Verdicts::default(),
+        &with_sandbox(&["a:changed", "b:running"]),
+        &ProbeVerdicts::default(),
     );
-    assert_eq!(told(&changed), "kill a, main a");
+    assert_eq!(summary(&changed), "kill a, main a");
 
     assert_eq!(
         changed.kill[0].message,
@@ -395,7 +423,7 @@ fn ephemeral_containers_begin_at_once_and_once() {
     let pod = pod(
         "{initContainers: [{name: x, image: i}], containers: [{name: a, image: i}], ephemeralContainers: [{name: e, image: i}]}",
     );
-    check(&pod, &well(&["x:running"]), "ephemeral e");
-    check(&pod, &well(&["x:running", "e:running"]), "");
-    check(&pod, &well(&["x:running", "e:1"]), "");
+    check(&pod, &with_sandbox(&["x:running"]), "ephemeral e");
+    check(&pod, &with_sandbox(&["x:running", "e:running"]), "");
+    check(&pod, &with_sandbox(&["x:running", "e:1"]), "");
 }

@@ -1,4 +1,4 @@
-//! Fields of a pod as texts.
+//! Pod fields as text.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use k8s_openapi::api::core::v1::{ObjectFieldSelector, Pod};
 use super::DownwardError;
 use crate::pod::PodView as _;
 
-/// The addresses that a pod is told: its own and those of its host, the preferred first.
+/// The addresses exposed to a pod: its own and its host's, the preferred one first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PodAddresses<'a> {
     pub pod: &'a [String],
     pub host: &'a [String],
 }
 
-/// A field as a variable shows it.
+/// The value of a field in an environment variable.
 pub fn field_of_pod(
     selector: &ObjectFieldSelector,
     pod: &Pod,
@@ -40,13 +40,13 @@ pub fn field_of_pod(
     }
 }
 
-/// The labels that variables may ask for; some of them nobody answers.
+/// Field paths that variables accept; for some of them there is no value.
 fn label(path: &str) -> Result<&str, DownwardError> {
     match subscripted(path) {
         Some(("metadata.annotations" | "metadata.labels", _)) => Ok(path),
         Some(_) => Err(DownwardError::LabelSubscript(path.to_owned())),
         None => match path {
-            "spec.host" => Ok("spec.nodeName"), // what it was called before v1
+            "spec.host" => Ok("spec.nodeName"), // the name before v1
             "metadata.annotations"
             | "metadata.labels"
             | "metadata.name"
@@ -66,7 +66,7 @@ fn label(path: &str) -> Result<&str, DownwardError> {
     }
 }
 
-/// A field of the metadata, as files show it.
+/// The value of a metadata field in a downward API file.
 pub fn field_of_metadata(path: &str, pod: &Pod) -> Result<String, DownwardError> {
     let metadata = &pod.metadata;
     if let Some((of, key)) = subscripted(path) {
@@ -104,13 +104,13 @@ pub fn field_of_metadata(path: &str, pod: &Pod) -> Result<String, DownwardError>
     }
 }
 
-/// `metadata.labels['key']` in its two parts.
+/// Splits `metadata.labels['key']` in two.
 fn subscripted(path: &str) -> Option<(&str, &str)> {
     let (of, key) = path.strip_suffix("']")?.split_once("['")?;
     (!of.is_empty()).then_some((of, key))
 }
 
-/// `key="value"` on a line each, without a last line end.
+/// `key="value"` lines, without a trailing newline.
 fn lines(map: Option<&BTreeMap<String, String>>) -> String {
     let lines = map
         .into_iter()
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_field_is_refused_in_upstreams_words() {
+    fn unknown_fields_are_refused_with_upstreams_message() {
         check("status.phase", Err("unsupported fieldPath: status.phase"));
         check(
             "spec.containers",

@@ -1,8 +1,7 @@
-//! The downward API: what a pod is told about itself, in variables and in files.
+//! The downward API: information about a pod in its environment variables and files.
 //!
-//! `fields` are those of the pod (its name, its labels, its addresses), `resources` the requests
-//! and limits of its containers. Pure: what the pod does not know itself (its addresses, its node's
-//! size) is handed in.
+//! `fields` are fields of the pod (name, labels, addresses), `resources` the requests and limits of
+//! its containers. Pure: values that the pod object lacks (addresses, node size) are arguments.
 
 mod fields;
 mod resources;
@@ -15,10 +14,10 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 pub use fields::{PodAddresses, field_of_metadata, field_of_pod};
 pub use resources::{Allocatable, resource_of_container};
 
-/// Amounts by the name of the resource, as objects carry them.
+/// Amounts by resource name, as API objects hold them.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// Why there is no such value. The texts are upstream's.
+/// Why a value does not exist. The texts are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DownwardError {
     #[error("unsupported pod version: {0}")]

@@ -1,4 +1,4 @@
-//! Requests and limits of containers as texts.
+//! Requests and limits of containers as text.
 
 use std::str::FromStr as _;
 
@@ -8,22 +8,21 @@ use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 use super::{Amounts, DownwardError};
 use crate::pod::PodView as _;
 
-/// Whose limit counts where a container has none; huge pages are never given beyond what is asked
-/// for.
+/// Resources whose limit defaults to the node's allocatable. Huge pages do not.
 const DEFAULTED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Of these a pod may have limits as a whole.
+/// Resources with pod-level limits.
 const OF_PODS: [&str; 2] = ["cpu", "memory"];
 
-/// What stands for the limits that containers do not have.
+/// Default limits of containers that have none.
 #[derive(Clone, Copy, Debug)]
 pub enum Allocatable<'a> {
-    /// In variables the limit of the whole pod comes before the size of the node.
+    /// In variables the pod-level limit precedes the node's allocatable.
     OfPodThenNode(&'a Amounts),
     /// In files it does not.
     OfNode(&'a Amounts),
 }
 
-/// A request or a limit of a container: of the one that the selector names, or of `own`.
+/// A request or limit of the container that the selector names, or of `own`.
 pub fn resource_of_container(
     selector: &ResourceFieldSelector,
     pod: &Pod,
@@ -69,7 +68,7 @@ pub fn resource_of_container(
     Ok(divided(name, asked.as_ref(), divisor.as_ref()).to_string())
 }
 
-/// Containers and init containers have names to be found by; ephemeral ones are not asked for.
+/// Ephemeral containers cannot be referenced.
 fn find<'a>(pod: &'a Pod, name: &str) -> Result<&'a Container, DownwardError> {
     let mut lasting = pod.lasting_containers();
     let found = lasting.find(|(_, container)| container.name == name);
@@ -101,13 +100,13 @@ fn default_limit(
 
     let of_pod = read(of_pod.filter(|_| OF_PODS.contains(&name)), name)?;
 
-    // The pod's limit takes the place of the node's size, so a node without a size has none.
+    // The pod's limit replaces the node's size, so without a node size there is none.
     let of_pod = of_pod.filter(|limit| !limit.is_zero() && size.is_some());
 
     Ok(of_pod.or(size))
 }
 
-/// How often the divisor goes into an amount, rounded up; CPU is counted in thousandths.
+/// `amount` divided by `divisor`, rounded up; CPU is counted in millicores.
 fn divided(name: &str, amount: Option<&Quantity>, divisor: Option<&Quantity>) -> u64 {
     let units = |quantity: &Quantity| match name {
         "cpu" => quantity.milli_value(),
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_limit_the_pods_counts_and_then_the_nodes() {
+    fn a_missing_limit_defaults_to_the_pods_then_to_the_nodes() {
         check("", "limits.cpu", "0", Ok("3"));
         check("", "limits.memory", "1Gi", Ok("16"));
         check("full", "limits.ephemeral-storage", "1Gi", Ok("100"));
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_resource_is_refused_in_upstreams_words() {
+    fn unknown_resources_are_refused_with_upstreams_message() {
         check("gone", "limits.cpu", "0", Err("container gone not found"));
         check(
             "full",

@@ -1,7 +1,6 @@
-//! `$(NAME)` in values, commands, arguments and paths.
+//! Expands `$(NAME)` in values, commands, arguments and paths.
 
-/// Replaces references. A name that is not known stands as it stood; `$$` is a dollar that begins
-/// nothing.
+/// Replaces references. An unknown name stays as it is; `$$` is an escaped dollar sign.
 pub(super) fn expand<'a>(text: &str, known: impl Fn(&str) -> Option<&'a str>) -> String {
     expand_with(text, |name| match known(name) {
         Some(value) => value.to_owned(),
@@ -9,7 +8,7 @@ pub(super) fn expand<'a>(text: &str, known: impl Fn(&str) -> Option<&'a str>) ->
     })
 }
 
-/// Replaces references by what `value` says of each name.
+/// Replaces each reference by `value(name)`.
 pub fn expand_with(text: &str, mut value: impl FnMut(&str) -> String) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -25,7 +24,7 @@ pub fn expand_with(text: &str, mut value: impl FnMut(&str) -> String) -> String 
                     expanded.push_str(&value(name));
                     after
                 }
-                // A reference that does not end is none.
+                // An unterminated reference is literal text.
                 None => {
                     expanded.push_str("$(");
                     &after[1..]
@@ -43,9 +42,9 @@ pub fn expand_with(text: &str, mut value: impl FnMut(&str) -> String) -> String 
     expanded
 }
 
-/// A command or its arguments, with the environment of the container.
+/// A command or its arguments, with the container's environment.
 pub fn expand_all(texts: Option<&Vec<String>>, environment: &[(String, String)]) -> Vec<String> {
-    // Of two variables of a name the last one counts.
+    // The last variable of a name wins.
     let known = |name: &str| {
         environment
             .iter()
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_stands() {
+    fn other_text_is_literal() {
         check("$VAR_A", "$VAR_A");
         check("$(UNKNOWN)", "$(UNKNOWN)");
         check("$()", "$()");
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn two_dollars_are_one_that_begins_nothing() {
+    fn two_dollars_are_an_escaped_one() {
         check("$$(VAR_A)", "$(VAR_A)");
         check("$$$(VAR_A)", "$A");
         check("$$$$(VAR_A)", "$$(VAR_A)");

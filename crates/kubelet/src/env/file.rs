@@ -1,10 +1,9 @@
-//! Files of variables that an init container has written (`fileKeyRef`).
+//! Environment files written by an init container (`fileKeyRef`).
 //!
-//! A strict part of what a shell reads: `NAME='value'`, the value in single quotes and perhaps on
-//! several lines, comments and empty lines between.
+//! A strict subset of shell syntax: `NAME='value'`, the value in single quotes and possibly on
+//! several lines, with comments and empty lines in between.
 
-/// Why a file cannot be read. Users are only told that it could not: what stands in it is not
-/// theirs to see.
+/// Why a file cannot be parsed. Users only see that it could not: the content may be confidential.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FileError {
     #[error("invalid environment variable format at line {line}: {reason}")]
@@ -13,7 +12,7 @@ pub(super) enum FileError {
     Unclosed(usize),
 }
 
-/// The value of a variable; empty where it has none. Lines after it are not looked at.
+/// The value of a variable; empty if not set. Lines after it are not parsed.
 pub(super) fn value_of(text: &str, key: &str) -> Result<String, FileError> {
     let mut lines = text
         .strip_suffix('\n')
@@ -42,7 +41,7 @@ pub(super) fn value_of(text: &str, key: &str) -> Result<String, FileError> {
             _ => {}
         }
 
-        // `A= 'b'` makes A empty, as in a shell.
+        // `A= 'b'` sets A to the empty string, as in a shell.
         if value.starts_with([' ', '\t']) {
             if name == key {
                 return Ok(String::new());
@@ -92,7 +91,7 @@ fn closed<'a>(
     }
 }
 
-/// Lines may end as on Windows.
+/// Removes the carriage return of a Windows line end.
 fn without_return(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_guess_is_refused() {
+    fn ambiguous_shell_syntax_is_refused() {
         check(
             "KEY",
             Err("invalid environment variable format at line 1: missing '='"),

@@ -1,9 +1,9 @@
 //! The environment of containers.
 //!
-//! [`Environment`] fetches what a container's variables are made of (ConfigMaps, Secrets, Services,
-//! files that init containers wrote), and `variables` makes them of it: it decides alone, in
-//! upstream's order and words. [`expand`] replaces `$(NAME)` in values, commands and paths;
-//! `services` are the variables that tell of Services.
+//! [`Environment`] fetches the inputs of a container's variables (ConfigMaps, Secrets, Services,
+//! files written by init containers); `variables` computes the variables from them, pure, in
+//! upstream's order and with upstream's messages. [`expand`] replaces `$(NAME)` in values, commands
+//! and paths; `services` are the Service environment variables.
 
 mod expand;
 mod file;
@@ -18,7 +18,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use coracle_client::{Informer, Resource, Selection, Typed};
 use coracle_files::read;
 use k8s_openapi::api::core::v1::{Container, Node, Pod, Service};
@@ -27,23 +26,21 @@ use crate::cgroups::blocking;
 use crate::downward::{Amounts, PodAddresses};
 use crate::host::Host;
 use crate::layout::Layout;
-use crate::parts::{EnvError, Environments};
 use crate::pod::PodView as _;
 use crate::references::References;
 use crate::volumes;
 pub use expand::{expand_all, expand_with};
 use services::{ServiceLink, service_variables};
 pub use variables::VariableError;
-use variables::{EnvFile, Ingredients, variables};
+use variables::{EnvFile, EnvSources, variables};
 
-/// How long the first container of a node waits until Services and the node itself have been heard
-/// of.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the first container of a node waits until the Service and Node informers have synced.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where environments come from.
+/// Computes environments.
 pub struct Environment {
     layout: Layout,
-    /// Of the host, as texts.
+    /// Of the host, as text.
     addresses: Vec<String>,
     references: Arc<References>,
     services: Informer<ServiceLink>,
@@ -61,15 +58,17 @@ impl Environment {
         }
     }
 
-    async fn make(
+    /// The variables of a container, in order and expanded. `pod_ips` are those of the pod's
+    /// sandbox, or of the host for a pod on the host network.
+    pub async fn variables(
         &self,
         pod: &Pod,
         container: &Container,
         pod_ips: &[String],
     ) -> Result<Vec<(String, String)>, VariableError> {
         self.references.register(pod);
-        let heard = tokio::time::timeout(PATIENCE, self.services.synced()).await;
-        heard.map_err(|_| VariableError::NoServices)?;
+        let synced = tokio::time::timeout(SYNC_TIMEOUT, self.services.synced()).await;
+        synced.map_err(|_| VariableError::NoServices)?;
         let links = pod.pod_spec().enable_service_links.unwrap_or(true);
 
         let known = self.services.list();
@@ -79,13 +78,13 @@ impl Environment {
             links,
         );
 
-        let allocatable = match asks_for_resources(container) {
+        let allocatable = match uses_resource_fields(container) {
             true => allocatable(&self.node).await.ok_or(VariableError::NoNode)?,
             false => Amounts::new(),
         };
 
         let (config_maps, secrets) = self.objects(pod, container).await;
-        let given = Ingredients {
+        let sources = EnvSources {
             pod,
             container,
             addresses: PodAddresses {
@@ -99,10 +98,10 @@ impl Environment {
             files: self.files(pod, container).await,
         };
 
-        variables(&given)
+        variables(&sources)
     }
 
-    /// The objects that a container names, each asked for once.
+    /// The objects that a container references, each fetched once.
     async fn objects(&self, pod: &Pod, container: &Container) -> (ConfigMaps, Secrets) {
         let (mut config_maps, mut secrets) = (ConfigMaps::new(), Secrets::new());
         let each = || {
@@ -140,44 +139,47 @@ impl Environment {
         (config_maps, secrets)
     }
 
-    /// The files of variables that a container names.
+    /// The environment files that a container references.
     async fn files(&self, pod: &Pod, container: &Container) -> BTreeMap<(String, String), EnvFile> {
         let sources = container
             .env
             .iter()
             .flatten()
             .filter_map(|variable| variable.value_from.as_ref());
-        let wanted = sources.filter_map(|source| source.file_key_ref.as_ref());
+        let reference = sources.filter_map(|source| source.file_key_ref.as_ref());
 
         let mut files = BTreeMap::new();
-        for wanted in wanted {
-            let file = match volumes::host_path(&self.layout, pod, &wanted.volume_name) {
+        for reference in reference {
+            let file = match volumes::host_path(&self.layout, pod, &reference.volume_name) {
                 None => EnvFile::NoVolume,
                 Some(volume) => {
-                    let path = volume.join(&wanted.path);
-                    let below = wanted.path.clone();
+                    let path = volume.join(&reference.path);
+                    let below = reference.path.clone();
                     let text = blocking(move || file_text(&volume, &below)).await;
                     let text = text
                         .inspect_err(|error| {
-                            tracing::warn!(pod = %pod.id(), %error, "cannot read a file of environment variables");
+                            tracing::warn!(pod = %pod.id(), %error, "cannot read environment file");
                         })
                         .ok();
 
                     EnvFile::Read { text, path }
                 }
             };
-            files.insert((wanted.volume_name.clone(), wanted.path.clone()), file);
+            files.insert(
+                (reference.volume_name.clone(), reference.path.clone()),
+                file,
+            );
         }
 
         files
     }
 }
 
-/// Most bytes of a file of variables: a pod's containers write it, and all of it is held.
-const LONGEST_FILE: u64 = 1 << 20;
+/// Size limit of an environment file: containers of the pod write it, and it is held in memory.
+const MAX_FILE_SIZE: u64 = 1 << 20;
 
 fn file_text(volume: &Path, below: &str) -> io::Result<String> {
-    let bytes = read::whole(volumes::open_inside(volume, below)?, LONGEST_FILE)?;
+    let bytes = read::whole(volumes::open_inside(volume, below)?, MAX_FILE_SIZE)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
@@ -188,20 +190,6 @@ type Secrets = BTreeMap<
     Result<BTreeMap<String, k8s_openapi::ByteString>, crate::references::ReferenceError>,
 >;
 
-#[async_trait]
-impl Environments for Environment {
-    async fn environment(
-        &self,
-        pod: &Pod,
-        container: &Container,
-        pod_ips: &[String],
-    ) -> Result<Vec<(String, String)>, EnvError> {
-        self.make(pod, container, pod_ips)
-            .await
-            .map_err(|error| EnvError(error.to_string()))
-    }
-}
-
 /// The informer of this kubelet's own node.
 pub(crate) fn own_node(host: &Host) -> Informer<Typed<Node>> {
     let itself = format!("metadata.name={}", host.node_name);
@@ -209,14 +197,16 @@ pub(crate) fn own_node(host: &Host) -> Informer<Typed<Node>> {
         .of(Selection::all(&Resource::of::<Node>()).fields(&itself))
 }
 
-/// The size of this node, when it is known.
+/// The allocatable of this node, once known.
 pub(crate) async fn allocatable(node: &Informer<Typed<Node>>) -> Option<Amounts> {
-    tokio::time::timeout(PATIENCE, node.synced()).await.ok()?;
+    tokio::time::timeout(SYNC_TIMEOUT, node.synced())
+        .await
+        .ok()?;
     let node = node.list().into_iter().next()?;
     node.status.as_ref()?.allocatable.clone()
 }
 
-fn asks_for_resources(container: &Container) -> bool {
+fn uses_resource_fields(container: &Container) -> bool {
     let mut sources = container
         .env
         .iter()

@@ -1,4 +1,4 @@
-//! Variables that tell a container where Services are, as they were before there was cluster DNS.
+//! Environment variables of Services, in the format that predates cluster DNS.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use coracle_api::typed::{self, TypedError};
 use coracle_client::Projection;
 use k8s_openapi::api::core::v1::Service;
 
-/// The Service of the API server itself, which every pod is told of.
+/// The Service of the API server, visible to every pod.
 const API_SERVER: (&str, &str) = ("default", "kubernetes");
 
-/// What is held of a Service.
+/// The fields used of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServiceLink {
     namespace: String,
     name: String,
-    /// Empty or `None`: it has no address to tell.
+    /// Empty or `None`: there is no cluster IP.
     address: String,
     ports: Vec<Port>,
 }
@@ -68,23 +68,23 @@ impl ServiceLink {
     }
 }
 
-/// The variables for pods of a namespace: of its own Services if they are wanted
-/// (`enableServiceLinks`), and always of the API server's, unless a Service of the namespace has
-/// the same name.
+/// The variables for pods of a namespace: of its own Services if `enableServiceLinks` is set, and
+/// always of the API server, unless a Service of the namespace has the same name.
 pub(super) fn service_variables<'a>(
     services: impl IntoIterator<Item = &'a ServiceLink>,
     namespace: &str,
     links: bool,
 ) -> BTreeMap<String, String> {
-    let mut seen: BTreeMap<&str, &ServiceLink> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, &ServiceLink> = BTreeMap::new();
     for service in services.into_iter().filter(|service| service.has_address()) {
         if service.is_the_api_server() {
-            seen.entry(&service.name).or_insert(service);
+            by_name.entry(&service.name).or_insert(service);
         } else if links && service.namespace == namespace {
-            seen.insert(&service.name, service);
+            by_name.insert(&service.name, service);
         }
     }
-    seen.values()
+    by_name
+        .values()
         .flat_map(|service| variables(service))
         .collect()
 }
@@ -108,7 +108,7 @@ fn variables(service: &ServiceLink) -> Vec<(String, String)> {
         }
     }
 
-    // What Docker's links between containers set.
+    // Compatible with Docker's container links.
     for (index, port) in service.ports.iter().enumerate() {
         let (number, protocol) = (port.number.to_string(), port.protocol.to_lowercase());
         let host = if address.contains(':') {
@@ -169,8 +169,8 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_is_always_told_of() {
-        let told = service_variables(&all(), "shop", false);
+    fn the_api_server_always_has_variables() {
+        let variables = service_variables(&all(), "shop", false);
         let expected = [
             ("KUBERNETES_PORT", "tcp://10.0.0.1:443"),
             ("KUBERNETES_PORT_443_TCP", "tcp://10.0.0.1:443"),
@@ -182,18 +182,18 @@ mod tests {
             ("KUBERNETES_SERVICE_PORT_HTTPS", "443"),
         ];
 
-        let told: Vec<_> = told
+        let variables: Vec<_> = variables
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(variables, expected);
     }
 
     #[test]
-    fn services_of_the_namespace_are_told_of_where_links_are_wanted() {
-        let told = service_variables(&all(), "shop", true);
+    fn services_of_the_namespace_have_variables_if_links_are_enabled() {
+        let variables = service_variables(&all(), "shop", true);
         let check = |name: &str, value: Option<&str>| {
-            assert_eq!(told.get(name).map(String::as_str), value, "{name}")
+            assert_eq!(variables.get(name).map(String::as_str), value, "{name}")
         };
         check("WEB_SHOP_SERVICE_HOST", Some("10.0.0.9"));
         check("WEB_SHOP_SERVICE_PORT", Some("80"));

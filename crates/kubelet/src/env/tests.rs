@@ -5,8 +5,8 @@ use crate::references::ReferenceError;
 
 const OBJECTS: [(&str, &str); 2] = [("color", "blue"), ("shared", "cm")];
 
-/// The variables of a container that is written as JSON, or why there are none.
-fn made(container: &str) -> Result<Vec<(String, String)>, String> {
+/// The variables of a container given as JSON, or the error.
+fn result(container: &str) -> Result<Vec<(String, String)>, String> {
     let pod: Pod = serde_json::from_str(
         r#"{"metadata":{"name":"p","namespace":"ns","uid":"u"},"spec":{"containers":[]}}"#,
     )
@@ -26,7 +26,7 @@ fn made(container: &str) -> Result<Vec<(String, String)>, String> {
         text: text.map(str::to_owned),
     };
 
-    let given = Ingredients {
+    let sources = EnvSources {
         pod: &pod,
         container: &container,
         addresses: PodAddresses {
@@ -43,7 +43,7 @@ fn made(container: &str) -> Result<Vec<(String, String)>, String> {
             ("gone".to_owned(), Err(missing("configmap", "gone"))),
             (
                 "silent".to_owned(),
-                Err(ReferenceError::NotHeard { kind: "configmap" }),
+                Err(ReferenceError::NotSynced { kind: "configmap" }),
             ),
         ]),
         secrets: BTreeMap::from([
@@ -60,12 +60,12 @@ fn made(container: &str) -> Result<Vec<(String, String)>, String> {
         ]),
     };
 
-    variables(&given).map_err(|error| error.to_string())
+    variables(&sources).map_err(|error| error.to_string())
 }
 
 #[track_caller]
 fn check(container: &str, expected: Result<&[(&str, &str)], &str>) {
-    let found = made(container);
+    let found = result(container);
     let found = found.as_ref().map(|all| {
         let own = all
             .iter()
@@ -83,7 +83,7 @@ fn check(container: &str, expected: Result<&[(&str, &str)], &str>) {
 
 #[test]
 fn variables_stand_in_the_order_of_the_container_and_services_after_them() {
-    let all = made(
+    let all = result(
         r#"{"name":"c","envFrom":[{"configMapRef":{"name":"cm"}}],"env":[{"name":"Z","value":"1"}]}"#,
     );
 
@@ -101,7 +101,7 @@ fn variables_stand_in_the_order_of_the_container_and_services_after_them() {
 }
 
 #[test]
-fn values_refer_to_what_stands_before_them_and_to_services() {
+fn values_refer_to_earlier_variables_and_services() {
     check(
         r#"{"name":"c","envFrom":[{"prefix":"p-","configMapRef":{"name":"cm"}}],"env":[
            {"name":"A","value":"a"},{"name":"B","value":"$(A)$(C)$(p-color)"},{"name":"C","value":"$$(A) $(WEB_PORT)"}]}"#,
@@ -116,13 +116,13 @@ fn values_refer_to_what_stands_before_them_and_to_services() {
 }
 
 #[test]
-fn the_later_of_two_counts_and_the_container_hides_services() {
+fn the_last_of_a_name_wins_and_containers_override_services() {
     check(
         r#"{"name":"c","envFrom":[{"configMapRef":{"name":"cm"}},{"secretRef":{"name":"s"}}],
             "env":[{"name":"color","value":"red"}]}"#,
         Ok(&[("color", "red"), ("shared", "secret"), ("password", "p w")]),
     );
-    let all = made(r#"{"name":"c","env":[{"name":"WEB_PORT","value":"mine"}]}"#).unwrap();
+    let all = result(r#"{"name":"c","env":[{"name":"WEB_PORT","value":"mine"}]}"#).unwrap();
     assert_eq!(all.iter().filter(|(name, _)| name == "WEB_PORT").count(), 1);
     assert_eq!(all[0], ("WEB_PORT".to_owned(), "mine".to_owned()));
 }
@@ -146,7 +146,7 @@ fn values_come_from_fields_objects_and_files() {
 }
 
 #[test]
-fn what_may_be_missing_is_left_out() {
+fn missing_optional_references_are_skipped() {
     check(
         r#"{"name":"c","envFrom":[{"configMapRef":{"name":"gone","optional":true}}],"env":[
             {"name":"A","valueFrom":{"configMapKeyRef":{"name":"cm","key":"no","optional":true}}},
@@ -157,7 +157,7 @@ fn what_may_be_missing_is_left_out() {
 }
 
 #[test]
-fn what_must_be_there_is_missed_in_upstreams_words() {
+fn missing_references_fail_with_upstreams_message() {
     let from = |what: &str| format!(r#"{{"name":"c","env":[{{"name":"A","valueFrom":{what}}}]}}"#);
     check(
         &from(r#"{"configMapKeyRef":{"name":"gone","key":"k"}}"#),

@@ -1,4 +1,4 @@
-//! The environment of one container, from what it is made of.
+//! Computes the environment of one container.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,23 +15,23 @@ use crate::downward::{
 use crate::pod::PodView as _;
 use crate::references::ReferenceError;
 
-/// Everything that an environment is made of, fetched before.
-pub(super) struct Ingredients<'a> {
+/// All inputs of an environment.
+pub(super) struct EnvSources<'a> {
     pub(super) pod: &'a Pod,
     pub(super) container: &'a Container,
     pub(super) addresses: PodAddresses<'a>,
-    /// The size of the node.
+    /// The allocatable of the node.
     pub(super) allocatable: &'a Amounts,
-    /// Variables about Services.
+    /// Service variables.
     pub(super) services: BTreeMap<String, String>,
     /// By name: the text values of ConfigMaps, and of Secrets.
     pub(super) config_maps: BTreeMap<String, Result<BTreeMap<String, String>, ReferenceError>>,
     pub(super) secrets: BTreeMap<String, Result<BTreeMap<String, ByteString>, ReferenceError>>,
-    /// Files of variables by volume and path.
+    /// Environment files by volume and path.
     pub(super) files: BTreeMap<(String, String), EnvFile>,
 }
 
-/// A file of variables.
+/// An environment file.
 pub(super) enum EnvFile {
     /// The pod has no such volume.
     NoVolume,
@@ -41,7 +41,8 @@ pub(super) enum EnvFile {
     },
 }
 
-/// Why there is no environment. The texts are upstream's; a container waits with them.
+/// Why there is no environment. The texts are upstream's and appear in the container's waiting
+/// state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
     #[error(transparent)]
@@ -71,81 +72,81 @@ pub enum VariableError {
     NoNode,
 }
 
-/// The variables: those of whole objects, then those of the container in its order, then those
-/// about Services. Of two of a name the later one counts, but what is about Services never hides
-/// what the container says.
-pub(super) fn variables(given: &Ingredients<'_>) -> Result<Vec<(String, String)>, VariableError> {
-    let mut made = Made::default();
-    for from in given.container.env_from.iter().flatten() {
-        for (name, value) in given.all_of(from)? {
-            made.set(
+/// The variables: those of `envFrom`, then those of `env` in order, then Service variables. The
+/// last of a name wins, but Service variables never override the container's.
+pub(super) fn variables(sources: &EnvSources<'_>) -> Result<Vec<(String, String)>, VariableError> {
+    let mut result = OrderedVariables::default();
+    for from in sources.container.env_from.iter().flatten() {
+        for (name, value) in sources.entries_of(from)? {
+            result.set(
                 format!("{}{name}", from.prefix.as_deref().unwrap_or_default()),
                 value,
             );
         }
     }
 
-    for variable in given.container.env.iter().flatten() {
+    for variable in sources.container.env.iter().flatten() {
         let text = variable.value.as_deref().unwrap_or_default();
         let value = match &variable.value_from {
-            Some(source) if text.is_empty() => match given.value_of(source)? {
+            Some(source) if text.is_empty() => match sources.value_of(source)? {
                 Some(value) => value,
                 None => continue,
             },
             _ => expand(text, |name| {
-                made.get(name)
-                    .or(given.services.get(name).map(String::as_str))
+                result
+                    .get(name)
+                    .or(sources.services.get(name).map(String::as_str))
             }),
         };
-        made.set(variable.name.clone(), value);
+        result.set(variable.name.clone(), value);
     }
 
-    for (name, value) in &given.services {
-        if made.get(name).is_none() {
-            made.set(name.clone(), value.clone());
+    for (name, value) in &sources.services {
+        if result.get(name).is_none() {
+            result.set(name.clone(), value.clone());
         }
     }
 
-    Ok(made.variables)
+    Ok(result.variables)
 }
 
 /// Variables in the order in which they were first set.
 #[derive(Default)]
-struct Made {
+struct OrderedVariables {
     variables: Vec<(String, String)>,
-    places: BTreeMap<String, usize>,
+    positions: BTreeMap<String, usize>,
 }
 
-impl Made {
+impl OrderedVariables {
     fn get(&self, name: &str) -> Option<&str> {
-        self.places
+        self.positions
             .get(name)
-            .map(|place| self.variables[*place].1.as_str())
+            .map(|position| self.variables[*position].1.as_str())
     }
 
     fn set(&mut self, name: String, value: String) {
-        match self.places.get(&name) {
-            Some(place) => self.variables[*place].1 = value,
+        match self.positions.get(&name) {
+            Some(position) => self.variables[*position].1 = value,
             None => {
-                self.places.insert(name.clone(), self.variables.len());
+                self.positions.insert(name.clone(), self.variables.len());
                 self.variables.push((name, value));
             }
         }
     }
 }
 
-impl Ingredients<'_> {
-    /// All entries of an object; none, where it may be missing and is.
-    fn all_of(&self, from: &EnvFromSource) -> Result<Vec<(String, String)>, VariableError> {
-        let pairs = if let Some(wanted) = &from.config_map_ref {
-            let found = present(self.config_maps.get(&wanted.name), wanted.optional)?;
+impl EnvSources<'_> {
+    /// All entries of an object; none if it is optional and missing.
+    fn entries_of(&self, from: &EnvFromSource) -> Result<Vec<(String, String)>, VariableError> {
+        let pairs = if let Some(reference) = &from.config_map_ref {
+            let found = present(self.config_maps.get(&reference.name), reference.optional)?;
             found
                 .into_iter()
                 .flatten()
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect()
-        } else if let Some(wanted) = &from.secret_ref {
-            let found = present(self.secrets.get(&wanted.name), wanted.optional)?;
+        } else if let Some(reference) = &from.secret_ref {
+            let found = present(self.secrets.get(&reference.name), reference.optional)?;
             found
                 .into_iter()
                 .flatten()
@@ -158,7 +159,7 @@ impl Ingredients<'_> {
         Ok(pairs)
     }
 
-    /// What a source says; none: the variable is not there, and may be missing.
+    /// The value of a source; none: the variable is optional and missing.
     fn value_of(&self, source: &EnvVarSource) -> Result<Option<String>, VariableError> {
         if let Some(field) = &source.field_ref {
             return Ok(Some(field_of_pod(field, self.pod, self.addresses)?));
@@ -171,37 +172,45 @@ impl Ingredients<'_> {
             return Ok(Some(value));
         }
 
-        if let Some(wanted) = &source.config_map_key_ref {
-            let Some(found) = present(self.config_maps.get(&wanted.name), wanted.optional)? else {
+        if let Some(reference) = &source.config_map_key_ref {
+            let Some(found) = present(self.config_maps.get(&reference.name), reference.optional)?
+            else {
                 return Ok(None);
             };
 
-            let value = found.get(&wanted.key).cloned();
-            return self.keyed(
+            let value = found.get(&reference.key).cloned();
+            return self.check_key(
                 value,
                 "ConfigMap",
-                &wanted.name,
-                &wanted.key,
-                wanted.optional,
+                &reference.name,
+                &reference.key,
+                reference.optional,
             );
         }
 
-        if let Some(wanted) = &source.secret_key_ref {
-            let Some(found) = present(self.secrets.get(&wanted.name), wanted.optional)? else {
+        if let Some(reference) = &source.secret_key_ref {
+            let Some(found) = present(self.secrets.get(&reference.name), reference.optional)?
+            else {
                 return Ok(None);
             };
-            let value = found.get(&wanted.key).map(text);
-            return self.keyed(value, "Secret", &wanted.name, &wanted.key, wanted.optional);
+            let value = found.get(&reference.key).map(text);
+            return self.check_key(
+                value,
+                "Secret",
+                &reference.name,
+                &reference.key,
+                reference.optional,
+            );
         }
 
-        if let Some(wanted) = &source.file_key_ref {
-            return self.of_file(wanted);
+        if let Some(reference) = &source.file_key_ref {
+            return self.value_in_file(reference);
         }
 
         Ok(Some(String::new()))
     }
 
-    fn keyed(
+    fn check_key(
         &self,
         value: Option<String>,
         kind: &'static str,
@@ -221,20 +230,20 @@ impl Ingredients<'_> {
         })
     }
 
-    fn of_file(&self, wanted: &FileKeySelector) -> Result<Option<String>, VariableError> {
+    fn value_in_file(&self, reference: &FileKeySelector) -> Result<Option<String>, VariableError> {
         let file = self
             .files
-            .get(&(wanted.volume_name.clone(), wanted.path.clone()));
+            .get(&(reference.volume_name.clone(), reference.path.clone()));
         let Some(EnvFile::Read { path, text }) = file else {
-            return Err(VariableError::NoVolume(wanted.volume_name.clone()));
+            return Err(VariableError::NoVolume(reference.volume_name.clone()));
         };
         let text = text.as_deref().ok_or(VariableError::File)?;
 
-        let value = file::value_of(text, &wanted.key).map_err(|_| VariableError::File)?;
+        let value = file::value_of(text, &reference.key).map_err(|_| VariableError::File)?;
         match value.as_str() {
-            "" if wanted.optional == Some(true) => Ok(None),
+            "" if reference.optional == Some(true) => Ok(None),
             "" => Err(VariableError::NoKeyInFile {
-                key: wanted.key.clone(),
+                key: reference.key.clone(),
                 file: path.to_string_lossy().into_owned(),
             }),
             _ => Ok(Some(value)),
@@ -242,7 +251,7 @@ impl Ingredients<'_> {
     }
 }
 
-/// An object's entries; none, where it may be missing and is.
+/// An object's entries; none if it is optional and missing.
 fn present<T>(
     found: Option<&Result<T, ReferenceError>>,
     optional: Option<bool>,
@@ -255,7 +264,7 @@ fn present<T>(
     }
 }
 
-/// Variables are texts; what is none of a secret's bytes is replaced.
+/// Bytes that are not UTF-8 are replaced.
 fn text(bytes: &ByteString) -> String {
     String::from_utf8_lossy(&bytes.0).into_owned()
 }

@@ -1,8 +1,7 @@
-//! The hooks of containers: what is done right after one begins, and before one is stopped.
+//! Lifecycle hooks of containers: `postStart` and `preStop`.
 //!
-//! A hook is a command in the container, a GET from the host, or a while of doing nothing. What an
-//! HTTP server answers does not matter, only that it does. How long a hook may take is its caller's
-//! business: dropped, it ends.
+//! A hook is a command in the container, an HTTP GET from the host, or a sleep. The status of the
+//! HTTP response does not matter. The caller bounds the time: dropping the future ends the hook.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +9,6 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 use coracle_client::{Recorder, World};
 use coracle_cri::Runtime;
@@ -18,16 +16,21 @@ use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Lifecycle
 
 use crate::host::Host;
 use crate::http_get::{self, Target};
-use crate::parts::{HookError, Hooks};
 use crate::pod::PodView as _;
 
-/// Who runs hooks.
-pub struct ContainerHooks {
+/// Runs hooks.
+pub struct HookRunner {
     runtime: Arc<dyn Runtime>,
     events: Recorder,
 }
 
-/// The instance that a hook is of.
+/// Why a hook failed: the message of a container that waits with `PostStartHookError`. Events have
+/// only `PostStartHook failed` or `PreStopHook failed`, as this may contain a server's response.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct HookError(pub String);
+
+/// The container instance of a hook.
 struct Subject<'a> {
     pod: &'a Pod,
     container: &'a Container,
@@ -35,17 +38,17 @@ struct Subject<'a> {
     pod_ips: &'a [String],
 }
 
-impl ContainerHooks {
-    pub fn new(host: &Host) -> ContainerHooks {
-        ContainerHooks {
+impl HookRunner {
+    pub fn new(host: &Host) -> HookRunner {
+        HookRunner {
             runtime: host.runtime.clone(),
             events: host.events.clone(),
         }
     }
 
-    /// For those who work while there is no API server that could hear of events.
-    pub fn unheard(runtime: Arc<dyn Runtime>, world: World) -> ContainerHooks {
-        ContainerHooks {
+    /// Without events, for use while there is no API server.
+    pub fn without_events(runtime: Arc<dyn Runtime>, world: World) -> HookRunner {
+        HookRunner {
             runtime,
             events: Recorder::silent(world),
         }
@@ -53,16 +56,16 @@ impl ContainerHooks {
 
     async fn run(&self, hook: &LifecycleHandler, subject: &Subject<'_>) -> Result<(), HookError> {
         if let Some(action) = &hook.exec {
-            return self.by_command(action, subject).await;
+            return self.run_exec(action, subject).await;
         }
 
         if let Some(action) = &hook.http_get {
             let path = action.path.as_deref().unwrap_or_default();
-            let done = self.by_http(action, subject).await;
+            let done = self.run_http(action, subject).await;
             return done.map_err(|reason| {
                 HookError(format!(
                     "HTTP lifecycle hook ({path}) {} failed - error: {reason}",
-                    subject.shown()
+                    subject.describe()
                 ))
             });
         }
@@ -73,18 +76,14 @@ impl ContainerHooks {
             return Ok(());
         }
 
-        // `tcpSocket` may stand there and never did anything.
+        // `tcpSocket` is accepted by the API and was never implemented.
         Err(HookError(
             "Cannot run handler: invalid handler: neither exec nor httpGet nor sleep is given"
                 .to_owned(),
         ))
     }
 
-    async fn by_command(
-        &self,
-        action: &ExecAction,
-        subject: &Subject<'_>,
-    ) -> Result<(), HookError> {
+    async fn run_exec(&self, action: &ExecAction, subject: &Subject<'_>) -> Result<(), HookError> {
         let command = action.command.clone().unwrap_or_default();
         let (reason, printed) = match self
             .runtime
@@ -104,12 +103,12 @@ impl ContainerHooks {
         Err(HookError(format!(
             "Exec lifecycle hook ([{}]) {} failed - error: {reason}, message: {}",
             command.join(" "),
-            subject.shown(),
+            subject.describe(),
             Quoted(&printed)
         )))
     }
 
-    async fn by_http(&self, action: &HTTPGetAction, subject: &Subject<'_>) -> Result<(), String> {
+    async fn run_http(&self, action: &HTTPGetAction, subject: &Subject<'_>) -> Result<(), String> {
         let own = subject.pod_ips.first().map(String::as_str);
         let names_host = action.host.as_deref().is_some_and(|host| !host.is_empty());
         let address = own
@@ -120,9 +119,9 @@ impl ContainerHooks {
             .map_err(|error| error.to_string())?;
         match http_get::get(&target, None).await {
             Ok(_) => Ok(()),
-            Err(error) if error.is_plain() => {
-                // Hooks that say HTTPS and mean HTTP have worked before certificates were looked
-                // at.
+            Err(error) if error.is_plain_http() => {
+                // Hooks with scheme HTTPS on plain HTTP servers worked before upstream verified the
+                // scheme.
                 http_get::get(&target.plain(), None)
                     .await
                     .map_err(|_| error.to_string())?;
@@ -142,7 +141,7 @@ impl ContainerHooks {
 }
 
 impl Subject<'_> {
-    fn shown(&self) -> String {
+    fn describe(&self) -> String {
         let pod = self.pod;
         let pod = format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid());
         format!(
@@ -153,9 +152,9 @@ impl Subject<'_> {
     }
 }
 
-#[async_trait]
-impl Hooks for ContainerHooks {
-    async fn run_post_start(
+impl HookRunner {
+    /// Runs `lifecycle.postStart` of a container that has just started; no hook is success.
+    pub async fn run_post_start(
         &self,
         pod: &Pod,
         container: &Container,
@@ -184,7 +183,8 @@ impl Hooks for ContainerHooks {
         }
     }
 
-    async fn run_pre_stop(
+    /// Runs `lifecycle.preStop`. The caller drops the future when the grace period is over.
+    pub async fn run_pre_stop(
         &self,
         pod: &Pod,
         container: &Container,

@@ -7,9 +7,9 @@ use super::*;
 use crate::http_get::tests::{plain_server, server};
 
 async fn run(hook: &str, pod_ips: &[String]) -> Result<(), String> {
-    // A runtime that is not there: commands fail in its words.
+    // An unreachable runtime: commands fail with its error.
     let runtime = Arc::new(coracle_cri::Client::new(Path::new("/no/such/socket")).unwrap());
-    let hooks = ContainerHooks {
+    let hooks = HookRunner {
         runtime,
         events: Recorder::silent(REAL),
     };
@@ -52,7 +52,7 @@ async fn a_hook_over_http_succeeds_whatever_is_answered() {
 }
 
 #[tokio::test]
-async fn a_hook_that_fails_says_so_in_upstreams_words() {
+async fn a_failed_hook_has_upstreams_message() {
     let unused = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = unused.local_addr().unwrap().port();
     drop(unused);
@@ -90,7 +90,7 @@ async fn a_hook_that_fails_says_so_in_upstreams_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_may_just_wait() {
+async fn a_sleep_hook_waits() {
     let begun = tokio::time::Instant::now();
     run(r#"{"sleep":{"seconds":7}}"#, &[]).await.unwrap();
     assert_eq!(begun.elapsed().as_secs(), 7);

@@ -1,4 +1,4 @@
-//! One request and its answer over a connection of their own.
+//! One request and its response over its own connection.
 
 use std::future::Future;
 use std::io;
@@ -14,22 +14,22 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{Answer, HttpError, LONGEST_BODY, Target, tls};
+use super::{Answer, HttpError, MAX_BODY, Target, tls};
 
-/// What Go's client says where TLS was tried on a server without.
-pub(super) const PLAIN: &str = "http: server gave HTTP response to HTTPS client";
+/// The message of Go's client when a TLS handshake meets a plain HTTP server.
+pub(super) const PLAIN_HTTP: &str = "http: server gave HTTP response to HTTPS client";
 
-/// What came back of one request.
+/// The response to one request.
 pub(super) enum Reply {
     Final(Answer),
-    /// It says where to ask instead.
-    LedOn {
+    /// A redirect.
+    Redirect {
         location: String,
         answer: Answer,
     },
 }
 
-pub(super) async fn once(target: &Target) -> Result<Reply, HttpError> {
+pub(super) async fn send(target: &Target) -> Result<Reply, HttpError> {
     let failed = |reason: String| HttpError::Failed {
         url: target.url(),
         reason,
@@ -42,7 +42,7 @@ pub(super) async fn once(target: &Target) -> Result<Reply, HttpError> {
 
     let name =
         ServerName::try_from(target.host.clone()).map_err(|error| failed(error.to_string()))?;
-    let secured = TlsConnector::from(tls::SETTINGS.clone())
+    let secured = TlsConnector::from(tls::CONFIG.clone())
         .connect(name, stream)
         .await;
 
@@ -53,7 +53,7 @@ pub(super) async fn once(target: &Target) -> Result<Reply, HttpError> {
     }
 }
 
-/// A connection to a host, or why there is none in Go's words.
+/// Connects to a host; errors have Go's text.
 pub(crate) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
     let found = tokio::net::lookup_host((host, port)).await;
     let addresses: Vec<_> = found
@@ -102,7 +102,7 @@ async fn over_http1<S: AsyncRead + AsyncWrite + Unpin>(
         read(response).await
     };
 
-    beside(exchange, connection).await
+    drive(exchange, connection).await
 }
 
 async fn over_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
@@ -126,12 +126,12 @@ async fn over_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         read(response).await
     };
 
-    beside(exchange, connection).await
+    drive(exchange, connection).await
 }
 
-/// Drives a connection while something is exchanged over it. The connection may end before what
-/// came is read.
-async fn beside<T>(exchange: impl Future<Output = T>, connection: impl Future) -> T {
+/// Drives a connection until the exchange is done. The connection may close before the response is
+/// fully read.
+async fn drive<T>(exchange: impl Future<Output = T>, connection: impl Future) -> T {
     tokio::pin!(exchange, connection);
     let mut is_open = true;
     loop {
@@ -175,7 +175,7 @@ fn request(target: &Target, uri: String) -> Result<Request<Empty<Bytes>>, HttpEr
 async fn read(response: Response<Incoming>) -> Result<Reply, HttpError> {
     let (head, mut body) = response.into_parts();
     let mut bytes = Vec::new();
-    while bytes.len() < LONGEST_BODY {
+    while bytes.len() < MAX_BODY {
         let Some(frame) = body.frame().await else {
             break;
         };
@@ -183,7 +183,7 @@ async fn read(response: Response<Incoming>) -> Result<Reply, HttpError> {
         bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
     }
 
-    bytes.truncate(LONGEST_BODY);
+    bytes.truncate(MAX_BODY);
     let body = String::from_utf8_lossy(&bytes).into_owned();
     let answer = Answer {
         status: head.status.as_u16(),
@@ -196,7 +196,7 @@ async fn read(response: Response<Incoming>) -> Result<Reply, HttpError> {
         .and_then(|location| location.to_str().ok());
 
     Ok(match (answer.status, location) {
-        (301 | 302 | 303 | 307 | 308, Some(location)) if !location.is_empty() => Reply::LedOn {
+        (301 | 302 | 303 | 307 | 308, Some(location)) if !location.is_empty() => Reply::Redirect {
             location: location.to_owned(),
             answer,
         },
@@ -204,7 +204,7 @@ async fn read(response: Response<Incoming>) -> Result<Reply, HttpError> {
     })
 }
 
-/// What Go calls the errors of the kernel.
+/// Go's texts of system errors.
 pub(crate) fn errno_text(error: &io::Error) -> String {
     use rustix::io::Errno;
 
@@ -238,9 +238,9 @@ fn handshake_text(error: &io::Error) -> String {
         .get_ref()
         .and_then(|cause| cause.downcast_ref::<rustls::Error>());
     match cause {
-        // A content type that TLS does not have: the first letter of `HTTP`.
+        // A content type that TLS does not define: the first letter of `HTTP`.
         Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => {
-            PLAIN.to_owned()
+            PLAIN_HTTP.to_owned()
         }
         Some(cause) => format!("tls: {cause}"),
         None if error.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),

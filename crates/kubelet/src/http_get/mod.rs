@@ -1,9 +1,8 @@
-//! One GET as probes and hooks make it: from the host to the pod, believing any certificate, led on
-//! only by its own host.
+//! An HTTP GET as probes and hooks make it: from the host to the pod, without certificate
+//! verification, following redirects within the same host only.
 //!
-//! `target` says what is asked of whom, `exchange` does it over one connection that is closed
-//! afterwards. What goes wrong is told in the words of Go's client, because people search for them
-//! in events.
+//! `target` is the request, `exchange` sends it over one connection that is closed afterwards.
+//! Errors have the text of Go's client, because users search for it in events.
 
 mod exchange;
 mod target;
@@ -20,51 +19,52 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 pub(crate) use exchange::{address_text, connect};
 pub(crate) use target::Target;
 
-/// Longer answers are not read to their end.
-pub(crate) const LONGEST_BODY: usize = 10 * 1024;
-/// How often an answer may lead on.
-const REDIRECTS: usize = 10;
+/// Longer bodies are truncated.
+pub(crate) const MAX_BODY: usize = 10 * 1024;
+/// Redirects followed at most.
+const MAX_REDIRECTS: usize = 10;
 
-/// What came back.
+/// The response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-/// Why nothing came back.
+/// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error("Get {}: {reason}", Quoted(url))]
     Failed { url: String, reason: String },
-    /// The head came, and then no more.
+    /// The connection failed after the head of the response.
     #[error("{0}")]
     Body(String),
 }
 
 impl HttpError {
-    /// Whether a server that should speak TLS does not.
-    pub(crate) fn is_plain(&self) -> bool {
-        matches!(self, HttpError::Failed { reason, .. } if reason == exchange::PLAIN)
+    /// Whether a server that should speak TLS speaks plain HTTP.
+    pub(crate) fn is_plain_http(&self) -> bool {
+        matches!(self, HttpError::Failed { reason, .. } if reason == exchange::PLAIN_HTTP)
     }
 }
 
-/// Asks, and asks again where the answer leads on to the same host. An answer that leads elsewhere
-/// is the answer.
+/// Sends the request and follows redirects to the same host. A redirect to another host is returned
+/// as the response.
 pub(crate) async fn get(target: &Target, timeout: Option<Duration>) -> Result<Answer, HttpError> {
     let mut current = target.clone();
-    let asked = async {
-        for _ in 0..REDIRECTS {
-            match exchange::once(&current).await? {
+    let request = async {
+        for _ in 0..MAX_REDIRECTS {
+            match exchange::send(&current).await? {
                 exchange::Reply::Final(answer) => return Ok(answer),
-                exchange::Reply::LedOn { location, answer } => match current.led_on(&location) {
+                exchange::Reply::Redirect { location, answer } => match current.redirect(&location)
+                {
                     Some(next) if next.host == target.host => current = next,
                     _ => return Ok(answer),
                 },
             }
         }
 
-        let reason = format!("stopped after {REDIRECTS} redirects");
+        let reason = format!("stopped after {MAX_REDIRECTS} redirects");
         Err(HttpError::Failed {
             url: current.url(),
             reason,
@@ -72,10 +72,10 @@ pub(crate) async fn get(target: &Target, timeout: Option<Duration>) -> Result<An
     };
 
     let Some(timeout) = timeout else {
-        return asked.await;
+        return request.await;
     };
 
-    tokio::time::timeout(timeout, asked)
+    tokio::time::timeout(timeout, request)
         .await
         .unwrap_or_else(|_| {
             let reason =
@@ -88,7 +88,7 @@ pub(crate) async fn get(target: &Target, timeout: Option<Duration>) -> Result<An
         })
 }
 
-/// Why a port is none.
+/// Why a port is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PortError {
     #[error("strconv.Atoi: parsing {}: {reason}", Quoted(text))]
@@ -100,7 +100,7 @@ pub(crate) enum PortError {
     Range(i64),
 }
 
-/// A port by its number, by the name that the container gives it, or by a number in a text.
+/// Resolves a port: a number, the name of a container port, or a number in a string.
 pub(crate) fn resolve_port(port: &IntOrString, container: &Container) -> Result<u16, PortError> {
     let number = match port {
         IntOrString::Int(number) => i64::from(*number),

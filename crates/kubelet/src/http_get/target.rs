@@ -1,13 +1,13 @@
-//! What is asked of whom.
+//! The request of a probe or hook.
 
 use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
 
 use super::{PortError, resolve_port};
 
-/// The version that the kubelet says it has when it asks.
+/// The version in the `User-Agent` header.
 const VERSION: &str = "1.36";
 
-/// A request to be made.
+/// A request to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(super) secure: bool,
@@ -18,13 +18,13 @@ pub(crate) struct Target {
     pub(super) path: String,
     /// Without `Host`.
     pub(super) headers: Vec<(String, String)>,
-    /// What `Host` says instead of the host and the port.
+    /// Value of `Host` if it is not the authority.
     pub(super) host_header: Option<String>,
 }
 
 impl Target {
-    /// What an action asks for; of the pod, where it names no host. `purpose` says who asks:
-    /// `probe`, `lifecycle`.
+    /// The request of an action; sent to the pod if the action has no host. `purpose` is part of
+    /// the user agent: `probe`, `lifecycle`.
     pub(crate) fn of(
         action: &HTTPGetAction,
         container: &Container,
@@ -56,7 +56,7 @@ impl Target {
             headers.push(("Accept".to_owned(), "*/*".to_owned()));
         }
 
-        // A header that is given as nothing is not sent.
+        // A header with an empty value is not sent.
         let nothing = |name: &str| first(name).is_some_and(|(_, value)| value.is_empty());
         for name in ["Accept", "User-Agent"] {
             if nothing(name) {
@@ -81,7 +81,7 @@ impl Target {
         })
     }
 
-    /// The same request without TLS, and without what only TLS may carry.
+    /// The same request without TLS, and without credentials.
     pub(crate) fn plain(&self) -> Target {
         let mut plain = Target {
             secure: false,
@@ -102,8 +102,8 @@ impl Target {
         format!("{scheme}://{}{}", self.authority(), self.path)
     }
 
-    /// Where a `Location` leads from here; none: nowhere that could be asked.
-    pub(super) fn led_on(&self, location: &str) -> Option<Target> {
+    /// Resolves a `Location`; none: the scheme is not supported.
+    pub(super) fn redirect(&self, location: &str) -> Option<Target> {
         let (secure, rest) = match location.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, Some(rest)),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, Some(rest)),
@@ -115,7 +115,7 @@ impl Target {
 
         let Some(rest) = rest else {
             return Some(Target {
-                path: self.resolved(location),
+                path: self.resolve(location),
                 ..self.clone()
             });
         };
@@ -123,7 +123,7 @@ impl Target {
         let (host, port) = host_and_port(&rest[..end], if secure { 443 } else { 80 })?;
         let path = path_of(&rest[end..]);
 
-        // A host that was given by hand is for the place it was given for.
+        // A configured `Host` header applies to the original host only.
         Some(Target {
             secure,
             host,
@@ -134,8 +134,8 @@ impl Target {
         })
     }
 
-    /// A path as it is meant from this one.
-    fn resolved(&self, location: &str) -> String {
+    /// Resolves a path relative to this one.
+    fn resolve(&self, location: &str) -> String {
         let own = self.path.split('?').next().unwrap_or_default();
         let (path, query) = match location.find('?') {
             Some(at) => location.split_at(at),
@@ -155,8 +155,7 @@ impl Target {
     }
 }
 
-/// A path and its query in the form in which they are sent. One that names a host loses it, as
-/// upstream's reading does.
+/// A path and its query, encoded. The host of an absolute URL is dropped, as upstream does.
 fn path_of(given: &str) -> String {
     let given = given.split('#').next().unwrap_or_default();
     let named = given
@@ -169,9 +168,9 @@ fn path_of(given: &str) -> String {
         None => given,
     };
 
-    let mut sent = String::with_capacity(path.len() + 1);
+    let mut encoded = String::with_capacity(path.len() + 1);
     if !path.starts_with('/') {
-        sent.push('/');
+        encoded.push('/');
     }
 
     for byte in path.bytes() {
@@ -182,16 +181,16 @@ fn path_of(given: &str) -> String {
                     b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'\\' | b'^' | b'|'
                 ) =>
             {
-                sent.push(char::from(byte));
+                encoded.push(char::from(byte));
             }
-            _ => sent.push_str(&format!("%{byte:02X}")),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
         }
     }
 
-    sent
+    encoded
 }
 
-fn host_and_port(authority: &str, usual: u16) -> Option<(String, u16)> {
+fn host_and_port(authority: &str, default_port: u16) -> Option<(String, u16)> {
     let authority = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
@@ -204,7 +203,7 @@ fn host_and_port(authority: &str, usual: u16) -> Option<(String, u16)> {
     };
 
     let port = if port.is_empty() {
-        usual
+        default_port
     } else {
         port.parse().ok()?
     };
@@ -246,7 +245,7 @@ mod tests {
         .unwrap()
     }
 
-    fn shown(target: &Target) -> String {
+    fn describe(target: &Target) -> String {
         let headers: Vec<String> = target
             .headers
             .iter()
@@ -257,42 +256,45 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, expected: &str) {
-        assert_eq!(shown(&target(action)), expected, "{action}");
+        assert_eq!(describe(&target(action)), expected, "{action}");
     }
 
-    const USUAL: &str = "User-Agent: kube-probe/1.36 | Accept: */*";
+    const DEFAULT_HEADERS: &str = "User-Agent: kube-probe/1.36 | Accept: */*";
 
     #[test]
     fn a_request_goes_to_the_pod_or_to_the_host_that_is_named() {
         check(
             r#"{"port":"web","path":"/health?deep=1#top"}"#,
-            &format!("http://10.1.2.3:8080/health?deep=1 {USUAL}"),
+            &format!("http://10.1.2.3:8080/health?deep=1 {DEFAULT_HEADERS}"),
         );
 
-        check(r#"{"port":80}"#, &format!("http://10.1.2.3:80/ {USUAL}"));
+        check(
+            r#"{"port":80}"#,
+            &format!("http://10.1.2.3:80/ {DEFAULT_HEADERS}"),
+        );
         check(
             r#"{"port":80,"path":"health"}"#,
-            &format!("http://10.1.2.3:80/health {USUAL}"),
+            &format!("http://10.1.2.3:80/health {DEFAULT_HEADERS}"),
         );
 
         check(
             r#"{"port":80,"path":"/a b/ü"}"#,
-            &format!("http://10.1.2.3:80/a%20b/%C3%BC {USUAL}"),
+            &format!("http://10.1.2.3:80/a%20b/%C3%BC {DEFAULT_HEADERS}"),
         );
 
         check(
             r#"{"port":443,"scheme":"HTTPS","host":"fd00::1"}"#,
-            &format!("https://[fd00::1]:443/ {USUAL}"),
+            &format!("https://[fd00::1]:443/ {DEFAULT_HEADERS}"),
         );
 
         check(
             r#"{"port":80,"path":"http://elsewhere/x"}"#,
-            &format!("http://10.1.2.3:80/x {USUAL}"),
+            &format!("http://10.1.2.3:80/x {DEFAULT_HEADERS}"),
         );
     }
 
     #[test]
-    fn headers_are_those_that_are_given_and_some_usual_ones() {
+    fn configured_headers_are_sent_and_defaults_are_added() {
         check(
             r#"{"port":80,"httpHeaders":[{"name":"X-A","value":"1"},{"name":"x-a","value":"2"},{"name":"user-agent","value":"me"}]}"#,
             "http://10.1.2.3:80/ X-A: 1 | x-a: 2 | user-agent: me | Accept: */*",
@@ -303,15 +305,20 @@ mod tests {
         );
         let named = target(r#"{"port":80,"httpHeaders":[{"name":"Host","value":"shop.example"}]}"#);
         assert_eq!(named.host_header.as_deref(), Some("shop.example"));
-        assert_eq!(shown(&named), format!("http://10.1.2.3:80/ {USUAL}"));
+        assert_eq!(
+            describe(&named),
+            format!("http://10.1.2.3:80/ {DEFAULT_HEADERS}")
+        );
     }
 
     #[test]
-    fn an_answer_leads_on_from_where_it_was_given() {
+    fn a_redirect_is_resolved_relative_to_the_request() {
         let from = target(r#"{"port":80,"path":"/a/b?q=1"}"#);
         let check = |location: &str, expected: Option<&str>| {
             assert_eq!(
-                from.led_on(location).map(|target| target.url()).as_deref(),
+                from.redirect(location)
+                    .map(|target| target.url())
+                    .as_deref(),
                 expected,
                 "{location}"
             );

@@ -1,4 +1,4 @@
-//! Requests to servers on loopback that answer as they are told.
+//! Requests to test servers on loopback.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// A server that answers every request with what `answer` makes of its head.
+/// A server that answers every request with `answer(head)`.
 pub(crate) async fn server(
     answer: impl Fn(&str) -> String + Send + Sync + 'static,
 ) -> (u16, tokio::task::JoinSet<()>) {
@@ -32,8 +32,8 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &impl Fn
             Err(_) => return,
         }
     }
-    let said = answer(&String::from_utf8_lossy(&head));
-    if stream.write_all(said.as_bytes()).await.is_ok() {
+    let response = answer(&String::from_utf8_lossy(&head));
+    if stream.write_all(response.as_bytes()).await.is_ok() {
         stream.shutdown().await.unwrap_or_default();
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn ok(body: &str) -> String {
     )
 }
 
-fn led_to(location: &str) -> String {
+fn redirect_to(location: &str) -> String {
     format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 5\r\n\r\nthere")
 }
 
@@ -58,7 +58,7 @@ fn target(port: u16, more: &str) -> Target {
 async fn a_request_carries_its_headers_and_reads_a_bounded_answer() {
     let (port, _server) = server(|head| {
         if head.starts_with("GET /long") {
-            ok(&"x".repeat(3 * LONGEST_BODY))
+            ok(&"x".repeat(3 * MAX_BODY))
         } else {
             ok(head)
         }
@@ -82,23 +82,24 @@ async fn a_request_carries_its_headers_and_reads_a_bounded_answer() {
     let answer = get(&target(port, r#","path":"/long""#), None)
         .await
         .unwrap();
-    assert_eq!((answer.status, answer.body.len()), (200, LONGEST_BODY));
+    assert_eq!((answer.status, answer.body.len()), (200, MAX_BODY));
 }
 
 #[tokio::test]
-async fn answers_lead_on_within_a_host_and_not_for_ever() {
+async fn redirects_are_followed_within_a_host_up_to_a_limit() {
     let (port, _server) = server(|head| match head.split(' ').nth(1).unwrap() {
         "/here" => ok("arrived"),
-        "/near" => led_to("/here"),
-        "/far" => led_to("http://localhost:1/"),
+        "/near" => redirect_to("/here"),
+        "/far" => redirect_to("http://localhost:1/"),
         "/nowhere" => "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
-        _ => led_to("/circle"),
+        _ => redirect_to("/circle"),
     })
     .await;
 
-    let asked = async |path: &str| get(&target(port, &format!(r#","path":"{path}""#)), None).await;
+    let request =
+        async |path: &str| get(&target(port, &format!(r#","path":"{path}""#)), None).await;
     assert_eq!(
-        asked("/near").await.unwrap(),
+        request("/near").await.unwrap(),
         Answer {
             status: 200,
             body: "arrived".to_owned()
@@ -106,24 +107,24 @@ async fn answers_lead_on_within_a_host_and_not_for_ever() {
     );
 
     assert_eq!(
-        asked("/far").await.unwrap(),
+        request("/far").await.unwrap(),
         Answer {
             status: 302,
             body: "there".to_owned()
         }
     );
 
-    assert_eq!(asked("/nowhere").await.unwrap().status, 302);
+    assert_eq!(request("/nowhere").await.unwrap().status, 302);
 
-    let tired = asked("/circle").await.unwrap_err().to_string();
+    let looping = request("/circle").await.unwrap_err().to_string();
     assert_eq!(
-        tired,
+        looping,
         format!("Get \"http://127.0.0.1:{port}/circle\": stopped after 10 redirects")
     );
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_in_gos_words() {
+async fn errors_have_the_text_of_gos_client() {
     let unused = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = unused.local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/");
@@ -148,8 +149,8 @@ async fn what_goes_wrong_is_told_in_gos_words() {
 }
 
 #[tokio::test]
-async fn any_certificate_is_believed_and_a_server_without_one_is_known() {
-    let made = rcgen::generate_simple_self_signed(["nobody".to_owned()]).unwrap();
+async fn any_certificate_is_accepted_and_plain_http_is_detected() {
+    let made = rcgen::generate_simple_self_signed(["unrelated".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let settings = rustls::ServerConfig::builder_with_provider(provider)
@@ -181,11 +182,10 @@ async fn any_certificate_is_believed_and_a_server_without_one_is_known() {
     let plain = get(&target(port, r#","scheme":"HTTPS""#), None)
         .await
         .unwrap_err();
-    assert!(plain.is_plain(), "{plain}");
+    assert!(plain.is_plain_http(), "{plain}");
 }
 
-/// A server that answers whatever it is sent with a refusal in plain HTTP, as those of most kinds
-/// do.
+/// A server that answers anything but a GET with a plain HTTP 400, as most servers do.
 pub(crate) async fn plain_server() -> (u16, tokio::task::JoinSet<()>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -196,12 +196,15 @@ pub(crate) async fn plain_server() -> (u16, tokio::task::JoinSet<()>) {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut some = [0; 8];
             let read = stream.read(&mut some).await.unwrap_or(0);
-            let said = if some[..read].starts_with(b"GET ") {
+            let response = if some[..read].starts_with(b"GET ") {
                 ok("plain")
             } else {
                 refusal()
             };
-            stream.write_all(said.as_bytes()).await.unwrap_or_default();
+            stream
+                .write_all(response.as_bytes())
+                .await
+                .unwrap_or_default();
         }
     });
 

@@ -1,4 +1,4 @@
-//! TLS towards pods: whoever answers is believed, as nobody has told us whom to trust.
+//! TLS to pods: certificates are not verified, as there is no trust anchor to verify them with.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 
 /// The settings of all connections.
-pub(super) static SETTINGS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+pub(super) static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let schemes = provider
         .signature_verification_algorithms
@@ -15,22 +15,22 @@ pub(super) static SETTINGS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has suites for the protocol versions that are built in");
-    let anybody = Arc::new(BelieveAnybody { schemes });
+    let verifier = Arc::new(AcceptAnyCertificate { schemes });
     let mut settings = builder
         .dangerous()
-        .with_custom_certificate_verifier(anybody)
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Arc::new(settings)
 });
 
-/// Takes any certificate, also one that nobody else could read.
+/// Accepts any certificate, even a malformed one.
 #[derive(Debug)]
-struct BelieveAnybody {
+struct AcceptAnyCertificate {
     schemes: Vec<SignatureScheme>,
 }
 
-impl ServerCertVerifier for BelieveAnybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,9 +1,8 @@
-//! Credentials for registries, from secrets of the forms `kubernetes.io/dockerconfigjson` and
+//! Registry credentials from Secrets of the types `kubernetes.io/dockerconfigjson` and
 //! `kubernetes.io/dockercfg`.
 //!
-//! A credential is for a registry, or for a part of one: `registry.example/team`. The name of the
-//! registry may have stars in it, each for one label. Of those that fit an image the longest come
-//! first.
+//! A credential applies to a registry or to a path in it: `registry.example/team`. `*` in the host
+//! matches within one label. Of the credentials that match an image, the longest come first.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,24 +10,24 @@ use coracle_cri::v1::AuthConfig;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 
-/// The registry that names without one mean, as credentials call it.
+/// The default registry, as credentials name it.
 const DEFAULT: &str = "index.docker.io";
 
-/// All credentials that a pod may use.
+/// All credentials of a pod.
 #[derive(Default)]
 pub(crate) struct Keyring {
-    entries: Vec<(Place, AuthConfig)>,
+    entries: Vec<(RegistryPath, AuthConfig)>,
 }
 
-/// What a credential is for.
-struct Place {
+/// What a credential applies to.
+struct RegistryPath {
     host: String,
     port: String,
     path: String,
 }
 
 impl Keyring {
-    /// Adds what a secret holds; what is not of a known form adds nothing.
+    /// Adds the credentials of a Secret; unknown formats are ignored.
     pub(super) fn add(&mut self, secret: &Secret) {
         let data = |name: &str| {
             let bytes = &secret.data.as_ref()?.get(name)?.0;
@@ -38,24 +37,24 @@ impl Keyring {
         let json = data(".dockerconfigjson")
             .and_then(|mut config| config.get_mut("auths").map(Value::take));
         let entries = json.or_else(|| data(".dockercfg"));
-        for (place, entry) in entries.iter().filter_map(Value::as_object).flatten() {
+        for (path, entry) in entries.iter().filter_map(Value::as_object).flatten() {
             if let Some(auth) = auth(entry) {
-                self.entries.push((Place::parse(place), auth));
+                self.entries.push((RegistryPath::parse(path), auth));
             }
         }
 
-        // Longer places are more particular.
-        self.entries.sort_by_key(|(place, _)| {
-            std::cmp::Reverse((place.host.len() + place.path.len(), place.path.clone()))
+        // Longer locations are more specific.
+        self.entries.sort_by_key(|(path, _)| {
+            std::cmp::Reverse((path.host.len() + path.path.len(), path.path.clone()))
         });
     }
 
-    /// The credentials that fit an image, the most particular first.
+    /// The credentials that match an image, the most specific first.
     pub(super) fn lookup(&self, image: &str) -> Vec<AuthConfig> {
-        let image = Place::parse(&complete(image));
+        let image = RegistryPath::parse(&complete(image));
         self.entries
             .iter()
-            .filter(|(place, _)| place.covers(&image))
+            .filter(|(path, _)| path.covers(&image))
             .map(|(_, auth)| auth.clone())
             .collect()
     }
@@ -105,14 +104,14 @@ fn complete(image: &str) -> String {
     }
 }
 
-impl Place {
-    fn parse(text: &str) -> Place {
+impl RegistryPath {
+    fn parse(text: &str) -> RegistryPath {
         let text = text.split_once("://").map_or(text, |(_, rest)| rest);
         let (registry, path) = text.split_once('/').unwrap_or((text, ""));
         let (host, port) = registry.split_once(':').unwrap_or((registry, ""));
         let path = path.trim_end_matches('/');
 
-        // What clients of long ago wrote as the address of a registry's API.
+        // Old clients wrote the address of the registry's API.
         let path = if matches!(path, "v1" | "v2") {
             ""
         } else {
@@ -120,26 +119,29 @@ impl Place {
         };
 
         let host = if host == "docker.io" { DEFAULT } else { host };
-        Place {
+        RegistryPath {
             host: host.to_owned(),
             port: port.to_owned(),
             path: path.to_owned(),
         }
     }
 
-    fn covers(&self, image: &Place) -> bool {
+    fn covers(&self, image: &RegistryPath) -> bool {
         let labels = |host: &str| host.split('.').map(str::to_owned).collect::<Vec<_>>();
-        let (own, asked) = (labels(&self.host), labels(&image.host));
-        own.len() == asked.len()
-            && own.iter().zip(&asked).all(|(own, asked)| glob(own, asked))
+        let (own, image_name) = (labels(&self.host), labels(&image.host));
+        own.len() == image_name.len()
+            && own
+                .iter()
+                .zip(&image_name)
+                .all(|(own, image_name)| glob(own, image_name))
             && self.port == image.port
             && image.path.starts_with(&self.path)
     }
 }
 
-/// Stars stand for any characters, and nothing else for anything. Each part between two stars is
-/// taken where it first occurs, which leaves the most for those that follow: a pattern from a
-/// Secret cannot make this take long.
+/// Matches `*` against any characters. Each part between two stars is matched at its first
+/// occurrence, which leaves the most for the rest: a pattern from a Secret cannot cause
+/// backtracking.
 fn glob(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_particular_credential_comes_first() {
+    fn the_most_specific_credential_comes_first() {
         let json = r#"{"auths":{
             "https://index.docker.io/v1/":{"auth":"aHViOnB3"},
             "r.example:5000":{"username":"all","password":"p"},
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_pattern_takes_neither_the_stack_nor_the_day() {
+    fn a_hostile_pattern_is_matched_in_linear_time() {
         assert!(glob(&"*".repeat(1 << 20), "r.example"));
         assert!(!glob(&"*a".repeat(100), &"a".repeat(99)));
         assert!(!glob(&("*a".repeat(60) + "b"), &"a".repeat(255)));

@@ -1,9 +1,9 @@
-//! The images of containers: there already, or fetched.
+//! The image manager: finds or pulls the images of containers.
 //!
-//! [`Puller::ensure`] goes by the container's policy. Pulls from one registry go one after the
-//! other, as upstream's do where nothing else is set; registries do not wait for each other, since
-//! a pod's author chooses the registry and a slow one would hold up the pods of all others. A pull
-//! that failed waits before it is tried again. Credentials come from the pod's secrets
+//! [`ImageManager::ensure`] follows the container's pull policy. Pulls from one registry are serial,
+//! as upstream's default for all; registries do not wait for each other, since a pod's author
+//! chooses the registry and a slow one would delay the pods of all others. A failed pull backs off.
+//! Credentials come from the pod's image pull secrets
 //! ([`keyring`]).
 
 mod keyring;
@@ -26,61 +26,61 @@ use crate::spec::security::ImageUser;
 use crate::status::Waiting;
 pub(crate) use keyring::Keyring;
 
-/// Fetches images for one node.
+/// Pulls images for one node.
 #[derive(Default)]
-pub(crate) struct Puller {
+pub(crate) struct ImageManager {
     back_off: BackOff,
-    /// What went wrong last, by the key of the back-off.
+    /// The last error by back-off key.
     errors: Mutex<BTreeMap<String, String>>,
-    turns: Turns,
+    pull_locks: PullLocks,
 }
 
-/// Whose turn it is to pull, by registry. There are no more of them than pods that wait.
+/// A lock per registry that is held during a pull. There are no more of them than waiting pods.
 #[derive(Default)]
-struct Turns(Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>);
+struct PullLocks(Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>);
 
-impl Turns {
-    async fn of(&self, registry: &str) -> OwnedMutexGuard<()> {
-        let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            turns.retain(|_, turn| turn.strong_count() > 0);
-            let known = turns.entry(registry.to_owned()).or_default();
+impl PullLocks {
+    async fn lock(&self, registry: &str) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| lock.strong_count() > 0);
+            let known = locks.entry(registry.to_owned()).or_default();
             known.upgrade().unwrap_or_else(|| {
                 let fresh = Arc::default();
                 *known = Arc::downgrade(&fresh);
                 fresh
             })
         };
-        turn.lock_owned().await
+        lock.lock_owned().await
     }
 }
 
-/// An image that is there.
+/// An image on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Present {
-    /// What the runtime knows it by.
+pub(crate) struct PresentImage {
+    /// Its ID in the runtime.
     pub(crate) reference: String,
     pub(crate) user: ImageUser,
 }
 
-/// An image that is not there, and when it may be tried again.
+/// An image that is missing, and when the pull may be retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Absent {
+pub(crate) struct PullFailure {
     pub(crate) waiting: Waiting,
     pub(crate) until: Option<Timestamp>,
 }
 
-/// What is to be pulled.
-struct Asked<'a> {
+/// The image to pull.
+struct PullRequest<'a> {
     registry: &'a str,
-    /// With the tag that it has where none is given.
+    /// With its default tag where none is given.
     image: &'a str,
-    /// As the pod has it.
-    text: &'a str,
+    /// As the pod names it.
+    image_name: &'a str,
 }
 
-/// Which container of which pod wants it.
-pub(crate) struct Wanted<'a> {
+/// The container that needs the image.
+pub(crate) struct ImageRequest<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) kind: Kind,
     pub(crate) container: &'a Container,
@@ -88,18 +88,22 @@ pub(crate) struct Wanted<'a> {
     pub(crate) keyring: &'a Keyring,
 }
 
-impl Puller {
-    /// Sees to it that the image of a container is there.
-    pub(crate) async fn ensure(&self, host: &Host, wanted: &Wanted<'_>) -> Result<Present, Absent> {
-        let asked = wanted.container.image.as_deref().unwrap_or_default();
-        let about = wanted
+impl ImageManager {
+    /// Ensures that the image of a container is present.
+    pub(crate) async fn ensure(
+        &self,
+        host: &Host,
+        request: &ImageRequest<'_>,
+    ) -> Result<PresentImage, PullFailure> {
+        let image_name = request.container.image.as_deref().unwrap_or_default();
+        let about = request
             .pod
-            .container_reference(wanted.kind, &wanted.container.name);
-        let Some(name) = ImageName::parse(asked) else {
+            .container_reference(request.kind, &request.container.name);
+        let Some(name) = ImageName::parse(image_name) else {
             let message = format!(
-                "Failed to apply default image tag {asked:?}: couldn't parse image name {asked:?}: invalid reference format"
+                "Failed to apply default image tag {image_name:?}: couldn't parse image name {image_name:?}: invalid reference format"
             );
-            return Err(refuse(
+            return Err(pull_failure(
                 host,
                 &about,
                 "InspectFailed",
@@ -108,14 +112,14 @@ impl Puller {
             ));
         };
 
-        let bare = name.tag.is_none() && name.digest.is_none();
-        let image = if bare {
-            format!("{asked}:latest")
+        let untagged = name.tag.is_none() && name.digest.is_none();
+        let image = if untagged {
+            format!("{image_name}:latest")
         } else {
-            asked.to_owned()
+            image_name.to_owned()
         };
 
-        let policy = wanted
+        let policy = request
             .container
             .image_pull_policy
             .as_deref()
@@ -124,14 +128,15 @@ impl Puller {
         if policy != "Always"
             && let Some(present) = self.find(host, &about, &image).await?
         {
-            host.events.normal(&about, "Pulled", already_there(asked));
+            host.events
+                .normal(&about, "Pulled", already_present(image_name));
             return Ok(present);
         }
 
         if policy == "Never" {
             let message =
-                format!("Container image {asked:?} is not present with pull policy of Never");
-            return Err(refuse(
+                format!("Container image {image_name:?} is not present with pull policy of Never");
+            return Err(pull_failure(
                 host,
                 &about,
                 "ErrImageNeverPull",
@@ -140,20 +145,15 @@ impl Puller {
             ));
         }
 
-        self.pull(
-            host,
-            wanted,
-            &about,
-            &Asked {
-                registry: name.registry,
-                image: &image,
-                text: asked,
-            },
-        )
-        .await
+        let pull = PullRequest {
+            registry: name.registry,
+            image: &image,
+            image_name,
+        };
+        self.pull(host, request, &about, &pull).await
     }
 
-    /// Forgets what was remembered for a pod.
+    /// Removes all state of a pod.
     pub(crate) fn forget(&self, uid: &str) {
         let prefix = format!("{uid}_");
         self.back_off.forget(&prefix);
@@ -168,7 +168,7 @@ impl Puller {
         host: &Host,
         about: &ObjectReference,
         image: &str,
-    ) -> Result<Option<Present>, Absent> {
+    ) -> Result<Option<PresentImage>, PullFailure> {
         let spec = ImageSpec {
             image: image.to_owned(),
             ..Default::default()
@@ -180,10 +180,10 @@ impl Puller {
             .await
             .map_err(|error| {
                 let message = format!("Failed to inspect image {image:?}: {error}");
-                refuse(host, about, "InspectFailed", "ImageInspectError", message)
+                pull_failure(host, about, "InspectFailed", "ImageInspectError", message)
             })?;
 
-        Ok(found.image.map(|found| Present {
+        Ok(found.image.map(|found| PresentImage {
             user: match found.uid {
                 Some(uid) => ImageUser::Id(uid.value),
                 None if !found.username.is_empty() => ImageUser::Name(found.username),
@@ -196,19 +196,19 @@ impl Puller {
     async fn pull(
         &self,
         host: &Host,
-        wanted: &Wanted<'_>,
+        request: &ImageRequest<'_>,
         about: &ObjectReference,
-        asked: &Asked<'_>,
-    ) -> Result<Present, Absent> {
-        let Asked {
+        pull: &PullRequest<'_>,
+    ) -> Result<PresentImage, PullFailure> {
+        let PullRequest {
             registry,
             image,
-            text: asked,
-        } = *asked;
+            image_name,
+        } = *pull;
 
-        let key = format!("{}_{asked}", wanted.pod.uid());
+        let key = format!("{}_{image_name}", request.pod.uid());
         if let Some(waiting) = self.back_off.waiting_since_noted(&key, host.now()) {
-            let mut message = format!("Back-off pulling image {asked:?}");
+            let mut message = format!("Back-off pulling image {image_name:?}");
             host.events.normal(about, "BackOff", message.as_str());
 
             if let Some(error) = self
@@ -220,35 +220,35 @@ impl Puller {
                 message = format!("{message}: {error}");
             }
 
-            let absent = refuse(host, about, "Failed", "ImagePullBackOff", message);
-            return Err(Absent {
+            let absent = pull_failure(host, about, "Failed", "ImagePullBackOff", message);
+            return Err(PullFailure {
                 until: Some(waiting.until),
                 ..absent
             });
         }
 
         host.events
-            .normal(about, "Pulling", format!("Pulling image {asked:?}"));
-        host.note(wanted.pod.uid(), "pull", format!("{asked}: pulling"));
+            .normal(about, "Pulling", format!("Pulling image {image_name:?}"));
+        host.note(request.pod.uid(), "pull", format!("{image_name}: pulling"));
         let asked_at = tokio::time::Instant::now();
-        let turn = self.turns.of(registry).await;
+        let pull_lock = self.pull_locks.lock(registry).await;
 
         let begun_at = tokio::time::Instant::now();
-        let pulled = self.pull_with_credentials(host, wanted, image).await;
-        drop(turn);
+        let pulled = self.pull_with_credentials(host, request, image).await;
+        drop(pull_lock);
         let found = match pulled {
             Ok(()) => self.find(host, about, image).await?,
-            Err(error) => return Err(self.failed(host, wanted, about, &key, asked, &error)),
+            Err(error) => return Err(self.failed(host, request, about, &key, image_name, &error)),
         };
 
         let Some(present) = found else {
             return Err(self.failed(
                 host,
-                wanted,
+                request,
                 about,
                 &key,
-                asked,
-                "the image is not there after it was pulled",
+                image_name,
+                "image not found after a successful pull",
             ));
         };
 
@@ -257,14 +257,14 @@ impl Puller {
 
         let alone = rounded(begun_at.elapsed());
         let message = format!(
-            "Successfully pulled image {asked:?} in {alone} ({whole} including waiting). Image size: {size} bytes."
+            "Successfully pulled image {image_name:?} in {alone} ({whole} including waiting). Image size: {size} bytes."
         );
         host.events.normal(about, "Pulled", message);
 
         host.note(
-            wanted.pod.uid(),
+            request.pod.uid(),
             "pull",
-            format!("{asked}: pulled in {alone}"),
+            format!("{image_name}: pulled in {alone}"),
         );
 
         Ok(present)
@@ -273,27 +273,27 @@ impl Puller {
     fn failed(
         &self,
         host: &Host,
-        wanted: &Wanted<'_>,
+        request: &ImageRequest<'_>,
         about: &ObjectReference,
         key: &str,
-        asked: &str,
+        image_name: &str,
         error: &str,
-    ) -> Absent {
+    ) -> PullFailure {
         let now = host.now();
         host.events.warning(
             about,
             "Failed",
-            format!("Failed to pull image {asked:?}: {error}"),
+            format!("Failed to pull image {image_name:?}: {error}"),
         );
 
-        host.note(wanted.pod.uid(), "pull", format!("{asked}: {error}"));
+        host.note(request.pod.uid(), "pull", format!("{image_name}: {error}"));
         self.back_off.note(key, now, now);
-        let (reason, message) = in_words(asked, error);
+        let (reason, message) = pull_error(image_name, error);
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         errors.insert(key.to_owned(), format!("{reason}: {message}"));
-        let absent = refuse(host, about, "Failed", reason, message);
+        let absent = pull_failure(host, about, "Failed", reason, message);
 
-        Absent {
+        PullFailure {
             until: self
                 .back_off
                 .waiting_since_noted(key, now)
@@ -302,11 +302,11 @@ impl Puller {
         }
     }
 
-    /// Each credential that fits is tried; without any, none is sent.
+    /// Tries each matching credential; without any, pulls anonymously.
     async fn pull_with_credentials(
         &self,
         host: &Host,
-        wanted: &Wanted<'_>,
+        request: &ImageRequest<'_>,
         image: &str,
     ) -> Result<(), String> {
         let spec = || ImageSpec {
@@ -314,7 +314,12 @@ impl Puller {
             ..Default::default()
         };
 
-        let mut auths: Vec<_> = wanted.keyring.lookup(image).into_iter().map(Some).collect();
+        let mut auths: Vec<_> = request
+            .keyring
+            .lookup(image)
+            .into_iter()
+            .map(Some)
+            .collect();
         if auths.is_empty() {
             auths.push(None);
         }
@@ -323,7 +328,7 @@ impl Puller {
         for auth in auths {
             match host
                 .images
-                .pull_image(spec(), auth, Some(wanted.sandbox.clone()))
+                .pull_image(spec(), auth, Some(request.sandbox.clone()))
                 .await
             {
                 Ok(_) => return Ok(()),
@@ -351,31 +356,31 @@ impl Puller {
     }
 }
 
-fn already_there(image: &str) -> String {
+fn already_present(image: &str) -> String {
     format!("Container image {image:?} already present on machine and can be accessed by the pod")
 }
 
-/// Tells people, and says what the container waits with.
-fn refuse(
+/// Records events and returns the waiting state of the container.
+fn pull_failure(
     host: &Host,
     about: &ObjectReference,
     event: &str,
     reason: &'static str,
     message: String,
-) -> Absent {
+) -> PullFailure {
     if event != "Failed" {
         host.events.warning(about, event, message.as_str());
     }
     host.events
         .warning(about, "Failed", format!("Error: {reason}"));
-    Absent {
+    PullFailure {
         waiting: Waiting { reason, message },
         until: None,
     }
 }
 
-/// Runtimes put some reasons before their texts.
-fn in_words(image: &str, error: &str) -> (&'static str, String) {
+/// Runtimes prefix some errors with a reason.
+fn pull_error(image: &str, error: &str) -> (&'static str, String) {
     let known = [
         ("RegistryUnavailable", "registry is unavailable"),
         ("SignatureValidationFailed", "signature validation failed"),
@@ -393,19 +398,19 @@ fn in_words(image: &str, error: &str) -> (&'static str, String) {
     ("ErrImagePull", error.to_owned())
 }
 
-/// As Go prints a span, to the millisecond.
+/// A duration in Go's format, rounded to milliseconds.
 fn rounded(span: std::time::Duration) -> String {
     let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
     coracle_api::time::Duration::from_nanos(millis.saturating_mul(1_000_000)).to_string()
 }
 
-/// The credentials that a pod names. Secrets that cannot be read are told about, whether anything
-/// is pulled or not, and left out.
+/// The credentials that a pod references. Secrets that cannot be read are skipped and reported by
+/// an event, whether or not anything is pulled.
 pub(crate) async fn keyring(host: &Host, references: &References, pod: &Pod) -> Keyring {
     let mut keyring = Keyring::default();
     let mut missing = Vec::new();
 
-    // Old pods may name nothing; that is no secret that is missing.
+    // Old pods may have empty references; these are not missing secrets.
     let named = pod
         .pod_spec()
         .image_pull_secrets

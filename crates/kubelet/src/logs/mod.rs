@@ -1,5 +1,4 @@
-//! Logs of containers: links to them, which collectors follow, and how large they may get
-//! ([`rotation`]).
+//! Container logs: the links that log collectors follow, and [`rotation`].
 
 pub(crate) mod rotation;
 
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::layout::Layout;
 
-/// Longest name of a file.
+/// Longest file name.
 const LONGEST_NAME: usize = 255;
 
 /// The name of the link to the log of a container.
@@ -20,7 +19,7 @@ pub(crate) fn link_name(pod: &str, namespace: &str, container: &str, id: &str) -
     name + ".log"
 }
 
-/// Links to a log; where somebody has taken the folder of links away, it is made again.
+/// Creates a link to a log, and its directory if it is missing.
 pub(crate) fn link(log: &Path, link: &Path) -> io::Result<()> {
     match symlink(log, link) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -31,7 +30,7 @@ pub(crate) fn link(log: &Path, link: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the links to logs of one pod, whose folder is this.
+/// Removes the links to the logs of one pod, which are in `logs`.
 pub(crate) fn remove_links(
     layout: &Layout,
     pod: &str,
@@ -46,18 +45,18 @@ pub(crate) fn remove_links(
     })
 }
 
-/// Removes links that lead nowhere.
+/// Removes links without a target.
 pub(crate) fn remove_dangling(layout: &Layout) -> io::Result<()> {
-    // Of a container whose log was moved aside a moment ago the folder is still there.
+    // During rotation the log is missing for a moment, but its directory is not.
     remove(layout, |_, target| {
         !target().is_some_and(|target| target.parent().is_some_and(Path::exists))
     })
 }
 
-/// Removes those of which this is so: by name, and by what they lead to.
+/// Removes links selected by name and target.
 fn remove(
     layout: &Layout,
-    is_to_go: impl Fn(&str, &dyn Fn() -> Option<PathBuf>) -> bool,
+    is_selected: impl Fn(&str, &dyn Fn() -> Option<PathBuf>) -> bool,
 ) -> io::Result<()> {
     let entries = match fs::read_dir(layout.container_links()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -67,7 +66,7 @@ fn remove(
     for entry in entries {
         let entry = entry?;
         let target = || fs::read_link(entry.path()).ok();
-        if is_to_go(&entry.file_name().to_string_lossy(), &target) {
+        if is_selected(&entry.file_name().to_string_lossy(), &target) {
             match fs::remove_file(entry.path()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_takes_its_links_and_leaves_those_of_others() {
+    fn only_the_links_of_the_pod_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::below(folder.path());
         let logs = |uid: &str| layout.pod_logs().join(format!("ns_p_{uid}"));

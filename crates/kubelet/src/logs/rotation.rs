@@ -1,10 +1,9 @@
-//! Logs that grow: what is too large is moved aside, later compressed, and removed when there is
-//! too much of it.
+//! Log rotation: a log that is too large is renamed, later compressed, and removed when there are
+//! too many.
 //!
-//! `0.log` becomes `0.log.20261116-224604`, and the runtime begins another `0.log`. The newest of
-//! those that were moved aside is compressed only when it is not the newest any more: whoever
-//! collects logs may still be reading it. Only logs of containers that run are looked at; others do
-//! not grow.
+//! `0.log` becomes `0.log.20261116-224604`, and the runtime opens another `0.log`. The newest
+//! rotated log stays uncompressed until the next rotation: a log collector may still be reading it.
+//! Only logs of running containers are checked; others do not grow.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -20,23 +19,23 @@ use flate2::write::GzEncoder;
 use crate::cgroups::blocking;
 use crate::host::Host;
 
-/// How large logs may get.
+/// Limits of container logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRotation {
-    /// Bytes at which a log is moved aside.
+    /// Size in bytes at which a log is rotated.
     pub max_size: u64,
-    /// Files of one container, with the one that is written to; at least two.
+    /// Files per container, including the current one; at least two.
     pub max_files: usize,
-    pub look_every: Duration,
+    pub check_interval: Duration,
 }
 
 impl Default for LogRotation {
-    /// As upstream has it.
+    /// Upstream's defaults.
     fn default() -> LogRotation {
         LogRotation {
             max_size: 10 << 20,
             max_files: 5,
-            look_every: Duration::from_secs(10),
+            check_interval: Duration::from_secs(10),
         }
     }
 }
@@ -49,7 +48,7 @@ enum RotationError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// Looks at the logs of all containers, again and again.
+/// Checks the logs of all running containers periodically.
 pub(crate) async fn run(host: &Host, rotation: &LogRotation) {
     let running = ContainerStateValue {
         state: ContainerState::ContainerRunning.into(),
@@ -60,22 +59,26 @@ pub(crate) async fn run(host: &Host, rotation: &LogRotation) {
     };
 
     loop {
-        tokio::time::sleep(rotation.look_every).await;
+        tokio::time::sleep(rotation.check_interval).await;
 
         match host.runtime.list_containers(filter.clone()).await {
             Ok(containers) => {
                 for container in containers {
-                    if let Err(error) = look_at(host, rotation, &container.id).await {
-                        tracing::warn!(container = container.id, %error, "its log is not rotated");
+                    if let Err(error) = rotate_if_large(host, rotation, &container.id).await {
+                        tracing::warn!(container = container.id, %error, "cannot rotate container log");
                     }
                 }
             }
-            Err(error) => tracing::warn!(%error, "logs are not looked at"),
+            Err(error) => tracing::warn!(%error, "cannot list containers for log rotation"),
         }
     }
 }
 
-async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), RotationError> {
+async fn rotate_if_large(
+    host: &Host,
+    rotation: &LogRotation,
+    id: &str,
+) -> Result<(), RotationError> {
     let status = host
         .runtime
         .container_status(id, false)
@@ -96,42 +99,41 @@ async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), Ro
     match tokio::fs::symlink_metadata(&path).await {
         Ok(found) if found.len() < rotation.max_size => return Ok(()),
         Ok(_) => {}
-        // Somebody took it away: what is printed from now on is kept.
+        // It was deleted: reopen it, so that further output is kept.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Ok(host.runtime.reopen_container_log(id).await?);
         }
         Err(error) => return Err(failed(error)),
     }
 
-    let (log, most) = (path.clone(), rotation.max_files);
-    let made_room = tokio::task::spawn_blocking(move || make_room(&log, most)).await;
-    made_room
+    let (log, max_files) = (path.clone(), rotation.max_files);
+    let pruned = tokio::task::spawn_blocking(move || prune(&log, max_files)).await;
+    pruned
         .map_err(|error| failed(error.into()))?
         .map_err(failed)?;
 
-    let aside = beside(&path, &stamp(host.now()));
-    if tokio::fs::try_exists(&aside).await.map_err(failed)? {
-        // One was moved there in this second.
+    let rotated = with_suffix(&path, &stamp(host.now()));
+    if tokio::fs::try_exists(&rotated).await.map_err(failed)? {
+        // Another rotation happened in the same second.
         return Ok(());
     }
 
-    tokio::fs::rename(&path, &aside).await.map_err(failed)?;
+    tokio::fs::rename(&path, &rotated).await.map_err(failed)?;
 
     if let Err(error) = host.runtime.reopen_container_log(id).await {
-        // The container still writes to it: it is tried again the next time.
-        tokio::fs::rename(&aside, &path).await.map_err(failed)?;
+        // The container still writes to it: undo, and retry at the next check.
+        tokio::fs::rename(&rotated, &path).await.map_err(failed)?;
         return Err(error.into());
     }
 
     Ok(())
 }
 
-/// Removes a log, with all that was moved aside of it. What is gone already, or does not go, goes
-/// with the pod.
+/// Removes a log and its rotated files. Errors are ignored: the rest is removed with the pod.
 pub(crate) async fn remove(log: &Path) {
     let log = log.to_owned();
     blocking(move || {
-        let names = names_beside(&log).unwrap_or_default();
+        let names = rotated_names(&log).unwrap_or_default();
         for path in names
             .iter()
             .map(|name| log.with_file_name(name))
@@ -143,9 +145,9 @@ pub(crate) async fn remove(log: &Path) {
     .await;
 }
 
-/// Removes and compresses what was moved aside, so that one more may come.
-fn make_room(log: &Path, most: usize) -> io::Result<()> {
-    let plan = plan(&names_beside(log)?, most);
+/// Removes and compresses rotated logs to make place for one more.
+fn prune(log: &Path, max_files: usize) -> io::Result<()> {
+    let plan = plan(&rotated_names(log)?, max_files);
     for name in &plan.remove {
         fs::remove_file(log.with_file_name(name))?;
     }
@@ -154,8 +156,8 @@ fn make_room(log: &Path, most: usize) -> io::Result<()> {
         .try_for_each(|name| compress(&log.with_file_name(name)))
 }
 
-/// The names of files that begin with that of a log and a dot.
-fn names_beside(log: &Path) -> io::Result<Vec<String>> {
+/// The names of files with the log's name and a dot as prefix.
+fn rotated_names(log: &Path) -> io::Result<Vec<String>> {
     let (Some(folder), Some(name)) = (log.parent(), log.file_name()) else {
         return Ok(Vec::new());
     };
@@ -172,19 +174,19 @@ struct Plan {
     compress: Vec<String>,
 }
 
-/// What happens to logs that were moved aside, before the next one comes to them.
-fn plan(names: &[String], most: usize) -> Plan {
-    // Left by a compression that did not end: a part of the result, or what it was made of.
+/// What to do with rotated logs before the next rotation.
+fn plan(names: &[String], max_files: usize) -> Plan {
+    // Leftovers of an interrupted compression: a partial result, or its source.
     let is_done =
         |name: &String| name.ends_with(PART) || names.contains(&format!("{name}{COMPRESSED}"));
     let (mut remove, mut kept): (Vec<String>, Vec<String>) =
         names.iter().cloned().partition(is_done);
 
-    // Their names tell their times.
+    // Sorted by time.
     kept.sort();
 
-    // The one that is written to, and the one that is about to be moved aside.
-    let excess = kept.len().saturating_sub(most.saturating_sub(2));
+    // One is the current log, one the log to rotate now.
+    let excess = kept.len().saturating_sub(max_files.saturating_sub(2));
     remove.extend(kept.drain(..excess));
     kept.retain(|name| !name.ends_with(COMPRESSED));
 
@@ -198,7 +200,10 @@ const COMPRESSED: &str = ".gz";
 const PART: &str = ".tmp";
 
 fn compress(log: &Path) -> io::Result<()> {
-    let (part, whole) = (beside(log, &PART[1..]), beside(log, &COMPRESSED[1..]));
+    let (part, whole) = (
+        with_suffix(log, &PART[1..]),
+        with_suffix(log, &COMPRESSED[1..]),
+    );
     let mut from = read::open_regular(log)?;
     let to = private::create(&part)?;
     to.set_permissions(from.metadata()?.permissions())?;
@@ -209,15 +214,15 @@ fn compress(log: &Path) -> io::Result<()> {
     fs::remove_file(log)
 }
 
-/// The path with a dot and a further ending.
-fn beside(log: &Path, ending: &str) -> PathBuf {
+/// The path with a dot and a suffix.
+fn with_suffix(log: &Path, ending: &str) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".");
     name.push(ending);
     PathBuf::from(name)
 }
 
-/// `20261116-224604`, as upstream names them.
+/// `20261116-224604`, upstream's format.
 fn stamp(now: Timestamp) -> String {
     let text = Time(now).text();
     text.chars()
@@ -233,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    fn check(names: &[&str], most: usize, remove: &[&str], compress: &[&str]) {
+    fn check(names: &[&str], max_files: usize, remove: &[&str], compress: &[&str]) {
         let owned = |names: &[&str]| {
             names
                 .iter()
@@ -247,14 +252,14 @@ mod tests {
         };
 
         assert_eq!(
-            plan(&owned(names), most),
+            plan(&owned(names), max_files),
             expected,
-            "{names:?}, at most {most}"
+            "{names:?}, at most {max_files}"
         );
     }
 
     #[test]
-    fn the_oldest_go_and_the_rest_is_compressed() {
+    fn the_oldest_are_removed_and_the_rest_is_compressed() {
         check(&[], 5, &[], &[]);
         check(&["l.1"], 5, &[], &["l.1"]);
         check(&["l.2", "l.1.gz"], 5, &[], &["l.2"]);
@@ -267,25 +272,25 @@ mod tests {
 
         check(&["l.1", "l.2"], 2, &["l.1", "l.2"], &[]);
 
-        // A compression was interrupted: before its result was whole, and before its source was
+        // A compression was interrupted before its result was complete, or before its source was
         // removed.
         check(&["l.1", "l.1.tmp"], 5, &["l.1.tmp"], &["l.1"]);
         check(&["l.1", "l.1.gz"], 5, &["l.1"], &[]);
     }
 
     #[test]
-    fn what_was_moved_aside_is_there_as_often_as_is_allowed() {
+    fn no_more_rotated_logs_remain_than_allowed() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("0.log");
         fs::write(folder.path().join("1.log"), "another").unwrap();
 
         for turn in 0..10 {
             fs::write(&log, format!("turn {turn}")).unwrap();
-            make_room(&log, 4).unwrap();
-            fs::rename(&log, beside(&log, &format!("2026010{turn}-000000"))).unwrap();
+            prune(&log, 4).unwrap();
+            fs::rename(&log, with_suffix(&log, &format!("2026010{turn}-000000"))).unwrap();
         }
 
-        let mut names = names_beside(&log).unwrap();
+        let mut names = rotated_names(&log).unwrap();
         names.sort();
 
         let expected = [
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_their_time() {
+    fn names_contain_the_time() {
         assert_eq!(
             stamp(Timestamp::from_unix(1_794_869_164, 5)),
             "20261116-224604"

@@ -1,12 +1,11 @@
-//! Static pods: those that a folder of manifests asks for, and no API server.
+//! Static pods: pods from manifest files instead of the API server.
 //!
-//! The folder is read when something in it changes (`watch.rs`), and every so often besides. A
-//! manifest that makes no sense (`valid.rs`) is told about and passed over. What a pod is called,
-//! and its UID, come from the manifest, the node and the file: the same file makes the same pod
-//! after a restart.
+//! The directory is read on changes (`watch.rs`) and periodically. An invalid manifest
+//! (`validation.rs`) is logged and skipped. Name and UID derive from the manifest, the node and the
+//! file: after a restart the same file yields the same pod.
 
 mod sys;
-mod valid;
+mod validation;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -24,29 +23,29 @@ use tokio::sync::mpsc;
 
 pub(crate) use watch::follow;
 
-/// Most bytes of a manifest.
+/// Size limit of a manifest.
 const LARGEST: u64 = 10 << 20;
 
-/// The pods of a folder at one moment, by UID.
+/// The pods of a directory at one moment, by UID.
 pub(crate) type Manifests = BTreeMap<String, Arc<Pod>>;
 
-/// Where new states of the folder arrive.
+/// Receives new states of the directory.
 pub(crate) type Changes = mpsc::Receiver<Manifests>;
 
-/// Why a file is no manifest.
+/// Why a file is not a valid manifest.
 #[derive(Debug, thiserror::Error)]
 enum ManifestError {
-    #[error("it cannot be read")]
+    #[error("cannot read the file")]
     Read(#[from] std::io::Error),
-    #[error("it is too large")]
+    #[error("the file is larger than 10 MiB")]
     TooLarge,
-    #[error("it is no YAML: {0}")]
+    #[error("invalid YAML: {0}")]
     Yaml(String),
-    #[error("it is no Pod of v1")]
+    #[error("not a Pod of apiVersion v1")]
     NotAPod,
     #[error("{0}")]
     Typed(#[from] typed::TypedError),
-    #[error("it is no valid pod: {}", texts(.0))]
+    #[error("invalid pod: {}", texts(.0))]
     Invalid(FieldErrors),
     #[error("{0}")]
     TooManyDefaults(TooMuchAdded),
@@ -54,7 +53,7 @@ enum ManifestError {
     NeedsApi(&'static str),
 }
 
-/// All pods of a folder, or of one file. A place that is not there has none.
+/// All pods of a directory, or of one file. A missing path has none.
 fn read_all(place: &Path, node: &str, now: Timestamp) -> Manifests {
     let mut pods = Manifests::new();
     for file in files(place) {
@@ -63,8 +62,8 @@ fn read_all(place: &Path, node: &str, now: Timestamp) -> Manifests {
                 drop(pods.insert(pod.metadata.uid.clone().unwrap_or_default(), Arc::new(pod)))
             }
             Err(error) => {
-                let error = crate::worker::chain(&error);
-                tracing::warn!(file = %file.display(), error, "not a manifest");
+                let error = crate::pod_workers::chain(&error);
+                tracing::warn!(file = %file.display(), error, "cannot load static pod manifest");
             }
         }
     }
@@ -72,7 +71,7 @@ fn read_all(place: &Path, node: &str, now: Timestamp) -> Manifests {
     pods
 }
 
-/// The files of a folder, but for those that hide; no folders below it.
+/// The files of a directory without hidden ones, not recursive.
 fn files(place: &Path) -> Vec<PathBuf> {
     if place.is_file() {
         return vec![place.to_owned()];
@@ -94,7 +93,7 @@ fn read_file(file: &Path, node: &str, now: Timestamp) -> Result<Pod, ManifestErr
     read(&std::fs::read(file)?, file, node, now)
 }
 
-/// The pod that a manifest asks for on this node.
+/// The pod of a manifest on this node.
 fn read(text: &[u8], file: &Path, node: &str, now: Timestamp) -> Result<Pod, ManifestError> {
     let mut tree = yaml::decode(text).map_err(|error| ManifestError::Yaml(error.to_string()))?;
     let named = |name: &str| {
@@ -139,12 +138,12 @@ fn read(text: &[u8], file: &Path, node: &str, now: Timestamp) -> Result<Pod, Man
     pod.object_mut("status").insert("phase", "Pending");
     let pod: Pod = typed::from_tree(&tree)?;
 
-    let complaints = valid::complaints(&pod);
-    if !complaints.is_empty() {
-        return Err(ManifestError::Invalid(complaints));
+    let errors = validation::validate(&pod);
+    if !errors.is_empty() {
+        return Err(ManifestError::Invalid(errors));
     }
 
-    match valid::api_object(&pod) {
+    match validation::api_object(&pod) {
         Some(what) => Err(ManifestError::NeedsApi(what)),
         None => Ok(pod),
     }
@@ -158,7 +157,7 @@ fn texts(errors: &[FieldError]) -> String {
         .join(", ")
 }
 
-/// Who was put here by a file is not driven away by a taint.
+/// Static pods are not evicted by taints.
 fn tolerate_eviction(spec: &mut Map) {
     let mut toleration = Map::new();
     toleration.insert("effect", "NoExecute");
@@ -171,7 +170,7 @@ fn tolerate_eviction(spec: &mut Map) {
     spec.insert("tolerations", Value::Array(all));
 }
 
-/// 32 hexadecimal digits that differ when anything of it does.
+/// A hash of 32 hexadecimal digits.
 fn hash(parts: &[&[u8]]) -> String {
     let half = |seed: u64| {
         let bytes = parts
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest_is_refused() {
+    fn files_that_are_no_manifest_are_refused() {
         assert!(matches!(read("kind: [\n"), Err(ManifestError::Yaml(_))));
         assert!(matches!(
             read("apiVersion: apps/v1\nkind: Deployment\n"),
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_no_server_would_take_is_refused() {
+    fn an_invalid_pod_is_refused() {
         let check = |name: &str, spec: &str, expected: &str| {
             let text = format!("apiVersion: v1\nkind: Pod\nmetadata: {name}\nspec: {spec}\n");
             assert_eq!(
@@ -253,7 +252,7 @@ mod tests {
 
         let good = "{containers: [{name: c, image: i}]}";
         let with = |rest: &str| format!("{{containers: [{{name: c, image: i}}], {rest}}}");
-        let no_pod = "it is no valid pod: ";
+        let no_pod = "invalid pod: ";
         let image = format!("{no_pod}spec.containers[0].image: Required value");
         check("{name: web}", "{containers: [{name: c}]}", &image);
 
@@ -286,7 +285,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            nameless.starts_with("it is no valid pod: metadata.name: Invalid value: \"-n1\": "),
+            nameless.starts_with("invalid pod: metadata.name: Invalid value: \"-n1\": "),
             "{nameless}"
         );
 
@@ -294,7 +293,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            space.starts_with("it is no valid pod: metadata.namespace: Invalid value: \"A\": "),
+            space.starts_with("invalid pod: metadata.namespace: Invalid value: \"A\": "),
             "{space}"
         );
 

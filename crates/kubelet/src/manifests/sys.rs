@@ -1,4 +1,4 @@
-//! The one call that the compiler cannot vouch for.
+//! Registers a descriptor with the reactor.
 #![expect(
     unsafe_code,
     reason = "the reactor trusts that a descriptor stays what it is"
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 use tokio::io::unix::AsyncFd;
 
-/// Lets a descriptor be waited for.
+/// Makes a descriptor awaitable.
 pub(super) fn waitable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an owned descriptor is open and the same until it is dropped, which is after it has
     // left the reactor.

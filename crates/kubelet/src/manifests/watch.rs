@@ -1,4 +1,4 @@
-//! Changes of the folder of manifests.
+//! Watches the manifest directory.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,43 +10,43 @@ use tokio::sync::mpsc;
 
 use super::{Changes, Manifests, read_all, sys};
 
-/// How often the folder is read though nothing is heard of it.
-const EVERY: Duration = Duration::from_secs(20);
-/// How long a change may take to be whole: editors write in several steps.
-const CALM: Duration = Duration::from_millis(100);
-/// States of the folder that may wait to be looked at.
-const WAITING: usize = 1;
+/// Interval of reads without a change event.
+const READ_INTERVAL: Duration = Duration::from_secs(20);
+/// Delay after a change event: editors write in several steps.
+const SETTLE_DELAY: Duration = Duration::from_millis(100);
+/// Bound of the channel of directory states.
+const QUEUED: usize = 1;
 
-/// Follows a folder of manifests: its first state comes at once, then every state that differs.
-pub(crate) fn follow(place: PathBuf, node: String, world: World, tasks: &Tasks) -> Changes {
-    let (sender, changes) = mpsc::channel(WAITING);
+/// Watches a manifest directory: sends its first state at once, then each state that differs.
+pub(crate) fn follow(path: PathBuf, node: String, world: World, tasks: &Tasks) -> Changes {
+    let (sender, changes) = mpsc::channel(QUEUED);
     tasks.spawn(async move {
-        let mut told: Option<Manifests> = None;
+        let mut sent: Option<Manifests> = None;
         loop {
-            let listening = listen(&place);
-            let (path, name, now) = (place.clone(), node.clone(), world.now());
+            let watch = watch_directory(&path);
+            let (path, name, now) = (path.clone(), node.clone(), world.now());
             let read = tokio::task::spawn_blocking(move || read_all(&path, &name, now)).await;
-            let pods = read.expect("reading does not panic, and nobody cancels it");
+            let pods = read.expect("reading does not panic and is not cancelled");
 
-            // By UID alone: what a pod was first seen at is not part of it.
-            if told
+            // Compared by UID alone: the annotation `config.seen` differs each time.
+            if sent
                 .as_ref()
-                .is_none_or(|told| !told.keys().eq(pods.keys()))
+                .is_none_or(|sent| !sent.keys().eq(pods.keys()))
             {
-                told = Some(pods.clone());
+                sent = Some(pods.clone());
                 if sender.send(pods).await.is_err() {
                     return;
                 }
             }
 
-            match listening {
+            match watch {
                 Some(changed) => {
-                    let heard = tokio::time::timeout(EVERY, changed.readable()).await;
+                    let heard = tokio::time::timeout(READ_INTERVAL, changed.readable()).await;
                     if heard.is_ok() {
-                        tokio::time::sleep(CALM).await;
+                        tokio::time::sleep(SETTLE_DELAY).await;
                     }
                 }
-                None => tokio::time::sleep(EVERY).await,
+                None => tokio::time::sleep(READ_INTERVAL).await,
             }
         }
     });
@@ -54,14 +54,14 @@ pub(crate) fn follow(place: PathBuf, node: String, world: World, tasks: &Tasks) 
     changes
 }
 
-/// Hears of the next change; none: the folder is not there yet.
-fn listen(place: &std::path::Path) -> Option<AsyncFd<std::os::fd::OwnedFd>> {
+/// Watches for the next change; none: the directory does not exist yet.
+fn watch_directory(path: &std::path::Path) -> Option<AsyncFd<std::os::fd::OwnedFd>> {
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
     let kinds = WatchFlags::CREATE
         | WatchFlags::CLOSE_WRITE
         | WatchFlags::DELETE
         | WatchFlags::MOVED_FROM
         | WatchFlags::MOVED_TO;
-    inotify::add_watch(&changes, place, kinds).ok()?;
+    inotify::add_watch(&changes, path, kinds).ok()?;
     sys::waitable(changes).ok()
 }

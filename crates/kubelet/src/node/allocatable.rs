@@ -1,47 +1,46 @@
-//! What the pods of a machine may use of it, alone and together. The rest is kept for the system
-//! and for our own processes, so that no pod can starve what watches over it.
+//! Node allocatable: what pods may use, each and together. The rest is reserved for the system and
+//! our own processes.
 
 use coracle_cgroup::Limits;
 
 use super::machine::Machine;
 
-/// Bytes that pods must leave: upstream evicts pods when less is available
-/// (`memory.available<100Mi`).
+/// Memory that pods must leave free: upstream's eviction threshold (`memory.available<100Mi`).
 const EVICTION_MEMORY: i64 = 100 << 20;
-/// Percent of the disk that pods must leave (`nodefs.available<10%`).
+/// Percentage of the disk that pods must leave free (`nodefs.available<10%`).
 const EVICTION_DISK_PERCENT: i64 = 10;
-/// One process id of so many is not for pods, between the least and the most.
+/// A tenth of all PIDs is reserved for the system, within these bounds.
 const SYSTEM_PIDS_SHARE: i64 = 10;
 const FEWEST_SYSTEM_PIDS: i64 = 256;
 const MOST_SYSTEM_PIDS: i64 = 4096;
-/// One pod of so many that take all they can get: the others still start processes.
+/// Divisor of the default PID limit per pod: one pod cannot exhaust all PIDs.
 const PID_TAKERS: i64 = 4;
 
-/// Bytes of memory for pods. Huge pages are taken out: nothing else can use them.
+/// Memory for pods in bytes, without huge pages.
 pub(crate) fn memory(machine: &Machine) -> i64 {
     let huge_pages: i64 = machine.huge_pages.iter().map(|(_, bytes)| bytes).sum();
     (machine.memory - EVICTION_MEMORY - huge_pages).max(0)
 }
 
-/// Bytes of the disk for pods.
+/// Disk space for pods in bytes.
 pub(crate) fn disk(machine: &Machine) -> i64 {
     machine.disk - machine.disk / 100 * EVICTION_DISK_PERCENT
 }
 
-/// Processes and threads of all pods together. On a machine with few, pods get half.
+/// PIDs for all pods together; at least half of a small machine's.
 pub(crate) fn pids(machine: &Machine) -> i64 {
     let kept = (machine.pids / SYSTEM_PIDS_SHARE).clamp(FEWEST_SYSTEM_PIDS, MOST_SYSTEM_PIDS);
     (machine.pids - kept).max(machine.pids / 2).max(1)
 }
 
-/// Processes and threads of one pod, where no setting says how many.
+/// Default PID limit of one pod.
 pub(crate) fn pids_of_one_pod(machine: &Machine) -> i64 {
     (pids(machine) / PID_TAKERS).max(1)
 }
 
-/// The limits of the group that all pods are in. Upstream limits memory to what the node has less
-/// its reservations, and evicts pods before they reach that; the threshold of eviction is part of
-/// this limit, as nothing is evicted here.
+/// The limits of the cgroup of all pods. Upstream limits memory to capacity less reservations and
+/// evicts pods before they reach that; here the eviction threshold is part of the limit, as there
+/// is no eviction.
 pub(crate) fn limits(machine: &Machine) -> Limits {
     Limits {
         cpu_shares: u64::try_from(machine.processors)
@@ -58,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_leave_process_ids_to_the_system() {
+    fn some_pids_are_reserved_for_the_system() {
         let check = |there: i64, together: i64, alone: i64| {
             let machine = Machine {
                 pids: there,
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_leave_memory_to_the_system() {
+    fn some_memory_is_reserved_for_the_system() {
         let machine = Machine {
             memory: 8 << 30,
             processors: 2,
@@ -92,7 +91,7 @@ mod tests {
         assert_eq!(limits(&machine).memory, Some((7 << 30) - (100 << 20)));
         assert_eq!(limits(&machine).cpu_shares, Some(2048));
 
-        // A limit of nothing would end every pod.
+        // A limit of zero would kill every pod.
         assert_eq!(
             limits(&Machine {
                 memory: 50 << 20,

@@ -1,4 +1,4 @@
-//! The object of a node: what it is called, what it has, how it is. Pure.
+//! Builds the Node object. Pure.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,12 +19,12 @@ use super::machine::{Machine, architecture};
 use crate::config::Config;
 use crate::status::time;
 
-/// How many images a node tells of, the largest ones.
+/// Images reported in the node status, the largest ones.
 const IMAGES: usize = 50;
 const NAMES_PER_IMAGE: usize = 5;
 
-/// What is known of a node now.
-pub(super) struct Look<'a> {
+/// The inputs of a node's status.
+pub(super) struct StatusInputs<'a> {
     pub(super) config: &'a Config,
     pub(super) machine: &'a Machine,
     /// `coracle://0.1.0`.
@@ -32,14 +32,14 @@ pub(super) struct Look<'a> {
     pub(super) handlers: &'a [RuntimeHandler],
     pub(super) groups_policy: bool,
     pub(super) images: &'a [Image],
-    /// What keeps the node from being ready.
+    /// Why the node is not ready.
     pub(super) problems: &'a [String],
     pub(super) now: Timestamp,
 }
 
 /// The object that a new node is registered with.
-pub(super) fn node(look: &Look<'_>) -> Node {
-    let config = look.config;
+pub(super) fn node(inputs: &StatusInputs<'_>) -> Node {
+    let config = inputs.config;
     let mut labels = labels(&config.node_name);
     labels.extend(config.labels.clone());
 
@@ -57,11 +57,11 @@ pub(super) fn node(look: &Look<'_>) -> Node {
             taints: Some(config.taints.clone()).filter(|taints| !taints.is_empty()),
             ..NodeSpec::default()
         }),
-        status: Some(status(look, &NodeStatus::default())),
+        status: Some(status(inputs, &NodeStatus::default())),
     }
 }
 
-/// Labels that every node has.
+/// Labels of every node.
 pub(super) fn labels(name: &str) -> BTreeMap<String, String> {
     let pairs = [
         ("kubernetes.io/hostname", name),
@@ -76,25 +76,28 @@ pub(super) fn labels(name: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The status of a node, `before` being what it was.
-pub(super) fn status(look: &Look<'_>, before: &NodeStatus) -> NodeStatus {
+/// Builds the status of a node from its previous status.
+pub(super) fn status(inputs: &StatusInputs<'_>, before: &NodeStatus) -> NodeStatus {
     NodeStatus {
-        addresses: Some(addresses(&look.config.node_name, &look.config.addresses)),
-        capacity: Some(capacity(look)),
-        allocatable: Some(allocatable(look)),
-        conditions: Some(conditions(look, before)),
+        addresses: Some(addresses(
+            &inputs.config.node_name,
+            &inputs.config.addresses,
+        )),
+        capacity: Some(capacity(inputs)),
+        allocatable: Some(allocatable(inputs)),
+        conditions: Some(conditions(inputs, before)),
         daemon_endpoints: Some(NodeDaemonEndpoints {
             kubelet_endpoint: Some(DaemonEndpoint {
-                port: i32::from(look.config.port),
+                port: i32::from(inputs.config.port),
             }),
         }),
-        node_info: Some(info(look)),
-        images: Some(images(look.images)),
-        runtime_handlers: Some(look.handlers.iter().map(handler).collect()),
+        node_info: Some(info(inputs)),
+        images: Some(images(inputs.images)),
+        runtime_handlers: Some(inputs.handlers.iter().map(handler).collect()),
         features: Some(NodeFeatures {
-            supplemental_groups_policy: Some(look.groups_policy),
+            supplemental_groups_policy: Some(inputs.groups_policy),
         }),
-        // Not ours: what others keep there stays.
+        // Maintained by the attach/detach controller.
         volumes_attached: before.volumes_attached.clone(),
         volumes_in_use: before.volumes_in_use.clone(),
         ..NodeStatus::default()
@@ -112,14 +115,14 @@ fn addresses(name: &str, addresses: &[IpAddr]) -> Vec<NodeAddress> {
     own.chain([of("Hostname", name.to_owned())]).collect()
 }
 
-fn capacity(look: &Look<'_>) -> BTreeMap<String, Text> {
-    amounts(look, look.machine.memory, look.machine.disk)
+fn capacity(inputs: &StatusInputs<'_>) -> BTreeMap<String, Text> {
+    amounts(inputs, inputs.machine.memory, inputs.machine.disk)
 }
 
-fn allocatable(look: &Look<'_>) -> BTreeMap<String, Text> {
-    let disk = allocatable::disk(look.machine);
-    let mut all = amounts(look, allocatable::memory(look.machine), disk);
-    // The rest of a share is told in bytes.
+fn allocatable(inputs: &StatusInputs<'_>) -> BTreeMap<String, Text> {
+    let disk = allocatable::disk(inputs.machine);
+    let mut all = amounts(inputs, allocatable::memory(inputs.machine), disk);
+    // Upstream reports this remainder in bytes.
     all.insert(
         "ephemeral-storage".to_owned(),
         text(&Quantity::new(disk, Format::DecimalSi)),
@@ -127,18 +130,18 @@ fn allocatable(look: &Look<'_>) -> BTreeMap<String, Text> {
     all
 }
 
-fn amounts(look: &Look<'_>, memory: i64, disk: i64) -> BTreeMap<String, Text> {
+fn amounts(inputs: &StatusInputs<'_>, memory: i64, disk: i64) -> BTreeMap<String, Text> {
     let whole = |count: i64| text(&Quantity::new(count, Format::DecimalSi));
     let kibi = |bytes: i64| Text(format!("{}Ki", bytes / 1024));
     let count = |count: usize| whole(i64::try_from(count).unwrap_or(i64::MAX));
     let mut all = BTreeMap::from([
-        ("cpu".to_owned(), count(look.machine.processors)),
+        ("cpu".to_owned(), count(inputs.machine.processors)),
         ("memory".to_owned(), kibi(memory)),
         ("ephemeral-storage".to_owned(), kibi(disk)),
-        ("pods".to_owned(), whole(i64::from(look.config.max_pods))),
+        ("pods".to_owned(), whole(i64::from(inputs.config.max_pods))),
     ]);
 
-    for (size, bytes) in &look.machine.huge_pages {
+    for (size, bytes) in &inputs.machine.huge_pages {
         let name = format!("hugepages-{}", Quantity::new(*size, Format::BinarySi));
         all.insert(name, text(&Quantity::new(*bytes, Format::BinarySi)));
     }
@@ -150,15 +153,15 @@ fn text(quantity: &Quantity) -> Text {
     Text(quantity.to_string())
 }
 
-fn info(look: &Look<'_>) -> NodeSystemInfo {
-    let machine = look.machine;
+fn info(inputs: &StatusInputs<'_>) -> NodeSystemInfo {
+    let machine = inputs.machine;
     NodeSystemInfo {
         architecture: architecture().to_owned(),
         boot_id: machine.boot_id.clone(),
-        container_runtime_version: look.runtime.to_owned(),
+        container_runtime_version: inputs.runtime.to_owned(),
         kernel_version: machine.kernel.clone(),
         kube_proxy_version: String::new(),
-        kubelet_version: look.config.version.clone(),
+        kubelet_version: inputs.config.version.clone(),
         machine_id: machine.machine_id.clone(),
         operating_system: "linux".to_owned(),
         os_image: machine.os_image.clone(),
@@ -183,7 +186,7 @@ fn handler(handler: &RuntimeHandler) -> NodeRuntimeHandler {
     }
 }
 
-/// The largest first.
+/// Sorted by size, the largest first.
 fn images(images: &[Image]) -> Vec<ContainerImage> {
     let mut images: Vec<&Image> = images.iter().collect();
     images.sort_by_key(|image| (std::cmp::Reverse(image.size), image.id.clone()));
@@ -206,9 +209,9 @@ fn images(images: &[Image]) -> Vec<ContainerImage> {
         .collect()
 }
 
-/// Pressures are not watched for, so there are none; Ready is always the last.
-fn conditions(look: &Look<'_>, before: &NodeStatus) -> Vec<NodeCondition> {
-    let now = time(look.now);
+/// There is no eviction, so no pressure is reported; Ready is always the last.
+fn conditions(inputs: &StatusInputs<'_>, before: &NodeStatus) -> Vec<NodeCondition> {
+    let now = time(inputs.now);
     let of = |kind: &str, status: &str, reason: &str, message: &str| NodeCondition {
         type_: kind.to_owned(),
         status: status.to_owned(),
@@ -218,7 +221,7 @@ fn conditions(look: &Look<'_>, before: &NodeStatus) -> Vec<NodeCondition> {
         last_transition_time: Some(transition(before, kind, status, &now)),
     };
 
-    let ready = match look.problems {
+    let ready = match inputs.problems {
         [] => of(
             "Ready",
             "True",
@@ -276,8 +279,8 @@ fn transition(before: &NodeStatus, kind: &str, status: &str, now: &Time) -> Time
         .unwrap_or_else(|| now.clone())
 }
 
-/// Whether two statuses say the same, but for the times at which they were said.
-pub(super) fn say_the_same(one: &NodeStatus, other: &NodeStatus) -> bool {
+/// Whether two statuses are equal apart from heartbeat times.
+pub(super) fn equal_except_heartbeat(one: &NodeStatus, other: &NodeStatus) -> bool {
     let timeless = |status: &NodeStatus| {
         let mut status = status.clone();
         status

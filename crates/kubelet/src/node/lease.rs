@@ -12,11 +12,11 @@ use k8s_openapi::api::core;
 use crate::host::Host;
 
 const NAMESPACE: &str = "kube-node-lease";
-/// How long a lease is good for, in seconds.
+/// Duration of a lease in seconds.
 const LASTS: i64 = 40;
-/// A quarter of that.
+/// Renew interval: a quarter of the duration.
 const EVERY: Duration = Duration::from_secs(10);
-/// Between attempts, while the server does not answer.
+/// Retry delay while the server does not answer.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(7);
 
@@ -28,7 +28,7 @@ pub(super) struct Lease {
 
 impl Lease {
     pub(super) fn new(host: &Arc<Host>) -> Lease {
-        // A heartbeat that comes too late is none.
+        // A heartbeat that is too late is useless.
         let client = host.client.clone().within(EVERY);
         Lease {
             access: client
@@ -39,7 +39,7 @@ impl Lease {
         }
     }
 
-    /// Renews the lease for ever.
+    /// Renews the lease forever.
     pub(super) async fn keep(&self) {
         let mut pause = PAUSE;
         loop {
@@ -50,7 +50,7 @@ impl Lease {
                         .await;
                 }
                 Err(error) => {
-                    tracing::info!(%error, "the node's lease is not renewed");
+                    tracing::info!(%error, "cannot renew node lease; retrying");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -71,7 +71,7 @@ impl Lease {
         }
     }
 
-    /// A new lease belongs to the node, and goes with it.
+    /// A new lease is owned by the node and deleted with it.
     async fn create(&self) -> Result<(), Error> {
         let node = self.nodes.get(&self.host.node_name).await?;
         let mut owner = Map::new();

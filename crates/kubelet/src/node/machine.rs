@@ -1,11 +1,11 @@
-//! What the machine is: read from the files of its kernel.
+//! Machine information, read from kernel files.
 
 use std::fs;
 use std::path::Path;
 
 use coracle_cgroup::Ceiling;
 
-/// What a node tells of the machine that it is.
+/// What the node status reports about the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) machine_id: String,
@@ -14,22 +14,22 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     pub(crate) os_image: String,
     pub(crate) processors: usize,
-    /// Bytes, as many as its cgroup may use where it is inside a container.
+    /// Bytes; limited by the cgroup if inside a container.
     pub(crate) memory: i64,
-    /// Processes and threads that there can be.
+    /// Limit of processes and threads.
     pub(crate) pids: i64,
     /// Bytes of swap.
     pub(crate) swap: i64,
-    /// Bytes of the file system that pods write to.
+    /// Size in bytes of the file system that pods write to.
     pub(crate) disk: i64,
-    /// Sizes of huge pages in bytes, and how many bytes there are of each.
+    /// Page sizes and total bytes of huge pages.
     pub(crate) huge_pages: Vec<(i64, i64)>,
 }
 
 impl Machine {
-    /// Looks at the machine; `data` is where pods write to, `ceiling` what the groups leave that
-    /// pods are in.
-    pub(crate) fn look(data: &Path, ceiling: Ceiling) -> Machine {
+    /// Reads the machine information; `data` is the directory that pods write to, `ceiling` the
+    /// limits of the cgroups around pods.
+    pub(crate) fn read(data: &Path, ceiling: Ceiling) -> Machine {
         let line = |path: &str| {
             fs::read_to_string(path)
                 .unwrap_or_default()
@@ -42,7 +42,7 @@ impl Machine {
         let uuid = line("/sys/class/dmi/id/product_uuid");
 
         Machine {
-            // What is not told is told as the machine's other name.
+            // Upstream's fallback.
             system_uuid: if uuid.is_empty() {
                 machine_id.clone()
             } else {
@@ -64,7 +64,7 @@ impl Machine {
     }
 }
 
-/// How many processes and threads the kernel has room for.
+/// The kernel's limit of processes and threads.
 fn pids(line: &impl Fn(&str) -> String) -> i64 {
     let limits = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
     limits
@@ -128,7 +128,7 @@ fn huge_pages(folder: &Path) -> Vec<(i64, i64)> {
     pages
 }
 
-/// The architecture as Go calls it.
+/// Go's name of the architecture.
 pub(crate) fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -143,12 +143,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_has_no_more_than_its_groups_leave() {
+    fn machine_sizes_respect_cgroup_limits() {
         let ceiling = Ceiling {
             memory: Some(64 << 20),
             pids: Some(100),
         };
-        let machine = Machine::look(Path::new("/"), ceiling);
+        let machine = Machine::read(Path::new("/"), ceiling);
         assert_eq!((machine.memory, machine.pids), (64 << 20, 100));
     }
 
@@ -161,7 +161,7 @@ mod tests {
             pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 13\"\n"),
             "Debian GNU/Linux 13"
         );
-        let machine = Machine::look(Path::new("/"), Ceiling::default());
+        let machine = Machine::read(Path::new("/"), Ceiling::default());
         assert!(machine.memory > 0 && machine.pids > 0);
     }
 }

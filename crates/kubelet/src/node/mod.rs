@@ -1,13 +1,13 @@
-//! The node's own object: registered, its lease renewed, its status told when it changes.
+//! The Node object: registration, lease and status.
 //!
-//! The lease is the heartbeat: renewed every ten seconds, it says that somebody is there. The
-//! status is looked at as often, but sent only when it says something new, and every five minutes.
+//! The lease is the heartbeat, renewed every ten seconds. The status is computed as often, but sent
+//! only when it has changed, and every five minutes.
 
 pub(crate) mod allocatable;
 mod describe;
 mod lease;
 pub(crate) mod machine;
-mod ranges;
+mod pod_cidr;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,18 +21,18 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::host::Host;
-use describe::Look;
+use describe::StatusInputs;
 use machine::Machine;
 
-/// How often the node looks at itself.
-const LOOK: Duration = Duration::from_secs(10);
-/// How often it tells the same again.
-const TELL: Duration = Duration::from_secs(300);
-/// Pauses between attempts to register.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(7);
+/// Interval of status computation.
+const STATUS_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval of status updates without a change.
+const REPORT_INTERVAL: Duration = Duration::from_secs(300);
+/// Retry delays of registration.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const MAX_RETRY: Duration = Duration::from_secs(7);
 
-/// The keeper of one node's object.
+/// Maintains one node's object.
 pub(crate) struct Node {
     host: Arc<Host>,
     config: Config,
@@ -60,30 +60,30 @@ impl Node {
         }
     }
 
-    /// Registers the node; tries until it is done.
+    /// Registers the node; retries until it succeeds.
     pub(crate) async fn register(&self) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_RETRY;
         while let Err(error) = self.try_register().await {
-            tracing::info!(%error, "the node is not registered yet");
+            tracing::info!(%error, "cannot register node; retrying");
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_RETRY);
         }
-        self.say("Starting", "Starting kubelet.".to_owned());
+        self.record_event("Starting", "Starting kubelet.".to_owned());
     }
 
     async fn try_register(&self) -> Result<(), Error> {
-        let seen = self.look().await;
-        let node = describe::node(&self.described(&seen));
+        let observed = self.check_runtime().await;
+        let node = describe::node(&self.status_inputs(&observed));
         let tree = typed::to_tree(&node).map_err(|error| Error::Request(error.to_string()))?;
         match self.access.create(&tree).await {
             Ok(_) => Ok(()),
-            Err(error) if error.is_already_exists() => self.adopt(&node).await,
+            Err(error) if error.is_already_exists() => self.update_labels(&node).await,
             Err(error) => Err(error),
         }
     }
 
-    /// A node of before: its labels are brought up to date, the rest is left as it is.
-    async fn adopt(&self, node: &v1::Node) -> Result<(), Error> {
+    /// The node exists: updates its labels and leaves the rest unchanged.
+    async fn update_labels(&self, node: &v1::Node) -> Result<(), Error> {
         let there = self.access.get(&self.host.node_name).await?;
         let labels = node.metadata.labels.iter().flatten();
         let missing: Map = labels
@@ -106,53 +106,54 @@ impl Node {
         Ok(())
     }
 
-    /// Tells the runtime the ranges that the node has had before, and asks it again how it is.
+    /// Sends the runtime the pod CIDRs that the node had before, and checks the runtime status
+    /// again.
     ///
-    /// A runtime that has begun with this process knows of no network yet. Whoever went by that
-    /// would tell pods that run that they have none, and would say of the node that it is not
-    /// ready, which takes its pods from behind their Services. A runtime that does not take the
-    /// ranges has no network; that is then said. Answers with what it has taken.
-    pub(crate) async fn remind(&self, object: &Informer<Whole>) -> Option<String> {
+    /// A runtime that has just started has no pod network yet. Reporting that would mark the node
+    /// as not ready and take its running pods out of their Services. If the runtime does not accept
+    /// the CIDRs, there is no network, and that is reported. Returns the CIDRs that were accepted.
+    pub(crate) async fn restore_pod_cidrs(&self, object: &Informer<Whole>) -> Option<String> {
         let there = object.get(&ObjectKey::cluster(&self.host.node_name))?;
-        let ranges = Some(ranges::of(&there.object)).filter(|ranges| !ranges.is_empty())?;
-        let told = tokio::time::timeout(LOOK, ranges::tell(&self.host, &ranges)).await;
-        self.look().await;
-        told.is_ok().then_some(ranges)
+        let ranges = Some(pod_cidr::of(&there.object)).filter(|ranges| !ranges.is_empty())?;
+        let sent = tokio::time::timeout(STATUS_INTERVAL, pod_cidr::send(&self.host, &ranges)).await;
+        self.check_runtime().await;
+        sent.is_ok().then_some(ranges)
     }
 
-    /// Keeps lease and status until it is dropped; `known` are the ranges that the runtime has been
-    /// told.
+    /// Maintains lease and status until dropped; `known` are the pod CIDRs that the runtime already
+    /// has.
     pub(crate) async fn run(self, object: Informer<Whole>, known: Option<String>) {
         let lease = lease::Lease::new(&self.host);
-        let (told, mut ranges) = watch::channel(());
+        let (sent, mut ranges) = watch::channel(());
         tokio::join!(
             lease.keep(),
             self.keep_status(&mut ranges),
-            ranges::follow(&self.host, &object, known, &told)
+            pod_cidr::follow(&self.host, &object, known, &sent)
         );
     }
 
-    /// Looks at the runtime from time to time, and at once when it has been told the node's
-    /// `ranges`.
+    /// Checks the runtime periodically, and at once when it has received pod CIDRs.
     async fn keep_status(&self, ranges: &mut watch::Receiver<()>) {
-        let mut told: Option<(NodeStatus, Instant)> = None;
+        let mut reported: Option<(NodeStatus, Instant)> = None;
         loop {
-            let seen = self.look().await;
-            let before = told
+            let observed = self.check_runtime().await;
+            let before = reported
                 .as_ref()
                 .map(|(status, _)| status.clone())
                 .unwrap_or_default();
-            let now = describe::status(&self.described(&seen), &before);
+            let now = describe::status(&self.status_inputs(&observed), &before);
 
-            let stale = told.as_ref().is_none_or(|(_, at)| at.elapsed() >= TELL);
-            if stale || !describe::say_the_same(&before, &now) {
-                match self.tell(&seen).await {
-                    Ok(status) => told = Some((status, Instant::now())),
-                    Err(error) => tracing::info!(%error, "the node's status is not told"),
+            let stale = reported
+                .as_ref()
+                .is_none_or(|(_, at)| at.elapsed() >= REPORT_INTERVAL);
+            if stale || !describe::equal_except_heartbeat(&before, &now) {
+                match self.update_status(&observed).await {
+                    Ok(status) => reported = Some((status, Instant::now())),
+                    Err(error) => tracing::info!(%error, "cannot update node status"),
                 }
             }
 
-            let pause = LOOK.mul_f64(1.0 + 0.04 * self.host.world.fraction());
+            let pause = STATUS_INTERVAL.mul_f64(1.0 + 0.04 * self.host.world.fraction());
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 Ok(()) = ranges.changed() => {}
@@ -160,13 +161,13 @@ impl Node {
         }
     }
 
-    /// Sends the status, on top of what the server has.
-    async fn tell(&self, seen: &Seen) -> Result<NodeStatus, Error> {
+    /// Patches the status on top of the server's version.
+    async fn update_status(&self, observed: &RuntimeStatus) -> Result<NodeStatus, Error> {
         let there = self.access.get(&self.host.node_name).await?;
         let node: v1::Node =
             typed::from_tree(&there).map_err(|error| Error::Answer(error.to_string()))?;
         let before = node.status.unwrap_or_default();
-        let now = describe::status(&self.described(seen), &before);
+        let now = describe::status(&self.status_inputs(observed), &before);
         let tree = typed::to_tree(&now).map_err(|error| Error::Request(error.to_string()))?;
         let mut patch = Map::new();
         patch.insert("status", with_replaced_addresses(tree));
@@ -179,12 +180,12 @@ impl Node {
             )
             .await?;
 
-        self.say_changes(&before, &now);
+        self.record_condition_events(&before, &now);
 
         Ok(now)
     }
 
-    fn say_changes(&self, before: &NodeStatus, now: &NodeStatus) {
+    fn record_condition_events(&self, before: &NodeStatus, now: &NodeStatus) {
         let name = &self.host.node_name;
         for condition in now.conditions.iter().flatten() {
             let was = before
@@ -205,14 +206,14 @@ impl Node {
                 ("PIDPressure", "False") => "NodeHasSufficientPID",
                 _ => continue,
             };
-            self.say(reason, format!("Node {name} status is now: {reason}"));
+            self.record_event(reason, format!("Node {name} status is now: {reason}"));
         }
     }
 
-    fn say(&self, reason: &str, message: String) {
+    fn record_event(&self, reason: &str, message: String) {
         let name = Text::new(&self.host.node_name);
-        // Upstream knows a node by its name in its own events, for they begin before the object has
-        // a UID.
+        // Upstream uses the name as UID in node events, because they start before the object has a
+        // UID.
         let about = ObjectReference {
             api_version: Text::const_new("v1"),
             kind: Text::const_new("Node"),
@@ -223,31 +224,31 @@ impl Node {
         self.host.events.normal(&about, reason, message);
     }
 
-    fn described<'a>(&'a self, seen: &'a Seen) -> Look<'a> {
-        Look {
+    fn status_inputs<'a>(&'a self, observed: &'a RuntimeStatus) -> StatusInputs<'a> {
+        StatusInputs {
             config: &self.config,
             machine: &self.machine,
             runtime: &self.runtime,
-            handlers: &seen.handlers,
-            groups_policy: seen.groups_policy,
-            images: &seen.images,
-            problems: &seen.problems,
+            handlers: &observed.handlers,
+            groups_policy: observed.groups_policy,
+            images: &observed.images,
+            problems: &observed.problems,
             now: self.host.now(),
         }
     }
 
-    /// Asks the runtime how it is, and tells the workers whether there is a network.
-    async fn look(&self) -> Seen {
-        let mut seen = match self.host.runtime.status(false).await {
-            Ok(status) => Seen::of(status),
-            Err(error) => Seen {
+    /// Checks the runtime status, and publishes the network state to pod workers.
+    async fn check_runtime(&self) -> RuntimeStatus {
+        let mut observed = match self.host.runtime.status(false).await {
+            Ok(status) => RuntimeStatus::of(status),
+            Err(error) => RuntimeStatus {
                 problems: vec![format!("container runtime is down: {error}")],
                 network: Some("container runtime is down".to_owned()),
-                ..Seen::default()
+                ..RuntimeStatus::default()
             },
         };
 
-        seen.images = self
+        observed.images = self
             .host
             .images
             .list_images(ImageFilter::default())
@@ -255,28 +256,28 @@ impl Node {
             .unwrap_or_default();
 
         self.network.send_if_modified(|network| {
-            let changed = *network != seen.network;
-            network.clone_from(&seen.network);
+            let changed = *network != observed.network;
+            network.clone_from(&observed.network);
             changed
         });
 
-        seen
+        observed
     }
 }
 
-/// What the runtime says of itself.
+/// The runtime's status.
 #[derive(Default)]
-struct Seen {
+struct RuntimeStatus {
     problems: Vec<String>,
-    /// Why there is no network.
+    /// Why the network is not ready.
     network: Option<String>,
     handlers: Vec<RuntimeHandler>,
     groups_policy: bool,
     images: Vec<Image>,
 }
 
-impl Seen {
-    fn of(answer: StatusResponse) -> Seen {
+impl RuntimeStatus {
+    fn of(answer: StatusResponse) -> RuntimeStatus {
         let conditions = answer
             .status
             .map(|status| status.conditions)
@@ -296,7 +297,7 @@ impl Seen {
         let network = problem("NetworkReady", "container runtime network");
 
         let runtime = problem("RuntimeReady", "container runtime");
-        Seen {
+        RuntimeStatus {
             problems: runtime.into_iter().chain(network.clone()).collect(),
             network,
             handlers: answer.runtime_handlers,
@@ -308,8 +309,7 @@ impl Seen {
     }
 }
 
-/// Addresses are merged by their kind, and a node may have two of one: they are told as the whole
-/// list.
+/// Addresses are merged by type and a node may have two of one type, so the whole list is replaced.
 fn with_replaced_addresses(status: Value) -> Value {
     let Value::Object(mut status) = status else {
         return status;

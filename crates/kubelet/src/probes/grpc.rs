@@ -1,4 +1,4 @@
-//! Asking a server of gRPC how it is, by `grpc.health.v1`.
+//! gRPC health checks (`grpc.health.v1`).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tonic_prost::ProstCodec;
 use super::outcome::Outcome;
 use crate::http_get::address_text;
 
-/// Between two attempts to connect, as clients of gRPC wait.
+/// Delay between connection attempts, as gRPC clients use.
 const PAUSE: Duration = Duration::from_secs(1);
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 
@@ -33,7 +33,7 @@ struct CheckResponse {
 
 const SERVING: i32 = 1;
 
-pub(super) async fn ask(host: &str, port: u16, service: String, timeout: Duration) -> Outcome {
+pub(super) async fn probe(host: &str, port: u16, service: String, timeout: Duration) -> Outcome {
     let address = address_text(host, port);
     let deadline = tokio::time::Instant::now() + timeout;
     let Ok(endpoint) = Endpoint::from_shared(format!("http://{address}"))
@@ -74,12 +74,12 @@ pub(super) async fn ask(host: &str, port: u16, service: String, timeout: Duratio
     }
 }
 
-/// Tries until it succeeds; whoever waits has an end.
+/// Retries until connected; the caller has a timeout.
 async fn connected(endpoint: &Endpoint) -> Channel {
     loop {
         match endpoint.connect().await {
             Ok(channel) => return channel,
-            Err(error) => tracing::debug!(%error, "a gRPC probe does not reach its server yet"),
+            Err(error) => tracing::debug!(%error, "gRPC probe cannot connect; retrying"),
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -1,4 +1,4 @@
-//! What is known of one running instance of a container, and what of it is being asked.
+//! The probe state of one running container instance.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,7 +7,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::Tasks;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, Probe};
 
-use crate::parts::ProbeKind;
+use super::ProbeKind;
 use crate::pod::{Kind, PodView as _};
 
 /// One instance of a container with probes.
@@ -15,17 +15,17 @@ pub(super) struct Instance {
     pub(super) kind: Kind,
     pub(super) container: Container,
     pub(super) id: String,
-    /// When it began to run.
+    /// When it started.
     pub(super) since: Timestamp,
-    /// What was answered last, often enough.
-    answers: BTreeMap<ProbeKind, bool>,
-    /// What is being asked; dropping ends it.
+    /// The last result that reached its threshold.
+    results: BTreeMap<ProbeKind, bool>,
+    /// Running probe tasks; dropping stops them.
     tasks: BTreeMap<ProbeKind, Tasks>,
 }
 
 impl Instance {
     /// The probes of a container.
-    pub(super) fn wanted(container: &Container) -> Vec<ProbeKind> {
+    pub(super) fn probes_of(container: &Container) -> Vec<ProbeKind> {
         let probes = [
             (ProbeKind::Startup, &container.startup_probe),
             (ProbeKind::Liveness, &container.liveness_probe),
@@ -38,10 +38,10 @@ impl Instance {
             .collect()
     }
 
-    /// An instance that is seen for the first time. One of which the pod's status tells already is
-    /// what it says: the kubelet before has asked it. However young it is: upstream takes what
-    /// began within ten seconds before the kubelet for new, and then whoever restarts the kubelet
-    /// twice takes a young pod out of its Services.
+    /// An instance seen for the first time. If the pod's status reports it already, its probe
+    /// results are taken from there: the previous kubelet probed it. Upstream ignores the status if
+    /// the instance started within ten seconds before the kubelet; then two quick restarts of the
+    /// kubelet would take a new pod out of its Services.
     pub(super) fn new(
         kind: Kind,
         container: Container,
@@ -49,12 +49,14 @@ impl Instance {
         since: Timestamp,
         pod: &Pod,
     ) -> Instance {
-        let mut answers = BTreeMap::new();
-        if let Some(told) = told(pod, &container.name).filter(|told| is_instance(told, &id)) {
-            if told.started == Some(true) {
-                answers.insert(ProbeKind::Startup, true);
+        let mut results = BTreeMap::new();
+        if let Some(reported) =
+            reported_status(pod, &container.name).filter(|reported| is_instance(reported, &id))
+        {
+            if reported.started == Some(true) {
+                results.insert(ProbeKind::Startup, true);
             }
-            answers.insert(ProbeKind::Readiness, told.ready);
+            results.insert(ProbeKind::Readiness, reported.ready);
         }
 
         Instance {
@@ -62,7 +64,7 @@ impl Instance {
             container,
             id,
             since,
-            answers,
+            results,
             tasks: BTreeMap::new(),
         }
     }
@@ -75,20 +77,20 @@ impl Instance {
         }
     }
 
-    /// What is to be asked and is not yet: startup alone, until it has passed.
+    /// The probes to start now: startup alone until it has passed.
     pub(super) fn due(&self, is_ending: bool) -> Vec<ProbeKind> {
         let is_due = |kind: &ProbeKind| match kind {
             _ if self.tasks.contains_key(kind) => false,
-            ProbeKind::Startup => !is_ending && !self.answers.contains_key(&ProbeKind::Startup),
+            ProbeKind::Startup => !is_ending && !self.results.contains_key(&ProbeKind::Startup),
             ProbeKind::Liveness => {
                 !is_ending
                     && self.is_started()
-                    && self.answers.get(&ProbeKind::Liveness) != Some(&false)
+                    && self.results.get(&ProbeKind::Liveness) != Some(&false)
             }
             ProbeKind::Readiness => self.is_started(),
         };
 
-        Instance::wanted(&self.container)
+        Instance::probes_of(&self.container)
             .into_iter()
             .filter(is_due)
             .collect()
@@ -112,51 +114,51 @@ impl Instance {
         self.tasks.clear();
     }
 
-    /// Keeps an answer; returns whether it is another than before.
-    pub(super) fn keep(&mut self, kind: ProbeKind, passed: bool) -> bool {
-        // Whoever has not been asked lives, and is not ready.
-        let usual = match kind {
+    /// Stores a result; returns whether it has changed.
+    pub(super) fn store(&mut self, kind: ProbeKind, passed: bool) -> bool {
+        // Initial results: live, and not ready.
+        let initial = match kind {
             ProbeKind::Startup => None,
             ProbeKind::Liveness => Some(true),
             ProbeKind::Readiness => Some(false),
         };
-        self.answers.insert(kind, passed).or(usual) != Some(passed)
+        self.results.insert(kind, passed).or(initial) != Some(passed)
     }
 
     pub(super) fn is_started(&self) -> bool {
         self.container.startup_probe.is_none()
-            || self.answers.get(&ProbeKind::Startup) == Some(&true)
+            || self.results.get(&ProbeKind::Startup) == Some(&true)
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        let ready = self.answers.get(&ProbeKind::Readiness) == Some(&true);
+        let ready = self.results.get(&ProbeKind::Readiness) == Some(&true);
         self.is_started() && (self.container.readiness_probe.is_none() || ready)
     }
 
-    /// The probe that says that it is to be killed.
+    /// The failed probe that requires a kill.
     pub(super) fn failed(&self) -> Option<ProbeKind> {
         let asked = [ProbeKind::Startup, ProbeKind::Liveness];
         asked
             .into_iter()
-            .find(|kind| self.answers.get(kind) == Some(&false))
+            .find(|kind| self.results.get(kind) == Some(&false))
     }
 }
 
-/// What the server was last told of a container.
-fn told<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
+/// The status of a container on the server.
+fn reported_status<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     let status = pod.pod_status();
     let all = status
         .container_statuses
         .iter()
         .chain(&status.init_container_statuses)
         .flatten();
-    let mut all = all.filter(|told| told.name == name);
+    let mut all = all.filter(|reported| reported.name == name);
     all.next()
 }
 
 /// `runtime://id`.
-fn is_instance(told: &ContainerStatus, id: &str) -> bool {
-    let named = told
+fn is_instance(reported: &ContainerStatus, id: &str) -> bool {
+    let named = reported
         .container_id
         .as_deref()
         .and_then(|named| named.split_once("://"));

@@ -1,16 +1,16 @@
-//! The probes of containers: whether they have started, live, and are ready.
+//! The probe manager: startup, liveness and readiness probes.
 //!
-//! [`ContainerProbes::follow`] hears of pods and of what runs, and keeps one task per probe of a
-//! running container, and none besides: until the startup probe has passed that alone is asked;
-//! liveness is asked until it fails, readiness as long as the container runs. A task waits, asks
-//! (`ask`, `grpc`), and counts (`outcome`); an answer that has been given often enough is kept
-//! here, and told on the channel when it has changed. After a restart of the kubelet a container is
-//! what the server was told last, until it has been asked again.
+//! [`ProbeManager::follow`] is called with each pod and its state, and keeps one task per probe of
+//! a running container: until the startup probe has passed it runs alone; liveness runs until it
+//! fails, readiness as long as the container runs. A task probes (`prober`, `grpc`) and counts
+//! (`outcome`); a result that reaches its threshold is stored here, and sent on the channel if it
+//! has changed. After a restart of the kubelet the results in the pod's status apply until the next
+//! probe.
 
-mod ask;
 mod grpc;
 mod instance;
 mod outcome;
+mod prober;
 #[cfg(test)]
 mod tests;
 
@@ -28,17 +28,38 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::host::Host;
 use crate::observed::{Observed, State};
-use crate::parts::{ProbeKind, ProbeResult, ProbeResults, Probes};
 use crate::pod::{Kind, PodView as _};
-use ask::Asked;
 use instance::Instance;
 use outcome::{Outcome, Streak, event, is_settled};
+use prober::Prober;
 
-/// Results that wait to be heard of.
+/// Bound of the result channel.
 const WAITING: usize = 100;
 
+/// The kind of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProbeKind {
+    Startup,
+    Liveness,
+    Readiness,
+}
+
+/// A probe result that has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeResult {
+    pub uid: Text,
+    pub container: Text,
+    /// The probed instance.
+    pub container_id: Text,
+    pub kind: ProbeKind,
+    pub passed: bool,
+}
+
+/// Receives changed results.
+pub type ProbeResults = mpsc::Receiver<ProbeResult>;
+
 /// All probes of a node.
-pub struct ContainerProbes {
+pub struct ProbeManager {
     shared: Arc<Shared>,
 }
 
@@ -46,9 +67,9 @@ struct Shared {
     runtime: Arc<dyn Runtime>,
     events: Recorder,
     world: World,
-    /// Where a pod with the host's network is reached.
+    /// Address of pods on the host network.
     host_address: String,
-    /// When this kubelet began.
+    /// When this kubelet started.
     begun: Timestamp,
     results: mpsc::Sender<ProbeResult>,
     pods: Mutex<BTreeMap<Text, PodProbes>>,
@@ -58,15 +79,15 @@ struct Shared {
 struct PodProbes {
     pod: Arc<Pod>,
     address: String,
-    /// Only readiness is still asked for.
+    /// Only readiness is still probed.
     is_ending: bool,
-    /// The containers with probes that have run, by name.
+    /// Container instances with probes, by name.
     instances: BTreeMap<String, Instance>,
 }
 
-impl ContainerProbes {
-    /// Nobody is asked yet.
-    pub fn new(host: &Host) -> (ContainerProbes, ProbeResults) {
+impl ProbeManager {
+    /// A manager without pods, and its results.
+    pub fn new(host: &Host) -> (ProbeManager, ProbeResults) {
         let (results, heard) = mpsc::channel(WAITING);
         let shared = Shared {
             runtime: host.runtime.clone(),
@@ -83,16 +104,15 @@ impl ContainerProbes {
         };
 
         (
-            ContainerProbes {
+            ProbeManager {
                 shared: Arc::new(shared),
             },
             heard,
         )
     }
-}
 
-impl Probes for ContainerProbes {
-    fn follow(&self, pod: &Arc<Pod>, observed: &Observed) {
+    /// Starts and stops the probes of a pod. Called whenever a pod or its containers have changed.
+    pub fn follow(&self, pod: &Arc<Pod>, observed: &Observed) {
         let shared = &self.shared;
         let mut pods = shared.lock();
 
@@ -119,7 +139,7 @@ impl Probes for ContainerProbes {
             .lasting_containers()
             .filter(|(kind, _)| *kind != Kind::Init)
         {
-            let wanted = Instance::wanted(container);
+            let wanted = Instance::probes_of(container);
             let seen = observed
                 .newest(&container.name)
                 .filter(|_| !wanted.is_empty());
@@ -149,7 +169,8 @@ impl Probes for ContainerProbes {
         }
     }
 
-    fn end(&self, uid: &str) {
+    /// The pod terminates: only readiness is still probed.
+    pub fn end(&self, uid: &str) {
         if let Some(probes) = self.shared.lock().get_mut(uid) {
             probes.is_ending = true;
             for instance in probes.instances.values_mut() {
@@ -159,23 +180,27 @@ impl Probes for ContainerProbes {
         }
     }
 
-    fn forget(&self, uid: &str) {
+    /// Removes a deleted pod.
+    pub fn forget(&self, uid: &str) {
         self.shared.lock().remove(uid);
     }
 
-    fn is_ready(&self, uid: &str, container: &str) -> bool {
+    /// Whether a running container is ready: it has no readiness probe, or that has passed.
+    pub fn is_ready(&self, uid: &str, container: &str) -> bool {
         self.shared
-            .of_container(uid, container, true, Instance::is_ready)
+            .of_instance(uid, container, true, Instance::is_ready)
     }
 
-    fn is_started(&self, uid: &str, container: &str) -> bool {
+    /// Whether a running container has started: it has no startup probe, or that has passed.
+    pub fn is_started(&self, uid: &str, container: &str) -> bool {
         self.shared
-            .of_container(uid, container, true, Instance::is_started)
+            .of_instance(uid, container, true, Instance::is_started)
     }
 
-    fn has_failed(&self, uid: &str, container_id: &str) -> Option<ProbeKind> {
+    /// The failed probe that requires this container instance to be killed.
+    pub fn has_failed(&self, uid: &str, container_id: &str) -> Option<ProbeKind> {
         let pods = self.shared.lock();
-        // A pod that ends is not killed once more by its probes.
+        // A terminating pod is not killed again by its probes.
         let probes = pods.get(uid).filter(|probes| !probes.is_ending)?;
         probes
             .instances
@@ -186,7 +211,7 @@ impl Probes for ContainerProbes {
 }
 
 impl Shared {
-    /// Begins to ask what is to be asked of a container now and is not yet.
+    /// Starts the probes of a container that should run and do not yet.
     fn begin_due(self: &Arc<Shared>, probes: &mut PodProbes, container: &str) {
         let Some(instance) = probes.instances.get_mut(container) else {
             return;
@@ -197,7 +222,7 @@ impl Shared {
             };
 
             let pod = &probes.pod;
-            let asked = Asked {
+            let prober = Prober {
                 runtime: self.runtime.clone(),
                 container: instance.container.clone(),
                 container_id: instance.id.clone(),
@@ -211,14 +236,14 @@ impl Shared {
                 kind,
                 probe,
                 delay: self.delay(instance, kind),
-                asked,
+                prober,
             };
             instance.begin(kind, task.run());
         }
     }
 
-    /// How long to wait before the first question. A kubelet that has just begun spreads its
-    /// questions.
+    /// The delay of the first probe. After a restart of the kubelet, probes are spread over their
+    /// period.
     fn delay(&self, instance: &Instance, kind: ProbeKind) -> Duration {
         let now = self.world.now();
         let probe = instance.probe(kind).unwrap_or_default();
@@ -242,7 +267,7 @@ impl Shared {
         until.max(spread)
     }
 
-    fn of_container<T>(
+    fn of_instance<T>(
         &self,
         uid: &str,
         container: &str,
@@ -256,35 +281,35 @@ impl Shared {
         instance.map_or(otherwise, ask)
     }
 
-    /// Keeps an answer, if the instance is still the one that was asked. Returns whether it is
-    /// news.
-    fn settle(self: &Arc<Shared>, task: &Task, passed: bool) -> bool {
+    /// Stores a result, if the instance is still the one that was probed. Returns whether it has
+    /// changed.
+    fn store_result(self: &Arc<Shared>, task: &Task, passed: bool) -> bool {
         let mut pods = self.lock();
         let Some(probes) = pods.get_mut(&task.uid) else {
             return false;
         };
-        let name = &task.asked.container.name;
+        let name = &task.prober.container.name;
         let is_ending = probes.is_ending;
 
         let Some(instance) = probes.instances.get_mut(name) else {
             return false;
         };
-        if instance.id != task.asked.container_id
+        if instance.id != task.prober.container_id
             || (is_ending && task.kind != ProbeKind::Readiness)
         {
             return false;
         }
 
-        let is_news = instance.keep(task.kind, passed);
+        let changed = instance.store(task.kind, passed);
 
         if is_settled(task.kind, passed) {
             self.begin_due(probes, name);
         }
 
-        is_news
+        changed
     }
 
-    fn tell(&self, task: &Task, outcome: &Outcome) {
+    fn record_event(&self, task: &Task, outcome: &Outcome) {
         let Some((reason, text)) = event(task.kind, outcome) else {
             return;
         };
@@ -293,7 +318,7 @@ impl Shared {
             return;
         };
 
-        let Some(instance) = probes.instances.get(&task.asked.container.name) else {
+        let Some(instance) = probes.instances.get(&task.prober.container.name) else {
             return;
         };
         let about = probes
@@ -314,7 +339,7 @@ struct Task {
     kind: ProbeKind,
     probe: Probe,
     delay: Duration,
-    asked: Asked,
+    prober: Prober,
 }
 
 impl Task {
@@ -325,24 +350,24 @@ impl Task {
 
         loop {
             ticks.tick().await;
-            let outcome = self.asked.ask(&self.probe).await;
+            let outcome = self.prober.probe(&self.probe).await;
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
-            shared.tell(&self, &outcome);
+            shared.record_event(&self, &outcome);
 
             let passed = match outcome {
                 Outcome::Passed | Outcome::Warned(_) => true,
                 Outcome::Failed(_) => false,
-                Outcome::Unasked { .. } => continue,
+                Outcome::Error { .. } => continue,
             };
 
             let Some(passed) = streak.add(passed, &self.probe) else {
                 continue;
             };
 
-            let is_news = shared.settle(&self, passed);
-            if is_news {
+            let changed = shared.store_result(&self, passed);
+            if changed {
                 self.report(&shared, passed).await;
             }
             if is_settled(self.kind, passed) {
@@ -354,13 +379,13 @@ impl Task {
     async fn report(&self, shared: &Shared, passed: bool) {
         let result = ProbeResult {
             uid: self.uid.clone(),
-            container: Text::new(&self.asked.container.name),
-            container_id: Text::new(&self.asked.container_id),
+            container: Text::new(&self.prober.container.name),
+            container_id: Text::new(&self.prober.container_id),
             kind: self.kind,
             passed,
         };
         if shared.results.send(result).await.is_err() {
-            tracing::debug!(uid = %self.uid, "nobody listens to probes any more");
+            tracing::debug!(uid = %self.uid, "probe result dropped: the kubelet is stopping");
         }
     }
 }

@@ -1,24 +1,24 @@
-//! What one asking comes to, and what many of them do.
+//! Outcomes of probes and their thresholds.
 
 use k8s_openapi::api::core::v1::Probe;
 
-use crate::parts::ProbeKind;
+use super::ProbeKind;
 
-/// What came of one asking.
+/// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
-    /// It counts as passed, and people are told.
+    /// Counts as passed, with a warning event.
     Warned(String),
     Failed(String),
-    /// It could not be asked at all: this counts for nothing.
-    Unasked {
+    /// The probe could not be executed: it does not count.
+    Error {
         state: &'static str,
         reason: String,
     },
 }
 
-/// How often in a row the answer has been the same.
+/// The number of equal results in a row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Streak {
     last: Option<bool>,
@@ -26,7 +26,7 @@ pub(super) struct Streak {
 }
 
 impl Streak {
-    /// One more answer. Some: it has been given often enough to count.
+    /// Adds a result. Some: it has reached its threshold.
     pub(super) fn add(&mut self, passed: bool, probe: &Probe) -> Option<bool> {
         self.length = if self.last == Some(passed) {
             self.length.saturating_add(1)
@@ -46,7 +46,7 @@ impl Streak {
     }
 }
 
-/// Whether there is nothing more to ask this instance of a container.
+/// Whether the probe of this instance is finished.
 pub(super) fn is_settled(kind: ProbeKind, passed: bool) -> bool {
     match kind {
         ProbeKind::Startup => true,
@@ -55,7 +55,7 @@ pub(super) fn is_settled(kind: ProbeKind, passed: bool) -> bool {
     }
 }
 
-/// The event about an outcome: its reason and its text.
+/// The event of an outcome: reason and text.
 pub(super) fn event(kind: ProbeKind, outcome: &Outcome) -> Option<(&'static str, String)> {
     let kind = match kind {
         ProbeKind::Startup => "Startup",
@@ -67,7 +67,7 @@ pub(super) fn event(kind: ProbeKind, outcome: &Outcome) -> Option<(&'static str,
         Outcome::Passed => None,
         Outcome::Warned(text) => Some(("ProbeWarning", format!("{kind} probe warning: {text}"))),
         Outcome::Failed(text) => Some(("Unhealthy", format!("{kind} probe failed: {text}"))),
-        Outcome::Unasked { state, reason } => Some((
+        Outcome::Error { state, reason } => Some((
             "Unhealthy",
             format!("{kind} probe errored and resulted in {state} state: {reason}"),
         )),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_when_it_was_given_often_enough_in_a_row() {
+    fn a_result_counts_when_it_reaches_its_threshold() {
         let (yes, no) = (Some(true), Some(false));
         check(&[true], 1, 3, &[yes]);
         check(&[false, false, false, false], 1, 3, &[None, None, no, no]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn events_have_upstreams_words() {
+    fn events_have_upstreams_text() {
         let check = |kind, outcome: Outcome, expected: Option<(&str, &str)>| {
             let event = event(kind, &outcome);
             assert_eq!(
@@ -128,7 +128,7 @@ mod tests {
             )),
         );
 
-        let unasked = Outcome::Unasked {
+        let unasked = Outcome::Error {
             state: "unknown",
             reason: "rpc error".to_owned(),
         };

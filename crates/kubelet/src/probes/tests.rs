@@ -1,4 +1,4 @@
-//! Probes of servers on loopback, of containers that a test says are running.
+//! Probes of servers on loopback, with a simulated container state.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -9,15 +9,15 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::http_get::tests::{ok, server};
-use crate::observed::{Sandbox, Seen};
+use crate::observed::{ObservedContainer, Sandbox};
 
-/// A runtime that is not there: nobody in here may need one, but to see what happens then.
+/// An unreachable runtime, for exec probes that fail.
 fn no_runtime() -> Arc<dyn Runtime> {
     Arc::new(coracle_cri::Client::new(Path::new("/no/such/socket")).unwrap())
 }
 
-async fn asked(probe: &str) -> Outcome {
-    let asked = Asked {
+async fn probed(probe: &str) -> Outcome {
+    let prober = Prober {
         runtime: no_runtime(),
         container: Container {
             name: "c".to_owned(),
@@ -27,7 +27,7 @@ async fn asked(probe: &str) -> Outcome {
         pod: "p_ns(u)".to_owned(),
         address: "127.0.0.1".to_owned(),
     };
-    asked.ask(&serde_json::from_str(probe).unwrap()).await
+    prober.probe(&serde_json::from_str(probe).unwrap()).await
 }
 
 fn failed(text: impl Into<String>) -> Outcome {
@@ -35,7 +35,7 @@ fn failed(text: impl Into<String>) -> Outcome {
 }
 
 #[tokio::test]
-async fn what_a_server_answers_is_what_the_probe_says() {
+async fn an_http_probe_follows_the_response_status() {
     let (port, _server) = server(|head| match head.split(' ').nth(1).unwrap() {
         "/ok" => ok("fine"),
         "/elsewhere" => {
@@ -48,7 +48,7 @@ async fn what_a_server_answers_is_what_the_probe_says() {
     .await;
 
     let http = async |path: &str| {
-        asked(&format!(
+        probed(&format!(
             r#"{{"httpGet":{{"port":{port},"path":"{path}"}}}}"#
         ))
         .await
@@ -64,17 +64,17 @@ async fn what_a_server_answers_is_what_the_probe_says() {
     assert_eq!(http("/elsewhere").await, Outcome::Warned(warned));
     assert!(matches!(
         http("/half").await,
-        Outcome::Unasked {
+        Outcome::Error {
             state: "failure",
             ..
         }
     ));
 
-    let named = asked(r#"{"httpGet":{"port":"web"}}"#).await;
+    let named = probed(r#"{"httpGet":{"port":"web"}}"#).await;
     let reason = "strconv.Atoi: parsing \"web\": invalid syntax".to_owned();
     assert_eq!(
         named,
-        Outcome::Unasked {
+        Outcome::Error {
             state: "unknown",
             reason
         }
@@ -82,14 +82,14 @@ async fn what_a_server_answers_is_what_the_probe_says() {
 }
 
 #[tokio::test]
-async fn a_connection_is_answer_enough_for_some_probes() {
+async fn a_tcp_probe_passes_if_it_connects() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let tcp = format!(r#"{{"tcpSocket":{{"port":{port}}}}}"#);
-    assert_eq!(asked(&tcp).await, Outcome::Passed);
+    assert_eq!(probed(&tcp).await, Outcome::Passed);
     drop(listener);
     assert_eq!(
-        asked(&tcp).await,
+        probed(&tcp).await,
         failed(format!(
             "dial tcp 127.0.0.1:{port}: connect: connection refused"
         ))
@@ -97,7 +97,7 @@ async fn a_connection_is_answer_enough_for_some_probes() {
 }
 
 #[tokio::test]
-async fn servers_of_grpc_are_asked_for_their_health() {
+async fn a_grpc_probe_follows_the_health_status() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let grpc = format!(r#"{{"grpc":{{"port":{port}}},"timeoutSeconds":1}}"#);
@@ -105,11 +105,11 @@ async fn servers_of_grpc_are_asked_for_their_health() {
         "timeout: failed to connect service \"127.0.0.1:{port}\" within 1s: context deadline exceeded"
     );
     drop(listener);
-    assert_eq!(asked(&grpc).await, failed(text));
+    assert_eq!(probed(&grpc).await, failed(text));
 
     let (port, _server) = health_server().await;
     let grpc = async |service: &str| {
-        asked(&format!(
+        probed(&format!(
             r#"{{"grpc":{{"port":{port},"service":"{service}"}}}}"#
         ))
         .await
@@ -128,7 +128,7 @@ async fn servers_of_grpc_are_asked_for_their_health() {
     assert_eq!(grpc("none").await, failed(text));
 }
 
-/// A server that speaks just enough HTTP/2 to say how services are.
+/// A minimal HTTP/2 server of the gRPC health service.
 async fn health_server() -> (u16, tokio::task::JoinSet<()>) {
     use bytes::Bytes;
     use http_body_util::{BodyExt as _, Full};
@@ -147,7 +147,7 @@ async fn health_server() -> (u16, tokio::task::JoinSet<()>) {
 
                 let body = request.into_body().collect().await.unwrap().to_bytes();
 
-                // Five bytes of frame, a tag and a length stand before the name.
+                // The name follows a frame header of five bytes, a tag and a length.
                 let name = String::from_utf8_lossy(body.get(7..).unwrap_or_default()).into_owned();
                 let answer = http::Response::builder().header("content-type", "application/grpc");
                 let body = |bytes: Vec<u8>, last: &[(&'static str, &'static str)]| {
@@ -187,12 +187,12 @@ async fn health_server() -> (u16, tokio::task::JoinSet<()>) {
 }
 
 #[tokio::test]
-async fn a_probe_that_cannot_be_asked_says_why() {
-    let unasked = asked(r#"{"exec":{"command":["true"]}}"#).await;
+async fn a_probe_that_cannot_be_executed_has_an_error() {
+    let unasked = probed(r#"{"exec":{"command":["true"]}}"#).await;
     assert!(
         matches!(
             unasked,
-            Outcome::Unasked {
+            Outcome::Error {
                 state: "unknown",
                 ..
             }
@@ -200,19 +200,20 @@ async fn a_probe_that_cannot_be_asked_says_why() {
         "{unasked:?}"
     );
 
-    let unasked = asked("{}").await;
+    let unasked = probed("{}").await;
     let reason = "missing probe handler for p_ns(u):c".to_owned();
     assert_eq!(
         unasked,
-        Outcome::Unasked {
+        Outcome::Error {
             state: "unknown",
             reason
         }
     );
 }
 
-/// The probes of a node that began at `begun`, and a pod whose container has these probes.
-fn setting(probes: &str, begun: Timestamp) -> (ContainerProbes, ProbeResults, Arc<Pod>) {
+/// The probe manager of a kubelet that started at `begun`, and a pod whose container has these
+/// probes.
+fn setting(probes: &str, begun: Timestamp) -> (ProbeManager, ProbeResults, Arc<Pod>) {
     let (results, heard) = mpsc::channel(WAITING);
     let shared = Shared {
         runtime: no_runtime(),
@@ -232,7 +233,7 @@ fn setting(probes: &str, begun: Timestamp) -> (ContainerProbes, ProbeResults, Ar
     let pod = Arc::new(serde_json::from_str(&pod).unwrap());
 
     (
-        ContainerProbes {
+        ProbeManager {
             shared: Arc::new(shared),
         },
         heard,
@@ -250,7 +251,7 @@ fn running(id: &str, since: Timestamp) -> Observed {
         host_network: false,
     };
 
-    let seen = Seen {
+    let seen = ObservedContainer {
         id: id.to_owned(),
         name: "c".to_owned(),
         attempt: 0,
@@ -278,7 +279,7 @@ fn probe(kind: &str, port: u16, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn startup_is_asked_alone_and_then_the_others() {
+async fn the_startup_probe_runs_before_the_others() {
     static ANSWER: AtomicU16 = AtomicU16::new(503);
 
     let (port, _server) = server(|head| {
@@ -329,7 +330,7 @@ async fn startup_is_asked_alone_and_then_the_others() {
 }
 
 #[tokio::test]
-async fn a_container_that_does_not_live_is_told_of_once_and_a_new_one_begins_anew() {
+async fn a_failed_liveness_probe_is_reported_once_per_instance() {
     let (port, _server) =
         server(|_| "HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n".to_owned()).await;
     let spec = probe("liveness", port, r#","failureThreshold":1"#);
@@ -356,7 +357,7 @@ async fn a_container_that_does_not_live_is_told_of_once_and_a_new_one_begins_ane
 }
 
 #[tokio::test]
-async fn after_a_restart_a_container_is_what_the_server_was_told() {
+async fn after_a_restart_results_come_from_the_pod_status() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = silent.local_addr().unwrap().port();
     let spec = probe("startup", port, "") + &probe("readiness", port, "");
@@ -379,7 +380,7 @@ async fn after_a_restart_a_container_is_what_the_server_was_told() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_who_does_not_run() {
+async fn containers_that_do_not_run_are_not_probed() {
     let spec = probe("readiness", 1, "");
     let now = REAL.now();
     let (probes, _heard, pod) = setting(&spec, now);
@@ -408,7 +409,7 @@ async fn nobody_is_asked_who_does_not_run() {
 }
 
 #[tokio::test]
-async fn the_first_question_waits_as_the_probe_says() {
+async fn the_first_probe_waits_for_the_initial_delay() {
     let spec = probe("readiness", 1, r#","initialDelaySeconds":30"#);
     let now = REAL.now();
     let (probes, _heard, pod) = setting(&spec, now.plus_seconds(-3600));

@@ -1,10 +1,9 @@
-//! The ConfigMaps and Secrets that pods of this node refer to, as the server has them.
+//! Cache of the ConfigMaps and Secrets that pods of this node reference.
 //!
-//! Each object is watched for itself, by its name, from the moment that the first pod refers to it
-//! until the last one does not: that is what a node may read, and nobody asks again and again.
-//! `names` says what a pod refers to; `watched` is one kind of objects with their watches. When an
-//! object changes, whoever has the receiver of [`References::new`] hears which pods it concerns, so
-//! that their volumes are brought up to date.
+//! Each object is watched by name while a pod references it: nodes may read only these, and a watch
+//! avoids polling. `names` extracts the references of a pod; `watched` holds the objects of one
+//! kind with their watches. When an object changes, the receiver of [`References::new`] gets the
+//! affected pods, so that their volumes are updated.
 
 pub(crate) mod names;
 mod watched;
@@ -20,10 +19,10 @@ use tokio::sync::mpsc;
 use crate::pod::PodView as _;
 use watched::Watched;
 
-/// Changes that wait to be heard of; whoever brings more waits, and the watch with it.
+/// Bound of the channel of changes.
 const WAITING: usize = 100;
 
-/// What pods of this node refer to.
+/// The objects that pods of this node reference.
 pub struct References {
     config_maps: Watched<ConfigMap>,
     secrets: Watched<Secret>,
@@ -32,13 +31,13 @@ pub struct References {
 /// The UIDs of pods whose ConfigMaps or Secrets have changed.
 pub type ChangedPods = mpsc::Receiver<Text>;
 
-/// Why there is no object, in the words that users find in events.
+/// Why an object is not available. The texts are upstream's and appear in events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     #[error("{kind} {} not found", Quoted(name))]
     NotFound { kind: &'static str, name: String },
     #[error("failed to sync {kind} cache: timed out waiting for the condition")]
-    NotHeard { kind: &'static str },
+    NotSynced { kind: &'static str },
     #[error("object {}/{} not registered", Quoted(namespace), Quoted(name))]
     NotRegistered { namespace: String, name: String },
 }
@@ -50,17 +49,17 @@ impl ReferenceError {
 }
 
 impl References {
-    /// Nothing is watched yet.
+    /// A cache without watches, and its change notifications.
     pub fn new(client: &Client) -> (Arc<References>, ChangedPods) {
-        let (changed, heard) = mpsc::channel(WAITING);
+        let (changed, changes) = mpsc::channel(WAITING);
         let references = References {
             config_maps: Watched::new("configmap", client.clone(), changed.clone()),
             secrets: Watched::new("secret", client.clone(), changed),
         };
-        (Arc::new(references), heard)
+        (Arc::new(references), changes)
     }
 
-    /// From now on all that a pod refers to is watched on its account, and nothing besides.
+    /// Sets the objects that a pod references.
     pub fn register(&self, pod: &Pod) {
         let key = |name: &String| ObjectKey::new(pod.namespace(), name);
         self.config_maps
@@ -69,13 +68,13 @@ impl References {
             .register(pod.uid(), names::secrets(pod).iter().map(key).collect());
     }
 
-    /// The pod is gone.
+    /// Removes a deleted pod.
     pub fn forget(&self, uid: &str) {
         self.config_maps.register(uid, Vec::new());
         self.secrets.register(uid, Vec::new());
     }
 
-    /// A ConfigMap that a registered pod refers to.
+    /// A ConfigMap that a registered pod references.
     pub async fn config_map(
         &self,
         namespace: &str,
@@ -84,7 +83,7 @@ impl References {
         self.config_maps.get(&ObjectKey::new(namespace, name)).await
     }
 
-    /// A Secret that a registered pod refers to.
+    /// A Secret that a registered pod references.
     pub async fn secret(
         &self,
         namespace: &str,

@@ -1,4 +1,4 @@
-//! Which ConfigMaps and Secrets a pod names.
+//! The ConfigMaps and Secrets that a pod references.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{EnvFromSource, EnvVarSource, Pod, VolumeProject
 
 use crate::pod::{PodView as _, of_ephemeral};
 
-/// The ConfigMaps: of volumes, and of the environments of containers.
+/// The ConfigMaps of volumes and environments.
 pub(crate) fn config_maps(pod: &Pod) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for volume in pod.pod_spec().volumes.iter().flatten() {
@@ -29,8 +29,7 @@ pub(crate) fn config_maps(pod: &Pod) -> BTreeSet<String> {
     named(names)
 }
 
-/// The Secrets: of volumes, of the environments of containers, and those that images are pulled
-/// with.
+/// The Secrets of volumes, environments and image pulls.
 pub(crate) fn secrets(pod: &Pod) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let spec = pod.pod_spec();
@@ -73,7 +72,7 @@ fn projections(pod: &Pod) -> impl Iterator<Item = &VolumeProjection> {
         .flatten()
 }
 
-/// Of each container, the sources of single variables and those of many.
+/// The `env` and `envFrom` sources of each container.
 fn environments(pod: &Pod) -> Vec<(Vec<EnvVarSource>, Vec<EnvFromSource>)> {
     let lasting = pod
         .lasting_containers()
@@ -92,7 +91,7 @@ fn environments(pod: &Pod) -> Vec<(Vec<EnvVarSource>, Vec<EnvFromSource>)> {
     sources.collect()
 }
 
-/// Old pods may name nothing; that refers to nothing.
+/// Old pods may have empty references.
 fn named(mut names: BTreeSet<String>) -> BTreeSet<String> {
     names.remove("");
     names
@@ -112,7 +111,7 @@ mod tests {
           {"name":"W","valueFrom":{"secretKeyRef":{"name":"s-key","key":"k"}}},{"name":"X","value":"y"}]}]}}"#;
 
     #[test]
-    fn a_pod_refers_to_what_its_volumes_and_containers_name() {
+    fn references_of_volumes_and_containers_are_found() {
         let pod: Pod = serde_json::from_str(POD).unwrap();
         assert_eq!(
             Vec::from_iter(config_maps(&pod)),

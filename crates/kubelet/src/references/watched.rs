@@ -1,4 +1,4 @@
-//! Objects of one kind, each with a watch of its own.
+//! Watched objects of one kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,13 @@ use tokio::sync::mpsc;
 
 use super::ReferenceError;
 
-/// How long one who asks waits for the first news of an object.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a read waits for the first list of an object.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The objects of one kind that pods refer to.
+/// The objects of one kind that pods reference.
 pub(super) struct Watched<K> {
     /// The kind in messages.
-    word: &'static str,
+    kind: &'static str,
     client: Client,
     changed: mpsc::Sender<Text>,
     entries: Mutex<BTreeMap<ObjectKey, Entry<K>>>,
@@ -30,22 +30,22 @@ pub(super) struct Watched<K> {
 struct Entry<K> {
     users: Arc<Users>,
     informer: Informer<Typed<K>>,
-    /// None: it will not change any more, and is not watched.
+    /// None: it is immutable and no longer watched.
     watch: Option<Watch>,
 }
 
-/// What keeps an object up to date, until it is dropped.
+/// Keeps an object up to date until dropped.
 struct Watch {
     _informers: Informers,
     _tasks: Tasks,
 }
 
-/// The pods that refer to an object.
+/// The pods that reference an object.
 #[derive(Default)]
 struct Users {
     uids: Mutex<BTreeSet<Text>>,
-    /// Somebody has asked and gone without: the first news of the object concern its users.
-    left_without: AtomicBool,
+    /// A read has timed out: the pods are notified of the first list.
+    timed_out: AtomicBool,
 }
 
 impl<K> Watched<K>
@@ -54,19 +54,19 @@ where
     K::Scope: 'static,
 {
     pub(super) fn new(
-        word: &'static str,
+        kind: &'static str,
         client: Client,
         changed: mpsc::Sender<Text>,
     ) -> Watched<K> {
         Watched {
-            word,
+            kind,
             client,
             changed,
             entries: Mutex::default(),
         }
     }
 
-    /// The pod refers to these objects and no others.
+    /// Sets the objects that the pod references.
     pub(super) fn register(&self, uid: &str, keys: Vec<ObjectKey>) {
         let mut entries = self.lock();
         for (key, entry) in entries.iter() {
@@ -95,17 +95,17 @@ where
             return Err(ReferenceError::NotRegistered { namespace, name });
         };
 
-        if tokio::time::timeout(PATIENCE, informer.synced())
+        if tokio::time::timeout(SYNC_TIMEOUT, informer.synced())
             .await
             .is_err()
         {
-            users.left_without.store(true, Ordering::Release);
-            return Err(ReferenceError::NotHeard { kind: self.word });
+            users.timed_out.store(true, Ordering::Release);
+            return Err(ReferenceError::NotSynced { kind: self.kind });
         }
 
         let found = informer.get(key);
         let found = found.ok_or_else(|| ReferenceError::NotFound {
-            kind: self.word,
+            kind: self.kind,
             name: key.name.to_string(),
         })?;
 
@@ -124,7 +124,11 @@ where
         let informers = Informers::new(self.client.clone(), tasks.clone());
         let informer = informers.of::<Typed<K>>(selection);
         let users = Arc::new(Users::default());
-        tasks.spawn(tell(informer.clone(), users.clone(), self.changed.clone()));
+        tasks.spawn(notify(
+            informer.clone(),
+            users.clone(),
+            self.changed.clone(),
+        ));
 
         Entry {
             users,
@@ -136,7 +140,7 @@ where
         }
     }
 
-    /// The informer keeps what it holds; only the watch ends.
+    /// The informer keeps its objects; only the watch ends.
     fn stop_watching(&self, key: &ObjectKey) {
         if let Some(entry) = self.lock().get_mut(key) {
             entry.watch = None;
@@ -148,7 +152,7 @@ where
     }
 }
 
-/// An object that may say that it will never change.
+/// An object with an `immutable` field.
 pub(super) trait MayBeImmutable {
     fn is_immutable(&self) -> bool;
 }
@@ -165,21 +169,21 @@ impl MayBeImmutable for k8s_openapi::api::core::v1::Secret {
     }
 }
 
-/// Tells of every change which pods it concerns.
-async fn tell<K: DeserializeOwned + Send + Sync + 'static>(
+/// Notifies the pods of an object of its changes.
+async fn notify<K: DeserializeOwned + Send + Sync + 'static>(
     informer: Informer<Typed<K>>,
     users: Arc<Users>,
     changed: mpsc::Sender<Text>,
 ) {
     let mut changes = informer.subscribe();
     loop {
-        let concerns = match changes.next().await {
+        let affected = match changes.next().await {
             Change::Added { initial: true, .. } => false,
-            Change::Synced => users.left_without.swap(false, Ordering::AcqRel),
+            Change::Synced => users.timed_out.swap(false, Ordering::AcqRel),
             Change::Added { .. } | Change::Updated { .. } | Change::Deleted { .. } => true,
         };
 
-        let uids = if concerns {
+        let uids = if affected {
             lock(&users.uids).clone()
         } else {
             BTreeSet::new()

@@ -1,4 +1,4 @@
-//! Answers, as HTTP responses.
+//! HTTP responses.
 
 use std::io;
 
@@ -32,13 +32,12 @@ pub(super) fn with_type(
     answer
 }
 
-/// A head that says it all.
+/// A response without a body.
 pub(super) fn empty(head: Response<()>) -> Answer {
     head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync())
 }
 
-/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after
-/// all.
+/// The response to HEAD: that of GET without the body, which HTTP/2 would otherwise send.
 pub(super) fn without_body(mut answer: Answer) -> Answer {
     if let Some(length) = answer.body().size_hint().exact() {
         answer
@@ -50,7 +49,7 @@ pub(super) fn without_body(mut answer: Answer) -> Answer {
     empty(Response::from_parts(head, ()))
 }
 
-/// A head, and a text.
+/// A head with a text body.
 pub(super) fn with_text(head: Response<()>, text: impl Into<String>) -> Answer {
     let mut answer = head.map(|()| full(text.into()));
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -1,4 +1,4 @@
-//! `/exec` and `/attach`: the streams of a client and those of a process, brought together.
+//! `/exec` and `/attach`: connects the client's streams with those of a process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,28 +19,28 @@ use tokio::sync::{mpsc, watch};
 
 use super::answer::{self, Answer};
 use super::query::Query;
-use super::route::{Place, What};
-use super::{Server, foreign};
+use super::route::{ContainerPath, StreamKind};
+use super::{Server, remote_runtime};
 use crate::pod::PodView as _;
-use crate::roster::Entry;
+use crate::pod_manager::Entry;
 
-/// How much of a process' output is read at a time.
+/// Read buffer size.
 const PIECE: usize = 16 << 10;
 
-/// When a command has ended, all that it said is there to be read. Who still holds its output open
-/// may say more, for ever: silence of this length is taken for the end.
+/// After a command has exited, its output is complete. A child may still hold the stream open and
+/// write more: this time without output counts as the end.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// What is to be done, when the client has left HTTP.
-enum Deed {
+/// The runtime call after the protocol upgrade.
+enum Call {
     Exec(ExecRequest),
     Attach(AttachRequest),
 }
 
 pub(super) async fn answer(
     server: &Arc<Server>,
-    what: What,
-    place: &Place,
+    kind: StreamKind,
+    target: &ContainerPath,
     query: &Query,
     mut request: Request<Incoming>,
 ) -> Answer {
@@ -49,16 +49,16 @@ pub(super) async fn answer(
         Err(text) => return answer::text(StatusCode::BAD_REQUEST, text),
     };
 
-    let Some(entry) = server.roster.find(&place.namespace, &place.pod) else {
+    let Some(entry) = server.pod_manager.find(&target.namespace, &target.pod) else {
         return answer::text(StatusCode::NOT_FOUND, "pod does not exist");
     };
-    let Some(id) = running(&entry, place) else {
-        let text = match what {
-            What::Exec => format!("container not found ({})", Quoted(&place.container)),
-            What::Attach => {
+    let Some(id) = running(&entry, target) else {
+        let text = match kind {
+            StreamKind::Exec => format!("container not found ({})", Quoted(&target.container)),
+            StreamKind::Attach => {
                 format!(
                     "container {} not found in pod {}_{}",
-                    place.container, place.pod, place.namespace
+                    target.container, target.pod, target.namespace
                 )
             }
         };
@@ -73,10 +73,10 @@ pub(super) async fn answer(
         tty,
     } = options;
 
-    let deed = match what {
-        What::Exec => {
+    let call = match kind {
+        StreamKind::Exec => {
             let cmd = query.all("command").map(str::to_owned).collect();
-            Deed::Exec(ExecRequest {
+            Call::Exec(ExecRequest {
                 container_id: id,
                 cmd,
                 tty,
@@ -85,13 +85,13 @@ pub(super) async fn answer(
                 stderr,
             })
         }
-        What::Attach => {
-            // A process has a terminal, or it has none: the container says which.
-            let container = entry.pod.container(&place.container);
+        StreamKind::Attach => {
+            // Whether there is a terminal depends on the container, not on the request.
+            let container = entry.pod.container(&target.container);
             let tty = container
                 .and_then(|(_, container)| container.tty)
                 .unwrap_or_default();
-            Deed::Attach(AttachRequest {
+            Call::Attach(AttachRequest {
                 container_id: id,
                 stdin,
                 tty,
@@ -116,10 +116,10 @@ pub(super) async fn answer(
     server.tasks.spawn(async move {
         match upgraded.await {
             Ok(io) => {
-                let work = async |streams| perform(&*runtime, deed, options, streams).await;
+                let work = async |streams| perform(&*runtime, call, options, streams).await;
                 remote_command::serve(TokioIo::new(io), agreed.protocol, options, work).await;
             }
-            Err(error) => tracing::debug!(%error, "a client did not leave HTTP after all"),
+            Err(error) => tracing::debug!(%error, "cannot upgrade client connection"),
         }
     });
 
@@ -147,32 +147,34 @@ fn options(query: &Query) -> Result<Options, &'static str> {
     }
 }
 
-/// The runtime's id of a container that runs.
-pub(super) fn running(entry: &Entry, place: &Place) -> Option<String> {
-    let is_that_pod = place.uid.is_empty() || entry.pod.uid() == place.uid;
+/// The ID of a running container.
+pub(super) fn running(entry: &Entry, target: &ContainerPath) -> Option<String> {
+    let is_that_pod = target.uid.is_empty() || entry.pod.uid() == target.uid;
     let seen = entry
         .observed
-        .newest(&place.container)
+        .newest(&target.container)
         .filter(|seen| seen.state.is_running());
     seen.filter(|_| is_that_pod).map(|seen| seen.id.clone())
 }
 
-async fn perform(runtime: &dyn Runtime, deed: Deed, options: Options, streams: Streams) {
-    let (begun, command) = match deed {
-        Deed::Exec(request) => {
+async fn perform(runtime: &dyn Runtime, call: Call, options: Options, streams: Streams) {
+    let (begun, command) = match call {
+        Call::Exec(request) => {
             let command = request.cmd.join(" ");
             (runtime.exec(request).await, Some(command))
         }
-        Deed::Attach(request) => (runtime.attach(request).await, None),
+        Call::Attach(request) => (runtime.attach(request).await, None),
     };
 
     match begun {
-        Ok(Streaming::Session(session)) => carry(session, streams, command).await,
-        Ok(Streaming::Address(address)) => foreign::command(&address, options, streams).await,
+        Ok(Streaming::Session(session)) => copy(session, streams, command).await,
+        Ok(Streaming::Address(address)) => {
+            remote_runtime::command(&address, options, streams).await
+        }
         Err(error) => {
             streams
                 .ending
-                .tell(&failed(&error, command.is_some()))
+                .send(&failed(&error, command.is_some()))
                 .await
         }
     }
@@ -185,9 +187,9 @@ fn failed(error: &Error, is_exec: bool) -> Outcome {
     })
 }
 
-/// Carries bytes between a client and a process of ours until that has ended. Of an exec the exit
-/// code is told.
-async fn carry(session: Session, streams: Streams, command: Option<String>) {
+/// Copies streams between a client and a process until the process exits, and reports the exit code
+/// of an exec.
+async fn copy(session: Session, streams: Streams, command: Option<String>) {
     let Session {
         stdin,
         stdout,
@@ -198,7 +200,7 @@ async fn carry(session: Session, streams: Streams, command: Option<String>) {
 
     let input = async {
         if let Some((from, to)) = streams.stdin.zip(stdin) {
-            take_in(from, to).await;
+            copy_input(from, to).await;
         }
         std::future::pending::<()>().await;
     };
@@ -217,8 +219,8 @@ async fn carry(session: Session, streams: Streams, command: Option<String>) {
             ended.send_replace(true);
             code
         };
-        let out = carry_out(stdout, streams.stdout, has_ended.clone());
-        let err = carry_out(stderr, streams.stderr, has_ended.clone());
+        let out = copy_output(stdout, streams.stdout, has_ended.clone());
+        let err = copy_output(stderr, streams.stderr, has_ended.clone());
         tokio::join!(code, out, err).0
     };
 
@@ -234,15 +236,15 @@ async fn carry(session: Session, streams: Streams, command: Option<String>) {
             let message = format!("error executing command [{command}], exit code {code}");
             Outcome::ExitCode { code, message }
         }
-        (Err(_), Some(_)) => Outcome::Failed(
-            "error executing command in container: nobody knows how it ended".to_owned(),
-        ),
+        (Err(_), Some(_)) => {
+            Outcome::Failed("error executing command in container: exit status unknown".to_owned())
+        }
     };
-    streams.ending.tell(&outcome).await;
+    streams.ending.send(&outcome).await;
 }
 
-/// The process' input is closed when the client's ends.
-async fn take_in(mut from: Receiver, mut to: Writer) {
+/// Closes the process' input when the client's ends.
+async fn copy_input(mut from: Receiver, mut to: Writer) {
     while let Some(bytes) = from.next().await {
         if to.write_all(&bytes).await.is_err() {
             return;
@@ -262,8 +264,8 @@ async fn forward_sizes(mut from: Sizes, to: mpsc::Sender<TerminalSize>) {
     }
 }
 
-/// Carries one stream of output to its end, or until the process has ended and nothing more comes.
-async fn carry_out(from: Option<Reader>, to: Option<Sender>, has_ended: watch::Receiver<bool>) {
+/// Copies one output stream to its end, or until the process has exited and no more output comes.
+async fn copy_output(from: Option<Reader>, to: Option<Sender>, has_ended: watch::Receiver<bool>) {
     let (Some(mut from), Some(to)) = (from, to) else {
         return;
     };
@@ -282,12 +284,12 @@ async fn carry_out(from: Option<Reader>, to: Option<Sender>, has_ended: watch::R
         }
     }
 
-    // A client that is gone need not know.
+    // The client may be gone.
     to.finish().await.unwrap_or_default();
 }
 
 async fn silence(mut has_ended: watch::Receiver<bool>) {
-    // An error says that it has ended as well.
+    // An error means that it has exited as well.
     drop(has_ended.wait_for(|ended| *ended).await);
     tokio::time::sleep(SILENCE).await;
 }

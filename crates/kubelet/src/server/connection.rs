@@ -1,4 +1,4 @@
-//! Connections: TLS with our certificate and the client's if it has one, HTTP/1.1 and HTTP/2.
+//! TLS connections with optional client certificates, HTTP/1.1 and HTTP/2.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,25 +27,25 @@ use tracing::{debug, info, warn};
 use super::access::Certified;
 use super::{Server, answer, route};
 
-/// How long the TLS handshake and then the head of a request may take.
+/// Timeouts of the TLS handshake and of request headers.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 pub(super) const HEAD_WITHIN: Duration = Duration::from_secs(32);
 
-/// How long the accepting of connections rests after a failure.
+/// Delay after a failed accept.
 pub(super) const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// How long requests that have begun may take at the end.
+/// How long open requests may take during shutdown.
 const FINISH_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("the serving certificate cannot be used: {0}")]
+    #[error("cannot load the serving certificate: {0}")]
     Certificate(String),
-    #[error("TLS cannot be set up")]
+    #[error("cannot configure TLS")]
     Settings(#[from] rustls::Error),
 }
 
-/// A certificate with its chain, and the key, both in PEM.
+/// A certificate chain and its key, in PEM.
 pub fn certificate(chain: &[u8], key: &[u8]) -> Result<Arc<dyn ResolvesServerCert>, TlsError> {
     let bad = |error: &dyn std::fmt::Display| TlsError::Certificate(error.to_string());
     let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
@@ -62,13 +62,13 @@ pub(super) fn acceptor(certificate: Arc<dyn ResolvesServerCert>) -> Result<TlsAc
     let algorithms = provider.signature_verification_algorithms;
     let mut settings = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(Arc::new(AskOnly { algorithms }))
+        .with_client_cert_verifier(Arc::new(RequestCertificate { algorithms }))
         .with_cert_resolver(certificate);
     settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(settings)))
 }
 
-/// Connections at a time, most of which are the API server's: commands, logs and ports of pods.
+/// Limit of connections; most are the API server's (exec, logs, port-forward).
 const MOST_CONNECTIONS: usize = 1024;
 
 pub(super) async fn serve(
@@ -81,17 +81,17 @@ pub(super) async fn serve(
     loop {
         tokio::select! {
             biased;
-            () = told(&mut stop) => break,
+            () = stopped(&mut stop) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
                 Ok((_, address)) if connections.len() >= MOST_CONNECTIONS => {
-                    debug!(%address, "connection refused: too many are open");
+                    debug!(%address, "too many connections; connection refused");
                 }
                 Ok((stream, _)) => {
-                    connections.spawn(converse(Arc::clone(server), stream, acceptor.clone(), stop.clone()));
+                    connections.spawn(serve_connection(Arc::clone(server), stream, acceptor.clone(), stop.clone()));
                 }
                 Err(error) => {
-                    info!(%error, "a connection could not be accepted");
+                    info!(%error, "cannot accept connection");
                     tokio::time::sleep(AFTER_FAILURE).await;
                 }
             },
@@ -105,12 +105,12 @@ pub(super) async fn serve(
     }
 }
 
-/// Resolves when it is time to end; also where whoever could have told us is gone.
-async fn told(stop: &mut watch::Receiver<bool>) {
+/// Resolves on shutdown, also if the sender was dropped.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-async fn converse(
+async fn serve_connection(
     server: Arc<Server>,
     stream: TcpStream,
     acceptor: TlsAcceptor,
@@ -124,7 +124,7 @@ async fn converse(
     let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, accepted).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
-        Err(_) => return debug!("TLS handshake took too long"),
+        Err(_) => return debug!("TLS handshake timed out"),
     };
     let session = stream.get_ref().1;
     let chain = session.peer_certificates().unwrap_or_default();
@@ -160,7 +160,7 @@ async fn converse(
 
         tokio::select! {
             result = conversation.as_mut() => result,
-            () = told(&mut stop) => {
+            () = stopped(&mut stop) => {
                 conversation.as_mut().graceful_shutdown();
                 conversation.await
             }
@@ -175,7 +175,7 @@ async fn converse(
 
         tokio::select! {
             result = conversation.as_mut() => result,
-            () = told(&mut stop) => {
+            () = stopped(&mut stop) => {
                 conversation.as_mut().graceful_shutdown();
                 conversation.await
             }
@@ -183,17 +183,17 @@ async fn converse(
     };
 
     if let Err(error) = result {
-        debug!(%error, "a connection ended");
+        debug!(%error, "connection failed");
     }
 }
 
-/// Client certificates are asked for, never demanded, and judged by [`super::access`].
+/// Requests client certificates without requiring them; [`super::access`] verifies them.
 #[derive(Debug)]
-struct AskOnly {
+struct RequestCertificate {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ClientCertVerifier for AskOnly {
+impl ClientCertVerifier for RequestCertificate {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -1,5 +1,5 @@
-//! `/healthz` over plain HTTP, for those who watch over the kubelet from its own machine: it says
-//! that it is there, and nothing that needs a secret.
+//! `/healthz` over plain HTTP, for health checks on the same machine. It exposes nothing
+//! confidential.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -16,12 +16,14 @@ use tokio::net::{TcpListener, TcpStream};
 use super::answer::{self, Answer};
 use super::connection::{AFTER_FAILURE, HEAD_WITHIN};
 
-/// Answers at this address until the tasks end. Where somebody else has it, that is told and the
-/// kubelet goes without: a second node on the machine is none the worse for it.
+/// Serves at this address until the tasks end. If the address is in use, the kubelet runs without
+/// it: another node on the machine may have it.
 pub(crate) async fn begin(address: SocketAddr, tasks: &Tasks) {
     match TcpListener::bind(address).await {
         Ok(listener) => tasks.spawn(serve(listener)),
-        Err(error) => tracing::warn!(%address, %error, "/healthz of the kubelet is not served"),
+        Err(error) => {
+            tracing::warn!(%address, %error, "cannot listen on the kubelet healthz address")
+        }
     }
 }
 
@@ -29,16 +31,16 @@ async fn serve(listener: TcpListener) {
     let connections = Tasks::new();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => connections.spawn(converse(stream)),
+            Ok((stream, _)) => connections.spawn(serve_connection(stream)),
             Err(error) => {
-                tracing::debug!(%error, "a connection could not be accepted");
+                tracing::debug!(%error, "cannot accept connection");
                 tokio::time::sleep(AFTER_FAILURE).await;
             }
         }
     }
 }
 
-async fn converse(stream: TcpStream) {
+async fn serve_connection(stream: TcpStream) {
     let respond = service_fn(|request: Request<Incoming>| {
         let answer = respond(
             request.uri().path(),
@@ -56,7 +58,7 @@ async fn converse(stream: TcpStream) {
         .serve_connection(TokioIo::new(stream), respond)
         .await
     {
-        tracing::debug!(%error, "a connection ended");
+        tracing::debug!(%error, "connection failed");
     }
 }
 
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_kubelet_says_that_it_is_there() {
+    async fn healthz_responds_with_ok() {
         let (address, tasks) = (free().await, Tasks::new());
         begin(address, &tasks).await;
         check(address, "/healthz", "HTTP/1.1 200 OK", "ok").await;
@@ -136,7 +138,7 @@ mod tests {
         )
         .await;
 
-        // Another one on the machine goes without, and this one goes on.
+        // A second server runs without the address; the first is not affected.
         begin(address, &tasks).await;
         check(address, "/healthz", "HTTP/1.1 200 OK", "ok").await;
         tasks.stop().await;

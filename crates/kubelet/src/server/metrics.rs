@@ -1,4 +1,4 @@
-//! `/metrics`: the few numbers that this kubelet counts so far, in upstream's names.
+//! `/metrics`, with upstream's names.
 
 use http::StatusCode;
 
@@ -8,7 +8,7 @@ use super::answer::{self, Answer};
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub(super) fn answer(server: &Server) -> Answer {
-    let entries = server.roster.list();
+    let entries = server.pod_manager.list();
     let pods = entries
         .iter()
         .filter(|entry| entry.observed.ready_sandbox().is_some())

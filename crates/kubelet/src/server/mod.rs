@@ -1,23 +1,23 @@
-//! The HTTPS API of a node, on port 10250: what API servers, `kubectl` through them, and collectors
-//! of metrics ask of it.
+//! The kubelet API: HTTPS on port 10250, for API servers, `kubectl` through them, and metrics
+//! collectors.
 //!
-//! A connection ([`connection`]) brings requests; each is let in by [`access`], sent where its path
-//! says ([`route`]), and answered from the [`Roster`] and the runtime: pods, logs ([`logs`]),
-//! statistics ([`stats`]), or, where the client leaves HTTP for SPDY or WebSocket, commands
-//! ([`command`]) and ports ([`ports`]). Answers to people are text, as upstream's; statuses and
-//! texts are upstream's too. Beside it, [`healthz`] answers those on the machine itself.
+//! A [`connection`] receives requests; each is authenticated and authorized ([`access`]), routed by
+//! its path ([`route`]), and answered from the [`PodManager`] and the runtime: pods, [`logs`],
+//! [`stats`], or, after an upgrade to SPDY or WebSocket, exec and attach ([`command`]) and port
+//! forwarding ([`port_forward`]). Status codes and texts are upstream's. [`healthz`] is served
+//! separately on plain HTTP.
 
 pub mod access;
 mod answer;
 mod command;
 mod connection;
-mod foreign;
 pub(crate) mod healthz;
 pub mod logs;
 mod metrics;
 mod pods;
-mod ports;
+mod port_forward;
 mod query;
+mod remote_runtime;
 mod route;
 mod run;
 mod stats;
@@ -33,35 +33,35 @@ pub use connection::{TlsError, certificate};
 
 use self::access::Access;
 use crate::host::Host;
-use crate::roster::Roster;
+use crate::pod_manager::PodManager;
 
-/// What requests are answered from.
+/// The kubelet API server.
 pub struct Server {
     pub node_name: String,
     pub runtime: Arc<dyn Runtime>,
-    pub roster: Roster,
+    pub pod_manager: PodManager,
     pub access: Access,
     pub world: World,
-    /// What lasts longer than its request: commands and ports.
+    /// Streams that outlive their request: exec, attach, port forwarding.
     tasks: Tasks,
 }
 
 impl Server {
-    pub fn new(host: &Host, roster: Roster, access: Access) -> Server {
+    pub fn new(host: &Host, pod_manager: PodManager, access: Access) -> Server {
         Server::over(
             &host.node_name,
             Arc::clone(&host.runtime),
-            roster,
+            pod_manager,
             access,
             host.world,
         )
     }
 
-    /// Without the rest of a kubelet.
+    /// A server without the rest of the kubelet.
     pub fn over(
         node_name: &str,
         runtime: Arc<dyn Runtime>,
-        roster: Roster,
+        pod_manager: PodManager,
         access: Access,
         world: World,
     ) -> Server {
@@ -69,14 +69,14 @@ impl Server {
         Server {
             node_name,
             runtime,
-            roster,
+            pod_manager,
             access,
             world,
             tasks: Tasks::new(),
         }
     }
 
-    /// Serves until `stop` says so; commands and ports that are open end then.
+    /// Serves until `stop` is set; open streams end then.
     pub async fn serve(
         self: Arc<Self>,
         listener: TcpListener,

@@ -1,4 +1,4 @@
-//! `/pods`, `/runningpods` and `/containerLogs`: what the node knows of its pods.
+//! `/pods`, `/runningpods` and `/containerLogs`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,9 +22,9 @@ use super::logs::{Log, LogOptions, instance};
 use super::query::Query;
 use crate::pod::PodView as _;
 
-/// The pods that are to be here.
-pub(super) fn wanted(server: &Server) -> Answer {
-    let pods = server.roster.list().into_iter().map(|entry| {
+/// The desired pods.
+pub(super) fn desired(server: &Server) -> Answer {
+    let pods = server.pod_manager.list().into_iter().map(|entry| {
         let mut pod = Pod::clone(&entry.pod);
         if let Some(status) = entry.status {
             pod.status = Some((*status).clone());
@@ -34,7 +34,7 @@ pub(super) fn wanted(server: &Server) -> Answer {
     list(pods)
 }
 
-/// The pods that are here, as the runtime has them.
+/// The running pods, from the runtime.
 pub(super) async fn running(server: &Server) -> Answer {
     let running = ContainerStateValue {
         state: ContainerState::ContainerRunning.into(),
@@ -125,7 +125,7 @@ pub(super) async fn logs(
         }
     };
 
-    let Some(entry) = server.roster.find(namespace, pod) else {
+    let Some(entry) = server.pod_manager.find(namespace, pod) else {
         return answer::text(
             StatusCode::NOT_FOUND,
             format!("pod {} does not exist", Quoted(pod)),
@@ -150,8 +150,8 @@ pub(super) async fn logs(
     match open(server, &id, options).await {
         Ok(log) => stream_of(log),
         Err(error) => {
-            tracing::info!(%error, container = id, "a log cannot be read");
-            // Upstream has begun its answer by then, and says it there.
+            tracing::info!(%error, container = id, "cannot open container log");
+            // Upstream has already sent its status code, and puts the error in the body.
             answer::text(
                 StatusCode::OK,
                 format!("unable to retrieve container logs for {id}"),
@@ -185,7 +185,7 @@ fn stream_of(log: Log) -> Answer {
         match log.next().await {
             Ok(Some(chunk)) => Some((Ok(Frame::data(chunk)), Some(log))),
             Ok(None) => None,
-            // The answer breaks off: whoever reads it must not take it for whole.
+            // The response is aborted, so that the client does not take it for complete.
             Err(error) => Some((Err(error), None)),
         }
     });

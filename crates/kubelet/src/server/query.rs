@@ -1,11 +1,11 @@
-//! The query of a request: names and values, decoded.
+//! Decoded query parameters.
 
 /// Parameters in the order they were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Pairs that cannot be decoded are passed over.
+    /// Invalid pairs are skipped.
     pub(super) fn parse(text: &str) -> Query {
         let pairs = text
             .split('&')
@@ -38,7 +38,7 @@ fn decode(text: &str) -> Option<String> {
     unescape(text, true)
 }
 
-/// A part of a path, without escapes.
+/// Decodes a path segment.
 pub(super) fn decode_segment(text: &str) -> Option<String> {
     unescape(text, false)
 }

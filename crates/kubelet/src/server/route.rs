@@ -1,4 +1,4 @@
-//! Which request is answered by whom.
+//! Routes requests to handlers.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use hyper::body::Incoming;
 use super::access::Certified;
 use super::answer::{self, Answer};
 use super::query::{Query, decode_segment};
-use super::{Server, command, metrics, pods, ports, run, stats};
+use super::{Server, command, metrics, pods, port_forward, run, stats};
 
-/// What a path is about.
+/// The route of a path.
 #[derive(Debug, PartialEq, Eq)]
 enum Route {
     Health,
@@ -24,36 +24,36 @@ enum Route {
         container: String,
     },
     Command {
-        what: What,
-        place: Place,
+        kind: StreamKind,
+        target: ContainerPath,
     },
-    Run(Place),
+    Run(ContainerPath),
     Ports {
         namespace: String,
         pod: String,
         uid: String,
     },
-    /// It is there for another method.
+    /// The path exists for another method.
     WrongMethod,
-    Nothing,
+    NotFound,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum StreamKind {
     Exec,
     Attach,
 }
 
-/// A container of a pod. The UID is empty where it does not matter.
+/// A container of a pod. The UID is empty if it was not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ContainerPath {
     pub(super) namespace: String,
     pub(super) pod: String,
     pub(super) uid: String,
     pub(super) container: String,
 }
 
-/// Answers a request, if whoever asks may.
+/// Authorizes and handles a request.
 pub(super) async fn answer(
     server: Arc<Server>,
     request: Request<Incoming>,
@@ -77,7 +77,7 @@ pub(super) async fn answer(
     let query = Query::parse(request.uri().query().unwrap_or_default());
     match route(request.method(), &path) {
         Route::Health => answer::text(StatusCode::OK, "ok"),
-        Route::Pods => pods::wanted(&server),
+        Route::Pods => pods::desired(&server),
         Route::RunningPods => pods::running(&server).await,
         Route::Summary => stats::summary(&server, &query).await,
         Route::Metrics => metrics::answer(&server),
@@ -86,19 +86,19 @@ pub(super) async fn answer(
             pod,
             container,
         } => pods::logs(&server, &namespace, &pod, &container, &query).await,
-        Route::Command { what, place } => {
-            command::answer(&server, what, &place, &query, request).await
+        Route::Command { kind, target } => {
+            command::answer(&server, kind, &target, &query, request).await
         }
-        Route::Run(place) => run::answer(&server, &place, &query).await,
+        Route::Run(target) => run::answer(&server, &target, &query).await,
         Route::Ports {
             namespace,
             pod,
             uid,
-        } => ports::answer(&server, &namespace, &pod, &uid, &query, request).await,
+        } => port_forward::answer(&server, &namespace, &pod, &uid, &query, request).await,
         Route::WrongMethod => {
             answer::text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
         }
-        Route::Nothing => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        Route::NotFound => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
@@ -109,17 +109,17 @@ fn route(method: &Method, path: &str) -> Route {
         .map(decode_segment)
         .collect::<Option<Vec<_>>>()
     else {
-        return Route::Nothing;
+        return Route::NotFound;
     };
 
     let (is_get, is_post) = (*method == Method::GET, *method == Method::POST);
-    let place = |parts: &[String]| {
+    let target = |parts: &[String]| {
         let (container, uid) = (
             parts.last().cloned(),
             parts.get(2).filter(|_| parts.len() == 4).cloned(),
         );
 
-        Place {
+        ContainerPath {
             namespace: parts[0].clone(),
             pod: parts[1].clone(),
             uid: uid.unwrap_or_default(),
@@ -147,19 +147,19 @@ fn route(method: &Method, path: &str) -> Route {
         }
         ["exec", _, _, _] | ["exec", _, _, _, _] => (
             Route::Command {
-                what: What::Exec,
-                place: place(&parts[1..]),
+                kind: StreamKind::Exec,
+                target: target(&parts[1..]),
             },
             is_get || is_post,
         ),
         ["attach", _, _, _] | ["attach", _, _, _, _] => (
             Route::Command {
-                what: What::Attach,
-                place: place(&parts[1..]),
+                kind: StreamKind::Attach,
+                target: target(&parts[1..]),
             },
             is_get || is_post,
         ),
-        ["run", _, _, _] | ["run", _, _, _, _] => (Route::Run(place(&parts[1..])), is_post),
+        ["run", _, _, _] | ["run", _, _, _, _] => (Route::Run(target(&parts[1..])), is_post),
         ["portForward", namespace, pod, ref uid @ ..] if uid.len() < 2 => {
             let uid = uid.first().copied().unwrap_or_default();
             let [namespace, pod, uid] = [namespace, pod, uid].map(str::to_owned);
@@ -172,7 +172,7 @@ fn route(method: &Method, path: &str) -> Route {
                 is_get || is_post,
             )
         }
-        _ => return Route::Nothing,
+        _ => return Route::NotFound,
     };
 
     if allowed { found } else { Route::WrongMethod }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_where_upstreams_do() {
+    fn paths_have_upstreams_routes() {
         let check = |method: &str, path: &str, expected: Route| {
             assert_eq!(
                 route(&Method::from_bytes(method.as_bytes()).unwrap(), path),
@@ -192,7 +192,7 @@ mod tests {
             );
         };
 
-        let place = |uid: &str| Place {
+        let target = |uid: &str| ContainerPath {
             namespace: "a".into(),
             pod: "b".into(),
             uid: uid.into(),
@@ -208,8 +208,8 @@ mod tests {
             "GET",
             "/exec/a/b/c",
             Route::Command {
-                what: What::Exec,
-                place: place(""),
+                kind: StreamKind::Exec,
+                target: target(""),
             },
         );
 
@@ -217,8 +217,8 @@ mod tests {
             "POST",
             "/exec/a/b/u/c",
             Route::Command {
-                what: What::Exec,
-                place: place("u"),
+                kind: StreamKind::Exec,
+                target: target("u"),
             },
         );
 
@@ -226,12 +226,12 @@ mod tests {
             "POST",
             "/attach/a/b/c",
             Route::Command {
-                what: What::Attach,
-                place: place(""),
+                kind: StreamKind::Attach,
+                target: target(""),
             },
         );
 
-        check("POST", "/run/a/b/c", Route::Run(place("")));
+        check("POST", "/run/a/b/c", Route::Run(target("")));
         check("GET", "/run/a/b/c", Route::WrongMethod);
 
         let ports = |uid: &str| Route::Ports {
@@ -242,7 +242,7 @@ mod tests {
         check("POST", "/portForward/a/b", ports(""));
 
         check("GET", "/portForward/a/b/u", ports("u"));
-        check("GET", "/portForward/a/b/u/x", Route::Nothing);
+        check("GET", "/portForward/a/b/u/x", Route::NotFound);
         check(
             "GET",
             "/containerLogs/a/b/c%20d",
@@ -253,8 +253,8 @@ mod tests {
             },
         );
 
-        check("GET", "/exec/a/b", Route::Nothing);
-        check("GET", "/%zz", Route::Nothing);
-        check("GET", "/", Route::Nothing);
+        check("GET", "/exec/a/b", Route::NotFound);
+        check("GET", "/%zz", Route::NotFound);
+        check("GET", "/", Route::NotFound);
     }
 }

@@ -1,4 +1,4 @@
-//! `/run`: a command to its end, and all that it printed.
+//! `/run`: runs a command to completion and returns its output.
 
 use http::StatusCode;
 
@@ -8,14 +8,14 @@ use super::Server;
 use super::answer::{self, Answer};
 use super::command::running;
 use super::query::Query;
-use super::route::Place;
+use super::route::ContainerPath;
 
-pub(super) async fn answer(server: &Server, place: &Place, query: &Query) -> Answer {
-    let Some(entry) = server.roster.find(&place.namespace, &place.pod) else {
+pub(super) async fn answer(server: &Server, target: &ContainerPath, query: &Query) -> Answer {
+    let Some(entry) = server.pod_manager.find(&target.namespace, &target.pod) else {
         return answer::text(StatusCode::NOT_FOUND, "pod does not exist");
     };
-    let Some(id) = running(&entry, place) else {
-        let text = format!("container not found ({})", Quoted(&place.container));
+    let Some(id) = running(&entry, target) else {
+        let text = format!("container not found ({})", Quoted(&target.container));
         return answer::text(StatusCode::INTERNAL_SERVER_ERROR, text);
     };
 

@@ -1,5 +1,5 @@
-//! `/stats/summary`: what pods and the node use, as the runtime and the kernel count it. What
-//! nobody counts is absent.
+//! `/stats/summary`: resource usage of pods and the node, from the runtime and the kernel. Unknown
+//! values are omitted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use super::answer::{self, Answer};
 use super::query::Query;
 use crate::observed::State;
 use crate::pod::PodView as _;
-use crate::roster::Entry;
+use crate::pod_manager::Entry;
 
 pub(super) async fn summary(server: &Server, query: &Query) -> Answer {
     let stats = match server
@@ -37,7 +37,7 @@ pub(super) async fn summary(server: &Server, query: &Query) -> Answer {
         .filter_map(|stats| Some((stats.attributes.as_ref()?.id.clone(), stats)))
         .collect();
 
-    let pods = server.roster.list();
+    let pods = server.pod_manager.list();
     let pods: Vec<Value> = pods
         .iter()
         .filter_map(|entry| pod(entry, &stats, with_files))
@@ -143,14 +143,14 @@ fn with_time(time: i64, values: &[(&str, Option<UInt64Value>)]) -> Value {
     Value::Object(std::iter::once(time).chain(values).collect::<Map<_, _>>())
 }
 
-/// Nanoseconds since 1970, as CRI counts.
+/// Nanoseconds since 1970, as CRI has it.
 fn moment(nanos: i64) -> String {
     Time(Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos))
         .text()
         .to_string()
 }
 
-/// The node as a whole, by what the kernel counts.
+/// Usage of the whole node, from the kernel.
 fn node(name: &str, now: Timestamp) -> Value {
     let now = Time(now).text().to_string();
     let mut node = json!({"nodeName": name});
@@ -187,7 +187,7 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// How long all processors together have worked. The kernel counts in hundredths of a second.
+/// CPU time of all processors. The kernel counts in hundredths of a second.
 fn busy_nanos(stat: &str) -> Option<u64> {
     let counts = stat.lines().next()?.strip_prefix("cpu ")?;
     let counts: Vec<u64> = counts
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_counts_are_read() {
+    fn kernel_counters_are_parsed() {
         let stat = "cpu  100 1 10 5000 50 2 3 4 0 0\ncpu0 1 1 1 1\nbtime 1700000000\n";
         assert_eq!(busy_nanos(stat), Some(120 * 10_000_000));
         assert_eq!(number_after(stat, "btime "), Some(1_700_000_000));

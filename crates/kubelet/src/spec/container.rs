@@ -1,4 +1,4 @@
-//! A container, as the runtime is asked for it.
+//! The CRI configuration of a container.
 
 use coracle_cri::v1::{
     ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, Mount,
@@ -11,18 +11,18 @@ use super::{SpecError, labels, resources};
 use crate::env::expand_all;
 use crate::layout::Layout;
 
-/// What is known by the time a container is made.
-pub struct Made<'a> {
-    /// How often one of this name has run before.
+/// The inputs of a container besides its spec.
+pub struct ContainerInputs<'a> {
+    /// The restart count.
     pub restarts: u32,
-    /// The image by the name that the runtime knows it by.
+    /// The image by its ID in the runtime.
     pub image_ref: &'a str,
     pub image_user: &'a ImageUser,
     pub environment: &'a [(String, String)],
     pub mounts: Vec<Mount>,
-    /// The container whose processes it is to see.
+    /// The container whose process namespace is shared.
     pub target: Option<String>,
-    /// How much memory the node has.
+    /// Memory of the node in bytes.
     pub memory: i64,
 }
 
@@ -30,10 +30,10 @@ pub struct Made<'a> {
 pub fn config(
     pod: &Pod,
     container: &Container,
-    made: Made<'_>,
+    inputs: ContainerInputs<'_>,
 ) -> Result<ContainerConfig, SpecError> {
-    let mut security = security::context(pod, container, made.image_user)?;
-    if let Some(target) = made.target
+    let mut security = security::context(pod, container, inputs.image_user)?;
+    if let Some(target) = inputs.target
         && let Some(options) = &mut security.namespace_options
         && options.pid() == NamespaceMode::Container
     {
@@ -44,17 +44,17 @@ pub fn config(
     Ok(ContainerConfig {
         metadata: Some(ContainerMetadata {
             name: container.name.clone(),
-            attempt: made.restarts,
+            attempt: inputs.restarts,
         }),
         image: Some(ImageSpec {
-            image: made.image_ref.to_owned(),
+            image: inputs.image_ref.to_owned(),
             user_specified_image: container.image.clone().unwrap_or_default(),
             ..Default::default()
         }),
-        command: expand_all(container.command.as_ref(), made.environment),
-        args: expand_all(container.args.as_ref(), made.environment),
+        command: expand_all(container.command.as_ref(), inputs.environment),
+        args: expand_all(container.args.as_ref(), inputs.environment),
         working_dir: container.working_dir.clone().unwrap_or_default(),
-        envs: made
+        envs: inputs
             .environment
             .iter()
             .map(|(key, value)| KeyValue {
@@ -62,15 +62,15 @@ pub fn config(
                 value: value.clone().into(),
             })
             .collect(),
-        mounts: made.mounts,
+        mounts: inputs.mounts,
         labels: labels::of_container(pod, container),
-        annotations: labels::annotations(pod, container, made.restarts),
-        log_path: Layout::log_path(&container.name, made.restarts),
+        annotations: labels::annotations(pod, container, inputs.restarts),
+        log_path: Layout::log_path(&container.name, inputs.restarts),
         stdin: container.stdin.unwrap_or_default(),
         stdin_once: container.stdin_once.unwrap_or_default(),
         tty: container.tty.unwrap_or_default(),
         linux: Some(LinuxContainerConfig {
-            resources: Some(resources::of_container(pod, container, made.memory)),
+            resources: Some(resources::of_container(pod, container, inputs.memory)),
             security_context: Some(security),
         }),
         ..Default::default()

@@ -1,4 +1,4 @@
-//! Whom a pod asks for names.
+//! The DNS configuration of a pod.
 
 use coracle_cri::v1::DnsConfig;
 use k8s_openapi::api::core::v1::{Pod, PodDNSConfig};
@@ -6,28 +6,28 @@ use std::net::IpAddr;
 
 use crate::pod::PodView;
 
-/// Limits of resolvers, as upstream holds to them.
+/// Upstream's resolver limits.
 const SERVERS: usize = 3;
 const SEARCHES: usize = 32;
 const SEARCH_CHARS: usize = 2048;
 const SEARCH_CHARS_EACH: usize = 253;
 
-/// The resolver of a pod, and what had to be left out: texts of the event `DNSConfigForming`.
+/// The resolver of a pod, and what was omitted: texts of the event `DNSConfigForming`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resolver {
     pub config: DnsConfig,
     pub warnings: Vec<String>,
-    /// The pod asks for the cluster's names, and the node knows nobody who has them.
+    /// The pod requests cluster DNS, and the node has no cluster DNS server.
     pub misses_cluster: bool,
 }
 
-/// What a cluster offers.
+/// The cluster's DNS.
 pub struct Cluster<'a> {
     pub servers: &'a [IpAddr],
     pub domain: &'a str,
 }
 
-/// The resolver that a pod's policy and its own wishes make, `host` being the text of the host's
+/// The resolver by the pod's DNS policy and `dnsConfig`; `host` is the text of the host's
 /// `resolv.conf`.
 pub fn resolver(pod: &Pod, cluster: &Cluster<'_>, host: &str) -> Resolver {
     let spec = pod.pod_spec();
@@ -71,8 +71,8 @@ pub fn resolver(pod: &Pod, cluster: &Cluster<'_>, host: &str) -> Resolver {
     made
 }
 
-/// `resolv.conf`: servers add up, of `search` the last line counts, options with one name replace
-/// each other.
+/// Parses `resolv.conf`: servers accumulate, the last `search` line wins, an option replaces
+/// another of its name.
 fn parse(text: &str) -> DnsConfig {
     let mut config = DnsConfig::default();
     for line in text
@@ -99,7 +99,7 @@ fn parse(text: &str) -> DnsConfig {
     config
 }
 
-/// What the pod says itself comes after what its policy says.
+/// The pod's `dnsConfig` comes after its policy.
 fn add(config: &mut DnsConfig, own: &PodDNSConfig) {
     let more = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
     config.servers = unique(config.servers.drain(..).chain(more(&own.nameservers)));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_says_whom_a_pod_asks() {
+    fn the_policy_selects_the_servers() {
         let cluster = [
             "ns.svc.cluster.local",
             "svc.cluster.local",
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pods_own_wishes_come_after() {
+    fn the_pods_dns_config_is_appended() {
         let own = PodDNSConfig {
             nameservers: Some(vec!["1.1.1.1".into(), "10.0.0.10".into()]),
             searches: Some(vec!["my.dom".into()]),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_and_told() {
+    fn entries_over_the_limits_are_omitted_with_a_warning() {
         let many = (1..5).map(|last| format!("1.1.1.{last}")).collect();
         let own = PodDNSConfig {
             nameservers: Some(many),

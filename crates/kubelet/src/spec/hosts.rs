@@ -1,10 +1,10 @@
-//! The hosts file of a pod.
+//! The `/etc/hosts` file of a pod.
 
 use k8s_openapi::api::core::v1::{HostAlias, Pod};
 
 use crate::pod::PodView;
 
-/// Of a pod with a network of its own: its own name at its own addresses.
+/// For a pod with its own network: its host name and addresses.
 pub fn managed(pod: &Pod, addresses: &[String], name: &str, domain: &str) -> String {
     let mut text = "# Kubernetes-managed hosts file.\n\
         127.0.0.1\tlocalhost\n\
@@ -25,7 +25,7 @@ pub fn managed(pod: &Pod, addresses: &[String], name: &str, domain: &str) -> Str
     text + &aliases(pod)
 }
 
-/// Of a pod on the host's network: what the host has.
+/// For a pod on the host network: the host's file.
 pub fn of_host(pod: &Pod, host: &str) -> String {
     format!(
         "# Kubernetes-managed hosts file (host network).\n{host}{}",
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_finds_itself_and_what_it_was_told() {
+    fn the_file_has_the_pods_name_and_its_aliases() {
         let hostnames = Some(vec!["foo".to_owned(), "bar".to_owned()]);
         let alias = HostAlias {
             ip: "1.2.3.4".into(),

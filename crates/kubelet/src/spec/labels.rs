@@ -1,13 +1,13 @@
-//! Labels and annotations of sandboxes and containers: what a kubelet that has lost its memory
-//! reads back.
+//! Labels and annotations of sandboxes and containers, from which the kubelet restores its state
+//! after a restart.
 //!
-//! The names are upstream's, and tools (`crictl`, log collectors) read them.
+//! The names are upstream's; tools (`crictl`, log collectors) read them.
 
 use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, LifecycleHandler, Pod};
 
-use crate::observed::Seen;
+use crate::observed::ObservedContainer;
 use crate::pod::PodView;
 
 pub const POD_NAME: &str = "io.kubernetes.pod.name";
@@ -23,7 +23,7 @@ const PORTS: &str = "io.kubernetes.container.ports";
 const DELETION_GRACE: &str = "io.kubernetes.pod.deletionGracePeriod";
 const GRACE: &str = "io.kubernetes.pod.terminationGracePeriod";
 
-/// The pod's own labels, and whose they are.
+/// The pod's labels and its identity.
 pub fn of_sandbox(pod: &Pod) -> HashMap<String, String> {
     let own = pod.metadata.labels.clone().unwrap_or_default();
     own.into_iter().chain(identity(pod)).collect()
@@ -45,7 +45,8 @@ fn identity(pod: &Pod) -> [(String, String); 3] {
     ]
 }
 
-/// What is read back of a container: what it was made from, how often, and how it is to end.
+/// The annotations of a container: the hash of its spec, its restart count, and how to terminate
+/// it.
 pub fn annotations(pod: &Pod, container: &Container, restarts: u32) -> HashMap<String, String> {
     let mut all = HashMap::new();
     let mut set = |name: &str, value: String| drop(all.insert(name.to_owned(), value));
@@ -94,7 +95,7 @@ pub fn annotations(pod: &Pod, container: &Container, restarts: u32) -> HashMap<S
     all
 }
 
-/// What of a container makes another one of it when it changes: its name and its image.
+/// A hash of the fields whose change requires a new container: name and image.
 pub fn hash_of(container: &Container) -> String {
     let image = container.image.as_deref().unwrap_or_default();
     let text = container.name.bytes().chain([0]).chain(image.bytes());
@@ -105,13 +106,13 @@ pub fn hash_of(container: &Container) -> String {
     format!("{hash:x}")
 }
 
-impl Seen {
-    /// What it was made from.
+impl ObservedContainer {
+    /// The hash of the spec it was created from.
     pub fn hash(&self) -> Option<&str> {
         self.annotations.get(HASH).map(String::as_str)
     }
 
-    /// How often a container of this name had run before.
+    /// The restart count.
     pub fn restarts(&self) -> u32 {
         self.annotations
             .get(RESTARTS)
@@ -119,8 +120,8 @@ impl Seen {
             .unwrap_or(self.attempt)
     }
 
-    /// Where it may leave a last word, and whether its log counts as one.
-    pub fn message_place(&self) -> (&str, bool) {
+    /// The termination message path, and whether the log is the fallback.
+    pub fn message_path(&self) -> (&str, bool) {
         let text = |name: &str| self.annotations.get(name).map_or("", String::as_str);
         (
             text(MESSAGE_PATH),
@@ -128,18 +129,18 @@ impl Seen {
         )
     }
 
-    /// How long it may take to end, as far as was known when it was made.
+    /// The grace period, as known when it was created.
     pub fn grace(&self) -> Option<i64> {
         let number = |name: &str| self.annotations.get(name)?.parse().ok();
         number(DELETION_GRACE).or_else(|| number(GRACE))
     }
 
-    /// The ports that it names.
+    /// The container ports.
     pub fn ports(&self) -> Option<Vec<ContainerPort>> {
         serde_json::from_str(self.annotations.get(PORTS)?).ok()
     }
 
-    /// What is to be done before it ends.
+    /// The preStop hook.
     pub fn pre_stop(&self) -> Option<LifecycleHandler> {
         serde_json::from_str(self.annotations.get(PRE_STOP)?).ok()
     }
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_is_another_when_its_image_is() {
+    fn the_hash_depends_on_name_and_image() {
         let of = |name: &str, image: &str| {
             let image = Some(image.to_owned());
             hash_of(&Container {

@@ -1,9 +1,7 @@
-//! What the runtime is asked to make: a pod's spec in the words of CRI. Pure, but for files that it
-//! names.
+//! Converts pod specs to CRI configurations. Pure, apart from files that it names.
 //!
-//! [`sandbox`] and [`container`] put a configuration together from the parts beside them, each of
-//! which is one question: how it is labelled, who it runs as, what it may use, whom it asks for
-//! names, what it is called.
+//! [`sandbox`] and [`container`] assemble a configuration from the other modules: labels, security
+//! context, resources, DNS, host name.
 
 pub mod container;
 pub mod dns;
@@ -14,7 +12,7 @@ pub mod resources;
 pub mod sandbox;
 pub mod security;
 
-/// Why a container or sandbox cannot even be described: the text of `CreateContainerConfigError`.
+/// Why a configuration cannot be built: the text of `CreateContainerConfigError`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(pub String);

@@ -1,4 +1,4 @@
-//! What a pod is called from within.
+//! The host name of a pod.
 
 use coracle_api::names;
 use k8s_openapi::api::core::v1::Pod;
@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::Pod;
 use super::SpecError;
 use crate::pod::PodView;
 
-/// Most characters of a host name, as the kernel has it.
+/// The kernel's limit of host names.
 const KERNEL_LIMIT: usize = 64;
 const LABEL_LIMIT: usize = 63;
 
-/// The host name of a pod, and the domain it is in; empty: it is in none.
+/// The host name of a pod and its domain, which may be empty.
 pub fn host_name(pod: &Pod, cluster_domain: &str) -> Result<(String, String), SpecError> {
     let spec = pod.pod_spec();
     if let Some(name) = &spec.hostname_override {
@@ -41,7 +41,7 @@ pub fn host_name(pod: &Pod, cluster_domain: &str) -> Result<(String, String), Sp
     Ok((name, domain))
 }
 
-/// The name that the kernel is told: the whole one where the pod asks for that.
+/// The kernel's host name: the FQDN if the pod requests it.
 pub fn kernel_name(pod: &Pod, name: &str, domain: &str) -> Result<String, SpecError> {
     if domain.is_empty() || !pod.pod_spec().set_hostname_as_fqdn.unwrap_or_default() {
         return Ok(name.to_owned());
@@ -72,7 +72,7 @@ fn cut(pod: &Pod, name: &str) -> Result<String, SpecError> {
         return Ok(name.to_owned());
     }
 
-    // Names are ASCII: the API takes no others.
+    // Names are ASCII, as the API validates.
     let cut = name
         .get(..LABEL_LIMIT)
         .unwrap_or_default()
@@ -107,13 +107,13 @@ mod tests {
             ..Pod::default()
         };
 
-        let told = host_name(&pod, "cluster.local")
+        let name = host_name(&pod, "cluster.local")
             .and_then(|(name, domain)| kernel_name(&pod, &name, &domain));
-        assert_eq!(told.as_deref().map_err(|error| error.0.as_str()), expected);
+        assert_eq!(name.as_deref().map_err(|error| error.0.as_str()), expected);
     }
 
     #[test]
-    fn a_pod_is_called_by_its_name_unless_it_says_otherwise() {
+    fn the_host_name_defaults_to_the_pods_name() {
         let text = |text: &str| Some(text.to_owned());
         check("web-0", PodSpec::default(), Ok("web-0"));
         check(

@@ -1,4 +1,4 @@
-//! What a container may use, as numbers for its cgroup.
+//! The cgroup resources of a container.
 
 use coracle_api::quantity::Quantity;
 use coracle_api::resource_name;
@@ -8,13 +8,13 @@ use k8s_openapi::api::core::v1::{Container, Pod, ResourceRequirements};
 use crate::pod::PodView;
 use crate::qos::{self, quantity};
 
-/// Microseconds of a period in which a quota is counted.
+/// CFS period in microseconds.
 const PERIOD: i64 = 100_000;
 const LEAST_QUOTA: i64 = 1_000;
 const LEAST_SHARES: i64 = 2;
 const MOST_SHARES: i64 = 262_144;
 
-/// The numbers of one container on a node with so much memory.
+/// The resources of one container on a node with this memory.
 pub fn of_container(pod: &Pod, container: &Container, memory: i64) -> LinuxContainerResources {
     let own = container.resources.clone().unwrap_or_default();
     let pods = pod.pod_spec().resources.clone().unwrap_or_default();
@@ -23,7 +23,7 @@ pub fn of_container(pod: &Pod, container: &Container, memory: i64) -> LinuxConta
     };
     let cpu = limit("cpu");
 
-    // Who says how much at most and not how much at least means the same by both.
+    // The request defaults to the limit.
     let request = quantity(own.requests.as_ref(), "cpu").or_else(|| cpu.clone());
 
     LinuxContainerResources {
@@ -37,7 +37,7 @@ pub fn of_container(pod: &Pod, container: &Container, memory: i64) -> LinuxConta
     }
 }
 
-/// The share of a busy processor.
+/// CPU shares of a request.
 pub fn shares(cpu: Option<&Quantity>) -> i64 {
     let milli = cpu.map_or(0, Quantity::milli_value);
     milli
@@ -46,7 +46,7 @@ pub fn shares(cpu: Option<&Quantity>) -> i64 {
         .clamp(LEAST_SHARES, MOST_SHARES)
 }
 
-/// Microseconds of each period; 0: no limit.
+/// CFS quota of a limit in microseconds; 0: no limit.
 pub fn quota(cpu: Option<&Quantity>) -> i64 {
     match cpu.map_or(0, Quantity::milli_value) {
         0 => 0,
@@ -75,7 +75,7 @@ fn huge_pages(resources: &ResourceRequirements) -> Vec<HugepageLimit> {
         .collect()
 }
 
-/// `2MB`, as the kernel calls it.
+/// `2MB`, the kernel's name.
 fn kernel_size(bytes: i64) -> String {
     match bytes {
         bytes if bytes >= 1 << 30 => format!("{}GB", bytes >> 30),

@@ -1,4 +1,4 @@
-//! A sandbox, as the runtime is asked for it.
+//! The CRI configuration of a sandbox.
 
 use coracle_cri::v1::{
     DnsConfig, Int64Value, LinuxPodSandboxConfig, LinuxSandboxSecurityContext, PodSandboxConfig,
@@ -21,7 +21,7 @@ pub fn config(
     cgroup_parent: &str,
 ) -> Result<PodSandboxConfig, SpecError> {
     if pod.pod_spec().host_users == Some(false) {
-        // To run it as the host's users would be less than it was promised.
+        // Running it in the host's user namespace would weaken its isolation.
         return Err(SpecError(
             "RuntimeClass handler \"\" does not support user namespaces".to_owned(),
         ));
@@ -72,7 +72,7 @@ fn security_context(pod: &Pod) -> LinuxSandboxSecurityContext {
         privileged: pod
             .lasting_containers()
             .any(|(_, container)| security::is_privileged(container)),
-        // What holds the namespaces needs no more than this, whatever the containers ask for.
+        // The sandbox process needs no more, whatever the containers request.
         seccomp: Some(SecurityProfile {
             profile_type: ProfileType::RuntimeDefault.into(),
             ..Default::default()
@@ -106,7 +106,7 @@ pub(super) fn selinux(options: &SELinuxOptions) -> SeLinuxOption {
     }
 }
 
-/// Names come with dots or slashes; runtimes know them with dots.
+/// Names have dots or slashes; CRI requires dots.
 fn sysctls(pod: &Pod) -> std::collections::HashMap<String, String> {
     let own = pod
         .pod_spec()

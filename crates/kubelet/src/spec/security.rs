@@ -1,4 +1,4 @@
-//! Who a container runs as, and what it may do.
+//! The security context of a container.
 
 use coracle_cri::v1::{
     Capability, Int64Value, LinuxContainerSecurityContext, NamespaceMode, NamespaceOption,
@@ -10,15 +10,15 @@ use super::SpecError;
 use super::sandbox::{groups_policy, selinux};
 use crate::pod::PodView;
 
-/// What an image says about its user.
+/// The user of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageUser {
     Id(i64),
-    /// A name that only the image's own files explain.
+    /// A name that only the image's `/etc/passwd` resolves.
     Name(String),
 }
 
-/// Which namespaces a pod's containers share.
+/// The namespaces that a pod's containers share.
 pub fn namespaces(pod: &Pod) -> NamespaceOption {
     let spec = pod.pod_spec();
     let on_node = |asked: Option<bool>| match asked.unwrap_or_default() {
@@ -51,7 +51,7 @@ pub fn is_privileged(container: &Container) -> bool {
         .unwrap_or_default()
 }
 
-/// A pod that must not run as root does not; where nobody can tell, it does not run.
+/// Enforces `runAsNonRoot`; fails if the user cannot be verified.
 pub fn check_non_root(
     pod: &Pod,
     container: &Container,
@@ -84,8 +84,7 @@ pub fn check_non_root(
     }
 }
 
-/// The whole of it, in the words of CRI: what the container says itself counts before what its pod
-/// says.
+/// The CRI security context; the container's settings take precedence over the pod's.
 pub fn context(
     pod: &Pod,
     container: &Container,
@@ -171,7 +170,7 @@ fn texts(paths: &[&str]) -> Vec<String> {
     paths.iter().map(|path| (*path).to_owned()).collect()
 }
 
-/// What a container does not see of `/proc` and `/sys`, and what it cannot write there.
+/// Masked and read-only paths of `/proc` and `/sys`.
 const MASKED: [&str; 12] = [
     "/proc/asound",
     "/proc/acpi",
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_must_not_be_root_is_not() {
+    fn run_as_non_root_is_enforced() {
         let check = |user: Option<i64>, image: ImageUser, text: Option<&str>| {
             let pod = pod(PodSecurityContext {
                 run_as_non_root: Some(true),
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_counts_before_the_pod_and_that_before_the_image() {
+    fn the_container_takes_precedence_over_the_pod_and_that_over_the_image() {
         let pods = PodSecurityContext {
             run_as_user: Some(1),
             run_as_group: Some(2),
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_each_containers_own_unless_shared() {
+    fn the_pid_namespace_is_the_containers_unless_shared() {
         let check = |host: bool, share: bool, mode: NamespaceMode| {
             let spec = PodSpec {
                 host_pid: Some(host),

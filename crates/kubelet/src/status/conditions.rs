@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition, PodStatus};
 
-use super::{Facts, is_terminal, time};
+use super::{StatusInputs, is_terminal, time};
 use crate::actions::sandbox_plan;
 use crate::pod::{Kind, PodView};
 
-/// Conditions that nobody but the kubelet writes.
+/// Conditions that only the kubelet writes.
 pub(super) const OWNED: [&str; 8] = [
     "PodScheduled",
     "Ready",
@@ -18,24 +18,24 @@ pub(super) const OWNED: [&str; 8] = [
     "AllContainersRestarting",
 ];
 
-/// What a condition says, but for its times.
-struct Says {
+/// A condition without its times.
+struct ConditionValue {
     is_true: bool,
     reason: &'static str,
     message: String,
 }
 
-impl Says {
-    fn yes() -> Says {
-        Says {
+impl ConditionValue {
+    fn yes() -> ConditionValue {
+        ConditionValue {
             is_true: true,
             reason: "",
             message: String::new(),
         }
     }
 
-    fn no(reason: &'static str, message: String) -> Says {
-        Says {
+    fn no(reason: &'static str, message: String) -> ConditionValue {
+        ConditionValue {
             is_true: false,
             reason,
             message,
@@ -43,9 +43,9 @@ impl Says {
     }
 }
 
-/// Sets all of them, behind those of others.
-pub(super) fn set(facts: &Facts<'_>, status: &mut PodStatus) {
-    let others = facts.pod.pod_status().conditions.iter().flatten();
+/// Sets the owned conditions, after those of others.
+pub(super) fn set(inputs: &StatusInputs<'_>, status: &mut PodStatus) {
+    let others = inputs.pod.pod_status().conditions.iter().flatten();
     let mut all: Vec<PodCondition> = others
         .filter(|condition| !OWNED.contains(&condition.type_.as_str()))
         .cloned()
@@ -60,38 +60,38 @@ pub(super) fn set(facts: &Facts<'_>, status: &mut PodStatus) {
         .collect();
 
     let phase = status.phase.as_deref().unwrap_or_default();
-    let sandbox = if sandbox_plan(facts.pod, facts.observed).create {
-        Says::no("", String::new())
+    let sandbox = if sandbox_plan(inputs.pod, inputs.observed).create {
+        ConditionValue::no("", String::new())
     } else {
-        Says::yes()
+        ConditionValue::yes()
     };
 
-    let containers = containers_ready(facts, &of_containers, phase);
+    let containers = containers_ready(inputs, &of_containers, phase);
     let ready = match containers.is_true {
-        true => gates(facts, &all),
-        false => Says::no(containers.reason, containers.message.clone()),
+        true => readiness_gates(inputs, &all),
+        false => ConditionValue::no(containers.reason, containers.message.clone()),
     };
 
     let owned = [
         ("PodReadyToStartContainers", sandbox),
-        ("Initialized", initialized(facts, &of_containers, phase)),
+        ("Initialized", initialized(inputs, &of_containers, phase)),
         ("Ready", ready),
         ("ContainersReady", containers),
-        ("PodScheduled", Says::yes()),
+        ("PodScheduled", ConditionValue::yes()),
     ];
 
     all.extend(
         owned
             .into_iter()
-            .map(|(name, says)| condition(facts, name, says)),
+            .map(|(name, value)| condition(inputs, name, value)),
     );
 
     status.conditions = Some(all);
 }
 
-fn condition(facts: &Facts<'_>, name: &str, says: Says) -> PodCondition {
-    let status = if says.is_true { "True" } else { "False" };
-    let before = facts
+fn condition(inputs: &StatusInputs<'_>, name: &str, value: ConditionValue) -> PodCondition {
+    let status = if value.is_true { "True" } else { "False" };
+    let before = inputs
         .before
         .conditions
         .iter()
@@ -102,23 +102,27 @@ fn condition(facts: &Facts<'_>, name: &str, says: Says) -> PodCondition {
     PodCondition {
         type_: name.to_owned(),
         status: status.to_owned(),
-        reason: Some(says.reason.to_owned()).filter(|text| !text.is_empty()),
-        message: Some(says.message).filter(|text| !text.is_empty()),
+        reason: Some(value.reason.to_owned()).filter(|text| !text.is_empty()),
+        message: Some(value.message).filter(|text| !text.is_empty()),
         last_transition_time: same
             .and_then(|before| before.last_transition_time.clone())
-            .or_else(|| Some(time(facts.now))),
+            .or_else(|| Some(time(inputs.now))),
         last_probe_time: None,
-        observed_generation: facts.pod.metadata.generation,
+        observed_generation: inputs.pod.metadata.generation,
     }
 }
 
-fn containers_ready(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str) -> Says {
+fn containers_ready(
+    inputs: &StatusInputs<'_>,
+    statuses: &[ContainerStatus],
+    phase: &str,
+) -> ConditionValue {
     if statuses.is_empty() {
-        return Says::no("UnknownContainerStatuses", String::new());
+        return ConditionValue::no("UnknownContainerStatuses", String::new());
     }
 
     let (mut unknown, mut unready) = (Vec::new(), Vec::new());
-    for (kind, container) in facts
+    for (kind, container) in inputs
         .pod
         .lasting_containers()
         .filter(|(kind, _)| *kind != Kind::Init)
@@ -136,19 +140,19 @@ fn containers_ready(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str
     }
 
     match phase {
-        "Failed" => Says::no("PodFailed", String::new()),
-        "Succeeded" if unknown.is_empty() => Says::no("PodCompleted", String::new()),
+        "Failed" => ConditionValue::no("PodFailed", String::new()),
+        "Succeeded" if unknown.is_empty() => ConditionValue::no("PodCompleted", String::new()),
         _ => match named(&[("unknown", &unknown), ("unready", &unready)]) {
-            text if text.is_empty() => Says::yes(),
-            text => Says::no("ContainersNotReady", text),
+            text if text.is_empty() => ConditionValue::yes(),
+            text => ConditionValue::no("ContainersNotReady", text),
         },
     }
 }
 
-/// What others must say before the pod counts as ready.
-fn gates(facts: &Facts<'_>, others: &[PodCondition]) -> Says {
-    let gates = facts.pod.pod_spec().readiness_gates.iter().flatten();
-    let missing: Vec<String> = gates
+/// Evaluates the readiness gates.
+fn readiness_gates(inputs: &StatusInputs<'_>, others: &[PodCondition]) -> ConditionValue {
+    let readiness_gates = inputs.pod.pod_spec().readiness_gates.iter().flatten();
+    let missing: Vec<String> = readiness_gates
         .filter_map(|gate| {
             let name = &gate.condition_type;
             match others.iter().find(|condition| condition.type_ == *name) {
@@ -165,14 +169,18 @@ fn gates(facts: &Facts<'_>, others: &[PodCondition]) -> Says {
         .collect();
 
     if missing.is_empty() {
-        Says::yes()
+        ConditionValue::yes()
     } else {
-        Says::no("ReadinessGatesNotReady", missing.join(", "))
+        ConditionValue::no("ReadinessGatesNotReady", missing.join(", "))
     }
 }
 
-fn initialized(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str) -> Says {
-    let specs = facts.pod.lasting_containers();
+fn initialized(
+    inputs: &StatusInputs<'_>,
+    statuses: &[ContainerStatus],
+    phase: &str,
+) -> ConditionValue {
+    let specs = inputs.pod.lasting_containers();
     let (mut unknown, mut incomplete) = (Vec::new(), Vec::new());
     for (kind, container) in specs.filter(|(kind, _)| *kind != Kind::Main) {
         match statuses.iter().find(|status| status.name == container.name) {
@@ -191,14 +199,14 @@ fn initialized(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str) -> 
     }
 
     if phase == "Succeeded" && unknown.is_empty() {
-        return Says {
+        return ConditionValue {
             reason: "PodCompleted",
-            ..Says::yes()
+            ..ConditionValue::yes()
         };
     }
 
     let began = |status: &ContainerStatus| {
-        let is_main = facts
+        let is_main = inputs
             .pod
             .pod_spec()
             .containers
@@ -209,19 +217,19 @@ fn initialized(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str) -> 
     };
 
     if statuses.iter().any(began) {
-        return Says::yes();
+        return ConditionValue::yes();
     }
 
     match named(&[("unknown", &unknown), ("incomplete", &incomplete)]) {
-        text if text.is_empty() => Says::yes(),
-        // What has been initialized once stays so, though its init containers may run again.
-        _ if was_initialized(facts) => Says::yes(),
-        text => Says::no("ContainersNotInitialized", text),
+        text if text.is_empty() => ConditionValue::yes(),
+        // Once initialized a pod stays so, even if its init containers run again.
+        _ if was_initialized(inputs) => ConditionValue::yes(),
+        text => ConditionValue::no("ContainersNotInitialized", text),
     }
 }
 
-fn was_initialized(facts: &Facts<'_>) -> bool {
-    let mut before = facts.before.conditions.iter().flatten();
+fn was_initialized(inputs: &StatusInputs<'_>) -> bool {
+    let mut before = inputs.before.conditions.iter().flatten();
     before.any(|condition| condition.type_ == "Initialized" && condition.status == "True")
 }
 
@@ -233,8 +241,8 @@ fn named(lists: &[(&str, &[&str])]) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// A pod that is over is not ready, whoever still says so.
-pub(super) fn not_ready_when_over(status: &mut PodStatus) {
+/// A terminated pod is not ready.
+pub(super) fn clear_ready_when_terminated(status: &mut PodStatus) {
     if !is_terminal(status.phase.as_deref()) {
         return;
     }

@@ -1,4 +1,4 @@
-//! The states of containers, to the letter.
+//! The container statuses of a pod, exactly as upstream's.
 
 use std::collections::BTreeMap;
 
@@ -7,43 +7,49 @@ use k8s_openapi::api::core::v1::{
     ContainerStateWaiting, ContainerStatus, ContainerUser, LinuxContainerUser, VolumeMountStatus,
 };
 
-use super::{Facts, time};
-use crate::actions::restart::wants_start;
-use crate::observed::{Observed, Seen, State};
+use super::{StatusInputs, time};
+use crate::actions::restart::must_start;
+use crate::observed::{Observed, ObservedContainer, State};
 use crate::pod::{Kind, PodView, of_ephemeral};
 
-/// Of the main containers, in the order of their names, as clients expect.
-pub(super) fn main(facts: &Facts<'_>) -> Option<Vec<ContainerStatus>> {
-    let before = facts
+/// Statuses of main containers, sorted by name, as clients expect.
+pub(super) fn main(inputs: &StatusInputs<'_>) -> Option<Vec<ContainerStatus>> {
+    let before = inputs
         .before
         .container_statuses
         .as_deref()
         .unwrap_or_default();
-    let mut all = of_kind(facts, Kind::Main, &facts.pod.pod_spec().containers, before);
-    all.iter_mut().for_each(|status| probed(facts, status));
+    let mut all = of_kind(
+        inputs,
+        Kind::Main,
+        &inputs.pod.pod_spec().containers,
+        before,
+    );
+    all.iter_mut()
+        .for_each(|status| apply_probe_results(inputs, status));
     all.sort_by(|one, other| one.name.cmp(&other.name));
     Some(all).filter(|all| !all.is_empty())
 }
 
-/// Of the init containers, in the order of the spec.
-pub(super) fn init(facts: &Facts<'_>) -> Option<Vec<ContainerStatus>> {
-    let before = facts
+/// Statuses of init containers, in the order of the spec.
+pub(super) fn init(inputs: &StatusInputs<'_>) -> Option<Vec<ContainerStatus>> {
+    let before = inputs
         .before
         .init_container_statuses
         .as_deref()
         .unwrap_or_default();
 
-    let specs = facts
+    let specs = inputs
         .pod
         .pod_spec()
         .init_containers
         .as_deref()
         .unwrap_or_default();
 
-    let mut all = of_kind(facts, Kind::Init, specs, before);
+    let mut all = of_kind(inputs, Kind::Init, specs, before);
     for (status, spec) in all.iter_mut().zip(specs) {
         if spec.restart_policy.as_deref() == Some("Always") {
-            probed(facts, status);
+            apply_probe_results(inputs, status);
             continue;
         }
 
@@ -62,38 +68,38 @@ pub(super) fn init(facts: &Facts<'_>) -> Option<Vec<ContainerStatus>> {
     Some(all).filter(|all| !all.is_empty())
 }
 
-pub(super) fn ephemeral(facts: &Facts<'_>) -> Option<Vec<ContainerStatus>> {
-    let before = facts
+pub(super) fn ephemeral(inputs: &StatusInputs<'_>) -> Option<Vec<ContainerStatus>> {
+    let before = inputs
         .before
         .ephemeral_container_statuses
         .as_deref()
         .unwrap_or_default();
 
-    let specs: Vec<Container> = facts
+    let specs: Vec<Container> = inputs
         .pod
         .ephemeral_containers()
         .iter()
         .map(of_ephemeral)
         .collect();
-    let mut all = of_kind(facts, Kind::Ephemeral, &specs, before);
+    let mut all = of_kind(inputs, Kind::Ephemeral, &specs, before);
     all.sort_by(|one, other| one.name.cmp(&other.name));
 
     Some(all).filter(|all| !all.is_empty())
 }
 
-/// What probes say of one that runs; of one that does not they say nothing.
-fn probed(facts: &Facts<'_>, status: &mut ContainerStatus) {
+/// Applies probe results to a running container.
+fn apply_probe_results(inputs: &StatusInputs<'_>, status: &mut ContainerStatus) {
     let running = status
         .state
         .as_ref()
         .is_some_and(|state| state.running.is_some());
-    let started = running && !facts.verdicts.not_started.contains(&status.name);
+    let started = running && !inputs.verdicts.not_started.contains(&status.name);
     status.started = Some(started);
-    status.ready = started && !facts.verdicts.not_ready.contains(&status.name);
+    status.ready = started && !inputs.verdicts.not_ready.contains(&status.name);
 }
 
 fn of_kind(
-    facts: &Facts<'_>,
+    inputs: &StatusInputs<'_>,
     kind: Kind,
     specs: &[Container],
     before: &[ContainerStatus],
@@ -104,23 +110,23 @@ fn of_kind(
         .collect();
     specs
         .iter()
-        .map(|spec| one(facts, kind, spec, before.get(spec.name.as_str()).copied()))
+        .map(|spec| one(inputs, kind, spec, before.get(spec.name.as_str()).copied()))
         .collect()
 }
 
 fn one(
-    facts: &Facts<'_>,
+    inputs: &StatusInputs<'_>,
     kind: Kind,
     spec: &Container,
     before: Option<&ContainerStatus>,
 ) -> ContainerStatus {
-    let newest = facts.observed.newest(&spec.name);
+    let newest = inputs.observed.newest(&spec.name);
     let mut status = match newest {
-        Some(seen) => of_seen(facts, spec, seen, before),
-        None => of_nothing(facts, spec, before),
+        Some(seen) => from_observed(inputs, spec, seen, before),
+        None => from_previous(inputs, spec, before),
     };
 
-    let forgotten = kind == Kind::Init && spec.restart_policy.is_none() && newest.is_none();
+    let is_missing = kind == Kind::Init && spec.restart_policy.is_none() && newest.is_none();
     let waits = status
         .state
         .as_ref()
@@ -130,20 +136,20 @@ fn one(
         return status;
     }
 
-    if forgotten && waits && main_was_made(facts) {
+    if is_missing && waits && main_was_created(inputs) {
         status.state = terminated(ContainerStateTerminated {
             reason: Some("Completed".to_owned()),
-            message: Some(FORGOTTEN.to_owned()),
+            message: Some(INIT_STATUS_LOST.to_owned()),
             exit_code: 0,
             ..Default::default()
         });
         return status;
     }
 
-    if let Some(waiting) = facts
+    if let Some(waiting) = inputs
         .waiting
         .get(&spec.name)
-        .filter(|_| wants_start(facts.pod, spec, facts.observed))
+        .filter(|_| must_start(inputs.pod, spec, inputs.observed))
     {
         if let Some(state) = status
             .state
@@ -158,22 +164,22 @@ fn one(
     status
 }
 
-const FORGOTTEN: &str = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally";
+const INIT_STATUS_LOST: &str = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally";
 
-/// What the runtime says of the newest instance, and of the one before it.
-fn of_seen(
-    facts: &Facts<'_>,
+/// The status by the newest instance and the one before it.
+fn from_observed(
+    inputs: &StatusInputs<'_>,
     spec: &Container,
-    seen: &Seen,
+    seen: &ObservedContainer,
     before: Option<&ContainerStatus>,
 ) -> ContainerStatus {
     let mut status = ContainerStatus {
         name: spec.name.clone(),
         image: seen.image.clone(),
         image_id: seen.image_ref.clone(),
-        container_id: Some(id(facts, seen)),
+        container_id: Some(id(inputs, seen)),
         restart_count: i32::try_from(seen.restarts()).unwrap_or(i32::MAX),
-        state: Some(state(facts, seen)),
+        state: Some(state(inputs, seen)),
         volume_mounts: mounts(spec),
         resources: Some(spec.resources.clone().unwrap_or_default()),
         allocated_resources: spec
@@ -199,13 +205,13 @@ fn of_seen(
         status.restart_count = before.restart_count + 1;
     }
 
-    let previous = facts
+    let previous = inputs
         .observed
         .previous(&spec.name)
-        .map(|seen| state(facts, seen));
+        .map(|seen| state(inputs, seen));
 
-    // One that was cleaned away is remembered as it was last told.
-    let told = before.and_then(|before| {
+    // An instance that was removed is known from the previous status.
+    let inputs = before.and_then(|before| {
         let ended = before
             .state
             .clone()
@@ -215,18 +221,18 @@ fn of_seen(
             .filter(|_| other)
             .or_else(|| before.last_state.clone())
     });
-    status.last_state = Some(previous.or(told).unwrap_or_default());
+    status.last_state = Some(previous.or(inputs).unwrap_or_default());
 
     status
 }
 
-/// A container that the runtime does not know: not made yet, or forgotten.
-fn of_nothing(
-    facts: &Facts<'_>,
+/// A container that the runtime does not have: not created yet, or removed.
+fn from_previous(
+    inputs: &StatusInputs<'_>,
     spec: &Container,
     before: Option<&ContainerStatus>,
 ) -> ContainerStatus {
-    let has_init = facts
+    let has_init = inputs
         .pod
         .pod_spec()
         .init_containers
@@ -264,10 +270,10 @@ fn of_nothing(
         .is_some_and(|state| state.terminated.is_some());
 
     if state_before.running.is_some() && !has_end {
-        // It ran, and is nowhere to be found: a waiting one would take the pod back to pending.
+        // It ran and was lost: a waiting state would take the pod back to Pending.
         let text = "The container could not be located when the pod was deleted.  The container used to be Running";
         status.last_state = terminated(lost(text));
-        if !facts.pod.is_being_deleted() {
+        if !inputs.pod.is_being_deleted() {
             status.restart_count += 1;
         }
     }
@@ -275,7 +281,7 @@ fn of_nothing(
     status
 }
 
-fn state(facts: &Facts<'_>, seen: &Seen) -> ContainerState {
+fn state(inputs: &StatusInputs<'_>, seen: &ObservedContainer) -> ContainerState {
     match &seen.state {
         State::Running { since } => ContainerState {
             running: Some(ContainerStateRunning {
@@ -296,7 +302,7 @@ fn state(facts: &Facts<'_>, seen: &Seen) -> ContainerState {
                 message: Some(message.clone()).filter(|text| !text.is_empty()),
                 started_at: Some(time(*started)),
                 finished_at: Some(time(*finished)),
-                container_id: Some(id(facts, seen)),
+                container_id: Some(id(inputs, seen)),
                 signal: None,
             }),
             ..ContainerState::default()
@@ -305,8 +311,8 @@ fn state(facts: &Facts<'_>, seen: &Seen) -> ContainerState {
     }
 }
 
-fn id(facts: &Facts<'_>, seen: &Seen) -> String {
-    format!("{}://{}", facts.runtime, seen.id)
+fn id(inputs: &StatusInputs<'_>, seen: &ObservedContainer) -> String {
+    format!("{}://{}", inputs.runtime, seen.id)
 }
 
 fn waiting_for(reason: &str, message: &str) -> ContainerState {
@@ -328,7 +334,7 @@ fn terminated(end: ContainerStateTerminated) -> Option<ContainerState> {
     })
 }
 
-/// The end of a container that nobody saw.
+/// The terminated state of a lost container.
 pub(crate) fn lost(message: &str) -> ContainerStateTerminated {
     ContainerStateTerminated {
         reason: Some("ContainerStatusUnknown".to_owned()),
@@ -363,13 +369,13 @@ fn mounts(spec: &Container) -> Option<Vec<VolumeMountStatus>> {
     )
 }
 
-fn has_succeeded(seen: &Seen) -> bool {
+fn has_succeeded(seen: &ObservedContainer) -> bool {
     matches!(seen.state, State::Exited { code: 0, .. })
 }
 
-fn main_was_made(facts: &Facts<'_>) -> bool {
-    let observed: &Observed = facts.observed;
-    facts
+fn main_was_created(inputs: &StatusInputs<'_>) -> bool {
+    let observed: &Observed = inputs.observed;
+    inputs
         .pod
         .pod_spec()
         .containers

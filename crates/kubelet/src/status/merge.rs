@@ -1,16 +1,15 @@
-//! Our status and what others have written into it, and the patch that takes the one to the other.
+//! Merges the kubelet's status with what others have written, and computes the patch.
 
 use coracle_api::typed;
 use coracle_api::{Map, Value};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 
-use super::conditions::{OWNED, not_ready_when_over};
+use super::conditions::{OWNED, clear_ready_when_terminated};
 use super::is_terminal;
 use crate::pod::PodView;
 
-/// What the status is to be on the server: ours, with what is not ours left alone. A pod that may
-/// still run something is not yet said to be over: whoever waits for that would start its successor
-/// beside it.
+/// The status to write: the kubelet's, with the fields of others unchanged. The phase is not
+/// terminal while containers may still run: a controller would start a replacement too early.
 pub fn merged(pod: &Pod, mut ours: PodStatus, may_run: bool) -> PodStatus {
     let theirs = pod.pod_status();
     let is_ours = |name: &str| OWNED.contains(&name);
@@ -45,13 +44,13 @@ pub fn merged(pod: &Pod, mut ours: PodStatus, may_run: bool) -> PodStatus {
         ours.message.clone_from(&theirs.message);
     }
 
-    not_ready_when_over(&mut ours);
+    clear_ready_when_terminated(&mut ours);
 
     ours
 }
 
-/// The strategic merge patch that makes `wanted` of the pod's status; none: there is nothing to do.
-/// It is good for this very pod alone, and not for another of its name.
+/// The strategic merge patch from the pod's status to `wanted`; none: they are equal. It includes
+/// the UID, so that it does not apply to another pod of the same name.
 pub fn patch(pod: &Pod, wanted: &PodStatus) -> Option<Value> {
     let tree = |status: &PodStatus| match typed::to_tree(status) {
         Ok(Value::Object(map)) => map,
@@ -83,7 +82,7 @@ pub fn patch(pod: &Pod, wanted: &PodStatus) -> Option<Value> {
     Some(Value::Object(patch))
 }
 
-/// Lists that the server merges by a key are told element by element; all else is replaced.
+/// Lists that the server merges by key are patched element by element; other values are replaced.
 fn changed(name: &str, old: Option<&Value>, new: &Value) -> Value {
     let key = match name {
         "conditions" => "type",
@@ -100,14 +99,14 @@ fn changed(name: &str, old: Option<&Value>, new: &Value) -> Value {
     let (old, new) = (items(old), items(Some(new)));
 
     let named = |item: &Value| item.get(key).and_then(Value::as_str).map(str::to_owned);
-    let mut told: Vec<Value> = new
+    let mut inputs: Vec<Value> = new
         .iter()
         .filter(|item| !old.contains(item))
         .cloned()
         .collect();
 
-    for item in told.iter_mut() {
-        // What a condition no longer says has to be taken away by name.
+    for item in inputs.iter_mut() {
+        // Removed fields must be set to null.
         let before = old
             .iter()
             .find(|before| named(before) == named(item))
@@ -133,8 +132,8 @@ fn changed(name: &str, old: Option<&Value>, new: &Value) -> Value {
         let mut removal = Map::new();
         removal.insert("$patch", "delete");
         removal.insert(key, gone);
-        told.push(Value::Object(removal));
+        inputs.push(Value::Object(removal));
     }
 
-    Value::Array(told)
+    Value::Array(inputs)
 }

@@ -1,9 +1,8 @@
-//! The status of a pod: what the API is told of it.
+//! Computes the status of a pod.
 //!
-//! [`pod_status`] is given what the pod is to be, what the runtime and the probes say, what was
-//! told before and what went wrong on the way, and makes the whole status of it: first of each
-//! container ([`containers`]), then the phase ([`phase`]), then the conditions ([`conditions`]).
-//! [`merge`] joins it with what others have written into the status.
+//! [`pod_status`] gets the pod, its state in the runtime, the probe results, the previous status
+//! and the current errors, and computes first the container statuses ([`containers`]), then the
+//! [`phase`], then the [`conditions`]. [`merge`] combines it with what others have written.
 
 mod conditions;
 mod containers;
@@ -20,13 +19,13 @@ use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, Pod, PodIP, PodStatus}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff;
 
-use crate::actions::Verdicts;
+use crate::actions::ProbeVerdicts;
 use crate::observed::Observed;
 use crate::pod::PodView;
 use crate::qos::Class;
 pub(crate) use containers::lost;
 
-/// Why a container that should run does not: what it waits with.
+/// Why a container that should run does not: its waiting state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// `CrashLoopBackOff`, `ErrImagePull`, …
@@ -34,32 +33,32 @@ pub struct Waiting {
     pub message: String,
 }
 
-/// All that a status is made of.
-pub struct Facts<'a> {
+/// The inputs of a status.
+pub struct StatusInputs<'a> {
     pub pod: &'a Pod,
     pub observed: &'a Observed,
-    pub verdicts: &'a Verdicts,
-    /// What was told last; of a pod that is seen for the first time, what the API has.
+    pub verdicts: &'a ProbeVerdicts,
+    /// The previous status; the API's for a pod seen for the first time.
     pub before: &'a PodStatus,
-    /// What containers wait for, by their names.
+    /// Waiting states by container name.
     pub waiting: &'a BTreeMap<String, Waiting>,
     pub host_addresses: &'a [IpAddr],
-    /// The pod is over: nothing in it will be started again.
-    pub is_over: bool,
-    /// It is over because somebody said so: reason and message.
+    /// The pod is finished: nothing in it is started again.
+    pub is_finished: bool,
+    /// Why the pod failed, e.g. by eviction: reason and message.
     pub failed: Option<(&'a str, &'a str)>,
-    /// Name of the runtime, as ids of containers begin.
+    /// Prefix of container IDs.
     pub runtime: &'a str,
     pub now: Timestamp,
 }
 
-/// The status of a pod. Pure.
-pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
-    let Facts { pod, before, .. } = facts;
+/// Computes the status of a pod. Pure.
+pub fn pod_status(inputs: &StatusInputs<'_>) -> PodStatus {
+    let StatusInputs { pod, before, .. } = inputs;
     let mut status = PodStatus {
-        container_statuses: containers::main(facts),
-        init_container_statuses: containers::init(facts),
-        ephemeral_container_statuses: containers::ephemeral(facts),
+        container_statuses: containers::main(inputs),
+        init_container_statuses: containers::init(inputs),
+        ephemeral_container_statuses: containers::ephemeral(inputs),
         qos_class: Some(Class::of(pod).as_str().to_owned()),
         observed_generation: pod.metadata.generation,
         nominated_node_name: pod.pod_status().nominated_node_name.clone(),
@@ -70,13 +69,13 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
             .or_else(|| pod.pod_status().start_time.clone()),
         ..PodStatus::default()
     };
-    status.start_time.get_or_insert_with(|| time(facts.now));
+    status.start_time.get_or_insert_with(|| time(inputs.now));
 
-    addresses(facts, &mut status);
+    addresses(inputs, &mut status);
     let of_server = pod.pod_status();
-    let phase = phase::of(facts, &status);
+    let phase = phase::of(inputs, &status);
 
-    // What has ended has ended: no later look brings it back.
+    // A terminal phase is final.
     let ended = [before, of_server]
         .into_iter()
         .find(|status| is_terminal(status.phase.as_deref()));
@@ -92,7 +91,7 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
 
     status.phase = Some(phase);
 
-    if let Some((reason, message)) = facts.failed {
+    if let Some((reason, message)) = inputs.failed {
         status.phase = Some("Failed".to_owned());
         status.reason = Some(reason.to_owned());
         status.message = Some(message.to_owned());
@@ -102,13 +101,13 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
         status.phase.clone_from(&of_server.phase);
     }
 
-    conditions::set(facts, &mut status);
+    conditions::set(inputs, &mut status);
     normalize(pod, &mut status);
 
     status
 }
 
-/// The status of a pod that this node does not take: it failed before anything was made of it.
+/// The status of a pod that was not admitted.
 pub fn rejected(pod: &Pod, reason: &str, message: &str, now: Timestamp) -> PodStatus {
     PodStatus {
         phase: Some("Failed".to_owned()),
@@ -130,14 +129,14 @@ pub fn is_terminal(phase: Option<&str>) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// A moment as statuses have it: to the second.
+/// A time in whole seconds, as in statuses.
 pub fn time(at: Timestamp) -> Time {
     Time(jiff::Timestamp::from_second(at.unix_seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
 }
 
-/// Where the pod is: its own addresses, in the order of the node's families, and its host's.
-fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
-    let hosts: Vec<String> = facts
+/// Sets pod IPs, in the order of the node's address families, and host IPs.
+fn addresses(inputs: &StatusInputs<'_>, status: &mut PodStatus) {
+    let hosts: Vec<String> = inputs
         .host_addresses
         .iter()
         .map(ToString::to_string)
@@ -146,22 +145,22 @@ fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
 
     status.host_ips = Some(hosts.iter().map(|ip| HostIP { ip: ip.clone() }).collect())
         .filter(|ips: &Vec<_>| !ips.is_empty());
-    let own = facts
+    let own = inputs
         .observed
         .ready_sandbox()
         .map(|sandbox| sandbox.addresses.clone())
         .unwrap_or_default();
 
-    let mut own = in_order(&own, facts.host_addresses);
+    let mut own = in_order(&own, inputs.host_addresses);
     if own.is_empty() {
-        // A sandbox that is gone has taken its addresses with it; what was told stays told.
-        let told = facts.before.pod_ips.iter().flatten();
-        own = told
+        // A removed sandbox has no addresses; the reported ones stay.
+        let inputs = inputs.before.pod_ips.iter().flatten();
+        own = inputs
             .filter_map(|ip| Some(ip.ip.clone()).filter(|ip| !ip.is_empty()))
             .collect();
     }
 
-    if own.is_empty() && facts.pod.is_host_network() {
+    if own.is_empty() && inputs.pod.is_host_network() {
         own = hosts;
     }
 
@@ -170,7 +169,7 @@ fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
         .filter(|ips: &Vec<_>| !ips.is_empty());
 }
 
-/// One address of each family, the family of the node's first address first.
+/// One address per family, the family of the node's first address first.
 pub fn in_order(addresses: &[String], node: &[IpAddr]) -> Vec<String> {
     let parsed: Vec<IpAddr> = addresses
         .iter()
@@ -191,12 +190,12 @@ pub fn in_order(addresses: &[String], node: &[IpAddr]) -> Vec<String> {
         .collect()
 }
 
-/// Most bytes of last words that one pod may have in its status.
-const LAST_WORDS: usize = 12 * 1024;
+/// Total size limit of termination messages in a pod's status.
+const MAX_MESSAGES: usize = 12 * 1024;
 
 fn normalize(pod: &Pod, status: &mut PodStatus) {
     let count = pod.lasting_containers().count() + pod.ephemeral_containers().len();
-    let each = LAST_WORDS / count.max(1);
+    let each = MAX_MESSAGES / count.max(1);
     let lists = [
         &mut status.container_statuses,
         &mut status.init_container_statuses,

@@ -1,18 +1,18 @@
-//! The phase: one word for a whole pod.
+//! The phase of a pod.
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, PodStatus};
 
-use super::Facts;
+use super::StatusInputs;
 use crate::actions::restart::restarts_after;
 use crate::observed::State;
 use crate::pod::{Kind, PodView};
 
-/// How far one container has come.
-enum Stand {
+/// The state of one container for the phase.
+enum ContainerPhase {
     Running,
-    /// It has ended, with this code.
+    /// Exited with this code.
     Stopped(i32),
-    /// It was never started.
+    /// Never started.
     Waiting,
     Unknown,
 }
@@ -24,23 +24,23 @@ struct Count {
     waiting: usize,
     stopped: usize,
     succeeded: usize,
-    /// Stopped, and not to run again.
+    /// Stopped and not restarted.
     final_: usize,
     init_pending: usize,
     sidecars_pending: usize,
     init_failed: usize,
 }
 
-/// The phase that the states of the containers make.
-pub(super) fn of(facts: &Facts<'_>, status: &PodStatus) -> &'static str {
-    let count = count(facts, status);
+/// The phase by the states of the containers.
+pub(super) fn of(inputs: &StatusInputs<'_>, status: &PodStatus) -> &'static str {
+    let count = count(inputs, status);
     if count.init_failed > 0 {
         return "Failed";
     }
 
-    // Sidecars that are restarted do not take a pod back that has run.
+    // A restarting sidecar does not take a running pod back to Pending.
     let initializing =
-        count.init_pending > 0 || (count.sidecars_pending > 0 && !main_has_begun(facts));
+        count.init_pending > 0 || (count.sidecars_pending > 0 && !main_has_started(inputs));
     if initializing || count.waiting > 0 {
         return "Pending";
     }
@@ -52,12 +52,12 @@ pub(super) fn of(facts: &Facts<'_>, status: &PodStatus) -> &'static str {
         return "Pending";
     }
 
-    let is_static = facts
+    let is_static = inputs
         .pod
         .annotation("kubernetes.io/config.source")
         .is_some_and(|source| source != "api");
 
-    let all_done = count.stopped == count.final_ || (facts.is_over && !is_static);
+    let all_done = count.stopped == count.final_ || (inputs.is_finished && !is_static);
     match (all_done, count.stopped == count.succeeded) {
         (false, _) => "Running",
         (true, true) => "Succeeded",
@@ -65,48 +65,55 @@ pub(super) fn of(facts: &Facts<'_>, status: &PodStatus) -> &'static str {
     }
 }
 
-fn count(facts: &Facts<'_>, status: &PodStatus) -> Count {
+fn count(inputs: &StatusInputs<'_>, status: &PodStatus) -> Count {
     let mut count = Count::default();
-    for (kind, container) in facts.pod.lasting_containers() {
+    for (kind, container) in inputs.pod.lasting_containers() {
         let found = of_name(status, &container.name);
-        let stand = found.map_or(Stand::Unknown, stand);
+        let phase = found.map_or(ContainerPhase::Unknown, phase_of);
         match kind {
-            Kind::Init => count_init(facts, &mut count, container, &stand),
+            Kind::Init => count_init(inputs, &mut count, container, &phase),
             Kind::Sidecar => {
                 let started = found.and_then(|found| found.started).unwrap_or_default();
-                count_sidecar(&mut count, &stand, started);
+                count_sidecar(&mut count, &phase, started);
             }
-            _ => count_main(facts, &mut count, container, &stand, found),
+            _ => count_main(inputs, &mut count, container, &phase, found),
         }
     }
 
     count
 }
 
-fn count_init(facts: &Facts<'_>, count: &mut Count, container: &Container, stand: &Stand) {
-    match stand {
-        Stand::Stopped(0) => {}
-        Stand::Stopped(code) if !restarts_after(facts.pod, container, *code) => {
+fn count_init(
+    inputs: &StatusInputs<'_>,
+    count: &mut Count,
+    container: &Container,
+    phase: &ContainerPhase,
+) {
+    match phase {
+        ContainerPhase::Stopped(0) => {}
+        ContainerPhase::Stopped(code) if !restarts_after(inputs.pod, container, *code) => {
             count.init_failed += 1
         }
-        Stand::Stopped(_) => {}
-        Stand::Running | Stand::Waiting | Stand::Unknown => count.init_pending += 1,
+        ContainerPhase::Stopped(_) => {}
+        ContainerPhase::Running | ContainerPhase::Waiting | ContainerPhase::Unknown => {
+            count.init_pending += 1
+        }
     }
 }
 
-fn count_sidecar(count: &mut Count, stand: &Stand, started: bool) {
-    match stand {
-        Stand::Running => {
+fn count_sidecar(count: &mut Count, phase: &ContainerPhase, started: bool) {
+    match phase {
+        ContainerPhase::Running => {
             count.running += 1;
             count.sidecars_pending += usize::from(!started);
         }
-        // One that has ended says nothing about the pod.
-        Stand::Stopped(_) => {}
-        Stand::Waiting => {
+        // An exited sidecar does not count.
+        ContainerPhase::Stopped(_) => {}
+        ContainerPhase::Waiting => {
             count.waiting += 1;
             count.sidecars_pending += 1;
         }
-        Stand::Unknown => {
+        ContainerPhase::Unknown => {
             count.unknown += 1;
             count.sidecars_pending += 1;
         }
@@ -114,29 +121,29 @@ fn count_sidecar(count: &mut Count, stand: &Stand, started: bool) {
 }
 
 fn count_main(
-    facts: &Facts<'_>,
+    inputs: &StatusInputs<'_>,
     count: &mut Count,
     container: &Container,
-    stand: &Stand,
+    phase: &ContainerPhase,
     found: Option<&ContainerStatus>,
 ) {
-    match stand {
-        Stand::Running => count.running += 1,
-        Stand::Stopped(code) => {
+    match phase {
+        ContainerPhase::Running => count.running += 1,
+        ContainerPhase::Stopped(code) => {
             count.stopped += 1;
-            count.final_ += usize::from(!restarts_after(facts.pod, container, *code));
-            // One that waits to run again has not succeeded yet, whatever its last end was.
+            count.final_ += usize::from(!restarts_after(inputs.pod, container, *code));
+            // A container that waits for a restart has not succeeded, whatever its last exit code.
             let ended = found.and_then(|found| found.state.as_ref()?.terminated.as_ref());
             count.succeeded += usize::from(ended.is_some_and(|end| end.exit_code == 0));
         }
-        Stand::Waiting => count.waiting += 1,
-        Stand::Unknown => count.unknown += 1,
+        ContainerPhase::Waiting => count.waiting += 1,
+        ContainerPhase::Unknown => count.unknown += 1,
     }
 }
 
-fn stand(status: &ContainerStatus) -> Stand {
+fn phase_of(status: &ContainerStatus) -> ContainerPhase {
     let Some(state) = &status.state else {
-        return Stand::Unknown;
+        return ContainerPhase::Unknown;
     };
     let last = status
         .last_state
@@ -144,10 +151,10 @@ fn stand(status: &ContainerStatus) -> Stand {
         .and_then(|state| state.terminated.as_ref());
 
     match (&state.running, &state.terminated, &state.waiting, last) {
-        (Some(_), _, _, _) => Stand::Running,
-        (_, Some(end), _, _) | (_, _, Some(_), Some(end)) => Stand::Stopped(end.exit_code),
-        (_, _, Some(_), None) => Stand::Waiting,
-        (None, None, None, _) => Stand::Unknown,
+        (Some(_), _, _, _) => ContainerPhase::Running,
+        (_, Some(end), _, _) | (_, _, Some(_), Some(end)) => ContainerPhase::Stopped(end.exit_code),
+        (_, _, Some(_), None) => ContainerPhase::Waiting,
+        (None, None, None, _) => ContainerPhase::Unknown,
     }
 }
 
@@ -157,13 +164,13 @@ fn of_name<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus>
         .find(|status| status.name == name)
 }
 
-/// Whether a main container has been started in the sandbox that the pod has now.
-fn main_has_begun(facts: &Facts<'_>) -> bool {
-    let Some(sandbox) = facts.observed.ready_sandbox() else {
+/// Whether a main container has started in the current sandbox.
+fn main_has_started(inputs: &StatusInputs<'_>) -> bool {
+    let Some(sandbox) = inputs.observed.ready_sandbox() else {
         return false;
     };
-    facts.pod.pod_spec().containers.iter().any(|container| {
-        facts.observed.newest(&container.name).is_some_and(|seen| {
+    inputs.pod.pod_spec().containers.iter().any(|container| {
+        inputs.observed.newest(&container.name).is_some_and(|seen| {
             seen.created >= sandbox.created && !matches!(seen.state, State::Created)
         })
     })

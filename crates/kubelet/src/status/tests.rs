@@ -1,4 +1,4 @@
-//! What is told of a pod, in every case that the specification knows.
+//! The status of a pod in each documented case.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use coracle_api::codec::yaml;
 use coracle_api::typed;
 
 use super::*;
-use crate::observed::{Sandbox, Seen, State};
+use crate::observed::{ObservedContainer, Sandbox, State};
 
 const NOW: Timestamp = Timestamp::from_unix(1000, 0);
 
@@ -21,7 +21,7 @@ fn observed(containers: &[&str]) -> Observed {
     let at = |seconds| Timestamp::from_unix(seconds, 0);
     let seen = |(index, text): (usize, &&str)| {
         let (name, state) = text.split_once(':').unwrap();
-        Seen {
+        ObservedContainer {
             id: format!("{name}{index}"),
             name: name.to_owned(),
             attempt: 0,
@@ -63,37 +63,37 @@ fn observed(containers: &[&str]) -> Observed {
     }
 }
 
-/// What a test says besides the pod and what was seen.
+/// The inputs of a status besides the pod and its observed state.
 #[derive(Default)]
-struct Told {
+struct TestInputs {
     before: PodStatus,
-    verdicts: Verdicts,
+    verdicts: ProbeVerdicts,
     waiting: BTreeMap<String, Waiting>,
-    is_over: bool,
+    is_finished: bool,
     failed: Option<(&'static str, &'static str)>,
 }
 
-fn status(pod: &Pod, observed: &Observed, told: &Told) -> PodStatus {
-    pod_status(&Facts {
+fn status(pod: &Pod, observed: &Observed, inputs: &TestInputs) -> PodStatus {
+    pod_status(&StatusInputs {
         pod,
         observed,
-        verdicts: &told.verdicts,
-        before: &told.before,
-        waiting: &told.waiting,
+        verdicts: &inputs.verdicts,
+        before: &inputs.before,
+        waiting: &inputs.waiting,
         host_addresses: &["192.168.0.1".parse().unwrap()],
-        is_over: told.is_over,
-        failed: told.failed,
+        is_finished: inputs.is_finished,
+        failed: inputs.failed,
         runtime: "coracle",
         now: NOW,
     })
 }
 
-fn phase(spec: &str, containers: &[&str], is_over: bool, expected: &str) {
-    let told = Told {
-        is_over,
-        ..Told::default()
+fn phase(spec: &str, containers: &[&str], is_finished: bool, expected: &str) {
+    let inputs = TestInputs {
+        is_finished,
+        ..TestInputs::default()
     };
-    let status = status(&pod(spec), &observed(containers), &told);
+    let status = status(&pod(spec), &observed(containers), &inputs);
     assert_eq!(
         status.phase.as_deref(),
         Some(expected),
@@ -133,7 +133,7 @@ fn phases_of_main_containers() {
     phase(&two("Never"), &["a:0", "b:1"], false, "Failed");
     phase(&two("Never"), &["a:running", "b:1"], false, "Running");
 
-    // One that is over is over, whatever its policy.
+    // A finished pod has a terminal phase, whatever its policy.
     phase(&two("Always"), &["a:0", "b:0"], true, "Succeeded");
     phase(&two("Always"), &["a:0", "b:143"], true, "Failed");
 }
@@ -172,26 +172,26 @@ fn a_phase_that_is_final_stays() {
         ..PodStatus::default()
     });
 
-    let told = Told {
+    let inputs = TestInputs {
         before: ended.status.clone().unwrap(),
-        ..Told::default()
+        ..TestInputs::default()
     };
-    let status = status(&ended, &observed(&["a:running", "b:running"]), &told);
+    let status = status(&ended, &observed(&["a:running", "b:running"]), &inputs);
     assert_eq!(status.phase.as_deref(), Some("Failed"));
     assert_eq!(status.reason.as_deref(), Some("Evicted"));
     assert_eq!(status.message.as_deref(), Some("why"));
 }
 
 #[test]
-fn who_ends_a_pod_says_why() {
-    let told = Told {
+fn a_failed_pod_has_a_reason() {
+    let inputs = TestInputs {
         failed: Some(("DeadlineExceeded", "too long")),
-        ..Told::default()
+        ..TestInputs::default()
     };
     let status = status(
         &pod(&two("Always")),
         &observed(&["a:running", "b:running"]),
-        &told,
+        &inputs,
     );
     assert_eq!(status.phase.as_deref(), Some("Failed"));
     assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
@@ -215,7 +215,7 @@ fn conditions_in_the_order_of_a_pods_life() {
     let spec = two("Always");
     let none = Observed::default();
     assert_eq!(
-        conditions(&status(&pod(&spec), &none, &Told::default())),
+        conditions(&status(&pod(&spec), &none, &TestInputs::default())),
         [
             "PodReadyToStartContainers=False",
             "Initialized=True",
@@ -227,7 +227,7 @@ fn conditions_in_the_order_of_a_pods_life() {
 
     let running = observed(&["a:running", "b:running"]);
     assert_eq!(
-        conditions(&status(&pod(&spec), &running, &Told::default())),
+        conditions(&status(&pod(&spec), &running, &TestInputs::default())),
         [
             "PodReadyToStartContainers=True",
             "Initialized=True",
@@ -237,17 +237,17 @@ fn conditions_in_the_order_of_a_pods_life() {
         ]
     );
 
-    let verdicts = Verdicts {
+    let verdicts = ProbeVerdicts {
         not_ready: ["b".to_owned()].into(),
-        ..Verdicts::default()
+        ..ProbeVerdicts::default()
     };
 
-    let told = Told {
+    let inputs = TestInputs {
         verdicts,
-        ..Told::default()
+        ..TestInputs::default()
     };
 
-    let unready = status(&pod(&spec), &running, &told);
+    let unready = status(&pod(&spec), &running, &inputs);
     let ready = unready
         .conditions
         .iter()
@@ -266,7 +266,7 @@ fn a_pod_that_is_done_is_completed() {
     let done = status(
         &pod(&two("Never")),
         &observed(&["a:0", "b:0"]),
-        &Told::default(),
+        &TestInputs::default(),
     );
 
     assert_eq!(
@@ -281,7 +281,7 @@ fn a_pod_that_is_done_is_completed() {
     let failed = status(
         &pod(&two("Never")),
         &observed(&["a:0", "b:1"]),
-        &Told::default(),
+        &TestInputs::default(),
     );
     assert_eq!(conditions(&failed)[2], "Ready=False(PodFailed)");
 }
@@ -289,7 +289,11 @@ fn a_pod_that_is_done_is_completed() {
 #[test]
 fn an_init_container_that_runs_keeps_the_pod_uninitialized() {
     let spec = "{initContainers: [{name: x, image: i}], containers: [{name: a, image: i}]}";
-    let made = status(&pod(spec), &observed(&["x:running"]), &Told::default());
+    let made = status(
+        &pod(spec),
+        &observed(&["x:running"]),
+        &TestInputs::default(),
+    );
     assert_eq!(
         conditions(&made)[1],
         "Initialized=False(ContainersNotInitialized)"
@@ -311,14 +315,14 @@ fn an_init_container_that_runs_keeps_the_pod_uninitialized() {
 }
 
 #[test]
-fn gates_of_others_hold_a_pod_back() {
+fn readiness_gates_delay_readiness() {
     let mut gated = pod(
         "{readinessGates: [{conditionType: lb}], containers: [{name: a, image: i}, {name: b, image: i}]}",
     );
 
     let running = observed(&["a:running", "b:running"]);
     let ready = |pod: &Pod| {
-        let status = status(pod, &running, &Told::default());
+        let status = status(pod, &running, &TestInputs::default());
         status
             .conditions
             .unwrap()
@@ -352,17 +356,17 @@ fn gates_of_others_hold_a_pod_back() {
 }
 
 #[test]
-fn a_condition_remembers_when_it_changed() {
+fn a_condition_keeps_its_transition_time() {
     let running = observed(&["a:running", "b:running"]);
-    let first = status(&pod(&two("Always")), &running, &Told::default());
-    let later = Facts {
+    let first = status(&pod(&two("Always")), &running, &TestInputs::default());
+    let later = StatusInputs {
         pod: &pod(&two("Always")),
         observed: &running,
-        verdicts: &Verdicts::default(),
+        verdicts: &ProbeVerdicts::default(),
         before: &first,
         waiting: &BTreeMap::new(),
         host_addresses: &[],
-        is_over: false,
+        is_finished: false,
         failed: None,
         runtime: "coracle",
         now: Timestamp::from_unix(2000, 0),
@@ -375,21 +379,21 @@ fn a_condition_remembers_when_it_changed() {
 }
 
 #[test]
-fn a_container_that_waits_to_run_again_says_what_for_and_how_it_ended() {
+fn a_container_in_back_off_has_a_waiting_and_a_last_state() {
     let waiting = Waiting {
         reason: "CrashLoopBackOff",
         message: "back-off".into(),
     };
 
-    let told = Told {
+    let inputs = TestInputs {
         waiting: [("a".to_owned(), waiting)].into(),
-        ..Told::default()
+        ..TestInputs::default()
     };
 
     let made = status(
         &pod(&two("Always")),
         &observed(&["a:1", "b:running"]),
-        &told,
+        &inputs,
     );
     let a = &made.container_statuses.unwrap()[0];
     assert_eq!(
@@ -406,18 +410,18 @@ fn a_container_that_waits_to_run_again_says_what_for_and_how_it_ended() {
 }
 
 #[test]
-fn one_that_ran_and_is_nowhere_to_be_found_has_ended() {
+fn a_lost_container_has_terminated() {
     let running = status(
         &pod(&two("Always")),
         &observed(&["a:running", "b:running"]),
-        &Told::default(),
+        &TestInputs::default(),
     );
 
-    let told = Told {
+    let inputs = TestInputs {
         before: running,
-        ..Told::default()
+        ..TestInputs::default()
     };
-    let made = status(&pod(&two("Always")), &observed(&["b:running"]), &told);
+    let made = status(&pod(&two("Always")), &observed(&["b:running"]), &inputs);
     let a = &made.container_statuses.unwrap()[0];
 
     let end = a.last_state.clone().unwrap().terminated.unwrap();
@@ -431,7 +435,7 @@ fn one_that_ran_and_is_nowhere_to_be_found_has_ended() {
 }
 
 #[test]
-fn what_others_wrote_stays_and_an_end_is_not_told_too_early() {
+fn conditions_of_others_stay_and_the_phase_is_terminal_only_when_stopped() {
     let mut there = pod(&two("Never"));
     let condition = |name: &str| k8s_openapi::api::core::v1::PodCondition {
         type_: name.to_owned(),
@@ -445,7 +449,7 @@ fn what_others_wrote_stays_and_an_end_is_not_told_too_early() {
         ..PodStatus::default()
     });
 
-    let ours = status(&there, &observed(&["a:0", "b:1"]), &Told::default());
+    let ours = status(&there, &observed(&["a:0", "b:1"]), &TestInputs::default());
     let early = merge::merged(&there, ours.clone(), true);
     assert_eq!(early.phase.as_deref(), Some("Running"));
 

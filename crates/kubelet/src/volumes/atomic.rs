@@ -1,14 +1,14 @@
-//! Files that change all at once.
+//! The atomic writer: replaces all files of a volume at once.
 //!
 //! ```text
 //! <volume>/..2026_11_16_10_00_00.1234567890/key    the files
 //! <volume>/..data -> ..2026_11_16_10_00_00.1234567890
 //! <volume>/key -> ..data/key                       what a container opens
 //! ```
-//! New contents are written into a folder of their own; then the link `..data` is replaced by
-//! renaming, which readers see either before or after, and those who watch `..data` hear of. The
-//! layout is upstream's: programs in containers know it. A writer that ended in between leaves a
-//! folder or a link that the next one takes away.
+//! New contents are written to a new directory; then the link `..data` is replaced by a rename, so
+//! that readers see either the old or the new files, and watchers of `..data` are notified. The
+//! layout is upstream's: programs in containers rely on it. An interrupted write leaves a directory
+//! or link that the next write removes.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -48,14 +48,14 @@ pub(super) enum AtomicError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Whether files have been written into a folder before.
+/// Whether files have been written to a directory before.
 pub(super) fn is_written(dir: &Path) -> bool {
     fs::symlink_metadata(dir.join(DATA)).is_ok()
 }
 
-/// Makes a folder hold these files and no others. Where it does already, nothing is changed. `give`
-/// is called with the folder before the new files can be seen, to say whose they are; `salt` makes
-/// the name of the new folder unique.
+/// Replaces the files of a directory by `contents`. Does nothing if they are equal. `give` sets the
+/// ownership before the new files become visible; `salt` makes the name of the new directory
+/// unique.
 pub(super) fn write(
     dir: &Path,
     contents: &Contents,
@@ -110,7 +110,7 @@ fn publish(
     for (path, file) in contents {
         write_file(&fresh, path, file)?;
     }
-    // The whole volume, as its own folder and links may be new too.
+    // The whole volume, as its directory and links may be new too.
     give(dir)?;
     symlink(name, dir.join(NEW_DATA))?;
     fs::rename(dir.join(NEW_DATA), dir.join(DATA))
@@ -144,12 +144,12 @@ fn write_file(fresh: &Path, path: &str, file: &FileContent) -> io::Result<()> {
     }
 }
 
-/// The first part of a path.
+/// The first component of a path.
 fn first(path: &str) -> &str {
     path.split('/').next().unwrap_or(path)
 }
 
-/// The links that containers open: one for each first part of a path.
+/// Creates the links that containers open: one per first path component.
 fn show(dir: &Path, contents: &Contents) -> io::Result<()> {
     let mut wanted = BTreeSet::new();
     for (path, file) in contents {
@@ -173,7 +173,7 @@ fn show(dir: &Path, contents: &Contents) -> io::Result<()> {
     Ok(())
 }
 
-/// Links to what is no more go.
+/// Removes links to files that no longer exist.
 fn hide_others(dir: &Path, contents: &Contents) -> io::Result<()> {
     let wanted: BTreeSet<&str> = contents.keys().map(|path| first(path)).collect();
     for entry in fs::read_dir(dir)? {
@@ -188,7 +188,7 @@ fn hide_others(dir: &Path, contents: &Contents) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a folder holds exactly these files.
+/// Whether a directory has exactly these files.
 fn holds(current: &Path, contents: &Contents) -> io::Result<bool> {
     let there = match open_folder(current).and_then(count_files) {
         Err(error) if is_missing(&error) => return Ok(false),
@@ -205,7 +205,7 @@ fn holds(current: &Path, contents: &Contents) -> io::Result<bool> {
             read::open_regular(&current.join(path)).and_then(|file| read::whole(file, limit));
         match written {
             Ok(written) if written == file.data => {}
-            // Another one is there, or one that is longer.
+            // Different contents.
             Ok(_) => return Ok(false),
             Err(error) if is_missing(&error) || error.kind() == io::ErrorKind::FileTooLarge => {
                 return Ok(false);
@@ -217,7 +217,7 @@ fn holds(current: &Path, contents: &Contents) -> io::Result<bool> {
     Ok(true)
 }
 
-/// How many entries below a folder are no folders.
+/// The number of non-directories below a directory.
 fn count_files(folder: OwnedFd) -> io::Result<usize> {
     let mut count = 0;
     walk(folder, &mut |found: &Found<'_>| {
@@ -227,7 +227,7 @@ fn count_files(folder: OwnedFd) -> io::Result<usize> {
     Ok(count)
 }
 
-/// What a writer that did not come to its end has left.
+/// Removes the remains of an interrupted write.
 fn clear_left_over(dir: &Path, current: Option<&Path>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -246,7 +246,7 @@ fn clear_left_over(dir: &Path, current: Option<&Path>) -> io::Result<()> {
     Ok(())
 }
 
-/// The contents with their paths made plain, if all paths are allowed.
+/// The contents with normalized paths, if all paths are valid.
 fn checked(contents: &Contents) -> Result<Contents, AtomicError> {
     let mut plain = Contents::new();
     for (path, file) in contents {
@@ -325,7 +325,7 @@ mod tests {
         write(dir, &files(contents), NOON, salt, |_| Ok(())).unwrap();
     }
 
-    /// The names in a folder, those of links with what they lead to.
+    /// The names in a directory, links with their targets.
     fn listed(dir: &Path) -> Vec<String> {
         let shown = |entry: fs::DirEntry| {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_seen_through_links_as_upstream_lays_them() {
+    fn files_have_upstreams_layout() {
         let folder = tempfile::tempdir().unwrap();
         put(
             folder.path(),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn new_contents_take_the_place_of_old_ones() {
+    fn new_contents_replace_old_ones() {
         let folder = tempfile::tempdir().unwrap();
         put(folder.path(), 1, &[("a", "1"), ("b", "1")]);
         put(folder.path(), 2, &[("a", "2"), ("c/d", "2")]);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_writer_left_that_did_not_end_is_cleared() {
+    fn remains_of_an_interrupted_write_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         put(folder.path(), 1, &[("a", "1")]);
         fs::create_dir_all(folder.path().join("..2026_02_28_00_00_00.9/x")).unwrap();
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_nobody_could_be_given_are_not_shown() {
+    fn files_whose_ownership_cannot_be_set_stay_invisible() {
         let folder = tempfile::tempdir().unwrap();
         let refused = write(folder.path(), &files(&[("a", "1")]), NOON, 1, |_| {
             Err(io::Error::other("no"))
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_astray_are_refused_in_upstreams_words() {
+    fn invalid_paths_are_refused_with_upstreams_message() {
         let check = |path: &str, expected: &str| {
             let folder = tempfile::tempdir().unwrap();
             let refused =

@@ -1,4 +1,4 @@
-//! What a container mounts of its pod's volumes.
+//! The mounts of a container.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,11 @@ use coracle_api::go_text::Quoted;
 use coracle_cri::v1::{Mount, MountPropagation};
 use k8s_openapi::api::core::v1::{Container, Pod, VolumeMount};
 
-use super::source::{self, Source};
-use super::subpath;
+use super::{plugin_of, subpath};
 use crate::env::expand_with;
 use crate::pod::PodView as _;
 
-/// One mount, but for the path on the host.
+/// A mount without its path on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
     pub(super) volume: String,
@@ -25,8 +24,8 @@ pub(super) struct Planned {
     propagation: MountPropagation,
 }
 
-/// Why a container cannot have its mounts. The texts are upstream's; they say nothing of the host's
-/// files.
+/// Why a container's mounts cannot be prepared. The texts are upstream's; they do not reveal files
+/// of the host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BindingError {
     #[error(
@@ -61,7 +60,7 @@ pub(super) enum BindingError {
     Device(String),
 }
 
-/// The mounts of a container, in the order in which it names them.
+/// The mounts of a container, in the order of its `volumeMounts`.
 pub(super) fn plan(
     pod: &Pod,
     container: &Container,
@@ -86,8 +85,8 @@ fn plan_one(
 ) -> Result<Planned, BindingError> {
     let mut volumes = pod.pod_spec().volumes.iter().flatten();
     let volume = volumes.find(|volume| volume.name == mount.name);
-    let source = volume
-        .and_then(|volume| source::of(volume).ok())
+    let plugin = volume
+        .and_then(|volume| plugin_of(volume).ok())
         .ok_or_else(|| BindingError::NoVolume {
             volume: mount.name.clone(),
             container: container.name.clone(),
@@ -98,15 +97,12 @@ fn plan_one(
         false => format!("/{}", mount.mount_path),
     };
 
-    // What the kubelet writes, nobody else does.
-    let always = !matches!(source, Source::EmptyDir(_) | Source::HostPath(_));
-
     Ok(Planned {
         volume: mount.name.clone(),
         container: container.name.clone(),
         target,
         sub_path: sub_path(mount, environment)?,
-        read_only: always || mount.read_only == Some(true),
+        read_only: !plugin.is_writable() || mount.read_only == Some(true),
         recursive_read_only: recursive(mount, supports_recursive)?,
         propagation: propagation(mount)?,
     })
@@ -157,7 +153,7 @@ fn propagation(mount: &VolumeMount) -> Result<MountPropagation, BindingError> {
     }
 }
 
-/// Whether everything that is mounted below is read-only too.
+/// Whether nested mounts are read-only too.
 fn recursive(mount: &VolumeMount, supported: bool) -> Result<bool, BindingError> {
     let mode = match mount.recursive_read_only.as_deref() {
         None | Some("Disabled") => return Ok(false),
@@ -197,11 +193,11 @@ fn recursive(mount: &VolumeMount, supported: bool) -> Result<bool, BindingError>
 }
 
 impl Planned {
-    /// Prepares what the runtime is to mount. `volume`: where the volume is on the host.
+    /// Prepares the mount. `volume`: the path of the volume on the host.
     pub(super) fn bind(
         self,
         volume: Option<PathBuf>,
-        place: &subpath::Place<'_>,
+        location: &subpath::Location<'_>,
     ) -> Result<Mount, BindingError> {
         let (name, container) = (self.volume.clone(), self.container.clone());
         let volume = volume.ok_or_else(|| BindingError::NoVolume {
@@ -211,9 +207,9 @@ impl Planned {
 
         let host_path = match self.sub_path.as_str() {
             "" => volume,
-            below => below_volume(&volume, &name, below, place).map_err(|error| {
-                // Users are not told what files their host has.
-                tracing::warn!(pod = place.uid, container, volume = name, %error, "subPath");
+            below => below_volume(&volume, &name, below, location).map_err(|error| {
+                // Users must not learn which files the host has.
+                tracing::warn!(pod = location.uid, container, volume = name, %error, "cannot prepare subPath");
 
                 match error {
                     subpath::SubPathError::Create(_) => BindingError::Create {
@@ -243,10 +239,10 @@ fn below_volume(
     volume: &Path,
     name: &str,
     below: &str,
-    place: &subpath::Place<'_>,
+    location: &subpath::Location<'_>,
 ) -> Result<PathBuf, subpath::SubPathError> {
     subpath::ensure(volume, below).map_err(subpath::SubPathError::Create)?;
-    subpath::prepare(volume, name, below, place).map_err(subpath::SubPathError::Prepare)
+    subpath::prepare(volume, name, below, location).map_err(subpath::SubPathError::Prepare)
 }
 
 #[cfg(test)]
@@ -274,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kubelet_writes_is_read_only() {
+    fn volumes_written_by_the_kubelet_are_read_only() {
         let read_only = |mount: &str| planned(mount, false).unwrap().read_only;
         assert!(!read_only(r#"{"name":"dir","mountPath":"/m"}"#));
         assert!(read_only(
@@ -292,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_below_volumes_may_name_variables() {
+    fn sub_path_expressions_are_expanded() {
         let path = |mount: &str| planned(mount, false).map(|planned| planned.sub_path);
         assert_eq!(
             path(r#"{"name":"dir","mountPath":"/m","subPath":"a/b"}"#).unwrap(),
@@ -321,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_is_not_there_cannot_be_mounted() {
+    fn a_missing_volume_cannot_be_mounted() {
         let text =
             |name: &str| format!("cannot find volume \"{name}\" to mount into container \"c\"");
         refused(r#"{"name":"none","mountPath":"/m"}"#, &text("none"));
@@ -329,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_propagate_as_they_say() {
+    fn mount_propagation_is_converted() {
         let propagation = |mode: &str| {
             planned(
                 &format!(r#"{{"name":"dir","mountPath":"/m","mountPropagation":"{mode}"}}"#),
@@ -360,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn read_only_goes_deep_where_the_runtime_can() {
+    fn recursive_read_only_depends_on_the_runtime() {
         let of = |mode: &str, supported| {
             let mount = format!(
                 r#"{{"name":"dir","mountPath":"/m","readOnly":true,"recursiveReadOnly":"{mode}"}}"#

@@ -1,4 +1,4 @@
-//! Folders of a pod's own: on the disk, or in memory. Volumes of files stand on them too.
+//! `emptyDir` volumes: directories on disk or in memory. Volumes of files use them too.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, Permissions};
@@ -7,31 +7,60 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::str::FromStr as _;
 
+use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 use coracle_api::quantity::Quantity;
 use coracle_files::remove_tree;
-use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Pod};
+use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::mount_table::is_mount_point;
 use super::ownership::{Access, Group};
+use super::plugin::{Context, SetUp, SetUpError, VolumePlugin};
 use crate::downward::Amounts;
 use crate::pod::PodView as _;
 
-pub(super) const PLUGIN: &str = "kubernetes.io~empty-dir";
+/// Directory of its volumes.
+pub(super) const DIRECTORY: &str = "kubernetes.io~empty-dir";
 
-/// What a folder is made of.
+pub(super) struct EmptyDirPlugin;
+
+#[async_trait]
+impl VolumePlugin for EmptyDirPlugin {
+    fn can_support(&self, volume: &Volume) -> bool {
+        volume.empty_dir.is_some()
+    }
+
+    fn directory(&self) -> Option<&'static str> {
+        Some(DIRECTORY)
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    async fn prepare(&self, volume: &Volume, context: &Context<'_>) -> Result<SetUp, SetUpError> {
+        let source = volume.empty_dir.clone().unwrap_or_default();
+        let medium = Medium::of(&source, context.pod, &context.node)?;
+        Ok(SetUp::new(move |location| {
+            let (dir, marker) = (&location.dir, &location.marker);
+            Ok(set_up(dir, marker, &medium, location.group.as_ref())?)
+        }))
+    }
+}
+
+/// The storage medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Medium {
     Disk,
-    /// A file system in memory of at most so many bytes; 0: as the kernel likes.
+    /// A tmpfs of at most this size; 0: the kernel's default.
     Memory {
         size: u64,
     },
 }
 
-/// Why a folder is not there.
+/// Why a directory is not available.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EmptyDirError {
     #[error("unknown storage medium {}", Quoted(.0))]
@@ -47,7 +76,7 @@ pub(super) enum EmptyDirError {
 }
 
 impl Medium {
-    /// What the pod asks for.
+    /// The medium of a volume.
     pub(super) fn of(
         wanted: &EmptyDirVolumeSource,
         pod: &Pod,
@@ -66,8 +95,8 @@ impl Medium {
     }
 }
 
-/// How large a folder in memory may become: what is asked for, but not more than the pod may use,
-/// and that is never more than the node has.
+/// The size of a tmpfs: the smallest of the requested limit, the pod's memory limit and the node's
+/// memory.
 pub(super) fn memory_size(limit: Option<&Written>, pod: &Pod, node: &Amounts) -> u64 {
     let bytes = |amount: &Written| {
         let amount = Quantity::from_str(&amount.0).ok()?;
@@ -84,7 +113,7 @@ pub(super) fn memory_size(limit: Option<&Written>, pod: &Pod, node: &Amounts) ->
     smallest.unwrap_or(0)
 }
 
-/// The memory that a pod may use: its own limit, or the sum of its containers' if each has one.
+/// A pod's memory limit: pod-level, or the sum of its containers' if all have one.
 fn pod_memory(pod: &Pod) -> Option<u64> {
     let bytes = |limits: Option<&Amounts>| {
         let amount = Quantity::from_str(&limits?.get("memory")?.0).ok()?;
@@ -107,7 +136,8 @@ fn pod_memory(pod: &Pod) -> Option<u64> {
         sum += bytes(container.resources.as_ref()?.limits.as_ref())?;
     }
 
-    // Sidecars run beside the containers, and other init containers one at a time before them.
+    // Sidecars run at the same time as main containers; other init containers run one at a time
+    // before.
     let mut most = 0;
     for container in spec.init_containers.iter().flatten() {
         let limit = bytes(container.resources.as_ref()?.limits.as_ref())?;
@@ -120,7 +150,7 @@ fn pod_memory(pod: &Pod) -> Option<u64> {
     Some(sum.max(most)).filter(|bytes| *bytes > 0)
 }
 
-/// Makes a folder, unless its marker says that it is ready.
+/// Creates a directory, unless its marker exists.
 pub(super) fn set_up(
     dir: &Path,
     marker: &Path,
@@ -148,7 +178,7 @@ pub(super) fn set_up(
     mark().map_err(|source| failed("create", marker, source))
 }
 
-/// Makes a folder of what it is to be made of, unless it is ready and that; whether it did.
+/// Creates a directory on its medium, unless it is ready; returns whether it did.
 pub(super) fn make(dir: &Path, medium: &Medium, is_ready: bool) -> Result<bool, EmptyDirError> {
     let in_memory = is_mount_point(dir).map_err(|source| failed("stat", dir, source))?;
     let wants_memory = matches!(medium, Medium::Memory { .. });
@@ -162,9 +192,9 @@ pub(super) fn make(dir: &Path, medium: &Medium, is_ready: bool) -> Result<bool, 
     Ok(true)
 }
 
-/// Takes a folder away, whatever it is made of. Idempotent.
+/// Removes a directory on any medium. Idempotent.
 pub(super) fn tear_down(dir: &Path, marker: &Path) -> Result<(), EmptyDirError> {
-    // First the marker: what is half gone must not look ready.
+    // The marker first: a half-removed directory must not look ready.
     remove_tree(marker).map_err(|source| failed("remove", marker, source))?;
     while is_mount_point(dir).map_err(|source| failed("stat", dir, source))? {
         unmount(dir, UnmountFlags::NOFOLLOW)
@@ -173,7 +203,7 @@ pub(super) fn tear_down(dir: &Path, marker: &Path) -> Result<(), EmptyDirError> 
     remove_tree(dir).map_err(|source| failed("remove", dir, source))
 }
 
-/// Everybody may write into it, whatever the umask says; what leads to it is the kubelet's.
+/// The directory is world-writable, regardless of the umask; its parents belong to the kubelet.
 fn make_dir(dir: &Path) -> Result<(), EmptyDirError> {
     let make = || -> io::Result<()> {
         if let Some(parent) = dir.parent() {
@@ -194,7 +224,7 @@ fn make_dir(dir: &Path) -> Result<(), EmptyDirError> {
     make().map_err(|source| failed("mkdir", dir, source))
 }
 
-/// Memory that is never swapped out, where the kernel can promise that.
+/// Mounts a tmpfs, without swap if the kernel supports that.
 fn mount_memory(dir: &Path, size: u64) -> io::Result<()> {
     let size = if size > 0 {
         format!("size={size}")
@@ -238,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_the_least_of_what_is_asked_for_allowed_and_there() {
+    fn a_tmpfs_has_the_smallest_of_all_limits() {
         let check = |limit: Option<&str>, pod: &str, node: &str, expected: u64| {
             let pod: Pod = serde_json::from_str(&format!(r#"{{"spec":{pod}}}"#)).unwrap();
             let node: Amounts = serde_json::from_str(node).unwrap();

@@ -1,12 +1,45 @@
-//! Paths of the host as volumes: nothing is made but what the type says, and nothing is ever taken
-//! away.
+//! `hostPath` volumes: nothing is created but what the type says, and nothing is ever removed.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
-/// Why a path cannot be a volume. The texts are upstream's.
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::Volume;
+
+use super::plugin::{Context, SetUp, SetUpError, VolumePlugin};
+
+pub(super) struct HostPathPlugin;
+
+#[async_trait]
+impl VolumePlugin for HostPathPlugin {
+    fn can_support(&self, volume: &Volume) -> bool {
+        volume.host_path.is_some()
+    }
+
+    fn directory(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn host_path(&self, volume: &Volume) -> Option<PathBuf> {
+        Some(PathBuf::from(&volume.host_path.as_ref()?.path))
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    async fn prepare(&self, volume: &Volume, _: &Context<'_>) -> Result<SetUp, SetUpError> {
+        let source = volume.host_path.clone().unwrap_or_default();
+        let kind = source.type_.unwrap_or_default();
+        Ok(SetUp::new(move |_| {
+            Ok(check(Path::new(&source.path), &kind)?)
+        }))
+    }
+}
+
+/// Why a path cannot be used. The texts are upstream's.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HostPathError {
     #[error("invalid HostPath `{0}`: must not contain '..'")]
@@ -19,8 +52,7 @@ pub(super) enum HostPathError {
     Make(#[from] io::Error),
 }
 
-/// Looks whether a path is what its type says, and makes it where the type says so. No type:
-/// anything will do.
+/// Checks the type of a path, and creates the path if the type says so. No type: no check.
 pub(super) fn check(path: &Path, kind: &str) -> Result<(), HostPathError> {
     let shown = || path.to_string_lossy().into_owned();
     if path.components().any(|part| part == Component::ParentDir) {
@@ -62,7 +94,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
-/// Its folder must be there.
+/// The parent directory must exist.
 fn make_file(path: &Path) -> io::Result<()> {
     OpenOptions::new()
         .write(true)
@@ -80,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_what_its_type_says() {
+    fn the_type_of_a_path_is_checked() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("dir")).unwrap();
@@ -156,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_made_where_the_type_says_so() {
+    fn a_missing_path_is_created_if_the_type_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("a/b");
         check(&deep, "DirectoryOrCreate").unwrap();

@@ -1,25 +1,30 @@
-//! The volumes of pods, on the disk where upstream has them.
+//! The volume manager: sets up the volumes of pods, at upstream's paths.
 //!
-//! [`PodVolumes::mount`] asks `source` what each volume is, gathers its contents (`contents`:
-//! ConfigMaps, Secrets, fields of the pod, and `tokens`), and sets it up: a folder of its own
-//! (`empty_dir`), a path of the host's (`host_path`), or files that change all at once (`atomic`);
-//! `ownership` gives it to the pod's group. [`PodVolumes::bind`] says what a container mounts of
-//! that (`binding`), parts of volumes without being led out of them (`subpath`).
+//! [`VolumeManager::mount`] finds the type of each volume in [`PLUGINS`] and sets it up (`plugin`):
+//! a directory (`empty_dir`), a path of the host (`host_path`), or files that are replaced all at
+//! once (`atomic`) with the contents of a `config_map`, `secret`, `downward_api` or `projected`
+//! volume; `ownership` applies the pod's `fsGroup`. [`VolumeManager::bind`] computes the mounts of
+//! a container (`binding`), including subpaths (`subpath`).
 //!
-//! Nothing is remembered: what there is says the disk, and the mount table (`mount_table`). So a
-//! pod whose volumes were half made is continued, and one that nobody knows any more is cleaned up
-//! (`removal`). Work on the disk is done on threads that may wait.
+//! There is no state in memory: the disk and the mount table (`mount_table`) are authoritative. So
+//! an interrupted setup is continued, and orphaned volumes are removed (`removal`). Work on the
+//! disk runs on blocking threads.
 
 mod atomic;
 mod binding;
+mod config_map;
 mod contents;
+mod downward_api;
 mod empty_dir;
 mod host_path;
 mod mount_table;
 mod nested;
 mod ownership;
+mod plugin;
+mod pod_spec;
+mod projected;
 mod removal;
-mod source;
+mod secret;
 mod subpath;
 #[cfg(test)]
 mod tests;
@@ -30,7 +35,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 use coracle_api::time::Timestamp;
 use coracle_client::{Informer, Typed, World};
@@ -40,55 +44,61 @@ use k8s_openapi::api::core::v1::{Container, Node, Pod, Volume};
 use crate::env;
 use crate::host::Host;
 use crate::layout::Layout;
-use crate::parts::{BindError, MountedVolumes, VolumeError, Volumes};
 use crate::pod::PodView as _;
+use crate::pod_manager::PodManager;
 use crate::references::References;
-use crate::roster::Roster;
-use contents::{Contents, ContentsError};
-use empty_dir::Medium;
-use ownership::Group;
-use source::Source;
+use plugin::{Context, Location, SetUpError, VolumePlugin};
+use pod_spec::{Unsupported, used_volumes};
+
+/// The supported volume types. A new type is a module with its [`VolumePlugin`], and a line here.
+const PLUGINS: [&dyn VolumePlugin; 6] = [
+    &config_map::ConfigMapPlugin,
+    &secret::SecretPlugin,
+    &downward_api::DownwardApiPlugin,
+    &projected::ProjectedPlugin,
+    &host_path::HostPathPlugin,
+    &empty_dir::EmptyDirPlugin,
+];
 
 /// The volumes of this node's pods.
-pub struct PodVolumes {
+pub struct VolumeManager {
     layout: Layout,
     world: World,
     references: Arc<References>,
     tokens: tokens::Tokens,
     node: Informer<Typed<Node>>,
-    /// Whether the runtime can make whole trees of mounts read-only.
+    /// Whether the runtime supports recursive read-only mounts.
     recursive_read_only: bool,
 }
 
-/// Why a volume could not be set up. What a user reads follows `MountVolume.SetUp failed for volume
-/// "x" : `.
-#[derive(Debug, thiserror::Error)]
-enum SetUpError {
-    #[error(transparent)]
-    Contents(#[from] ContentsError),
-    #[error(transparent)]
-    HostPath(#[from] host_path::HostPathError),
-    #[error(transparent)]
-    EmptyDir(#[from] empty_dir::EmptyDirError),
-    #[error(transparent)]
-    Nested(#[from] nested::NestedError),
-    #[error(transparent)]
-    Files(#[from] atomic::AtomicError),
-    #[error("{0}")]
-    Interrupted(#[from] tokio::task::JoinError),
+/// The mounted volumes of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MountedVolumes {
+    /// When they must be mounted again, e.g. to renew a token.
+    pub renew_at: Option<Timestamp>,
 }
 
-/// A volume with everything that is needed to set it up.
-enum Prepared {
-    Directory { medium: Medium },
-    HostPath { path: PathBuf, kind: String },
-    Files { medium: Medium, contents: Contents },
+/// Why volumes could not be mounted or removed: one text per volume, that of a `FailedMount` event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", failures.join("; "))]
+pub struct VolumeError {
+    pub failures: Vec<String>,
 }
 
-impl PodVolumes {
-    /// `recursive_read_only`: what the runtime says of itself.
-    pub fn new(host: &Host, references: Arc<References>, recursive_read_only: bool) -> PodVolumes {
-        PodVolumes {
+/// Why the mounts of a container cannot be prepared: it waits with `CreateContainerConfigError` and
+/// this text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BindError(pub String);
+
+impl VolumeManager {
+    /// `recursive_read_only`: whether the runtime supports it.
+    pub fn new(
+        host: &Host,
+        references: Arc<References>,
+        recursive_read_only: bool,
+    ) -> VolumeManager {
+        VolumeManager {
             layout: host.layout.clone(),
             world: host.world,
             references,
@@ -98,104 +108,43 @@ impl PodVolumes {
         }
     }
 
-    /// Sets one volume up, and says until when it is good.
+    /// Sets up one volume; returns when that must be done again.
     async fn set_up(
         &self,
         pod: &Pod,
         volume: &Volume,
-        source: Source<'_>,
+        plugin: &dyn VolumePlugin,
     ) -> Result<Option<Timestamp>, SetUpError> {
-        let (prepared, renew_at) = self.prepare(pod, source).await?;
-        let place = Place::of(&self.layout, pod, volume);
-        let now = self.world.now();
-        let salt = (self.world.random)();
-        let done = tokio::task::spawn_blocking(move || place.make(&prepared, now, salt)).await?;
-        done.map(|()| renew_at)
-    }
-
-    /// Gathers what a volume consists of.
-    async fn prepare(
-        &self,
-        pod: &Pod,
-        source: Source<'_>,
-    ) -> Result<(Prepared, Option<Timestamp>), SetUpError> {
-        let node = env::allocatable(&self.node).await.unwrap_or_default();
-        let memory = || Medium::Memory {
-            size: empty_dir::memory_size(None, pod, &node),
-        };
-        let gather = contents::Gather {
+        let context = Context {
             references: &self.references,
             tokens: &self.tokens,
             pod,
-            node: &node,
+            node: env::allocatable(&self.node).await.unwrap_or_default(),
+            now: self.world.now(),
+            salt: (self.world.random)(),
         };
+        let set_up = plugin.prepare(volume, &context).await?;
 
-        Ok(match source {
-            Source::EmptyDir(directory) => (
-                Prepared::Directory {
-                    medium: Medium::of(directory, pod, &node)?,
-                },
-                None,
-            ),
-            Source::HostPath(path) => {
-                let kind = path.type_.clone().unwrap_or_default();
-                (
-                    Prepared::HostPath {
-                        path: PathBuf::from(&path.path),
-                        kind,
-                    },
-                    None,
-                )
-            }
-            Source::ConfigMap(wanted) => (
-                Prepared::Files {
-                    medium: Medium::Disk,
-                    contents: gather.config_map(wanted).await?,
-                },
-                None,
-            ),
-            Source::Secret(wanted) => (
-                Prepared::Files {
-                    medium: memory(),
-                    contents: gather.secret(wanted).await?,
-                },
-                None,
-            ),
-            Source::DownwardApi(wanted) => (
-                Prepared::Files {
-                    medium: memory(),
-                    contents: gather.downward_api(wanted)?,
-                },
-                None,
-            ),
-            Source::Projected(wanted) => {
-                let (contents, renew_at) = gather.projected(wanted).await?;
-                (
-                    Prepared::Files {
-                        medium: memory(),
-                        contents,
-                    },
-                    renew_at,
-                )
-            }
-        })
+        let location = Location::of(&self.layout, pod, volume, plugin);
+        tokio::task::spawn_blocking(move || (set_up.work)(&location)).await??;
+
+        Ok(set_up.renew_at)
     }
-}
 
-#[async_trait]
-impl Volumes for PodVolumes {
-    async fn mount(&self, pod: &Pod) -> Result<MountedVolumes, VolumeError> {
+    /// Sets up all volumes that a pod's containers use, or updates their contents. Called on every
+    /// sync, and at [`MountedVolumes::renew_at`].
+    pub async fn mount(&self, pod: &Pod) -> Result<MountedVolumes, VolumeError> {
         self.references.register(pod);
         let (mut failures, mut mounted) = (Vec::new(), MountedVolumes::default());
-        for volume in source::used_volumes(pod) {
-            let done = match source::of(volume) {
-                Ok(source) => self.set_up(pod, volume, source).await.map_err(|error| {
+        for volume in used_volumes(pod) {
+            let done = match plugin_of(volume) {
+                Ok(plugin) => self.set_up(pod, volume, plugin).await.map_err(|error| {
                     format!(
                         "MountVolume.SetUp failed for volume {} : {error}",
                         Quoted(&volume.name)
                     )
                 }),
-                Err(refused) => Err(format!("{refused}")),
+                Err(unsupported) => Err(unsupported.to_string()),
             };
 
             match done {
@@ -211,7 +160,10 @@ impl Volumes for PodVolumes {
         }
     }
 
-    async fn bind(
+    /// The mounts of a container that is about to be created, in the order of its `volumeMounts`.
+    /// Subpaths (`subPath`, `subPathExpr`) are prepared here, with the container's environment. The
+    /// pod's volumes must be mounted.
+    pub async fn bind(
         &self,
         pod: &Pod,
         container: &Container,
@@ -233,13 +185,13 @@ impl Volumes for PodVolumes {
         let bound = tokio::task::spawn_blocking(move || {
             let all = planned.into_iter().zip(paths).enumerate();
             let bound = all.map(|(index, (planned, path))| {
-                let place = subpath::Place {
+                let location = subpath::Location {
                     layout: &layout,
                     uid: &uid,
                     container: &name,
                     index,
                 };
-                planned.bind(path, &place)
+                planned.bind(path, &location)
             });
 
             bound.collect::<Result<Vec<Mount>, binding::BindingError>>()
@@ -249,7 +201,8 @@ impl Volumes for PodVolumes {
         bound.map_err(|error| BindError(error.to_string()))
     }
 
-    async fn unmount(&self, uid: &str) -> Result<(), VolumeError> {
+    /// Removes all volumes of a pod, by what is on disk: its object may be deleted. Idempotent.
+    pub async fn unmount(&self, uid: &str) -> Result<(), VolumeError> {
         let (layout, pod) = (self.layout.clone(), uid.to_owned());
         let done =
             tokio::task::spawn_blocking(move || removal::remove_volumes(&layout, &pod)).await;
@@ -263,10 +216,11 @@ impl Volumes for PodVolumes {
         Ok(())
     }
 
-    async fn clean_up(&self, roster: &Roster) -> Result<(), VolumeError> {
-        let (layout, roster) = (self.layout.clone(), roster.clone());
+    /// Removes the volumes and directories of all pods that are not in the pod manager.
+    pub async fn clean_up(&self, pod_manager: &PodManager) -> Result<(), VolumeError> {
+        let (layout, pod_manager) = (self.layout.clone(), pod_manager.clone());
         let done = tokio::task::spawn_blocking(move || {
-            removal::orphans(&layout, &roster).map(|orphans| {
+            removal::orphans(&layout, &pod_manager).map(|orphans| {
                 let failed = orphans
                     .iter()
                     .filter_map(|uid| removal::remove_pod(&layout, uid).err());
@@ -283,88 +237,27 @@ impl Volumes for PodVolumes {
     }
 }
 
-/// Where a volume of a pod is, and whose it is to be.
-struct Place {
-    /// `pods/<uid>/volumes/<plugin>/<name>`.
-    dir: PathBuf,
-    /// `pods/<uid>/plugins/kubernetes.io~empty-dir/<name>`, which says that the folder is ready.
-    marker: PathBuf,
-    group: Option<Group>,
-    /// Where other volumes are mounted below this one.
-    nested: Result<Vec<PathBuf>, nested::NestedError>,
+/// The type of a volume.
+fn plugin_of(volume: &Volume) -> Result<&'static dyn VolumePlugin, Unsupported> {
+    let plugin = PLUGINS
+        .into_iter()
+        .find(|plugin| plugin.can_support(volume));
+    plugin.ok_or_else(|| Unsupported::of(volume))
 }
 
-impl Place {
-    fn of(layout: &Layout, pod: &Pod, volume: &Volume) -> Place {
-        let plugin = source::plugin(volume).unwrap_or_default();
-        Place {
-            dir: layout.volume(pod.uid(), plugin, &volume.name),
-            marker: layout
-                .pod(pod.uid())
-                .join("plugins")
-                .join(empty_dir::PLUGIN)
-                .join(&volume.name),
-            group: Group::of(pod),
-            nested: nested::mount_points(pod, &volume.name),
-        }
-    }
-
-    fn make(self, volume: &Prepared, now: Timestamp, salt: u64) -> Result<(), SetUpError> {
-        match volume {
-            Prepared::HostPath { path, kind } => Ok(host_path::check(path, kind)?),
-            Prepared::Directory { medium } => Ok(empty_dir::set_up(
-                &self.dir,
-                &self.marker,
-                medium,
-                self.group.as_ref(),
-            )?),
-            Prepared::Files { medium, contents } => {
-                let done = self.make_files(medium, contents, now, salt);
-                // What was begun and never finished is taken away; what was there before stays as
-                // it was.
-                if done.is_err() && !atomic::is_written(&self.dir) {
-                    empty_dir::tear_down(&self.dir, &self.marker)?;
-                }
-                done
-            }
-        }
-    }
-
-    fn make_files(
-        &self,
-        medium: &Medium,
-        contents: &Contents,
-        now: Timestamp,
-        salt: u64,
-    ) -> Result<(), SetUpError> {
-        let nested = self.nested.as_ref().map_err(Clone::clone)?;
-        // That files were written says that the folder was ready for them: it needs no marker.
-        empty_dir::make(&self.dir, medium, atomic::is_written(&self.dir))?;
-        nested::make(&self.dir, nested)?;
-        let give = |dir: &Path| match &self.group {
-            Some(group) => group.take_all(dir, ownership::Access::Read),
-            None => Ok(()),
-        };
-        Ok(atomic::write(&self.dir, contents, now, salt, give)?)
-    }
-}
-
-/// Where a volume of a pod is on the host; none: the pod has no such volume, or it is of a kind
-/// that has no place.
+/// The path of a pod's volume on the host; none: the pod has no such volume, or its type is not
+/// supported.
 pub(crate) fn host_path(layout: &Layout, pod: &Pod, name: &str) -> Option<PathBuf> {
-    let volume = pod
-        .pod_spec()
-        .volumes
-        .iter()
-        .flatten()
-        .find(|volume| volume.name == name)?;
-    match source::of(volume).ok()? {
-        Source::HostPath(path) => Some(PathBuf::from(&path.path)),
-        _ => Some(layout.volume(pod.uid(), source::plugin(volume)?, name)),
+    let mut volumes = pod.pod_spec().volumes.iter().flatten();
+    let volume = volumes.find(|volume| volume.name == name)?;
+    let plugin = plugin_of(volume).ok()?;
+    match plugin.directory() {
+        Some(directory) => Some(layout.volume(pod.uid(), directory, name)),
+        None => plugin.host_path(volume),
     }
 }
 
-/// Opens a file below a volume without being led out of it.
+/// Opens a file below a volume, without escaping it.
 pub(crate) fn open_inside(volume: &Path, path: &str) -> io::Result<File> {
     subpath::open_file(volume, path)
 }

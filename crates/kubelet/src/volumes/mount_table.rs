@@ -1,4 +1,4 @@
-//! What is mounted where, as the kernel says.
+//! The kernel's mount table.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
-/// Whether something is mounted at this very path. A path that is not there is no mount.
+/// Whether a path is a mount point. A missing path is none.
 pub(super) fn is_mount_point(path: &Path) -> io::Result<bool> {
     match statx(
         CWD,
@@ -23,9 +23,9 @@ pub(super) fn is_mount_point(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The places below a folder, and the folder itself, at which something is mounted: the last
-/// mounted first, which is the order in which they can be unmounted. A place stands there once for
-/// everything that is mounted on it. The table is that of the whole machine, and long.
+/// The mount points at or below a directory, the last mounted first, which is the order to unmount
+/// them. A path appears once per mount on it. Reads the mount table of the whole machine, which may
+/// be long.
 pub(super) fn mounted_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let folder = match folder.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -34,7 +34,7 @@ pub(super) fn mounted_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(below(&fs::read("/proc/self/mountinfo")?, &folder))
 }
 
-/// Unmounts everything below a folder.
+/// Unmounts everything below a directory.
 #[cfg(test)]
 pub(super) fn unmount_below(folder: &Path) -> io::Result<()> {
     unmount_all(&mounted_below(folder)?)
@@ -44,7 +44,7 @@ pub(super) fn unmount_below(folder: &Path) -> io::Result<()> {
 pub(super) fn unmount_all(places: &[PathBuf]) -> io::Result<()> {
     for place in places {
         match unmount(place, UnmountFlags::NOFOLLOW) {
-            // Gone by itself, as when its peer was unmounted.
+            // Already unmounted, e.g. with its peer.
             Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
             Err(error) => {
                 let reason = io::Error::from(error);
@@ -71,7 +71,7 @@ fn below(table: &[u8], folder: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Spaces and the like stand as three octal digits.
+/// Decodes the octal escapes of spaces and the like.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -102,7 +102,7 @@ mod tests {
         33 30 0:42 / /k/pods/u/volumes/s/in rw - tmpfs tmpfs rw\n";
 
     #[test]
-    fn places_come_in_the_order_in_which_they_can_be_unmounted() {
+    fn mount_points_are_in_unmount_order() {
         let found = below(TABLE, Path::new("/k/pods/u"));
         let expected = [
             "/k/pods/u/volumes/s/in",

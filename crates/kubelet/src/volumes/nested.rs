@@ -1,5 +1,5 @@
-//! Volumes that are mounted below volumes of files: those cannot be written to, so the folders are
-//! made beforehand.
+//! Mount points of nested volumes: volumes of files are read-only in containers, so mount points
+//! below them are created beforehand.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Pod, VolumeMount};
 
 use crate::pod::PodView as _;
 
-/// Why the folders are not there.
+/// Why mount points cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NestedError {
     #[error("invalid container mount point {0}")]
@@ -17,8 +17,7 @@ pub(super) enum NestedError {
     Make(String),
 }
 
-/// The places below a volume where its containers mount others, but not those below such a place
-/// again.
+/// The topmost paths below a volume at which containers mount other volumes.
 pub(super) fn mount_points(pod: &Pod, volume: &str) -> Result<Vec<PathBuf>, NestedError> {
     let mut found = Vec::new();
     for (_, container) in pod.lasting_containers() {
@@ -80,7 +79,7 @@ pub(super) fn make(dir: &Path, places: &[PathBuf]) -> Result<(), NestedError> {
         .map_err(|error| NestedError::Make(error.to_string()))
 }
 
-/// Without empty parts, `.` and the `..` that can be resolved in it.
+/// The path without empty components, `.` and resolvable `..`.
 fn cleaned(path: &str) -> PathBuf {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn places_directly_below_are_made() {
+    fn the_topmost_nested_mount_points_are_found() {
         check(&[("v", "/dir")], Ok(&[]));
         check(
             &[
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_is_mounted_outside_makes_nothing() {
+    fn a_relative_mount_path_is_refused() {
         check(
             &[("v", "../dir"), ("w", "/x")],
             Err("invalid container mount point ../dir"),

@@ -1,4 +1,4 @@
-//! Whose the files of a volume are: the pod's group gets them (`fsGroup`).
+//! Ownership of volumes (`fsGroup`).
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -10,35 +10,34 @@ use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, chmodat, chownat, fstat};
 
 use crate::pod::{PodView as _, of_ephemeral};
 
-/// New files in such a folder are its group's.
+/// New files in the directory get its group.
 const SET_GROUP: u32 = 0o2000;
-/// Who may look into a folder.
+/// Permission to enter a directory.
 const ENTER: u32 = 0o110;
 
-/// What the group may do with the files.
+/// The group's permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// The group that a pod's volumes are given to.
+/// The group that owns a pod's volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     id: u32,
 }
 
 impl Group {
-    /// `securityContext.fsGroup`. The policy of changing it (`fsGroupChangePolicy`) is not for the
-    /// kinds of volumes that there are: they are made with the pod, and are the group's from the
-    /// start.
+    /// `securityContext.fsGroup`. `fsGroupChangePolicy` does not apply to the supported volume
+    /// types: they are created with the pod and owned by the group from the start.
     pub(super) fn of(pod: &Pod) -> Option<Group> {
         let context = pod.pod_spec().security_context.as_ref()?;
         u32::try_from(context.fs_group?).ok().map(|id| Group { id })
     }
 
-    /// Gives a folder with all that is in it to the group. A file that cannot be given is passed
-    /// over, as upstream does.
+    /// Sets the group of a directory and everything in it. Files whose group cannot be set are
+    /// skipped, as upstream does.
     pub(super) fn take_all(&self, root: &Path, access: Access) -> io::Result<()> {
         let top = open_folder(root)?;
         walk(top.try_clone()?, &mut |found: &Found<'_>| {
@@ -49,7 +48,7 @@ impl Group {
 
             if let Err(error) = taken {
                 let name = found.name.to_string_lossy();
-                tracing::warn!(volume = %root.display(), %name, %error, "cannot give a file to the pod's group");
+                tracing::warn!(volume = %root.display(), %name, %error, "cannot set the fsGroup of a file");
             }
 
             Ok(())
@@ -57,13 +56,13 @@ impl Group {
 
         let mode = fstat(&top)?.st_mode;
         if let Err(error) = self.take(&top, mode, access) {
-            tracing::warn!(volume = %root.display(), %error, "cannot give a volume to the pod's group");
+            tracing::warn!(volume = %root.display(), %error, "cannot set the fsGroup of a volume");
         }
 
         Ok(())
     }
 
-    /// Gives what is open, as a place or for reading, to the group.
+    /// Sets the group of an open file, which may be open with `O_PATH`.
     fn take(&self, opened: &OwnedFd, mode: u32, access: Access) -> io::Result<()> {
         chownat(
             opened,
@@ -75,7 +74,7 @@ impl Group {
 
         let kind = FileType::from_raw_mode(mode);
 
-        // A link's mode means nothing.
+        // The mode of a link has no meaning.
         if kind.is_symlink() {
             return Ok(());
         }
@@ -94,7 +93,7 @@ impl Group {
     }
 }
 
-/// The user that all containers run as, if they say so and agree: then a token is his.
+/// The user that all containers run as, if it is the same: it owns the pod's tokens.
 pub(super) fn only_user(pod: &Pod) -> Option<u32> {
     let of_pod = pod
         .pod_spec()
@@ -134,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_counts_only_where_all_containers_have_the_same() {
+    fn the_user_must_be_the_same_in_all_containers() {
         let check = |spec: &str, expected: Option<u32>| {
             let pod: Pod = serde_json::from_str(&format!(r#"{{"spec":{spec}}}"#)).unwrap();
             assert_eq!(only_user(&pod), expected, "{spec}");
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_may_read_or_write_and_folders_hand_it_on() {
+    fn the_group_gets_its_permissions_and_directories_are_setgid() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let mode = |name: &str, bits| {

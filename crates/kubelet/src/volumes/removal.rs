@@ -1,4 +1,4 @@
-//! Taking volumes away, by what is on the disk alone.
+//! Removes volumes by what is on disk.
 
 use std::fs;
 use std::io;
@@ -6,30 +6,29 @@ use std::path::{Path, PathBuf};
 
 use coracle_files::remove_tree;
 
+use super::PLUGINS;
 use super::mount_table::{mounted_below, unmount_all};
-use super::source::PLUGINS;
 use crate::layout::Layout;
-use crate::roster::Roster;
+use crate::pod_manager::PodManager;
 
-/// Why something is still there.
+/// Why something remains.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RemovalError {
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
-    #[error("{0}: something is still mounted there")]
+    #[error("{0}: still mounted")]
     Mounted(PathBuf),
-    #[error("{0}: a volume of a kind that is not known here is left alone")]
+    #[error("{0}: unknown volume plugin; not removed")]
     Foreign(PathBuf),
 }
 
-/// Takes all volumes of a pod away. Everything is unmounted before anything is deleted; parts of
-/// volumes are deleted first, as they are mounted from the others, and what is half gone must not
-/// look ready.
+/// Removes all volumes of a pod. Everything is unmounted before anything is deleted; subpaths
+/// first, as they are mounted from the volumes.
 pub(super) fn remove_volumes(layout: &Layout, uid: &str) -> Result<(), RemovalError> {
     let volumes = layout.volumes(uid);
     let (known, foreign): (Vec<String>, Vec<String>) = names(&volumes)?
         .into_iter()
-        .partition(|plugin| PLUGINS.contains(&plugin.as_str()));
+        .partition(|name| is_plugin_directory(name));
     let mut ours = vec![layout.volume_subpaths(uid), layout.pod(uid).join("plugins")];
     ours.extend(known.iter().map(|plugin| volumes.join(plugin)));
     remove_trees(&layout.pod(uid), &ours)?;
@@ -43,21 +42,33 @@ pub(super) fn remove_volumes(layout: &Layout, uid: &str) -> Result<(), RemovalEr
     remove(&volumes)
 }
 
-/// Takes a pod's whole folder away.
+fn is_plugin_directory(name: &str) -> bool {
+    PLUGINS
+        .iter()
+        .any(|plugin| plugin.directory() == Some(name))
+}
+
+/// Removes a pod's whole directory.
 pub(super) fn remove_pod(layout: &Layout, uid: &str) -> Result<(), RemovalError> {
     remove_volumes(layout, uid)?;
     remove_trees(&layout.pod(uid), &[layout.pod(uid)])
 }
 
-/// The pods on the disk that nobody knows. A pod is known before it has a folder, so the folders
-/// are looked at first.
-pub(super) fn orphans(layout: &Layout, roster: &Roster) -> Result<Vec<String>, RemovalError> {
+/// The pods on disk that are not in the pod manager. Directories are listed first, as a pod is
+/// added to the manager before it has a directory.
+pub(super) fn orphans(
+    layout: &Layout,
+    pod_manager: &PodManager,
+) -> Result<Vec<String>, RemovalError> {
     let there = names(&layout.pods())?;
-    Ok(there.into_iter().filter(|uid| !roster.knows(uid)).collect())
+    Ok(there
+        .into_iter()
+        .filter(|uid| !pod_manager.contains(uid))
+        .collect())
 }
 
-/// Unmounts and removes trees of a pod. What is mounted is never deleted from: if something still
-/// is, nothing is removed.
+/// Unmounts and removes directory trees of a pod. Nothing is removed while anything is still
+/// mounted.
 fn remove_trees(pod: &Path, trees: &[PathBuf]) -> Result<(), RemovalError> {
     let failed = |source| RemovalError::Io {
         path: pod.to_path_buf(),
@@ -69,7 +80,7 @@ fn remove_trees(pod: &Path, trees: &[PathBuf]) -> Result<(), RemovalError> {
         return Ok(());
     }
 
-    // The table has no links in its paths.
+    // The mount table has canonical paths.
     let whole = trees
         .iter()
         .map(|tree| tree.canonicalize())
@@ -102,7 +113,7 @@ fn remove(folder: &Path) -> Result<(), RemovalError> {
     remove_tree(folder).map_err(failed)
 }
 
-/// What is in a folder; nothing, if it is not there.
+/// The names in a directory; empty if it does not exist.
 fn names(folder: &Path) -> Result<Vec<String>, RemovalError> {
     let failed = |source| RemovalError::Io {
         path: folder.to_path_buf(),
@@ -123,12 +134,12 @@ mod tests {
 
     use super::*;
 
-    /// A pod makes as many folders one below the other in its volume, in a second or two.
+    /// A pod can create as many nested directories in a second or two.
     #[test]
-    fn a_volume_that_is_deeper_than_a_stack_goes_with_its_pod() {
+    fn a_deeply_nested_volume_is_removed() {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         let layout = Layout::below(folder.path());
-        let volume = layout.volume("uid", super::super::empty_dir::PLUGIN, "v");
+        let volume = layout.volume("uid", super::super::empty_dir::DIRECTORY, "v");
         fs::create_dir_all(&volume).unwrap();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
 

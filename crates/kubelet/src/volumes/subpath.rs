@@ -1,9 +1,9 @@
-//! Parts of volumes (`subPath`), reached without being led out of them.
+//! Subpaths of volumes (`subPath`), without escaping the volume.
 //!
-//! Whoever may write into a volume may put a link there at any moment, also between two looks of
-//! ours. So the path is resolved once, must lie within the volume, and is then opened part by part
-//! from the volume's own folder with links refused; what is open is bound to a place of the
-//! kubelet's own, and that is what a container gets.
+//! A process with write access to the volume may create links at any time, also between two system
+//! calls. So the path is resolved once, must be inside the volume, and is then opened relative to
+//! the volume's directory with links refused; the open file is bind-mounted to a path of the
+//! kubelet, which the container gets.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -18,24 +18,24 @@ use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use super::mount_table::is_mount_point;
 use crate::layout::Layout;
 
-/// Why a part of a volume cannot be mounted. What happened is for the log alone.
+/// Why a subpath cannot be mounted. The cause is only logged.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SubPathError {
-    #[error("cannot be created: {0}")]
+    #[error("cannot create subPath: {0}")]
     Create(io::Error),
-    #[error("cannot be prepared: {0}")]
+    #[error("cannot bind subPath: {0}")]
     Prepare(io::Error),
 }
 
-/// Whose mount it is: the container's, and which of its mounts.
-pub(super) struct Place<'a> {
+/// Identifies a mount of a container.
+pub(super) struct Location<'a> {
     pub(super) layout: &'a Layout,
     pub(super) uid: &'a str,
     pub(super) container: &'a str,
     pub(super) index: usize,
 }
 
-impl Place<'_> {
+impl Location<'_> {
     fn path(&self, volume: &str) -> PathBuf {
         self.layout
             .volume_subpaths(self.uid)
@@ -45,8 +45,7 @@ impl Place<'_> {
     }
 }
 
-/// Makes the folders on the way to a part of a volume, where they are missing, with the volume's
-/// own mode.
+/// Creates the missing directories of a subpath, with the mode of the volume.
 pub(super) fn ensure(volume: &Path, below: &str) -> io::Result<()> {
     if fs::metadata(volume.join(below)).is_ok() {
         return Ok(());
@@ -62,7 +61,7 @@ pub(super) fn ensure(volume: &Path, below: &str) -> io::Result<()> {
             Err(Errno::NOENT) => {
                 mkdirat(&folder, part, mode)?;
                 let made = enter(&folder, part)?;
-                // The umask may have taken something off.
+                // The umask may have removed bits.
                 fchmod(&made, mode)?;
                 made
             }
@@ -73,18 +72,18 @@ pub(super) fn ensure(volume: &Path, below: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds a part of a volume to a place of the kubelet's own, and says where that is. What was bound
-/// there for an earlier instance of the container is kept if it is the same.
+/// Bind-mounts a subpath to a path of the kubelet, and returns that path. An existing mount of an
+/// earlier instance is kept if it is the same.
 pub(super) fn prepare(
     volume: &Path,
     name: &str,
     below: &str,
-    place: &Place<'_>,
+    location: &Location<'_>,
 ) -> io::Result<PathBuf> {
     let part = open_part(volume, below)?;
     let found = fstat(&part)?;
 
-    let target = place.path(name);
+    let target = location.path(name);
     if is_mount_point(&target)? {
         let bound = fs::symlink_metadata(&target)?;
         if (bound.dev(), bound.ino()) == (found.st_dev, found.st_ino) {
@@ -107,19 +106,19 @@ pub(super) fn prepare(
     Ok(target)
 }
 
-/// A file below a volume, open for reading.
+/// Opens a file below a volume for reading.
 pub(super) fn open_file(volume: &Path, below: &str) -> io::Result<File> {
     coracle_files::read::regular(&open_part(volume, below)?)
 }
 
-/// Finds a part of a volume, of whatever kind, without opening it.
+/// Opens a path below a volume with `O_PATH`.
 fn open_part(volume: &Path, below: &str) -> io::Result<OwnedFd> {
     let volume = volume.canonicalize()?;
     let resolved = volume.join(below).canonicalize()?;
     let inside = resolved.strip_prefix(&volume).map_err(|_| {
         io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("{} leads out of the volume", resolved.display()),
+            format!("{} is outside the volume", resolved.display()),
         )
     })?;
 
@@ -137,8 +136,7 @@ fn open_part(volume: &Path, below: &str) -> io::Result<OwnedFd> {
 }
 
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
-    // A volume may be a file of the host's; then there is nothing below it, and opening what is
-    // below says so.
+    // A volume may be a file of the host; then opening a path below it fails.
     Ok(open(
         path,
         OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
@@ -146,7 +144,7 @@ fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Opens a folder that is in a folder. Links are followed as long as they stay inside, one part at
+/// Opens a directory in a directory. Links are followed only if they stay inside, one component at
 /// a time.
 fn enter(folder: &OwnedFd, part: &std::ffi::OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -167,7 +165,7 @@ fn make_target(target: &Path, is_folder: bool) -> io::Result<()> {
             .create(parent)?;
     }
 
-    // What an earlier instance had here may have been of the other kind.
+    // An earlier instance may have had the other type here.
     remove_target(target)?;
 
     if is_folder {

@@ -1,4 +1,4 @@
-//! Volumes of pods in a temporary folder, with real mounts, and objects of a real server.
+//! Volumes of pods in a temporary directory, with real mounts and an API server.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
@@ -13,11 +13,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use super::*;
 use crate::references::ChangedPods;
 
-/// A node's volumes in a folder that goes with everything that is mounted in it.
+/// A node's volumes in a directory that is removed with all its mounts.
 struct Setting {
     cluster: Cluster,
     client: Client,
-    volumes: PodVolumes,
+    volumes: VolumeManager,
     changed: ChangedPods,
     folder: tempfile::TempDir,
     _tasks: Tasks,
@@ -71,7 +71,7 @@ impl Setting {
             .unwrap();
     }
 
-    /// The text of a file of the pod's volumes.
+    /// The text of a file in a pod's volume.
     fn read(&self, pod: &Pod, volume: &str, file: &str) -> String {
         let path = host_path(&self.volumes.layout, pod, volume).unwrap();
         fs::read_to_string(path.join(file)).unwrap()
@@ -84,14 +84,14 @@ impl Setting {
     }
 }
 
-/// A kubelet's volumes in a folder, as after a start.
-fn opened(client: &Client, folder: &Path) -> (PodVolumes, ChangedPods, Tasks) {
+/// A kubelet's volumes in a directory, as after a start.
+fn opened(client: &Client, folder: &Path) -> (VolumeManager, ChangedPods, Tasks) {
     let tasks = Tasks::new();
     let informers = Informers::new(client.clone(), tasks.clone());
     let itself = Selection::all(&Resource::of::<Node>()).fields("metadata.name=n1");
 
     let (references, changed) = References::new(client);
-    let volumes = PodVolumes {
+    let volumes = VolumeManager {
         layout: Layout::below(folder),
         world: client.world(),
         references,
@@ -103,7 +103,7 @@ fn opened(client: &Client, folder: &Path) -> (PodVolumes, ChangedPods, Tasks) {
     (volumes, changed, tasks)
 }
 
-/// A pod whose only container mounts all these volumes, written as YAML.
+/// A pod whose only container mounts all these volumes, given as YAML.
 fn pod(volumes: &str) -> Pod {
     pod_with("", volumes, "")
 }
@@ -132,7 +132,7 @@ fn pod_with(spec: &str, volumes: &str, mount: &str) -> Pod {
 }
 
 #[tokio::test]
-async fn folders_are_the_pods_own_and_go_with_it() {
+async fn empty_dirs_are_created_and_removed_with_the_pod() {
     let setting = Setting::new().await;
     let pod = pod_with(
         "securityContext: {fsGroup: 2345},",
@@ -147,7 +147,7 @@ async fn folders_are_the_pods_own_and_go_with_it() {
         .join("kubelet/pods/u-1/volumes/kubernetes.io~empty-dir/disk");
     let memory = disk.with_file_name("memory");
 
-    // A file system in memory begins with the mode of a place for everybody's files.
+    // A tmpfs has the sticky bit by default.
     for (dir, mode) in [(&disk, 0o2777), (&memory, 0o3777)] {
         let found = fs::metadata(dir).unwrap();
         assert_eq!(
@@ -183,7 +183,7 @@ async fn folders_are_the_pods_own_and_go_with_it() {
 }
 
 #[tokio::test]
-async fn a_changed_config_map_is_heard_of_and_appears() {
+async fn a_changed_config_map_updates_its_volume() {
     let mut setting = Setting::new().await;
     setting.create::<ConfigMap>(CONFIG_MAP).await;
     let pod = pod("[{name: v, configMap: {name: cm, defaultMode: 420}}]");
@@ -207,7 +207,7 @@ async fn a_changed_config_map_is_heard_of_and_appears() {
 const CONFIG_MAP: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: default}, data: {k: one, other: x}}";
 
 #[tokio::test]
-async fn what_is_missing_fails_in_upstreams_words_until_it_comes() {
+async fn missing_objects_fail_with_upstreams_message_until_created() {
     let mut setting = Setting::new().await;
     let pod = pod(
         "[{name: v, configMap: {name: cm, defaultMode: 420}}, {name: s, secret: {secretName: sec, defaultMode: 420}}, \
@@ -228,7 +228,7 @@ async fn what_is_missing_fails_in_upstreams_words_until_it_comes() {
     assert_eq!(
         setting.changed.recv().await.unwrap(),
         "u-1",
-        "its coming is heard of"
+        "its creation is reported"
     );
 
     let failed = setting.volumes.mount(&pod).await.unwrap_err();
@@ -236,7 +236,7 @@ async fn what_is_missing_fails_in_upstreams_words_until_it_comes() {
 }
 
 #[tokio::test]
-async fn volumes_that_nobody_mounts_are_not_made() {
+async fn unused_volumes_are_not_created() {
     let setting = Setting::new().await;
     let mut pod = pod("[{name: v, configMap: {name: cm, defaultMode: 420}}]");
     pod.spec.as_mut().unwrap().containers[0].volume_mounts = None;
@@ -245,7 +245,7 @@ async fn volumes_that_nobody_mounts_are_not_made() {
 }
 
 #[tokio::test]
-async fn one_volume_shows_objects_and_fields_together() {
+async fn a_projected_volume_combines_its_sources() {
     let setting = Setting::new().await;
     setting.create::<ConfigMap>(CONFIG_MAP).await;
     setting
@@ -263,7 +263,7 @@ async fn one_volume_shows_objects_and_fields_together() {
         "",
     );
     let mounted = setting.volumes.mount(&pod).await.unwrap();
-    assert_eq!(mounted.renew_at, None, "there is nothing in it that ends");
+    assert_eq!(mounted.renew_at, None, "nothing in it expires");
 
     assert_eq!(setting.read(&pod, "v", "deep/k"), "one");
 
@@ -279,7 +279,7 @@ async fn one_volume_shows_objects_and_fields_together() {
     assert_eq!(setting.mounted(), 0);
 }
 
-/// Seconds by which the kubelet of the test below is ahead of its server.
+/// Seconds by which the kubelet's clock is ahead of the server's.
 static AHEAD: AtomicI64 = AtomicI64::new(0);
 
 #[tokio::test]
@@ -361,14 +361,14 @@ async fn after_a_restart_volumes_are_found_and_orphans_are_cleaned_up() {
 
     one.metadata.uid = Some("u-2".to_owned());
     again.mount(&one).await.unwrap();
-    let roster = Roster::default();
-    roster.want(Arc::new(one.clone()));
-    again.clean_up(&roster).await.unwrap();
+    let pod_manager = PodManager::default();
+    pod_manager.set(Arc::new(one.clone()));
+    again.clean_up(&pod_manager).await.unwrap();
     assert!(!setting.volumes.layout.pod("u-1").exists());
     assert_eq!(setting.mounted(), 2);
 
-    roster.forget("u-2");
-    again.clean_up(&roster).await.unwrap();
+    pod_manager.forget("u-2");
+    again.clean_up(&pod_manager).await.unwrap();
     assert_eq!(setting.mounted(), 0);
     assert_eq!(
         fs::read_dir(setting.volumes.layout.pods()).unwrap().count(),
@@ -377,7 +377,7 @@ async fn after_a_restart_volumes_are_found_and_orphans_are_cleaned_up() {
 }
 
 #[tokio::test]
-async fn what_was_half_made_is_finished() {
+async fn an_interrupted_setup_is_continued() {
     let setting = Setting::new().await;
     setting.create::<Secret>(
         "{apiVersion: v1, kind: Secret, metadata: {name: sec, namespace: default}, stringData: {password: pw}}",
@@ -391,7 +391,7 @@ async fn what_was_half_made_is_finished() {
     empty_dir::set_up(
         &dir,
         &setting.folder.path().join("elsewhere"),
-        &Medium::Memory { size: 1 << 20 },
+        &empty_dir::Medium::Memory { size: 1 << 20 },
         None,
     )
     .unwrap();
@@ -404,7 +404,7 @@ async fn what_was_half_made_is_finished() {
 }
 
 #[tokio::test]
-async fn parts_of_volumes_are_bound_and_links_do_not_lead_out() {
+async fn subpaths_are_mounted_and_cannot_escape_the_volume() {
     let setting = Setting::new().await;
     let outside = setting.folder.path().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -426,7 +426,10 @@ async fn parts_of_volumes_are_bound_and_links_do_not_lead_out() {
             .map_err(|error| error.to_string())
     };
 
-    let volume = setting.volumes.layout.volume("u-1", empty_dir::PLUGIN, "v");
+    let volume = setting
+        .volumes
+        .layout
+        .volume("u-1", empty_dir::DIRECTORY, "v");
     let made = bind("logs/$(POD)").await.unwrap();
     assert_eq!(
         made,
@@ -448,7 +451,7 @@ async fn parts_of_volumes_are_bound_and_links_do_not_lead_out() {
     assert_eq!(
         fs::read(file).unwrap(),
         b"a file",
-        "another part takes its place"
+        "it is replaced by another subpath"
     );
 
     symlink("logs/web-0", volume.join("inside")).unwrap();

@@ -1,5 +1,5 @@
-//! The tokens that pods speak to the API with: asked for in their account's name, good for one pod,
-//! renewed in time.
+//! Service account tokens of pods: requested for the pod's account, bound to the pod, renewed
+//! before they expire.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,20 +12,20 @@ use k8s_openapi::api::core::v1::{Pod, ServiceAccount, ServiceAccountTokenProject
 
 use crate::pod::PodView as _;
 
-/// A token is not used for longer, however long it is good for.
-const LONGEST_USE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The server's rule where the pod says nothing.
-const USUAL_SECONDS: i64 = 3600;
-/// Renewals of many pods that began together drift apart by as much.
+/// A token is renewed after this time, even if it is valid for longer.
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The server's default.
+const DEFAULT_SECONDS: i64 = 3600;
+/// Jitter of renewals.
 const SPREAD_SECONDS: f64 = 10.0;
 
-/// The tokens of this node's pods. They are in memory only: a new kubelet asks anew.
+/// The tokens of this node's pods, in memory only: they are requested again after a restart.
 pub(super) struct Tokens {
     client: Client,
-    kept: Mutex<BTreeMap<Key, Kept>>,
+    cached: Mutex<BTreeMap<Key, CachedToken>>,
 }
 
-/// Tokens are shared by what they are good for.
+/// Identifies a token.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     uid: String,
@@ -35,22 +35,22 @@ struct Key {
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct CachedToken {
     token: Token,
-    /// When it was asked for, by this machine's clock.
-    asked: Timestamp,
+    /// When it was requested, by this machine's clock.
+    requested_at: Timestamp,
     expires: Timestamp,
 }
 
-impl Kept {
-    /// Whether another one is to be asked for: its time is nearly over, or the clock was set back
-    /// since, and the server takes it for one that was issued in the future.
+impl CachedToken {
+    /// Whether to request a new one: its lifetime is nearly over, or the clock was set back since,
+    /// and the server takes it for one that was issued in the future.
     fn is_due(&self, now: Timestamp) -> bool {
-        now >= self.token.renew_at || now < self.asked
+        now >= self.token.renew_at || now < self.requested_at
     }
 }
 
-/// A token, and when another one is to be asked for.
+/// A token, and when to renew it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) text: String,
@@ -70,12 +70,12 @@ impl Tokens {
     pub(super) fn new(client: Client) -> Tokens {
         Tokens {
             client,
-            kept: Mutex::default(),
+            cached: Mutex::default(),
         }
     }
 
-    /// A token as a pod wants it: the one that there is, until it is to be renewed; and then also
-    /// as long as there is no other, and it is good.
+    /// The token of a projection: the cached one until its renewal is due, and also while the
+    /// renewal fails and it has not expired.
     pub(super) async fn get(
         &self,
         pod: &Pod,
@@ -96,12 +96,12 @@ impl Tokens {
         };
 
         let now = self.client.world().now();
-        let kept = self.lock().get(&key).cloned();
-        if let Some(kept) = kept.as_ref().filter(|kept| !kept.is_due(now)) {
-            return Ok(kept.token.clone());
+        let cached = self.lock().get(&key).cloned();
+        if let Some(cached) = cached.as_ref().filter(|cached| !cached.is_due(now)) {
+            return Ok(cached.token.clone());
         }
 
-        match (self.ask(pod, &key).await, kept) {
+        match (self.request_token(pod, &key).await, cached) {
             (Ok(fresh), _) => {
                 let token = fresh.token.clone();
                 self.lock().insert(key, fresh);
@@ -113,7 +113,7 @@ impl Tokens {
                 reason,
             }),
             (Err(reason), Some(old)) => {
-                tracing::warn!(pod = %pod.id(), reason, "the token could not be renewed yet");
+                tracing::warn!(pod = %pod.id(), reason, "cannot renew service account token; retrying");
                 Ok(old.token)
             }
         }
@@ -123,18 +123,19 @@ impl Tokens {
         self.lock().retain(|key, _| key.uid != uid);
     }
 
-    async fn ask(&self, pod: &Pod, key: &Key) -> Result<Kept, String> {
+    async fn request_token(&self, pod: &Pod, key: &Key) -> Result<CachedToken, String> {
         let accounts = self.client.resource(&Resource::of::<ServiceAccount>());
         let access = accounts.namespace(pod.namespace()).subresource("token");
-        let asked = self.client.world().now();
+        let requested_at = self.client.world().now();
         let answer = access.create_below(&key.account, &request(pod, key)).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let spread = Duration::from_nanos(nanos(self.client.world().fraction() * SPREAD_SECONDS));
-        read(&answer, spread, asked).ok_or_else(|| "the answer has no token".to_owned())
+        read(&answer, spread, requested_at)
+            .ok_or_else(|| "the TokenRequest response has no token".to_owned())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, CachedToken>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -150,8 +151,8 @@ fn request(pod: &Pod, key: &Key) -> Value {
     json::parse(request.to_string().as_bytes()).expect("this is JSON")
 }
 
-/// The token of an answer: to be renewed when four fifths of its time are over, or after a day.
-fn read(answer: &Value, spread: Duration, asked: Timestamp) -> Option<Kept> {
+/// Parses a response: renewal is due after four fifths of the lifetime, or after a day.
+fn read(answer: &Value, spread: Duration, requested_at: Timestamp) -> Option<CachedToken> {
     let text = answer.at(&["status", "token"])?.as_str()?.to_owned();
     let expires = Time::parse(answer.at(&["status", "expirationTimestamp"])?.as_str()?)
         .ok()?
@@ -160,21 +161,21 @@ fn read(answer: &Value, spread: Duration, asked: Timestamp) -> Option<Kept> {
     let seconds = answer
         .at(&["spec", "expirationSeconds"])
         .and_then(Value::as_int)
-        .unwrap_or(USUAL_SECONDS);
+        .unwrap_or(DEFAULT_SECONDS);
     let issued = expires.plus_seconds(seconds.saturating_neg());
-    let renew_at = (issued + LONGEST_USE).min(expires.plus_seconds((seconds / 5).saturating_neg()));
+    let renew_at = (issued + MAX_AGE).min(expires.plus_seconds((seconds / 5).saturating_neg()));
 
-    Some(Kept {
+    Some(CachedToken {
         token: Token {
             text,
             renew_at: renew_at + spread.negated(),
         },
-        asked,
+        requested_at,
         expires,
     })
 }
 
-/// A few seconds as nanoseconds.
+/// Seconds as nanoseconds.
 fn nanos(seconds: f64) -> i64 {
     let span = std::time::Duration::from_secs_f64(seconds.clamp(0.0, SPREAD_SECONDS));
     i64::try_from(span.as_nanos()).unwrap_or_default()
@@ -190,13 +191,9 @@ mod tests {
             let answer = format!(
                 r#"{{"spec":{{"expirationSeconds":{seconds}}},"status":{{"token":"t","expirationTimestamp":"2026-03-10T00:00:00Z"}}}}"#
             );
-            let kept = read(
-                &json::parse(answer.as_bytes()).unwrap(),
-                Duration::ZERO,
-                NOON,
-            )
-            .unwrap();
-            assert_eq!(Time(kept.token.renew_at).text(), expected, "{seconds}");
+            let answer = json::parse(answer.as_bytes()).unwrap();
+            let cached = read(&answer, Duration::ZERO, NOON).unwrap();
+            assert_eq!(Time(cached.token.renew_at).text(), expected, "{seconds}");
         };
         check(600, "2026-03-09T23:58:00Z");
 
@@ -214,17 +211,17 @@ mod tests {
             renew_at: NOON.plus_seconds(2880),
         };
 
-        let kept = Kept {
+        let cached = CachedToken {
             token,
-            asked: NOON,
+            requested_at: NOON,
             expires: NOON.plus_seconds(3600),
         };
 
         let check = |seconds: i64, expected: bool| {
             assert_eq!(
-                kept.is_due(NOON.plus_seconds(seconds)),
+                cached.is_due(NOON.plus_seconds(seconds)),
                 expected,
-                "{seconds} s after it was asked for"
+                "{seconds} s after it was requested"
             );
         };
         check(0, false);

@@ -1,7 +1,6 @@
-//! A cluster and a node of the test's own: an API server in memory, a machine with a runtime, a
-//! kubelet between them.
+//! A cluster with one node: an API server in memory, a machine with a runtime, and a kubelet.
 
-mod forgetful;
+mod restarted_runtime;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +12,10 @@ use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_testkit::{Cluster, Machine, eventually, objects};
 use k8s_openapi::api::core::v1::{Event, Node, Pod, PodStatus};
 
-pub(crate) use forgetful::Forgetful;
+pub(crate) use restarted_runtime::RestartedRuntime;
 
 pub(crate) const NODE: &str = "n1";
-/// Where the kubelet says that it is there; every test has a network of its own.
+/// Address of `/healthz`; every test has its own network namespace.
 pub(crate) const HEALTHZ: &str = "127.0.0.1:10248";
 
 pub(crate) struct World {
@@ -82,7 +81,7 @@ impl World {
             .spawn(async move { kubelet.run().await.unwrap() });
     }
 
-    /// The kubelet is gone, as if it had been killed; the machine goes on.
+    /// Stops the kubelet without cleanup; the machine keeps running.
     pub(crate) async fn kill_kubelet(&mut self) {
         self.tasks.stop().await;
     }
@@ -99,7 +98,7 @@ impl World {
             .namespace("default")
     }
 
-    /// A pod on the node; `spec` is what its spec says besides.
+    /// Creates a pod on the node; `spec` is added to its spec.
     pub(crate) async fn create(&self, name: &str, spec: &str) -> Pod {
         let text = format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default}}\nspec:\n  nodeName: {NODE}\n{spec}"
@@ -115,7 +114,7 @@ impl World {
             .map(|tree| typed::from_tree(&tree).unwrap())
     }
 
-    /// Waits until a pod's status is as it should be.
+    /// Waits until a pod's status satisfies a condition.
     pub(crate) async fn until(
         &self,
         name: &str,
@@ -185,8 +184,8 @@ impl World {
             .collect()
     }
 
-    /// What the cluster gives every node.
-    pub(crate) async fn give_ranges(&self) {
+    /// Sets the node's pod CIDR, as the cluster does.
+    pub(crate) async fn set_pod_cidr(&self) {
         let patch = objects::object("spec: {podCIDR: 10.244.0.0/24, podCIDRs: [10.244.0.0/24]}");
         let nodes = self.client.resource(&Resource::of::<Node>());
         nodes.patch(NODE, &Patch::Merge(patch)).await.unwrap();

@@ -1,33 +1,33 @@
-//! What the bridge's thread is asked for, and in which turns it does it.
+//! The job queue of the bridge's thread.
 //!
-//! A change of the rules for ports of the host costs the same for one pod as for many, and on a
-//! busy machine it takes long. So of what waits, neighbours of the same kind are done together; the
-//! order between kinds stays, as a port that one pod gives back may be the next one's.
+//! Replacing the host port rules costs the same for one pod as for many, and takes long on a busy
+//! machine. So adjacent jobs of the same type are done together; the order between types is kept,
+//! because a port released by one pod may be requested by the next.
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::worker::Worker;
 use crate::{Attachment, Error, Pod};
 
-/// Where whoever asked waits.
-pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
+/// Receives the result.
+pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 pub(super) enum Job {
-    Attach(Pod, Answer<Attachment>),
-    Detach(String, Answer<()>),
-    /// Anything else, which answers for itself.
-    Deed(Box<dyn FnOnce(&mut Worker) + Send>),
+    Attach(Pod, Reply<Attachment>),
+    Detach(String, Reply<()>),
+    /// Any other operation, which sends its own result.
+    Run(Box<dyn FnOnce(&mut Worker) + Send>),
 }
 
-/// Does what comes, until nobody can ask any more.
+/// Runs jobs until all senders are dropped.
 pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
     let mut next = incoming.blocking_recv();
     while let Some(job) = next {
         next = match job {
-            Job::Attach(pod, answer) => attach(worker, (pod, answer), incoming),
-            Job::Detach(sandbox, answer) => detach(worker, (sandbox, answer), incoming),
-            Job::Deed(deed) => {
-                deed(worker);
+            Job::Attach(pod, reply) => attach(worker, (pod, reply), incoming),
+            Job::Detach(sandbox, reply) => detach(worker, (sandbox, reply), incoming),
+            Job::Run(operation) => {
+                operation(worker);
                 None
             }
         };
@@ -38,55 +38,52 @@ pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
     }
 }
 
-/// Attaches this pod and those that wait next to it; answers the first job of another kind.
+/// Attaches this pod and the adjacent queued ones; returns the first job of another type.
 fn attach(
     worker: &mut Worker,
-    first: (Pod, Answer<Attachment>),
+    first: (Pod, Reply<Attachment>),
     incoming: &mut mpsc::Receiver<Job>,
 ) -> Option<Job> {
-    let mut together = vec![first];
+    let mut batch = vec![first];
     let other = loop {
         match incoming.try_recv() {
-            Ok(Job::Attach(pod, answer)) => together.push((pod, answer)),
+            Ok(Job::Attach(pod, reply)) => batch.push((pod, reply)),
             other => break other.ok(),
         }
     };
 
-    let pods: Vec<&Pod> = together.iter().map(|(pod, _)| pod).collect();
+    let pods: Vec<&Pod> = batch.iter().map(|(pod, _)| pod).collect();
     let done = worker.attach_all(&pods);
 
-    // Whoever does not wait any more asks for the pod to be detached.
-    together
+    // A caller that no longer waits will detach the pod.
+    batch
         .into_iter()
         .zip(done)
-        .for_each(|((_, answer), done)| drop(answer.send(done)));
+        .for_each(|((_, reply), done)| drop(reply.send(done)));
 
     other
 }
 
-/// Detaches this sandbox and those that wait next to it; answers the first job of another kind.
+/// Detaches this sandbox and the adjacent queued ones; returns the first job of another type.
 fn detach(
     worker: &mut Worker,
-    first: (String, Answer<()>),
+    first: (String, Reply<()>),
     incoming: &mut mpsc::Receiver<Job>,
 ) -> Option<Job> {
-    let mut together = vec![first];
+    let mut batch = vec![first];
     let other = loop {
         match incoming.try_recv() {
-            Ok(Job::Detach(sandbox, answer)) => together.push((sandbox, answer)),
+            Ok(Job::Detach(sandbox, reply)) => batch.push((sandbox, reply)),
             other => break other.ok(),
         }
     };
 
-    let sandboxes: Vec<&str> = together
-        .iter()
-        .map(|(sandbox, _)| sandbox.as_str())
-        .collect();
+    let sandboxes: Vec<&str> = batch.iter().map(|(sandbox, _)| sandbox.as_str()).collect();
     let done = worker.detach_all(&sandboxes);
-    together
+    batch
         .into_iter()
         .zip(done)
-        .for_each(|((_, answer), done)| drop(answer.send(done)));
+        .for_each(|((_, reply), done)| drop(reply.send(done)));
 
     other
 }

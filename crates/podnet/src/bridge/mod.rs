@@ -1,9 +1,9 @@
-//! The built-in network: a bridge on the node, one port of it per pod.
+//! The built-in network: a bridge on the node with one port per pod.
 //!
-//! One thread does everything, in the order in which it was asked: the kernel lets only one change
-//! its network configuration at a time anyway, and so the ledger and the pools need no lock. What
-//! waits at the same time is done together (`jobs`), because the rules for ports of the host are
-//! replaced as a whole. The network is that of the namespace in which [`Bridge::open`] was called.
+//! One thread does everything in order: the kernel serializes changes of the network configuration
+//! anyway, and the ledger and the pools need no lock. Queued jobs are batched (`jobs`), because
+//! host port rules are replaced as a whole. The network is in the namespace in which
+//! [`Bridge::open`] was called.
 
 mod jobs;
 mod wiring;
@@ -22,28 +22,26 @@ use crate::{Attachment, Error, NotReady, Pod, PodNetwork};
 use jobs::Job;
 use worker::Worker;
 
-/// What an instance's bridge is.
+/// The configuration of an instance's bridge.
 #[derive(Clone, Debug)]
 pub struct BridgeConfig {
-    /// The bridge's name, at most 15 characters. Instances on one node have different ones.
+    /// The bridge's name, at most 15 characters. Different for each instance on a node.
     pub name: String,
-    /// The table of the packet filter that holds the host ports of this instance.
+    /// The nftables table of this instance.
     pub table: String,
-    /// Where the records of addresses are kept. It may be a folder that a reboot empties: no pod
-    /// survives one.
+    /// Directory of address records. It need not survive a reboot, as no pod does.
     pub state: PathBuf,
-    /// The ranges for pods: one, or one of each family, the primary first. None yet: see
+    /// Pod CIDRs: one, or one per family, the primary first. Empty: not known yet, see
     /// [`Bridge::set_ranges`].
     pub ranges: Vec<IpNet>,
-    /// The largest packet; none is that of the interface with the default route.
+    /// The MTU; none: that of the interface with the default route.
     pub mtu: Option<u32>,
-    /// Pods that speak to anybody outside of these appear with the node's address. Empty: they
-    /// never do.
+    /// Traffic of pods to destinations outside of these is masqueraded. Empty: never.
     pub masquerade_outside: Vec<IpNet>,
-    /// Ranges that no interface has, because rules lead their addresses elsewhere (those of
-    /// Services). The node itself has a way to them through the bridge: without one, where there is
-    /// no default route, it would not even try.
-    pub led_by_rules: Vec<IpNet>,
+    /// Ranges that no interface has because nftables rules redirect them (Service CIDRs). The node
+    /// gets a route to them through the bridge: without a default route, it could not send to them
+    /// at all.
+    pub service_ranges: Vec<IpNet>,
 }
 
 /// The built-in network of one instance.
@@ -53,30 +51,30 @@ pub struct Bridge {
     ranges: Arc<Mutex<Vec<IpNet>>>,
 }
 
-/// How many pods may wait for the thread before further ones wait for room.
-const WAITING: usize = 64;
+/// Bound of the job queue.
+const QUEUED: usize = 64;
 
 impl Bridge {
-    /// Finds the records again; makes the bridge if the ranges are known.
+    /// Loads the records; creates the bridge if the ranges are known.
     pub async fn open(config: BridgeConfig) -> Result<Self, Error> {
-        let (jobs, mut incoming) = mpsc::channel::<Job>(WAITING);
-        let (tell, told) = oneshot::channel();
+        let (jobs, mut incoming) = mpsc::channel::<Job>(QUEUED);
+        let (reply, result) = oneshot::channel();
         let known = config.ranges.clone();
 
-        // A thread begins in the namespace of the one that made it.
+        // A thread inherits the namespace of its creator.
         let thread = std::thread::Builder::new()
             .name("podnet".to_owned())
             .spawn(move || {
                 let mut worker = match Worker::open(config) {
                     Ok(worker) => worker,
-                    Err(error) => return drop(tell.send(Err(error))),
+                    Err(error) => return drop(reply.send(Err(error))),
                 };
-                drop(tell.send(Ok(())));
+                drop(reply.send(Ok(())));
                 jobs::serve(&mut worker, &mut incoming);
             });
         let thread = thread.map_err(Error::Thread)?;
 
-        told.await.map_err(|_| Error::Stopped)??;
+        result.await.map_err(|_| Error::Stopped)??;
 
         Ok(Self {
             jobs: Some(jobs),
@@ -85,11 +83,10 @@ impl Bridge {
         })
     }
 
-    /// The ranges that the cluster has given this node. Pods that are connected keep what they
-    /// have.
+    /// Sets the pod CIDRs of this node. Connected pods keep their addresses.
     pub async fn set_ranges(&self, ranges: Vec<IpNet>) -> Result<(), Error> {
         let known = Arc::clone(&self.ranges);
-        self.ask(move |worker| {
+        self.run(move |worker| {
             worker.set_ranges(&ranges)?;
             *known.lock().unwrap_or_else(PoisonError::into_inner) = ranges;
             Ok(())
@@ -97,34 +94,34 @@ impl Bridge {
         .await
     }
 
-    /// Takes back what sandboxes hold that are not among the live ones: after a crash, at start.
+    /// Releases what sandboxes hold that are not in `live`: at start, after a crash.
     pub async fn reclaim(&self, live: BTreeSet<String>) -> Result<(), Error> {
-        self.ask(move |worker| worker.reclaim(&live)).await
+        self.run(move |worker| worker.reclaim(&live)).await
     }
 
-    /// Deletes the bridge, the table and all records: the instance is being removed from the node.
+    /// Deletes the bridge, the table and all records, when the instance is removed from the node.
     pub async fn tear_down(&self) -> Result<(), Error> {
-        self.ask(Worker::tear_down).await
+        self.run(Worker::tear_down).await
     }
 
     /// # Cancellation
-    /// What was asked for is done to its end, also if nobody waits for it any more.
-    async fn ask<T: Send + 'static>(
+    /// The operation is completed even if the caller no longer waits.
+    async fn run<T: Send + 'static>(
         &self,
-        deed: impl FnOnce(&mut Worker) -> Result<T, Error> + Send + 'static,
+        operation: impl FnOnce(&mut Worker) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.send(|tell| Job::Deed(Box::new(move |worker| drop(tell.send(deed(worker))))))
+        self.send(|reply| Job::Run(Box::new(move |worker| drop(reply.send(operation(worker))))))
             .await
     }
 
-    async fn send<T>(&self, job: impl FnOnce(jobs::Answer<T>) -> Job) -> Result<T, Error> {
-        let (tell, told) = oneshot::channel();
+    async fn send<T>(&self, job: impl FnOnce(jobs::Reply<T>) -> Job) -> Result<T, Error> {
+        let (reply, result) = oneshot::channel();
         let jobs = self
             .jobs
             .as_ref()
             .expect("the channel is closed only when the bridge is dropped");
-        jobs.send(job(tell)).await.map_err(|_| Error::Stopped)?;
-        told.await.map_err(|_| Error::Stopped)?
+        jobs.send(job(reply)).await.map_err(|_| Error::Stopped)?;
+        result.await.map_err(|_| Error::Stopped)?
     }
 }
 
@@ -149,23 +146,23 @@ impl PodNetwork for Bridge {
     }
 
     async fn attach(&self, pod: &Pod) -> Result<Attachment, Error> {
-        self.send(|tell| Job::Attach(pod.clone(), tell)).await
+        self.send(|reply| Job::Attach(pod.clone(), reply)).await
     }
 
     async fn detach(&self, pod: &Pod) -> Result<(), Error> {
-        self.send(|tell| Job::Detach(pod.sandbox.clone(), tell))
+        self.send(|reply| Job::Detach(pod.sandbox.clone(), reply))
             .await
     }
 }
 
 impl Drop for Bridge {
-    /// The thread ends what it is at; the bridge and the pods' connections stay.
+    /// The thread finishes its current job; the bridge and the pods' connections stay.
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread of the pod network panicked");
+            tracing::error!("pod network thread panicked");
         }
     }
 }

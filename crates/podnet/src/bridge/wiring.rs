@@ -1,4 +1,4 @@
-//! The bridge itself, and the wire from it into a pod.
+//! Creates the bridge, and connects pods to it.
 
 use std::fs::{self, File};
 use std::net::IpAddr;
@@ -7,18 +7,18 @@ use ipnet::IpNet;
 
 use super::BridgeConfig;
 use crate::Error;
-use crate::netlink::{Connection, LONGEST_NAME, Mac, Peer, refuse_router_advertisements};
+use crate::netlink::{Connection, MAX_NAME, Mac, Peer, refuse_router_advertisements};
 use crate::pool::Pool;
 
-/// What a pod calls its interface. Clients of CRI look for this name.
-const INSIDE: &str = "eth0";
+/// The name of a pod's interface; CRI clients expect it.
+const POD_INTERFACE: &str = "eth0";
 
-/// Where there is neither a setting nor a default route.
-const USUAL_MTU: u32 = 1500;
+/// Without a setting or a default route.
+const DEFAULT_MTU: u32 = 1500;
 
-/// Makes the bridge what the configuration says, whatever is there already: its number, and its
-/// largest packet. `held` are the addresses that pods have.
-pub(super) fn make_bridge(
+/// Reconciles the bridge with the configuration; returns its index and MTU. `held` are the
+/// addresses of pods.
+pub(super) fn reconcile_bridge(
     host: &mut Connection,
     config: &BridgeConfig,
     pools: &[Pool],
@@ -27,8 +27,8 @@ pub(super) fn make_bridge(
     let mtu = match config.mtu {
         Some(mtu) => mtu,
         None => match host.uplink()? {
-            Some(uplink) => host.mtu(uplink)?.unwrap_or(USUAL_MTU),
-            None => USUAL_MTU,
+            Some(uplink) => host.mtu(uplink)?.unwrap_or(DEFAULT_MTU),
+            None => DEFAULT_MTU,
         },
     };
 
@@ -44,10 +44,10 @@ pub(super) fn make_bridge(
     host.set_mtu(bridge, mtu)?;
     let wanted: Vec<IpNet> = pools
         .iter()
-        .map(|pool| on_the_bridge(pool, pool.gateway()))
+        .map(|pool| interface_address(pool, pool.gateway()))
         .collect();
 
-    // The gateway of an earlier range stays as long as a pod uses it.
+    // The gateway of an earlier range stays while a pod uses it.
     let used = |network: &IpNet| {
         wanted.contains(network) || held.iter().any(|address| network.contains(address))
     };
@@ -71,21 +71,21 @@ pub(super) fn make_bridge(
             .any(|own| own.addr().is_ipv4() == range.addr().is_ipv4())
     };
 
-    for range in config.led_by_rules.iter().filter(has_family) {
+    for range in config.service_ranges.iter().filter(has_family) {
         host.add_route(*range, bridge)?;
     }
 
-    forward_packets(&wanted)?;
+    enable_forwarding(&wanted)?;
 
     Ok((bridge, mtu))
 }
 
-/// What one pod's wire needs to know.
+/// The parameters of a pod's connection.
 pub(super) struct Wire<'a> {
     pub(super) bridge: u32,
     pub(super) mtu: u32,
     pub(super) pools: &'a [Pool],
-    /// One for each pool.
+    /// One per pool.
     pub(super) addresses: &'a [IpAddr],
 }
 
@@ -96,7 +96,7 @@ impl Wire<'_> {
         port: &str,
         namespace: &File,
     ) -> Result<(), Error> {
-        // First, so that the interface is born into a namespace that refuses router advertisements.
+        // Before the interface exists, so that it never accepts router advertisements.
         let mut pod = Connection::open_in(namespace)?;
         let mac = mac_of(self.addresses[0]);
         host.add_pair(
@@ -104,7 +104,7 @@ impl Wire<'_> {
             self.bridge,
             self.mtu,
             &Peer {
-                name: INSIDE,
+                name: POD_INTERFACE,
                 mac,
                 namespace,
             },
@@ -115,10 +115,10 @@ impl Wire<'_> {
         }
 
         let inside = pod
-            .link(INSIDE)?
-            .ok_or_else(|| Error::BridgeGone(INSIDE.to_owned()))?;
+            .link(POD_INTERFACE)?
+            .ok_or_else(|| Error::BridgeGone(POD_INTERFACE.to_owned()))?;
         for (pool, address) in self.pools.iter().zip(self.addresses) {
-            pod.add_address(inside, on_the_bridge(pool, *address))?;
+            pod.add_address(inside, interface_address(pool, *address))?;
         }
 
         pod.set_up(inside)?;
@@ -131,21 +131,17 @@ impl Wire<'_> {
     }
 }
 
-/// The name of a pod's port on the bridge: of an id with 64 digits, enough to be its own.
+/// The name of a pod's port on the bridge: the prefix of the sandbox ID is unique enough.
 pub(super) fn name_of_port(sandbox: &str) -> String {
-    format!("veth{sandbox}")
-        .chars()
-        .take(LONGEST_NAME)
-        .collect()
+    format!("veth{sandbox}").chars().take(MAX_NAME).collect()
 }
 
-fn on_the_bridge(pool: &Pool, address: IpAddr) -> IpNet {
+fn interface_address(pool: &Pool, address: IpAddr) -> IpNet {
     IpNet::new(address, pool.range().prefix_len())
         .expect("a pool's addresses have the family of its range")
 }
 
-/// A hardware address that follows from the address: whoever remembers it for an address of an
-/// earlier pod remembers the right one.
+/// A MAC address derived from the IP: an ARP cache entry of an earlier pod stays valid.
 fn mac_of(address: IpAddr) -> Mac {
     let tail: [u8; 4] = match address {
         IpAddr::V4(address) => address.octets(),
@@ -157,8 +153,8 @@ fn mac_of(address: IpAddr) -> Mac {
     [0x0a, 0x58, tail[0], tail[1], tail[2], tail[3]]
 }
 
-/// A node routes for its pods.
-fn forward_packets(addresses: &[IpNet]) -> Result<(), Error> {
+/// Enables IP forwarding.
+fn enable_forwarding(addresses: &[IpNet]) -> Result<(), Error> {
     let settings = [
         (true, "/proc/sys/net/ipv4/ip_forward"),
         (false, "/proc/sys/net/ipv6/conf/all/forwarding"),
@@ -169,7 +165,7 @@ fn forward_packets(addresses: &[IpNet]) -> Result<(), Error> {
         .filter(|(four, _)| addresses.iter().any(|a| a.addr().is_ipv4() == *four))
     {
         let failed = |source| Error::Forwarding(setting, source);
-        // Where it is on already, the right to switch it on is not needed.
+        // If it is enabled already, no permission is needed.
         if fs::read_to_string(setting).map_err(failed)?.trim() != "1" {
             fs::write(setting, "1").map_err(failed)?;
         }

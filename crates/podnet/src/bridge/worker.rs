@@ -1,4 +1,5 @@
-//! What the bridge's thread knows and does: it decides who gets what, keeps it, and has it wired.
+//! The state and operations of the bridge's thread: allocates addresses, records them, connects
+//! pods.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -8,7 +9,7 @@ use ipnet::IpNet;
 
 use super::BridgeConfig;
 use super::wiring::{self, Wire};
-use crate::host_ports::{self, Wanted};
+use crate::host_ports::{self, PortTable};
 use crate::ledger::Ledger;
 use crate::netlink::{Connection, is_name};
 use crate::pool::Pool;
@@ -21,7 +22,7 @@ pub(super) struct Worker {
     network: Option<Network>,
 }
 
-/// What there is once the ranges are known.
+/// Exists once the ranges are known.
 struct Network {
     bridge: u32,
     mtu: u32,
@@ -63,10 +64,10 @@ impl Worker {
             .collect();
 
         for pool in &mut pools {
-            held.iter().for_each(|address| pool.retake(*address));
+            held.iter().for_each(|address| pool.reserve(*address));
         }
 
-        let (bridge, mtu) = wiring::make_bridge(&mut self.host, &self.config, &pools, &held)?;
+        let (bridge, mtu) = wiring::reconcile_bridge(&mut self.host, &self.config, &pools, &held)?;
         self.config.ranges = ranges.to_vec();
         self.network = Some(Network { bridge, mtu, pools });
 
@@ -77,8 +78,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Attaches each of these pods, or says why not. Rules are replaced once for all of them; where
-    /// that fails, each is attached alone, so that one pod's ports are not another's misfortune.
+    /// Attaches each of these pods. The rules are replaced once for all of them; if that fails,
+    /// each is attached alone, so that the ports of one pod do not affect another.
     pub(super) fn attach_all(&mut self, pods: &[&Pod]) -> Vec<Result<Attachment, Error>> {
         let attached: Vec<_> = pods.iter().map(|pod| self.attach(pod)).collect();
         let with_ports = || {
@@ -108,25 +109,25 @@ impl Worker {
         pods.iter().zip(attached).map(alone).collect()
     }
 
-    /// All but its rules.
+    /// Without the rules.
     fn attach(&mut self, pod: &Pod) -> Result<Attachment, Error> {
-        // Left by an attempt that did not end, or was not heard to end: begin anew.
+        // Remains of an incomplete attempt: start over.
         self.detach(&pod.sandbox)?;
-        self.refuse_taken_ports(&pod.ports)?;
+        self.check_ports(&pod.ports)?;
         let addresses = self.take_addresses()?;
         if let Err(error) = self.connect(pod, &addresses) {
             self.undo(&pod.sandbox);
-            self.give_back(&addresses);
+            self.release(&addresses);
             return Err(error);
         }
         Ok(Attachment { addresses })
     }
 
-    /// What failed is the news; the next attempt, or reclaiming, meets whatever cannot be undone
-    /// now.
+    /// The original failure is reported; what cannot be undone now is cleaned up by the next
+    /// attempt or by reclaim.
     fn undo(&mut self, sandbox: &str) {
         if let Err(left) = self.detach(sandbox) {
-            tracing::warn!(sandbox, error = %left, "a failed connection cannot be undone");
+            tracing::warn!(sandbox, error = %left, "cannot undo failed pod attachment");
         }
     }
 
@@ -151,8 +152,8 @@ impl Worker {
         )
     }
 
-    /// Detaches each of these, or says why not. Rules are replaced once for all of them; where that
-    /// fails, each is detached alone.
+    /// Detaches each of these. The rules are replaced once for all of them; if that fails, each is
+    /// detached alone.
     pub(super) fn detach_all(&mut self, sandboxes: &[&str]) -> Vec<Result<(), Error>> {
         let has_ports = |sandbox: &&str| {
             self.ledger
@@ -179,14 +180,14 @@ impl Worker {
         self.detach_all(&[sandbox]).remove(0)
     }
 
-    /// Unmakes in the reverse order of making, its rules being gone; the record goes last.
+    /// Undoes the steps of attaching in reverse order, after the rules; the record is removed last.
     fn disconnect(&mut self, sandbox: &str) -> Result<(), Error> {
         let Some(record) = self.ledger.get(sandbox).cloned() else {
             return Ok(());
         };
         self.host.delete_link(&wiring::name_of_port(sandbox))?;
         self.ledger.remove(sandbox)?;
-        self.give_back(&record.addresses);
+        self.release(&record.addresses);
         Ok(())
     }
 
@@ -213,7 +214,7 @@ impl Worker {
         Ok(rules?)
     }
 
-    /// One address of each range, or none at all.
+    /// Takes one address of each range, or none.
     fn take_addresses(&mut self) -> Result<Vec<IpAddr>, Error> {
         let network = self.network.as_mut().ok_or(Error::NotConfigured)?;
         let mut taken = Vec::new();
@@ -222,7 +223,7 @@ impl Worker {
                 Some(address) => taken.push(address),
                 None => {
                     let full = pool.range();
-                    self.give_back(&taken);
+                    self.release(&taken);
                     return Err(Error::Exhausted(full));
                 }
             }
@@ -231,21 +232,19 @@ impl Worker {
         Ok(taken)
     }
 
-    fn give_back(&mut self, addresses: &[IpAddr]) {
+    fn release(&mut self, addresses: &[IpAddr]) {
         for pool in self
             .network
             .iter_mut()
             .flat_map(|network| &mut network.pools)
         {
-            addresses
-                .iter()
-                .for_each(|address| pool.give_back(*address));
+            addresses.iter().for_each(|address| pool.release(*address));
         }
     }
 
-    fn refuse_taken_ports(&self, wanted: &[PortMapping]) -> Result<(), Error> {
+    fn check_ports(&self, table: &[PortMapping]) -> Result<(), Error> {
         for (holder, record) in self.ledger.iter() {
-            for port in wanted {
+            for port in table {
                 if record
                     .ports
                     .iter()
@@ -270,14 +269,14 @@ impl Worker {
                 .any(|(_, record)| !record.ports.is_empty())
     }
 
-    /// Makes the packet filter what the ledger says, without the sandbox that is about to go.
+    /// Replaces the rules by those of all records, except `without`.
     fn apply_rules(&self, without: &[&str]) -> Result<(), Error> {
         let pods = self
             .ledger
             .iter()
             .filter(|(sandbox, _)| !without.contains(&sandbox.as_str()));
 
-        let wanted = Wanted {
+        let table = PortTable {
             table: &self.config.table,
             bridge: &self.config.name,
             ranges: &self.config.ranges,
@@ -287,19 +286,19 @@ impl Worker {
                 .collect(),
         };
 
-        if wanted.pods.iter().any(|(_, ports)| !ports.is_empty()) {
-            // The host reaches its own ports at 127.0.0.1 too; the table keeps everybody else from
-            // that address.
+        if table.pods.iter().any(|(_, ports)| !ports.is_empty()) {
+            // Makes host ports reachable at 127.0.0.1 from the host; the table blocks other
+            // sources.
             let setting = format!(
                 "/proc/sys/net/ipv4/conf/{}/route_localnet",
                 self.config.name
             );
 
             if let Err(error) = fs::write(&setting, "1") {
-                tracing::warn!(%error, setting, "host ports do not answer at 127.0.0.1");
+                tracing::warn!(%error, setting, "cannot enable route_localnet; host ports are not reachable at 127.0.0.1");
             }
         }
 
-        Ok(host_ports::apply(&host_ports::compile(&wanted))?)
+        Ok(host_ports::apply(&host_ports::compile(&table))?)
     }
 }

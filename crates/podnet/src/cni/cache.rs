@@ -1,5 +1,5 @@
-//! What plugins answered, kept for the day when the pod is disconnected. The form is that of other
-//! runtimes, so that a node can change from one to another.
+//! Stores plugin results for the disconnect. The format is that of other runtimes, so that a node
+//! can switch between them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,13 +14,13 @@ use crate::ledger::{LedgerError, make_private};
 
 const KIND: &str = "cniCacheV1";
 
-/// One connection of a sandbox to a network.
+/// The connection of a sandbox to a network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cached {
     kind: String,
     container_id: String,
-    /// The configuration, as it was then.
+    /// The configuration at the time of the connect.
     #[serde(with = "bytes")]
     pub(super) config: Vec<u8>,
     if_name: String,
@@ -29,7 +29,7 @@ pub(super) struct Cached {
     netns: String,
     #[serde(default)]
     cni_args: Option<Vec<(String, String)>>,
-    /// Null as long as the plugins are at work.
+    /// Null while the plugins run.
     #[serde(default)]
     pub(super) result: Value,
 }
@@ -83,7 +83,7 @@ impl Cached {
         Ok(None)
     }
 
-    /// Keeps it: whole or not at all.
+    /// Writes it atomically.
     pub(super) fn write(&self, folder: &Path) -> Result<(), LedgerError> {
         let path = path(
             folder,
@@ -136,12 +136,16 @@ fn path(folder: &Path, network: &str, sandbox: &str, interface: &str) -> PathBuf
         .join(format!("{network}-{sandbox}-{interface}"))
 }
 
-fn failed(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
     let path = path.to_owned();
-    move |source| LedgerError::Io { deed, path, source }
+    move |source| LedgerError::Io {
+        action,
+        path,
+        source,
+    }
 }
 
-/// Bytes in base64, as the form has them.
+/// Base64, as the format requires.
 mod bytes {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;

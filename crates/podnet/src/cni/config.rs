@@ -1,4 +1,4 @@
-//! Configurations: which plugins make the network, in which order, and with what.
+//! Network configurations: the plugins, their order and settings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,18 +7,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-/// A network: a list of plugins that are run one after the other.
+/// A network: a list of plugins that run in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NetworkList {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) plugins: Vec<Plugin>,
-    /// The list as it was written, to be kept for the day when the pod is disconnected.
+    /// The original text, stored for the disconnect.
     pub(super) text: Vec<u8>,
-    disable_check: bool,
 }
 
-/// One plugin, and all that its author wants to be told.
+/// One plugin and its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plugin {
     /// The name of its program.
@@ -33,27 +32,27 @@ pub enum ConfigError {
     None(PathBuf),
     #[error("cannot read {0:?}")]
     Read(PathBuf, #[source] io::Error),
-    #[error("not JSON")]
+    #[error("invalid JSON")]
     Json(#[from] serde_json::Error),
     #[error("{0}")]
-    Wrong(&'static str),
+    Invalid(&'static str),
 }
 
 impl NetworkList {
-    /// The first usable configuration of a folder.
+    /// The first valid configuration of a directory.
     pub(super) fn first(folder: &Path) -> Result<Self, ConfigError> {
         Self::usable(folder)?
             .next()
             .ok_or_else(|| ConfigError::None(folder.to_owned()))
     }
 
-    /// The configuration that a network has now, if it has one.
+    /// The current configuration of a network, if there is one.
     pub(super) fn named(folder: &Path, name: &str) -> Result<Option<Self>, ConfigError> {
         Ok(Self::usable(folder)?.find(|list| list.name == name))
     }
 
-    /// The usable configurations of a folder, by the names of files. What is not usable is said and
-    /// passed over.
+    /// The valid configurations of a directory, sorted by file name. Invalid ones are logged and
+    /// skipped.
     fn usable(folder: &Path) -> Result<impl Iterator<Item = Self>, ConfigError> {
         let read = |source| ConfigError::Read(folder.to_owned(), source);
         let mut paths = match fs::read_dir(folder) {
@@ -83,7 +82,7 @@ impl NetworkList {
                 let found =
                     fs::read(&path).map_err(|source| ConfigError::Read(path.clone(), source));
                 let said = |error: &ConfigError| {
-                    tracing::warn!(?path, error = ?error, "not a usable network configuration");
+                    tracing::warn!(?path, error = ?error, "invalid CNI configuration; skipping it");
                 };
                 found
                     .and_then(|text| Self::read(&text))
@@ -92,7 +91,7 @@ impl NetworkList {
             }))
     }
 
-    /// Reads a list, or a single plugin as a list of one.
+    /// Parses a list, or a single plugin as a list of one.
     pub(super) fn read(text: &[u8]) -> Result<Self, ConfigError> {
         let whole: Map<String, Value> = serde_json::from_slice(text)?;
         let field = |name: &str| {
@@ -108,14 +107,14 @@ impl NetworkList {
                 .iter()
                 .map(Plugin::read)
                 .collect::<Result<Vec<_>, _>>()?,
-            Some(_) => return Err(ConfigError::Wrong("plugins is not a list")),
+            Some(_) => return Err(ConfigError::Invalid("plugins is not a list")),
             None => vec![Plugin::read(&Value::Object(whole.clone()))?],
         };
 
         let name = field("name");
 
-        // A single plugin without a name, as the sample of `noop` has it, is a network by which a
-        // node is ready and to which no pod can be connected.
+        // A single plugin without a name, like the `noop` sample, makes the node ready, but pods
+        // cannot be connected to it.
         let is_single_and_nameless = name.is_empty() && !whole.contains_key("plugins");
         let is_file_name = !name.is_empty()
             && name
@@ -124,11 +123,13 @@ impl NetworkList {
             && name.as_bytes()[0].is_ascii_alphanumeric();
 
         if !is_file_name && !is_single_and_nameless {
-            return Err(ConfigError::Wrong("the network has no usable name"));
+            return Err(ConfigError::Invalid(
+                "the network name is missing or invalid",
+            ));
         }
 
         if plugins.is_empty() {
-            return Err(ConfigError::Wrong("there are no plugins in it"));
+            return Err(ConfigError::Invalid("the plugin list is empty"));
         }
 
         let version = Some(field("cniVersion")).filter(|version| !version.is_empty());
@@ -137,29 +138,20 @@ impl NetworkList {
             version: version.unwrap_or_else(|| "0.2.0".to_owned()),
             plugins,
             text: text.to_vec(),
-            disable_check: whole
-                .get("disableCheck")
-                .is_some_and(|value| *value == json!(true)),
         })
     }
 
     /// Whether pods can be connected to it.
     pub(super) fn check_name(&self) -> Result<(), ConfigError> {
         if self.name.is_empty() {
-            Err(ConfigError::Wrong("missing network name"))
+            Err(ConfigError::Invalid("missing network name"))
         } else {
             Ok(())
         }
     }
 
-    /// Plugins can be asked to check since version 0.4.0.
-    pub(super) fn can_check(&self) -> bool {
-        let old = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"];
-        !self.disable_check && !old.contains(&self.version.as_str())
-    }
-
-    /// What a plugin reads: its settings, the network it is part of, what it is capable of, and
-    /// what the plugin before it answered.
+    /// The input of a plugin: its settings, the network, its capabilities, and the result of the
+    /// previous plugin.
     pub(super) fn input(
         &self,
         plugin: &Plugin,
@@ -194,15 +186,17 @@ impl Plugin {
     fn read(value: &Value) -> Result<Self, ConfigError> {
         let settings = value
             .as_object()
-            .ok_or(ConfigError::Wrong("a plugin is not an object"))?;
+            .ok_or(ConfigError::Invalid("a plugin is not an object"))?;
         let kind = settings
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
 
-        // The name of a program, not a way to one.
+        // A program name, not a path.
         if kind.is_empty() || kind.contains('/') || kind == ".." {
-            return Err(ConfigError::Wrong("a plugin has no usable type"));
+            return Err(ConfigError::Invalid(
+                "a plugin has a missing or invalid type",
+            ));
         }
 
         Ok(Self {
@@ -211,8 +205,7 @@ impl Plugin {
         })
     }
 
-    /// All that has to be there for it: its own program, and that of the plugin which gives it
-    /// addresses.
+    /// The programs that it needs: its own and that of its IPAM plugin.
     pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
         let addresses = self
             .settings
@@ -228,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_usable_file_is_the_network() {
+    fn the_first_valid_file_is_the_network() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         assert!(matches!(
@@ -263,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_is_told_what_it_declares_to_be_capable_of() {
+    fn a_plugin_gets_the_capabilities_that_it_declares() {
         let list = NetworkList::read(
             br#"{"cniVersion": "1.0.0", "name": "n", "plugins": [
                 {"type": "a", "capabilities": {"portMappings": true, "bandwidth": false}, "own": 1}, {"type": "b"}]}"#,

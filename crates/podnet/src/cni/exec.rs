@@ -1,5 +1,4 @@
-//! Runs one plugin: its input on standard input, the rest in its environment, its answer on
-//! standard output.
+//! Runs a plugin: configuration on stdin, parameters in the environment, result on stdout.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// What a plugin is asked.
+/// The parameters of a call.
 pub(super) struct Call<'a> {
     pub(super) command: &'static str,
     pub(super) sandbox: &'a str,
@@ -19,21 +18,21 @@ pub(super) struct Call<'a> {
     pub(super) interface: &'a str,
     pub(super) arguments: Vec<(String, String)>,
     pub(super) plugins: &'a [PathBuf],
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
-/// Why a plugin did not do what it was asked.
+/// Why a plugin failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     #[error("failed to find plugin {kind:?} in path {folders:?}")]
-    Absent { kind: String, folders: Vec<PathBuf> },
+    NotFound { kind: String, folders: Vec<PathBuf> },
     #[error("cannot run plugin {0:?}")]
     Run(PathBuf, #[source] io::Error),
-    #[error("plugin {kind:?} took longer than {patience:?}")]
-    Slow { kind: String, patience: Duration },
+    #[error("plugin {kind:?} timed out after {timeout:?}")]
+    Timeout { kind: String, timeout: Duration },
     #[error(
         "plugin type={kind:?} failed ({command}): {message}{}",
-        further(details)
+        with_details(details)
     )]
     Failed {
         kind: String,
@@ -42,11 +41,11 @@ pub enum PluginError {
         message: String,
         details: String,
     },
-    #[error("plugin {kind:?} answers what is not a result: {text:?}")]
-    Nonsense { kind: String, text: String },
+    #[error("plugin {kind:?} returned an invalid result: {text:?}")]
+    InvalidResult { kind: String, text: String },
 }
 
-fn further(details: &str) -> String {
+fn with_details(details: &str) -> String {
     if details.is_empty() {
         String::new()
     } else {
@@ -55,7 +54,7 @@ fn further(details: &str) -> String {
 }
 
 impl Call<'_> {
-    /// Runs a plugin to its end. What it answers to ADD is a result; to others, nothing.
+    /// Runs a plugin to completion. Only ADD returns a result.
     pub(super) async fn run(
         &self,
         kind: &str,
@@ -82,24 +81,24 @@ impl Call<'_> {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let mut stdin = child.stdin.take().expect("its input was asked for");
+        let mut stdin = child.stdin.take().expect("stdin was piped");
 
         let input = input.to_string();
-        let talk = async {
-            // A plugin that ends without having read everything has said why.
+        let run = async {
+            // A plugin that exits before reading its input reports the reason.
             drop(stdin.write_all(input.as_bytes()).await);
             drop(stdin);
             child.wait_with_output().await
         };
-        let output = tokio::time::timeout(self.patience, talk).await;
+        let output = tokio::time::timeout(self.timeout, run).await;
 
-        let slow = |_| PluginError::Slow {
+        let timed_out = |_| PluginError::Timeout {
             kind: kind.to_owned(),
-            patience: self.patience,
+            timeout: self.timeout,
         };
-        let output = output.map_err(slow)?.map_err(failed)?;
+        let output = output.map_err(timed_out)?.map_err(failed)?;
 
-        self.judge(
+        self.parse_output(
             kind,
             output.status.success(),
             &output.stdout,
@@ -107,7 +106,7 @@ impl Call<'_> {
         )
     }
 
-    fn judge(
+    fn parse_output(
         &self,
         kind: &str,
         success: bool,
@@ -115,7 +114,7 @@ impl Call<'_> {
         stderr: &[u8],
     ) -> Result<Option<Value>, PluginError> {
         #[derive(Deserialize)]
-        struct Told {
+        struct ErrorResult {
             #[serde(default)]
             code: u32,
             msg: String,
@@ -126,7 +125,7 @@ impl Call<'_> {
         let kind = kind.to_owned();
         if success {
             let is_empty = stdout.iter().all(u8::is_ascii_whitespace);
-            let nonsense = |_| PluginError::Nonsense {
+            let invalid = |_| PluginError::InvalidResult {
                 kind,
                 text: excerpt(stdout),
             };
@@ -134,18 +133,18 @@ impl Call<'_> {
             return if is_empty {
                 Ok(None)
             } else {
-                serde_json::from_slice(stdout).map(Some).map_err(nonsense)
+                serde_json::from_slice(stdout).map(Some).map_err(invalid)
             };
         }
 
         let command = self.command;
-        Err(match serde_json::from_slice::<Told>(stdout) {
-            Ok(told) => PluginError::Failed {
+        Err(match serde_json::from_slice::<ErrorResult>(stdout) {
+            Ok(result) => PluginError::Failed {
                 kind,
                 command,
-                code: told.code,
-                message: told.msg,
-                details: told.details,
+                code: result.code,
+                message: result.msg,
+                details: result.details,
             },
             Err(_) => {
                 let text = if stdout.is_empty() {
@@ -183,13 +182,13 @@ pub(super) fn find(kind: &str, folders: &[PathBuf]) -> Result<PathBuf, PluginErr
         .iter()
         .map(|folder| folder.join(kind))
         .find(|path| path.is_file());
-    found.ok_or_else(|| PluginError::Absent {
+    found.ok_or_else(|| PluginError::NotFound {
         kind: kind.to_owned(),
         folders: folders.to_vec(),
     })
 }
 
-/// Enough of an output to see what it is.
+/// The start of an output, for messages.
 fn excerpt(bytes: &[u8]) -> String {
     const LONGEST: usize = 1024;
     String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)])

@@ -1,11 +1,11 @@
-//! Foreign plugins, as the container network interface 1.1 has them.
+//! CNI plugins, version 1.1.
 //!
-//! The first usable configuration of a folder ([`config`]) is a list of plugins. For a pod each of
-//! them is run in turn ([`exec`]) with what the one before answered ([`result`]); to disconnect,
-//! they run in reverse with what was answered then, and with the configuration of then, both kept
-//! in files ([`cache`]) in the form that other runtimes use too. Where a plugin of then is gone, a
-//! configuration that was mended since stands in ([`undo`]). No two operations run for one sandbox
-//! at a time.
+//! The first valid configuration of a directory ([`config`]) is a list of plugins. To connect a
+//! pod, they run in order ([`exec`]), each with the result of the previous one ([`result`]); to
+//! disconnect it, they run in reverse with the configuration and result of the connect, which are
+//! stored in files ([`cache`]) in the format of other runtimes. If a plugin no longer exists, the
+//! current configuration of the network replaces it ([`undo`]). Operations on one sandbox are
+//! serialized.
 
 mod cache;
 mod config;
@@ -29,26 +29,26 @@ use config::{NetworkList, Plugin};
 use exec::Call;
 pub use exec::PluginError;
 
-/// Where plugins and their configurations are.
+/// The directories of plugins and configurations.
 #[derive(Clone, Debug)]
 pub struct CniConfig {
-    /// Folder of configurations: `/etc/cni/net.d`.
+    /// Directory of configurations: `/etc/cni/net.d`.
     pub configurations: PathBuf,
-    /// Folders of plugins, searched in order: `/opt/cni/bin`.
+    /// Directories of plugins, searched in order: `/opt/cni/bin`.
     pub plugins: Vec<PathBuf>,
-    /// Folder for what plugins answered.
+    /// Directory of stored results.
     pub cache: PathBuf,
-    /// How long one plugin may take.
-    pub patience: Duration,
+    /// Timeout of a plugin.
+    pub timeout: Duration,
 }
 
-/// The network that foreign plugins make.
+/// The network made by CNI plugins.
 pub struct CniNetwork {
     config: CniConfig,
     locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
-/// What clients of CRI call a pod's interface.
+/// The name of a pod's interface; CRI clients expect it.
 const INTERFACE: &str = "eth0";
 
 impl CniNetwork {
@@ -57,27 +57,6 @@ impl CniNetwork {
             config,
             locks: Mutex::default(),
         }
-    }
-
-    /// Asks the plugins whether a pod's network is still as they made it.
-    pub async fn check(&self, pod: &Pod) -> Result<(), Error> {
-        let lock = self.lock_of(&pod.sandbox);
-        let _alone = lock.lock().await;
-        let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else {
-            return Err(Error::NotConnected(pod.sandbox.clone()));
-        };
-
-        let list = NetworkList::read(&cached.config)?;
-        if !list.can_check() {
-            return Ok(());
-        }
-
-        for plugin in &list.plugins {
-            self.run("CHECK", pod, &list, plugin, Some(&cached.result))
-                .await?;
-        }
-
-        Ok(())
     }
 
     async fn add(&self, pod: &Pod, list: &NetworkList) -> Result<Value, Error> {
@@ -99,13 +78,13 @@ impl CniNetwork {
     ) -> Result<(), Error> {
         let mut first_failure = Ok(());
         for plugin in list.plugins.iter().rev() {
-            // One that cannot undo its part keeps the others from nothing: what they hold,
-            // addresses above all, goes.
+            // A failing plugin does not stop the others: they release what they hold, addresses
+            // above all.
             match self.run("DEL", pod, list, plugin, result).await {
                 Ok(_) => {}
                 Err(error) if first_failure.is_ok() => first_failure = Err(error),
                 Err(error) => {
-                    tracing::warn!(sandbox = pod.sandbox, plugin = plugin.kind, %error, "nor does this plugin undo its part");
+                    tracing::warn!(sandbox = pod.sandbox, plugin = plugin.kind, %error, "CNI DEL failed as well");
                 }
             }
         }
@@ -113,18 +92,18 @@ impl CniNetwork {
         first_failure
     }
 
-    /// What disconnects a pod that `then` connected.
-    fn undoing(&self, then: NetworkList) -> NetworkList {
-        let is_there = |plugin: &Plugin| {
+    /// The list to disconnect a pod that `then` connected.
+    fn disconnect_list(&self, then: NetworkList) -> NetworkList {
+        let exists = |plugin: &Plugin| {
             plugin
                 .programs()
                 .all(|kind| exec::find(kind, &self.config.plugins).is_ok())
         };
-        // A folder that cannot be read mends nothing; what is said then is which plugin is gone.
+        // If the directory cannot be read, the error names the missing plugin.
         let now = NetworkList::named(&self.config.configurations, &then.name)
             .ok()
             .flatten();
-        undo::undoing(then, now, is_there)
+        undo::disconnect_list(then, now, exists)
     }
 
     /// Runs one plugin.
@@ -139,13 +118,12 @@ impl CniNetwork {
         let call = Call {
             command,
             sandbox: &pod.sandbox,
-            // A namespace that is gone has no path; plugins are told so, and clean up what they
-            // have outside of it.
+            // Without a namespace the path is empty; plugins then clean up what is outside of it.
             netns: pod.netns.exists().then_some(pod.netns.as_path()),
             interface: INTERFACE,
             arguments: arguments(pod),
             plugins: &self.config.plugins,
-            patience: self.config.patience,
+            timeout: self.config.timeout,
         };
 
         Ok(call
@@ -156,7 +134,7 @@ impl CniNetwork {
             .await?)
     }
 
-    /// The lock of a sandbox, which goes when nobody has it any more.
+    /// The lock of a sandbox, removed when unused.
     fn lock_of(&self, sandbox: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         locks.retain(|_, lock| lock.strong_count() > 0);
@@ -188,14 +166,14 @@ impl PodNetwork for CniNetwork {
         let list = NetworkList::first(&self.config.configurations)?;
         list.check_name()?;
 
-        // Before the first makes something that without the others can be neither used nor undone.
+        // Checked before the first plugin runs, so that nothing is left half-connected.
         for plugin in &list.plugins {
             exec::find(&plugin.kind, &self.config.plugins)?;
         }
 
         let mut cached = Cached::new(&pod.sandbox, INTERFACE, &list, &pod.netns, &arguments(pod));
 
-        // Before the first plugin runs: whatever happens then, disconnecting knows what to undo.
+        // Stored before the first plugin runs, so that a disconnect knows what to undo.
         cached.write(&self.config.cache)?;
         let added = match self.add(pod, &list).await {
             Ok(result) => addresses(&result).map(|addresses| (result, addresses)),
@@ -209,13 +187,14 @@ impl PodNetwork for CniNetwork {
                 Ok(Attachment { addresses })
             }
             Err(error) => {
-                // What failed is the news. If it cannot be undone now, disconnecting tries again.
+                // The original failure is reported. If it cannot be undone now, the disconnect
+                // retries.
                 match self.delete(pod, &list, None).await {
                     Ok(()) => {
                         Cached::remove(&self.config.cache, &list.name, &pod.sandbox, INTERFACE)?
                     }
                     Err(left) => {
-                        tracing::warn!(sandbox = pod.sandbox, error = %left, "a failed connection cannot be undone")
+                        tracing::warn!(sandbox = pod.sandbox, error = %left, "cannot undo failed pod attachment")
                     }
                 }
 
@@ -230,13 +209,13 @@ impl PodNetwork for CniNetwork {
         let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else {
             return Ok(());
         };
-        let list = self.undoing(NetworkList::read(&cached.config)?);
+        let list = self.disconnect_list(NetworkList::read(&cached.config)?);
 
         let result = Some(&cached.result).filter(|result| !result.is_null());
         self.delete(pod, &list, result)
             .await
             .map_err(|error| match error {
-                Error::Plugin(PluginError::Absent { kind, folders }) => Error::PluginGone {
+                Error::Plugin(PluginError::NotFound { kind, folders }) => Error::PluginGone {
                     kind,
                     folders,
                     network: list.name.clone(),
@@ -263,7 +242,7 @@ fn addresses(result: &Value) -> Result<Vec<IpAddr>, Error> {
     }
 }
 
-/// What a plugin may know of the pod. Names and separators are those that plugins look for.
+/// CNI_ARGS about the pod, with the names that plugins expect.
 fn arguments(pod: &Pod) -> Vec<(String, String)> {
     let arguments = [
         ("IgnoreUnknown", "1"),
@@ -277,7 +256,7 @@ fn arguments(pod: &Pod) -> Vec<(String, String)> {
         .into()
 }
 
-/// What plugins get that declare to be capable of it.
+/// Capability arguments.
 fn capabilities(pod: &Pod) -> BTreeMap<&'static str, Value> {
     let mut capabilities = BTreeMap::new();
     let ports: Vec<Value> = pod
@@ -308,8 +287,8 @@ fn capabilities(pod: &Pod) -> BTreeMap<&'static str, Value> {
     capabilities
 }
 
-/// The limits that a pod's annotations set, in bits per second. The burst is what runtimes give:
-/// all that fits.
+/// Bandwidth limits by the pod's annotations, in bits per second. The burst is unlimited, as in
+/// other runtimes.
 fn bandwidth(annotations: &BTreeMap<String, String>) -> Option<Value> {
     let rate = |direction: &str| {
         annotations
@@ -331,7 +310,7 @@ fn bandwidth(annotations: &BTreeMap<String, String>) -> Option<Value> {
         .then_some(limits)
 }
 
-/// A whole quantity with one of the usual suffixes.
+/// An integer quantity with a suffix.
 fn bits(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
     let unit = match &text[digits.len()..] {

@@ -1,13 +1,13 @@
-//! What plugins answer, in the forms of all versions.
+//! Parses plugin results of all versions.
 
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-/// The pod's addresses in a result, in its order: those of the interface with this name inside of
-/// the pod, or of no interface in particular.
+/// The pod's addresses in a result: those of the interface with this name in the pod, or without an
+/// interface.
 pub(super) fn addresses(result: &Value, interface: &str) -> Vec<IpAddr> {
-    // Up to 0.2.0 there was one of each family, under its own name.
+    // Up to version 0.2.0: one address per family.
     let old = ["ip4", "ip6"]
         .iter()
         .filter_map(|family| result.get(family)?.get("ip")?.as_str());

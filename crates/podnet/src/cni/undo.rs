@@ -1,23 +1,22 @@
-//! Which plugins disconnect a pod.
+//! Selects the plugins that disconnect a pod.
 
 use super::config::{NetworkList, Plugin};
 
-/// The list that connected the pod, as it was then. Where plugins of it are gone, and the network
-/// has been given others `now` which are all there, those that are new take the place of the first
-/// that is gone: without this, a network whose configuration named a plugin that never comes back
-/// would keep its pods for ever.
-pub(super) fn undoing(
+/// The list that connected the pod. If some of its plugins no longer exist, and the network's
+/// current configuration has only existing ones, the new plugins of that replace the first missing
+/// one. Otherwise pods of a network whose plugin was uninstalled could never be removed.
+pub(super) fn disconnect_list(
     mut then: NetworkList,
     now: Option<NetworkList>,
-    is_there: impl Fn(&Plugin) -> bool,
+    exists: impl Fn(&Plugin) -> bool,
 ) -> NetworkList {
-    let Some(first_gone) = then.plugins.iter().position(|plugin| !is_there(plugin)) else {
+    let Some(first_gone) = then.plugins.iter().position(|plugin| !exists(plugin)) else {
         return then;
     };
-    let Some(now) = now.filter(|now| now.plugins.iter().all(&is_there)) else {
+    let Some(now) = now.filter(|now| now.plugins.iter().all(&exists)) else {
         return then;
     };
-    then.plugins.retain(&is_there);
+    then.plugins.retain(&exists);
 
     let new: Vec<Plugin> = now
         .plugins
@@ -50,23 +49,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_replaced_once_the_network_has_been_mended() {
+    fn missing_plugins_are_replaced_by_the_current_configuration() {
         let check = |then: &[&str], now: Option<&[&str]>, expected: &[&str]| {
             let there = ["bridge", "macvlan", "portmap", "tuning", "host-local"];
-            let undoing = undoing(list(then), now.map(list), |plugin| {
+            let disconnect_list = disconnect_list(list(then), now.map(list), |plugin| {
                 plugin.programs().all(|program| there.contains(&program))
             });
-            assert_eq!(undoing.plugins, list(expected).plugins, "{then:?} {now:?}");
+            assert_eq!(
+                disconnect_list.plugins,
+                list(expected).plugins,
+                "{then:?} {now:?}"
+            );
         };
 
-        // All of then are there: what is configured now does not matter.
+        // All plugins exist: the current configuration does not matter.
         check(
             &["bridge", "portmap"],
             Some(&["macvlan"]),
             &["bridge", "portmap"],
         );
 
-        // Nothing has been mended.
+        // The configuration was not fixed.
         check(&["bridge", "gone"], None, &["bridge", "gone"]);
         check(
             &["bridge", "gone"],
@@ -80,7 +83,7 @@ mod tests {
             &["bridge", "gone"],
         );
 
-        // It was taken out, or others took its place.
+        // The plugin was removed or replaced.
         check(&["bridge", "gone"], Some(&["bridge"]), &["bridge"]);
         check(
             &["gone", "portmap"],
@@ -100,7 +103,7 @@ mod tests {
             &["bridge+host-local"],
         );
 
-        // A plugin without the one that gives it addresses can do as little as one that is gone.
+        // A plugin without its IPAM plugin counts as missing.
         check(
             &["bridge+gone"],
             Some(&["bridge+host-local"]),

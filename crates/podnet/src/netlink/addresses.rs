@@ -1,4 +1,4 @@
-//! Addresses of interfaces, and routes.
+//! Addresses and routes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,8 +9,7 @@ use super::message::{Message, attributes, number};
 use super::{Connection, NetlinkError};
 
 impl Connection {
-    /// Gives an interface an address. It is usable at once: nobody else on the bridge can have an
-    /// address that the ledger gave away, so it is not asked for.
+    /// Adds an address without duplicate address detection: the ledger ensures that it is unique.
     pub(crate) fn add_address(&mut self, index: u32, address: IpNet) -> Result<(), NetlinkError> {
         let make = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let message = Message::new(
@@ -45,7 +44,7 @@ impl Connection {
         }
     }
 
-    /// The addresses of an interface that are more than link-local.
+    /// The addresses of an interface, without link-local ones.
     pub(crate) fn addresses(&mut self, index: u32) -> Result<Vec<IpNet>, NetlinkError> {
         let message = Message::new(
             libc::RTM_GETADDR,
@@ -60,8 +59,7 @@ impl Connection {
             .collect())
     }
 
-    /// A route to those who are directly behind an interface. One that is there already is no
-    /// error.
+    /// Adds a link-scope route, if it does not exist.
     pub(crate) fn add_route(&mut self, range: IpNet, index: u32) -> Result<(), NetlinkError> {
         let make = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let part = route_part(range.addr(), range.prefix_len(), libc::RT_SCOPE_LINK);
@@ -74,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// A route to everywhere.
+    /// Adds a default route.
     pub(crate) fn add_default_route(
         &mut self,
         gateway: IpAddr,
@@ -88,7 +86,7 @@ impl Connection {
         self.change("add the default route", message)
     }
 
-    /// The interface through which the default route leads, if there is one.
+    /// The interface of the default route, if there is one.
     pub(crate) fn uplink(&mut self) -> Result<Option<u32>, NetlinkError> {
         let message = Message::new(
             libc::RTM_GETROUTE,
@@ -111,10 +109,10 @@ const ADDRESS_PART: usize = 8;
 const ROUTE_PART: usize = 12;
 const MAIN_TABLE: u8 = libc::RT_TABLE_MAIN;
 const UNICAST: u8 = libc::RTN_UNICAST;
-/// "Set at start of the system, by its configuration", as bridges of others say too.
+/// The protocol that other bridges use as well.
 const PROTOCOL_BOOT: u8 = libc::RTPROT_BOOT;
 
-/// Family, length of the prefix, flags, scope, interface.
+/// Family, prefix length, flags, scope, interface.
 fn address_part(index: u32, address: IpNet) -> [u8; ADDRESS_PART] {
     let mut bytes = [0; ADDRESS_PART];
     bytes[0] = family(address.addr());
@@ -123,7 +121,7 @@ fn address_part(index: u32, address: IpNet) -> [u8; ADDRESS_PART] {
     bytes
 }
 
-/// Family, lengths of the prefixes, and from the fifth byte on: table, protocol, scope, kind.
+/// Family, prefix lengths, and from the fifth byte: table, protocol, scope, type.
 fn route_part(of_family: IpAddr, prefix: u8, scope: u8) -> [u8; ROUTE_PART] {
     let mut bytes = [0; ROUTE_PART];
     bytes[0] = family(of_family);
@@ -135,7 +133,7 @@ fn route_part(of_family: IpAddr, prefix: u8, scope: u8) -> [u8; ROUTE_PART] {
     bytes
 }
 
-/// One address of a list, if it is this interface's and more than link-local.
+/// An address of the interface that is not link-local.
 fn read(index: u32, body: &[u8]) -> Option<IpNet> {
     let (fixed, rest) = body.split_at(ADDRESS_PART);
     if number(&fixed[4..]) != index || fixed[3] == libc::RT_SCOPE_LINK {

@@ -1,4 +1,4 @@
-//! Links: bridges, pairs of virtual interfaces, and what is set on them.
+//! Links: bridges and veth pairs.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -11,7 +11,7 @@ use super::{Connection, NetlinkError};
 /// A hardware address.
 pub(crate) type Mac = [u8; 6];
 
-/// The end of a pair that is the pod's.
+/// The pod's end of a veth pair.
 pub(crate) struct Peer<'a> {
     pub(crate) name: &'a str,
     pub(crate) mac: Mac,
@@ -21,14 +21,14 @@ pub(crate) struct Peer<'a> {
 /// `VETH_INFO_PEER` and `IFLA_BRPORT_MODE` of the kernel's headers.
 const VETH_INFO_PEER: u16 = 1;
 const BRPORT_MODE: u16 = 4;
-/// The bit that says of an attribute that it holds others.
+/// Marks a nested attribute.
 const NESTED: u16 = 0x8000;
 
-/// The kernel keeps names of up to 15 bytes.
-pub(crate) const LONGEST_NAME: usize = 15;
+/// The kernel's limit of interface names.
+pub(crate) const MAX_NAME: usize = 15;
 
 impl Connection {
-    /// The number of an interface, if there is one of this name.
+    /// The index of an interface, if it exists.
     pub(crate) fn link(&mut self, name: &str) -> Result<Option<u32>, NetlinkError> {
         let message = Message::new(
             libc::RTM_GETLINK,
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// The largest packet that an interface carries.
+    /// The MTU of an interface.
     pub(crate) fn mtu(&mut self, index: u32) -> Result<Option<u32>, NetlinkError> {
         let message = Message::new(
             libc::RTM_GETLINK,
@@ -70,11 +70,11 @@ impl Connection {
             .with_nested(libc::IFLA_LINKINFO, &[], |info| {
                 info.with_text(libc::IFLA_INFO_KIND, "bridge")
             });
-        self.change("make the bridge", message)
+        self.change("create the bridge", message)
     }
 
-    /// A pair of interfaces, one end a port of the bridge and up, the other in the pod's namespace
-    /// and down: it cannot be made up.
+    /// Creates a veth pair: one end is a bridge port and up, the other is in the pod's namespace
+    /// and down, as it cannot be created up.
     pub(crate) fn add_pair(
         &mut self,
         name: &str,
@@ -103,7 +103,7 @@ impl Connection {
                 )
             });
 
-        self.change("make the pod's interface", message)
+        self.change("create the pod's interface", message)
     }
 
     pub(crate) fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
@@ -112,7 +112,7 @@ impl Connection {
             flags(libc::NLM_F_ACK),
             &fixed_part(0, index, UP),
         );
-        self.change("raise an interface", message)
+        self.change("set an interface up", message)
     }
 
     pub(crate) fn set_mtu(&mut self, index: u32, mtu: u32) -> Result<(), NetlinkError> {
@@ -122,11 +122,10 @@ impl Connection {
             &fixed_part(0, index, 0),
         )
         .with_number(libc::IFLA_MTU, mtu);
-        self.change("set the largest packet of an interface", message)
+        self.change("set the MTU of an interface", message)
     }
 
-    /// Lets a port of a bridge send back what came from it: a pod then reaches itself through its
-    /// Service.
+    /// Enables hairpin mode, so that a pod reaches itself through its Service.
     pub(crate) fn set_hairpin(&mut self, index: u32) -> Result<(), NetlinkError> {
         let family =
             u8::try_from(libc::AF_BRIDGE).expect("families of addresses are small numbers");
@@ -141,7 +140,7 @@ impl Connection {
         self.change("set hairpin mode", message)
     }
 
-    /// Deletes an interface, and with it the other end of a pair. One that is gone is no error.
+    /// Deletes an interface, with its peer. Idempotent.
     pub(crate) fn delete_link(&mut self, name: &str) -> Result<(), NetlinkError> {
         let message = Message::new(
             libc::RTM_DELLINK,
@@ -165,8 +164,7 @@ pub(super) fn flags(of: i32) -> u16 {
     u16::try_from(libc::NLM_F_REQUEST | of).expect("the flags of messages have 16 bits")
 }
 
-/// The fixed part of messages about links: family, kind of hardware, number, flags and which of
-/// them are meant.
+/// The fixed part of link messages: family, hardware type, index, flags and their mask.
 fn fixed_part(family: u8, index: u32, up: u32) -> [u8; FIXED] {
     let mut bytes = [0; FIXED];
     bytes[0] = family;
@@ -176,10 +174,10 @@ fn fixed_part(family: u8, index: u32, up: u32) -> [u8; FIXED] {
     bytes
 }
 
-/// Whether the kernel would take this as an interface's name.
+/// Whether the kernel accepts this interface name.
 pub(crate) fn is_name(name: &str) -> Result<(), Errno> {
     let good = !name.is_empty()
-        && name.len() <= LONGEST_NAME
+        && name.len() <= MAX_NAME
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');

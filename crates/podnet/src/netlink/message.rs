@@ -1,19 +1,19 @@
-//! Messages of the kernel's route family: built attribute by attribute, taken apart again.
+//! Encodes and decodes rtnetlink messages.
 //!
-//! A message is a header of 16 bytes, a fixed part that depends on its kind, and attributes:
-//! length, kind, payload, padded to four bytes; some hold attributes themselves. Everything is in
-//! the machine's byte order.
+//! A message is a header of 16 bytes, a fixed part that depends on its type, and attributes:
+//! length, type, payload, padded to four bytes; some are nested. Everything is in native byte
+//! order.
 
 const HEADER: usize = 16;
 const ALIGN: usize = 4;
 
-/// A request in the making. Its sequence number is written when it is sent.
+/// A request. Its sequence number is set when it is sent.
 pub(crate) struct Message {
     bytes: Vec<u8>,
 }
 
 impl Message {
-    /// A request of one kind, which begins with the kind's fixed part.
+    /// A request of a type, with its fixed part.
     pub(crate) fn new(kind: u16, flags: u16, fixed: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -31,7 +31,7 @@ impl Message {
         self.with(kind, &number.to_ne_bytes())
     }
 
-    /// Text ends with a zero byte in these messages.
+    /// Strings are zero-terminated.
     pub(crate) fn with_text(self, kind: u16, text: &str) -> Self {
         self.with(kind, &[text.as_bytes(), &[0]].concat())
     }
@@ -65,7 +65,7 @@ impl Message {
             .resize(self.bytes.len().next_multiple_of(ALIGN), 0);
     }
 
-    /// The finished bytes.
+    /// The complete message.
     pub(crate) fn sealed(mut self, sequence: u32) -> Vec<u8> {
         let length = u32::try_from(self.bytes.len()).expect("what is sent here is far below 4 GiB");
         self.bytes[0..4].copy_from_slice(&length.to_ne_bytes());
@@ -74,14 +74,14 @@ impl Message {
     }
 }
 
-/// One message of an answer.
+/// One message of a response.
 pub(crate) struct Answer<'a> {
     pub(crate) kind: u16,
     pub(crate) sequence: u32,
     pub(crate) body: &'a [u8],
 }
 
-/// The messages in what one read brought.
+/// The messages of one read.
 pub(crate) fn answers(mut bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
     std::iter::from_fn(move || {
         let length = usize::try_from(number(bytes.get(0..4)?)).ok()?;
@@ -99,7 +99,7 @@ pub(crate) fn answers(mut bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
     })
 }
 
-/// The attributes that follow a fixed part.
+/// The attributes after a fixed part.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(bytes.get(0..2)?.try_into().ok()?));
@@ -110,7 +110,7 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// The number that four bytes are; zero where there are not four.
+/// A number of four bytes; zero if there are fewer.
 pub(crate) fn number(bytes: &[u8]) -> u32 {
     bytes
         .first_chunk()
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_is_taken_apart_again() {
+    fn messages_are_encoded_and_decoded() {
         let sealed = Message::new(16, 5, &[9; 16])
             .with_text(3, "eth0")
             .with_nested(18, &[], |inner| inner.with_number(1, 77))
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_off_messages_end_the_walk() {
+    fn truncated_messages_are_ignored() {
         let sealed = Message::new(16, 0, &[0; 16]).with_text(3, "eth0").sealed(1);
         assert_eq!(answers(&sealed[..sealed.len() - 1]).count(), 0);
         assert_eq!(attributes(&[200, 0, 1, 0, 5]).count(), 0);

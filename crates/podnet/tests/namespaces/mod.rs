@@ -1,4 +1,4 @@
-//! Network namespaces of the tests' own: nothing here touches the machine's.
+//! Network namespaces of the tests; the machine's is not touched.
 
 mod sys;
 
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// A network namespace that lives as long as this value, or as somebody in it.
+/// A network namespace that exists as long as this value or a process in it.
 pub(crate) struct Namespace {
     file: File,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Namespace {
 impl Namespace {
     pub(crate) fn new() -> Self {
         let made = std::thread::spawn(|| {
-            sys::leave_the_network();
+            sys::enter_new_network_namespace();
             File::open("/proc/thread-self/ns/net").unwrap()
         });
         let namespace = Self {
@@ -27,19 +27,18 @@ impl Namespace {
         namespace
     }
 
-    /// Where it can be opened, in this process.
+    /// Its path in this process.
     pub(crate) fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
-    /// Runs on a thread of its own in the namespace. Threads and processes made there are in it
-    /// too.
-    pub(crate) fn inside<T: Send>(&self, deed: impl FnOnce() -> T + Send) -> T {
+    /// Runs on a new thread in the namespace, which threads and processes created there inherit.
+    pub(crate) fn inside<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             let entered = scope.spawn(|| {
                 move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
                     .unwrap();
-                deed()
+                body()
             });
             entered
                 .join()
@@ -47,7 +46,7 @@ impl Namespace {
         })
     }
 
-    /// Runs a command in the namespace and returns what it prints.
+    /// Runs a command in the namespace and returns its output.
     pub(crate) fn run(&self, program: &str, arguments: &str) -> String {
         let output = self.inside(|| {
             Command::new(program)

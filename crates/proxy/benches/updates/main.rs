@@ -1,5 +1,5 @@
-//! How long it takes until the kernel knows: all Services at once, and one change among 10, 1,000
-//! and 10,000 of them, three endpoints each. In a network namespace of its own. `cargo bench -p
+//! Time until the kernel has the rules: all Services at once, and one change among 10, 1,000 and
+//! 10,000 of them, with three endpoints each. Runs in its own network namespace. `cargo bench -p
 //! coracle-proxy`.
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use coracle_proxy::{PodRanges, State};
 const CHANGES: usize = 50;
 
 fn main() {
-    sys::leave_the_network();
+    sys::enter_new_network_namespace();
     println!(
         "{:>9} {:>12} {:>12} {:>14} {:>14}",
         "services", "compile", "to kernel", "change: us", "change: kernel"
@@ -73,7 +73,7 @@ fn measure(services: usize) {
     for change in 0..CHANGES {
         let began = Instant::now();
 
-        // Another number than it has, whichever that is.
+        // A different number of endpoints than before.
         set_slice(
             &mut state,
             change % services,

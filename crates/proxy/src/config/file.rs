@@ -1,4 +1,4 @@
-//! The file: its shape, read strictly, and what its values may be.
+//! Parses and validates a KubeProxyConfiguration.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -21,44 +21,42 @@ pub(super) fn read(text: &[u8]) -> Result<File, ConfigError> {
         return Err(one(duplicates.to_string()));
     }
 
-    let said = |name| tree.get(name).and_then(Value::as_str).unwrap_or_default();
-    if (said("apiVersion"), said("kind")) != (VERSION, KIND) {
-        let (version, kind) = (said("apiVersion"), said("kind"));
+    let value = |name| tree.get(name).and_then(Value::as_str).unwrap_or_default();
+    if (value("apiVersion"), value("kind")) != (VERSION, KIND) {
+        let (version, kind) = (value("apiVersion"), value("kind"));
         return Err(one(format!(
             "no kind \"{kind}\" is registered for version \"{version}\": want {KIND} of {VERSION}"
         )));
     }
 
-    let shape: Shape = from_tree(&tree).map_err(|error| one(error.to_string()))?;
-    let mut judge = Judge {
-        mistakes: Vec::new(),
-    };
-    let config = judge.config(&shape);
-    let kubeconfig = shape
+    let file: KubeProxyConfiguration = from_tree(&tree).map_err(|error| one(error.to_string()))?;
+    let mut validator = Validator { errors: Vec::new() };
+    let config = validator.config(&file);
+    let kubeconfig = file
         .client_connection
         .and_then(|client| client.kubeconfig)
         .unwrap_or_default();
 
-    if judge.mistakes.is_empty() {
+    if validator.errors.is_empty() {
         Ok(File { config, kubeconfig })
     } else {
-        Err(ConfigError(judge.mistakes))
+        Err(ConfigError(validator.errors))
     }
 }
 
 const VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
 const KIND: &str = "KubeProxyConfiguration";
 
-/// Gathers what is wrong.
-struct Judge {
-    mistakes: Vec<String>,
+/// Collects validation errors.
+struct Validator {
+    errors: Vec<String>,
 }
 
-impl Judge {
-    fn config(&mut self, shape: &Shape) -> Config {
+impl Validator {
+    fn config(&mut self, file: &KubeProxyConfiguration) -> Config {
         let default = Config::default();
-        self.mode(text(shape.mode.as_ref()));
-        let rules = shape.nftables.as_ref();
+        self.mode(text(file.mode.as_ref()));
+        let rules = file.nftables.as_ref();
         let every = self.duration(
             "SyncPeriod",
             rules.and_then(|rules| rules.sync_period.as_ref()),
@@ -97,18 +95,18 @@ impl Judge {
             });
 
         Config {
-            node: text(shape.hostname_override.as_ref()).trim().to_lowercase(),
+            node: text(file.hostname_override.as_ref()).trim().to_lowercase(),
             node_port_addresses: self
-                .node_ports(shape.node_port_addresses.as_deref().unwrap_or_default()),
-            detect_local: self.detect_local(shape),
+                .node_ports(file.node_port_addresses.as_deref().unwrap_or_default()),
+            detect_local: self.detect_local(file),
             min_sync_period: least,
             health_timeout: 2 * every,
             masquerade_bit,
             masquerade_all: rules
                 .and_then(|rules| rules.masquerade_all)
                 .unwrap_or(false),
-            healthz: self.healthz(shape),
-            bind_hard_fail: shape.bind_address_hard_fail.unwrap_or(false),
+            healthz: self.healthz(file),
+            bind_hard_fail: file.bind_address_hard_fail.unwrap_or(false),
             ..default
         }
     }
@@ -116,7 +114,7 @@ impl Judge {
     fn mode(&mut self, mode: &str) {
         match mode {
             "" | "nftables" => {}
-            "iptables" | "ipvs" => self.invalid("ProxyMode", mode, "only nftables is built"),
+            "iptables" | "ipvs" => self.invalid("ProxyMode", mode, "only nftables is supported"),
             _ => self.invalid(
                 "ProxyMode",
                 mode,
@@ -145,13 +143,13 @@ impl Judge {
         NodePortAddresses::Ranges(ranges)
     }
 
-    fn detect_local(&mut self, shape: &Shape) -> DetectLocal {
-        let named = |of: fn(&ShapeDetectLocal) -> Option<&String>| {
-            text(shape.detect_local.as_ref().and_then(of)).to_owned()
+    fn detect_local(&mut self, file: &KubeProxyConfiguration) -> DetectLocal {
+        let named = |of: fn(&DetectLocalConfiguration) -> Option<&String>| {
+            text(file.detect_local.as_ref().and_then(of)).to_owned()
         };
-        match text(shape.detect_local_mode.as_ref()) {
+        match text(file.detect_local_mode.as_ref()) {
             "" | "ClusterCIDR" => {
-                DetectLocal::ClusterRanges(self.ranges(text(shape.cluster_cidr.as_ref())))
+                DetectLocal::ClusterRanges(self.ranges(text(file.cluster_cidr.as_ref())))
             }
             "NodeCIDR" => DetectLocal::NodeRanges,
             "BridgeInterface" => {
@@ -163,7 +161,7 @@ impl Judge {
                 DetectLocal::InterfacePrefix(self.interface("InterfaceNamePrefix", prefix))
             }
             other => {
-                self.mistakes.push(format!(
+                self.errors.push(format!(
                     "KubeProxyConfiguration.DetectLocalMode: Unsupported value: \"{other}\": supported values: \
                      \"BridgeInterface\", \"ClusterCIDR\", \"InterfaceNamePrefix\", \"NodeCIDR\""
                 ));
@@ -172,7 +170,7 @@ impl Judge {
         }
     }
 
-    /// The name goes into rules: what the kernel does not take as a name is no name.
+    /// The name is used in nftables rules, so it must be a valid interface name.
     fn interface(&mut self, field: &str, name: String) -> String {
         let path = format!("DetectLocalConfiguration.{field}");
         let good =
@@ -205,10 +203,9 @@ impl Judge {
         ranges
     }
 
-    /// An address alone has the usual port; nothing at all is nobody listening. The bind address
-    /// stands in for the wildcard.
-    fn healthz(&mut self, shape: &Shape) -> Option<SocketAddr> {
-        let bind = text(shape.bind_address.as_ref());
+    /// The default is the bind address with the default port; an empty value disables it.
+    fn healthz(&mut self, file: &KubeProxyConfiguration) -> Option<SocketAddr> {
+        let bind = text(file.bind_address.as_ref());
         let bind: Option<IpAddr> = match bind.parse() {
             _ if bind.is_empty() => None,
             Ok(bind) => Some(bind),
@@ -222,72 +219,74 @@ impl Judge {
             }
         };
 
-        let Some(said) = &shape.healthz_bind_address else {
-            let usual = Config::default().healthz?;
-            return Some(SocketAddr::new(bind.unwrap_or(usual.ip()), usual.port()));
+        let Some(value) = &file.healthz_bind_address else {
+            let default = Config::default().healthz?;
+            return Some(SocketAddr::new(
+                bind.unwrap_or(default.ip()),
+                default.port(),
+            ));
         };
 
-        if said.is_empty() {
+        if value.is_empty() {
             return None;
         }
 
-        let address = said
+        let address = value
             .parse()
             .ok()
             .filter(|address: &SocketAddr| address.port() != 0);
 
         if address.is_none() {
-            self.invalid("HealthzBindAddress", said, "must be IP:port");
+            self.invalid("HealthzBindAddress", value, "must be IP:port");
         }
 
         address
     }
 
-    fn duration(&mut self, field: &str, said: Option<&String>) -> Option<Duration> {
-        let said = said.filter(|said| !matches!(said.as_str(), "" | "0" | "0s"))?;
-        let read = parse_duration(said)
+    fn duration(&mut self, field: &str, value: Option<&String>) -> Option<Duration> {
+        let value = value.filter(|value| !matches!(value.as_str(), "" | "0" | "0s"))?;
+        let read = parse_duration(value)
             .ok()
             .and_then(coracle_api::time::Duration::to_std);
         if read.is_none() {
-            self.invalid(field, said, "must be greater than 0");
+            self.invalid(field, value, "must be greater than 0");
         }
         read
     }
 
     fn invalid(&mut self, path: &str, value: &str, why: &str) {
-        self.mistakes.push(format!(
+        self.errors.push(format!(
             "KubeProxyConfiguration.{path}: Invalid value: \"{value}\": {why}"
         ));
     }
 }
 
-/// What stands for the addresses by which others know the node.
+/// Stands for the node's primary addresses.
 const PRIMARY: &str = "primary";
 
-fn text(said: Option<&String>) -> &str {
-    said.map(String::as_str).unwrap_or_default()
+fn text(value: Option<&String>) -> &str {
+    value.map(String::as_str).unwrap_or_default()
 }
 
-/// Fields that begin with an underscore are known, and change nothing here: the kernel's settings
-/// for connections are the machine's own, other modes are not built, and nothing is looked at
-/// periodically.
+/// Fields with a leading underscore are accepted and ignored: conntrack settings are the machine's,
+/// other modes are not supported, and there is no periodic resync.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Shape {
+struct KubeProxyConfiguration {
     #[serde(rename = "apiVersion")]
     _api_version: String,
     #[serde(rename = "kind")]
     _kind: String,
     bind_address: Option<String>,
     bind_address_hard_fail: Option<bool>,
-    client_connection: Option<ShapeClient>,
+    client_connection: Option<ClientConnectionConfiguration>,
     #[serde(rename = "clusterCIDR")]
     cluster_cidr: Option<String>,
     #[serde(rename = "configSyncPeriod")]
     _config_sync_period: Option<String>,
     #[serde(rename = "conntrack")]
     _conntrack: Option<IgnoredAny>,
-    detect_local: Option<ShapeDetectLocal>,
+    detect_local: Option<DetectLocalConfiguration>,
     detect_local_mode: Option<String>,
     #[serde(rename = "enableProfiling")]
     _enable_profiling: Option<bool>,
@@ -304,7 +303,7 @@ struct Shape {
     #[serde(rename = "metricsBindAddress")]
     _metrics_bind_address: Option<String>,
     mode: Option<String>,
-    nftables: Option<ShapeRules>,
+    nftables: Option<NftablesConfiguration>,
     node_port_addresses: Option<Vec<String>>,
     #[serde(rename = "oomScoreAdj")]
     _oom_score_adj: Option<i64>,
@@ -320,7 +319,7 @@ struct Shape {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ShapeRules {
+struct NftablesConfiguration {
     masquerade_all: Option<bool>,
     masquerade_bit: Option<i64>,
     min_sync_period: Option<String>,
@@ -329,14 +328,14 @@ struct ShapeRules {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ShapeDetectLocal {
+struct DetectLocalConfiguration {
     bridge_interface: Option<String>,
     interface_name_prefix: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ShapeClient {
+struct ClientConnectionConfiguration {
     kubeconfig: Option<String>,
     #[serde(rename = "acceptContentTypes")]
     _accept_content_types: Option<String>,

@@ -1,4 +1,4 @@
-//! What a proxy is told before it begins.
+//! Configuration of the proxy.
 
 mod file;
 #[cfg(test)]
@@ -14,57 +14,56 @@ use crate::nft::{Dialect, Pods};
 use crate::rules::Family;
 use crate::state::PodRanges;
 
-/// How one node's proxy works.
+/// Settings of one node's proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The node's name.
     pub node: String,
-    /// The name of the tables in the kernel. Instances on one machine have different ones.
+    /// The name of the nftables tables. Different for each instance on a machine.
     pub table: String,
-    /// Where ports of the node answer.
+    /// Addresses for NodePorts.
     pub node_port_addresses: NodePortAddresses,
-    /// How packets of the node's own pods are recognized.
+    /// How traffic of local pods is detected.
     pub detect_local: DetectLocal,
-    /// Ranges of cluster addresses, beside those that ServiceCIDR objects name: what no Service has
-    /// is dropped here.
+    /// Service CIDRs besides those of ServiceCIDR objects: traffic to unused addresses is dropped.
     pub service_ranges: Vec<IpNet>,
-    /// The kernel is told of changes at most so often.
+    /// Minimum interval between syncs.
     pub min_sync_period: Duration,
-    /// Changes that wait for so long make the proxy unhealthy.
+    /// A change that waits longer makes the proxy unhealthy.
     pub health_timeout: Duration,
-    /// The bit of a packet's mark that says "hide its source".
+    /// The mark bit of packets to masquerade.
     pub masquerade_bit: u32,
-    /// Hide the source of everything that goes to a cluster address.
+    /// Masquerade all traffic to cluster IPs.
     pub masquerade_all: bool,
-    /// Where `/healthz` and `/livez` answer.
+    /// Address of `/healthz` and `/livez`.
     pub healthz: Option<SocketAddr>,
-    /// Whether it is fatal that nobody can listen there.
+    /// Whether a failure to listen there is fatal.
     pub bind_hard_fail: bool,
 }
 
-/// How packets of the node's own pods are recognized.
+/// How traffic of local pods is detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DetectLocal {
-    /// By their source: the cluster's ranges. None: not at all.
+    /// By source: the cluster CIDRs. Empty: not at all.
     ClusterRanges(Vec<IpNet>),
-    /// By their source: the ranges that the Node object names.
+    /// By source: the pod CIDRs of the Node.
     NodeRanges,
-    /// By the interface that they come from.
+    /// By the input interface.
     Bridge(String),
-    /// By how its name begins.
+    /// By the prefix of the input interface's name.
     InterfacePrefix(String),
 }
 
-/// What is wrong with a configuration, everything at once.
+/// All validation errors of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct ConfigError(pub Vec<String>);
 
-/// A configuration file: what it says for the proxy, and how the API server is reached.
+/// A configuration file: the proxy's settings and the kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     pub config: Config,
-    /// Empty: not said.
+    /// Empty: not set.
     pub kubeconfig: String,
 }
 
@@ -86,14 +85,14 @@ impl Default for Config {
     }
 }
 
-/// Upstream looks at everything anew so often. Nothing here does, but health is measured by it.
+/// Upstream's full sync period. There is none here, but the health timeout derives from it.
 const SYNC_PERIOD: Duration = Duration::from_secs(30);
 
 impl Config {
-    /// Reads a KubeProxyConfiguration, YAML or JSON. What it does not say has its default.
+    /// Parses a KubeProxyConfiguration, YAML or JSON. Unset fields have their defaults.
     ///
     /// # Errors
-    /// With all that is wrong with it.
+    /// All validation errors.
     pub fn from_file(text: &[u8]) -> Result<File, ConfigError> {
         file::read(text)
     }
@@ -108,7 +107,7 @@ impl Config {
         }
     }
 
-    /// How its tables are written, in the families that the kernel has.
+    /// The nftables dialect for the kernel's families.
     pub(crate) fn dialect(&self, families: Vec<Family>) -> Dialect {
         let pods = match &self.detect_local {
             DetectLocal::ClusterRanges(ranges) if ranges.is_empty() => Pods::Unknown,

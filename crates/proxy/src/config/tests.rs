@@ -9,7 +9,7 @@ fn read(rest: &str) -> Result<Config, Vec<String>> {
 }
 
 #[test]
-fn what_is_not_said_has_its_default() {
+fn unset_fields_have_defaults() {
     assert_eq!(read(""), Ok(Config::default()));
     assert_eq!(
         read("mode: nftables\nnftables: {minSyncPeriod: 0s, syncPeriod: 0s}\n"),
@@ -18,8 +18,8 @@ fn what_is_not_said_has_its_default() {
 }
 
 #[test]
-fn what_is_said_counts() {
-    let said = read(
+fn set_fields_are_used() {
+    let value = read(
         "clusterCIDR: 10.244.0.0/16,fd00::/56\nnodePortAddresses: [192.0.2.0/24]\nhostnameOverride: Node1\n\
          healthzBindAddress: 127.0.0.1:7\nnftables: {masqueradeBit: 3, masqueradeAll: true, minSyncPeriod: 5s}\n",
     );
@@ -35,15 +35,15 @@ fn what_is_said_counts() {
         healthz: Some("127.0.0.1:7".parse().unwrap()),
         ..Config::default()
     };
-    assert_eq!(said, Ok(expected));
+    assert_eq!(value, Ok(expected));
 }
 
 #[test]
-fn all_mistakes_are_told_together() {
+fn all_errors_are_reported_together() {
     let check = |rest: &str, expected: &[&str]| {
-        let mistakes = read(rest).unwrap_err();
-        assert_eq!(mistakes.len(), expected.len(), "{mistakes:?}");
-        for (mistake, expected) in mistakes.iter().zip(expected) {
+        let errors = read(rest).unwrap_err();
+        assert_eq!(errors.len(), expected.len(), "{errors:?}");
+        for (mistake, expected) in errors.iter().zip(expected) {
             assert!(mistake.contains(expected), "{mistake} has no {expected}");
         }
     };

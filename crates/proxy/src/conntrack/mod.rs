@@ -1,10 +1,10 @@
-//! Datagrams that the kernel keeps sending to endpoints that are gone.
+//! Removes stale UDP conntrack entries.
 //!
-//! A connection's destination is chosen once and remembered. TCP notices when nobody answers; a
-//! client that goes on sending UDP from one port keeps the memory alive, and its packets go
-//! nowhere. So whenever a UDP Service has changed, what the kernel remembers of it is compared with
-//! the endpoints that serve, and the rest is forgotten. A Service without endpoints is left alone:
-//! there is nowhere better to go.
+//! The destination of a connection is chosen once and stored in conntrack. TCP clients notice a
+//! lost endpoint; a client that keeps sending UDP from one port keeps the entry alive, and its
+//! packets are lost. So whenever a UDP Service has changed, its conntrack entries are compared with
+//! the serving endpoints, and stale ones are deleted. Entries of a Service without endpoints are
+//! kept.
 
 mod netlink;
 
@@ -19,17 +19,17 @@ use crate::endpoints::gather;
 use crate::facts::{Service, Slice};
 use crate::rules::{Family, Frontend, Protocol};
 
-/// Where datagrams for a Service may go.
+/// A UDP port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Datagrams {
-    /// Where clients send them.
+pub struct UdpPort {
+    /// Its frontends.
     pub frontends: Vec<Frontend>,
-    /// The endpoints that serve. Policies do not matter to what is under way.
+    /// The serving endpoints, regardless of traffic policies.
     pub serving: BTreeSet<SocketAddr>,
 }
 
 /// The UDP ports of a Service that has endpoints.
-pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> {
+pub(crate) fn udp_ports(service: &Service, slices: &[&Slice]) -> Vec<UdpPort> {
     let mut found = Vec::new();
     for port in service
         .ports
@@ -45,7 +45,7 @@ pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> 
             if !serving.is_empty() {
                 let mut frontends = outside(service, port, family);
                 frontends.push(address(*cluster_ip, port));
-                found.push(Datagrams { frontends, serving });
+                found.push(UdpPort { frontends, serving });
             }
         }
     }
@@ -53,34 +53,34 @@ pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> 
     found
 }
 
-/// Makes the kernel forget what goes astray; how many flows that were.
-pub fn forget(astray: &[Datagrams]) -> Result<usize, ConntrackError> {
+/// Deletes stale entries; returns how many.
+pub fn delete_stale(ports: &[UdpPort]) -> Result<usize, ConntrackError> {
     let mut expected: BTreeMap<Frontend, &BTreeSet<SocketAddr>> = BTreeMap::new();
-    for datagrams in astray {
+    for udp_port in ports {
         expected.extend(
-            datagrams
+            udp_port
                 .frontends
                 .iter()
-                .map(|frontend| (*frontend, &datagrams.serving)),
+                .map(|frontend| (*frontend, &udp_port.serving)),
         );
     }
 
     let families: BTreeSet<Family> = expected.keys().map(Frontend::family).collect();
-    let mut forgotten = 0;
+    let mut deleted = 0;
     for family in families {
         let mut connection = Connection::open()?;
         for flow in connection.flows(family)? {
-            if is_astray(&flow, &expected) {
-                connection.forget(family, &flow)?;
-                forgotten += 1;
+            if is_stale(&flow, &expected) {
+                connection.delete(family, &flow)?;
+                deleted += 1;
             }
         }
     }
 
-    Ok(forgotten)
+    Ok(deleted)
 }
 
-fn is_astray(flow: &Flow, expected: &BTreeMap<Frontend, &BTreeSet<SocketAddr>>) -> bool {
+fn is_stale(flow: &Flow, expected: &BTreeMap<Frontend, &BTreeSet<SocketAddr>>) -> bool {
     let (ip, port) = (flow.sent_to.ip(), flow.sent_to.port());
     let at_address = Frontend::Address {
         ip,

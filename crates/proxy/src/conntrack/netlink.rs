@@ -1,8 +1,8 @@
-//! The kernel's memory of connections, asked through netlink.
+//! Conntrack over netlink.
 //!
-//! A message is a header of 16 bytes, four bytes that name the family, and attributes: length,
-//! kind, payload, padded to four bytes; a flow's tuples hold attributes themselves. Numbers of the
-//! header are in the machine's byte order, ports and lengths of addresses in the network's.
+//! A message is a header of 16 bytes, four bytes with the family, and attributes: length, type,
+//! payload, padded to four bytes; tuples are nested. The header is in native byte order, ports and
+//! addresses in network order.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -12,23 +12,23 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 use crate::rules::Family;
 
-/// Why the kernel's memory could not be read or changed.
+/// Why conntrack could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConntrackError {
-    #[error("cannot reach the kernel's memory of connections")]
+    #[error("cannot use the conntrack netlink socket")]
     Unreachable(#[source] std::io::Error),
-    #[error("the kernel does not {deed}")]
+    #[error("cannot {action}")]
     Refused {
-        deed: &'static str,
+        action: &'static str,
         source: std::io::Error,
     },
 }
 
-/// A flow of datagrams.
+/// A UDP flow.
 pub(super) struct Flow {
     pub(super) sent_to: SocketAddr,
     pub(super) answered_by: SocketAddr,
-    /// Its first tuple as the kernel wrote it: by it the flow is named.
+    /// Its original tuple as the kernel encoded it: identifies the flow.
     tuple: Vec<u8>,
 }
 
@@ -37,12 +37,12 @@ pub(super) struct Connection {
     sequence: u32,
 }
 
-/// Room for the largest answer that the kernel sends in one piece.
-const LARGEST_ANSWER: usize = 64 * 1024;
+/// Size of the largest response.
+const MAX_RESPONSE: usize = 64 * 1024;
 const HEADER: usize = 16;
 const FAMILY_PART: usize = 4;
 
-/// Of the kernel's headers: the subsystem, its messages, and their attributes.
+/// From the kernel's headers: subsystem, messages, attributes.
 const SUBSYSTEM: u16 = 1 << 8;
 const GET: u16 = SUBSYSTEM | 1;
 const DELETE: u16 = SUBSYSTEM | 2;
@@ -53,16 +53,16 @@ const TUPLE_PROTOCOL: u16 = 2;
 const PROTOCOL_NUMBER: u16 = 1;
 const SOURCE_PORT: u16 = 2;
 const DESTINATION_PORT: u16 = 3;
-/// Of the addresses: source and destination, IPv4 and IPv6.
+/// Source and destination addresses, IPv4 and IPv6.
 const SOURCES: [u16; 2] = [1, 3];
 const DESTINATIONS: [u16; 2] = [2, 4];
-/// The bits of an attribute's kind that are no part of its number.
+/// Flags and mask of attribute types.
 const NESTED: u16 = 0x8000;
 const KIND: u16 = 0x3fff;
 const UDP: u8 = 17;
 
 impl Connection {
-    /// To the namespace that this thread is in.
+    /// Opens a socket in this thread's namespace.
     pub(super) fn open() -> Result<Connection, ConntrackError> {
         let unreachable = |errno: Errno| ConntrackError::Unreachable(errno.into());
         let (family, protocol) = (AddressFamily::NETLINK, Some(netlink::NETFILTER));
@@ -76,17 +76,17 @@ impl Connection {
         })
     }
 
-    /// All flows of datagrams of a family.
+    /// All UDP flows of a family.
     pub(super) fn flows(&mut self, family: Family) -> Result<Vec<Flow>, ConntrackError> {
         let mut flows = Vec::new();
-        self.ask("list flows", GET, libc::NLM_F_DUMP, family, &[], |body| {
+        self.request("list flows", GET, libc::NLM_F_DUMP, family, &[], |body| {
             flows.extend(flow(body))
         })?;
         Ok(flows)
     }
 
-    /// Makes the kernel forget a flow. One that is gone by itself is no error.
-    pub(super) fn forget(&mut self, family: Family, flow: &Flow) -> Result<(), ConntrackError> {
+    /// Deletes a flow. Idempotent.
+    pub(super) fn delete(&mut self, family: Family, flow: &Flow) -> Result<(), ConntrackError> {
         let mut attribute = Vec::with_capacity(flow.tuple.len() + 4);
         let length =
             u16::try_from(flow.tuple.len() + 4).expect("the kernel wrote it into 16 bits itself");
@@ -94,8 +94,8 @@ impl Connection {
         attribute.extend_from_slice(&(TUPLE_ORIGINAL | NESTED).to_ne_bytes());
         attribute.extend_from_slice(&flow.tuple);
 
-        match self.ask(
-            "forget a flow",
+        match self.request(
+            "delete a flow",
             DELETE,
             libc::NLM_F_ACK,
             family,
@@ -111,9 +111,9 @@ impl Connection {
         }
     }
 
-    fn ask(
+    fn request(
         &mut self,
-        deed: &'static str,
+        action: &'static str,
         kind: u16,
         flags: i32,
         family: Family,
@@ -122,14 +122,14 @@ impl Connection {
     ) -> Result<(), ConntrackError> {
         self.sequence = self.sequence.wrapping_add(1);
         let refused = |errno: Errno| ConntrackError::Refused {
-            deed,
+            action,
             source: errno.into(),
         };
 
         let request = request(kind, flags, self.sequence, family, attributes);
         rustix::net::send(&self.socket, &request, SendFlags::empty()).map_err(refused)?;
 
-        let mut buffer = vec![0; LARGEST_ANSWER];
+        let mut buffer = vec![0; MAX_RESPONSE];
         loop {
             let (length, _) =
                 rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
@@ -181,7 +181,7 @@ fn request(kind: u16, flags: i32, sequence: u32, family: Family, attributes: &[u
     bytes
 }
 
-/// The messages in what one read brought: kind, sequence, body.
+/// The messages of one read: type, sequence, body.
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
@@ -195,7 +195,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
     })
 }
 
-/// The attributes that follow a fixed part.
+/// The attributes after a fixed part.
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
@@ -212,17 +212,17 @@ fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
         .map(|(_, payload)| payload)
 }
 
-/// A flow, if it is one of datagrams.
+/// A flow, if it is UDP.
 fn flow(body: &[u8]) -> Option<Flow> {
-    let told = body.get(FAMILY_PART..)?;
-    let original = find(told, TUPLE_ORIGINAL)?;
+    let attributes = body.get(FAMILY_PART..)?;
+    let original = find(attributes, TUPLE_ORIGINAL)?;
     let protocol = find(find(original, TUPLE_PROTOCOL)?, PROTOCOL_NUMBER)?;
     if protocol.first() != Some(&UDP) {
         return None;
     }
 
     let sent_to = end(original, DESTINATIONS, DESTINATION_PORT)?;
-    let answered_by = end(find(told, TUPLE_REPLY)?, SOURCES, SOURCE_PORT)?;
+    let answered_by = end(find(attributes, TUPLE_REPLY)?, SOURCES, SOURCE_PORT)?;
 
     Some(Flow {
         sent_to,
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_off_answers_end_the_walk() {
+    fn truncated_messages_are_ignored() {
         let whole = request(GET, 0, 7, Family::V4, &[8, 0, 1, 0, 1, 2, 3, 4]);
         let (kind, sequence, body) = messages(&whole).next().unwrap();
         assert_eq!((kind, sequence), (GET, 7));

@@ -1,4 +1,4 @@
-//! What the proxy needs to know of Services, EndpointSlices and its own Node, and nothing else.
+//! The fields that the proxy uses of Services, EndpointSlices and its Node.
 
 mod node;
 mod service;
@@ -16,7 +16,7 @@ use std::net::IpAddr;
 
 use coracle_api::Value;
 
-/// The addresses among texts.
+/// The valid addresses of a list.
 fn addresses(items: &[Value]) -> Vec<IpAddr> {
     items
         .iter()

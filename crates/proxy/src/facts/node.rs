@@ -1,4 +1,4 @@
-//! The node that the proxy works for.
+//! The proxy's node.
 
 use std::net::IpAddr;
 
@@ -7,22 +7,22 @@ use ipnet::IpNet;
 
 use crate::rules::Family;
 
-/// What of a Node matters to its proxy.
+/// The fields that the proxy uses of its Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     pub name: Text,
     /// Empty: unknown.
     pub zone: Text,
-    /// By which others reach it: at most one of each family.
+    /// Its primary addresses, at most one per family.
     pub addresses: Vec<IpAddr>,
-    /// The ranges of its pods.
+    /// Its pod CIDRs.
     pub pod_ranges: Vec<IpNet>,
-    /// Whether load balancers should look for another node, because this one is going.
+    /// Whether load balancers should use another node, because this one is being removed.
     pub leaving: bool,
 }
 
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// The taint that the cluster autoscaler puts on a node before it takes it away.
+/// The taint of a node that the cluster autoscaler is going to remove.
 const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 
 impl Node {

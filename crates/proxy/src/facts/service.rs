@@ -1,4 +1,4 @@
-//! A Service, as far as packets notice.
+//! The fields that the proxy uses of a Service.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use ipnet::IpNet;
 use super::addresses;
 use crate::rules::{Family, Protocol};
 
-/// A Service that has addresses.
+/// A Service with cluster IPs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     pub key: Arc<ObjectKey>,
-    /// One of each family.
+    /// One per family.
     pub cluster_ips: Vec<IpAddr>,
     pub ports: Vec<ServicePort>,
     pub external_ips: Vec<IpAddr>,
-    /// The addresses of load balancers that hand packets on as they are.
+    /// Load balancer IPs with `ipMode: VIP`.
     pub load_balancer_ips: Vec<IpAddr>,
-    /// Who may use the load balancer's addresses; nobody named is everybody.
+    /// Allowed sources of load balancer IPs; empty: all.
     pub source_ranges: Vec<IpNet>,
-    /// For how many seconds clients are led to the same endpoint.
+    /// Session affinity timeout in seconds.
     pub affinity: Option<u32>,
     pub external_local: bool,
     pub internal_local: bool,
-    /// Where load balancers ask whether this node has endpoints.
+    /// The health check NodePort.
     pub health_check_port: Option<u16>,
 }
 
@@ -38,13 +38,13 @@ pub struct ServicePort {
     pub node_port: Option<u16>,
 }
 
-/// Who has this label on a Service wants another proxy for it.
+/// A Service with this label is handled by another proxy.
 pub(crate) const OTHER_PROXY: &str = "service.kubernetes.io/service-proxy-name";
-/// What the API server writes where a Service asks for no time: three hours.
+/// The API server's default: three hours.
 const USUAL_AFFINITY: u32 = 10_800;
 
 impl Service {
-    /// Reads a core/v1 Service; none where packets have nothing to do with it.
+    /// Reads a core/v1 Service; none if the proxy has nothing to do for it.
     pub fn read(tree: &Value) -> Option<Service> {
         let spec = tree.get("spec")?.as_object()?;
         let cluster_ips = addresses(spec.items("clusterIPs"));
@@ -75,7 +75,7 @@ impl Service {
         })
     }
 
-    /// The source ranges of a family. A range of everything is the same as none.
+    /// The source ranges of a family. A range of all addresses is the same as none.
     pub fn sources(&self, family: Family) -> Vec<IpNet> {
         let own: Vec<IpNet> = self
             .source_ranges
@@ -113,7 +113,7 @@ fn affinity(spec: &Map) -> u32 {
         .unwrap_or(USUAL_AFFINITY)
 }
 
-/// Validation lets spaces around ranges pass.
+/// The API allows spaces around ranges.
 fn source_ranges(spec: &Map) -> Vec<IpNet> {
     let texts = spec
         .items("loadBalancerSourceRanges")
@@ -125,7 +125,7 @@ fn source_ranges(spec: &Map) -> Vec<IpNet> {
         .collect()
 }
 
-/// A load balancer in the mode `Proxy` sends its packets to nodes; its own address is none of ours.
+/// A load balancer with `ipMode: Proxy` sends traffic to nodes; its IP is not handled here.
 fn load_balancer_ips(tree: &Value) -> Vec<IpAddr> {
     let status = tree.get("status").and_then(Value::as_object);
     let balancer = status.and_then(|status| status.below("loadBalancer"));

@@ -1,4 +1,4 @@
-//! An EndpointSlice: where the pods of a Service are.
+//! The fields that the proxy uses of an EndpointSlice.
 
 use std::net::IpAddr;
 
@@ -7,11 +7,11 @@ use coracle_client::ObjectKey;
 
 use crate::rules::Protocol;
 
-/// Some of the endpoints of a Service.
+/// A part of the endpoints of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub key: ObjectKey,
-    /// The Service whose they are.
+    /// The Service that it belongs to.
     pub service: ObjectKey,
     pub ports: Vec<SlicePort>,
     pub endpoints: Vec<Endpoint>,
@@ -31,18 +31,18 @@ pub struct Endpoint {
     pub ready: bool,
     pub serving: bool,
     pub terminating: bool,
-    /// The zones and nodes that are to use it; empty: nobody said.
+    /// Topology hints; empty: none.
     pub for_zones: Vec<Text>,
     pub for_nodes: Vec<Text>,
 }
 
-/// The label by which a slice names its Service.
+/// Label of the Service's name.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// The label of slices of Services without addresses: their pods are found by names alone.
+/// Label of slices of headless Services.
 pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
 
 impl Slice {
-    /// Reads a discovery.k8s.io/v1 EndpointSlice; none where it is of no Service, or of names.
+    /// Reads a discovery.k8s.io/v1 EndpointSlice; none if it has no Service or is of FQDNs.
     pub fn read(tree: &Value) -> Option<Slice> {
         let slice = tree.as_object()?;
         let meta = tree.meta();
@@ -65,7 +65,7 @@ impl Slice {
     }
 }
 
-/// A port without a number would mean "all", which Services do not know.
+/// A port without a number means all ports, which Services do not support.
 fn read_port(item: &Value) -> Option<SlicePort> {
     let port = item.as_object()?;
     Some(SlicePort {
@@ -97,7 +97,7 @@ fn read_endpoint(item: &Value) -> Option<Endpoint> {
     };
 
     Some(Endpoint {
-        // Consumers are told to expect one address.
+        // Only the first address counts, as the API specifies.
         address: endpoint
             .items("addresses")
             .first()?

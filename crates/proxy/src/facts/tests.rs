@@ -14,7 +14,7 @@ fn service(meta: &str, spec: &str) -> Option<Service> {
 }
 
 #[test]
-fn services_that_packets_have_nothing_to_do_with_are_not_read() {
+fn services_without_proxying_are_ignored() {
     let check = |meta: &str, spec: &str, expected: bool| {
         assert_eq!(service(meta, spec).is_some(), expected, "{meta} {spec}");
     };
@@ -31,7 +31,7 @@ fn services_that_packets_have_nothing_to_do_with_are_not_read() {
 }
 
 #[test]
-fn the_external_policy_counts_only_where_there_is_an_outside() {
+fn the_external_policy_needs_an_external_frontend() {
     let check = |spec: &str, local: bool, health: Option<u16>| {
         let read = service(
             "",
@@ -83,7 +83,7 @@ fn a_range_of_everything_is_the_same_as_none() {
 }
 
 #[test]
-fn affinity_has_the_usual_time_unless_another_is_asked_for() {
+fn affinity_has_a_default_timeout() {
     let affinity = |spec: &str| {
         service("", &format!("clusterIPs: [10.0.0.1], {spec}"))
             .unwrap()
@@ -96,7 +96,7 @@ fn affinity_has_the_usual_time_unless_another_is_asked_for() {
 }
 
 #[test]
-fn what_a_slice_does_not_say_is_taken_for_ready() {
+fn missing_conditions_mean_ready() {
     let text = |rest: &str| {
         format!(
             "metadata: {{namespace: shop, name: web-1, labels: {{kubernetes.io/service-name: web{rest}}}}}\n\

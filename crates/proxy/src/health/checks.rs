@@ -1,4 +1,4 @@
-//! The ports at which load balancers ask for endpoints of one Service.
+//! Health check NodePorts of Services.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use super::{Answer, Health, serve};
 use crate::state::HealthCheck;
 
-/// The ports that are open.
+/// The open ports.
 pub(crate) struct Checks {
     node: String,
     health: Health,
@@ -24,7 +24,7 @@ pub(crate) struct Checks {
 struct Open {
     port: u16,
     endpoints: Arc<AtomicUsize>,
-    /// Ends when this is dropped.
+    /// Dropping it closes the port.
     _tasks: Tasks,
 }
 
@@ -41,8 +41,8 @@ impl Checks {
         }
     }
 
-    /// Opens and closes ports as Services come and go, and tells them what they answer. `at` are
-    /// the node's addresses at which its ports answer; none is all of them.
+    /// Opens and closes ports, and updates their endpoint counts. `at` are the node's addresses to
+    /// listen on; empty: all.
     pub(crate) async fn update(&mut self, wanted: BTreeMap<ObjectKey, HealthCheck>, at: &[IpAddr]) {
         self.open
             .retain(|key, open| wanted.get(key).is_some_and(|check| check.port == open.port));
@@ -54,7 +54,7 @@ impl Checks {
             }
             match self.listen(&key, &check, at).await {
                 Ok(open) => drop(self.open.insert(key, open)),
-                Err(error) => self.complain(&key, check.port, &error),
+                Err(error) => self.report_failure(&key, check.port, &error),
             }
         }
     }
@@ -81,12 +81,12 @@ impl Checks {
         })
     }
 
-    fn complain(&self, key: &ObjectKey, port: u16, error: &std::io::Error) {
+    fn report_failure(&self, key: &ObjectKey, port: u16, error: &std::io::Error) {
         let node = &self.node;
         let message =
             format!("node {node} failed to start healthcheck \"{key}\" on port {port}: {error}");
 
-        tracing::warn!(service = %key, port, %error, "load balancers cannot ask for endpoints");
+        tracing::warn!(service = %key, port, %error, "cannot listen on the service health check port");
         let about = ObjectReference {
             api_version: Text::new("v1"),
             kind: Text::new("Service"),
@@ -102,7 +102,7 @@ impl Checks {
 
 async fn listeners(port: u16, at: &[IpAddr]) -> std::io::Result<Vec<TcpListener>> {
     if at.is_empty() {
-        // The first takes both families; a kernel without IPv6 has the second.
+        // The first covers both families; the second is for kernels without IPv6.
         let everywhere = [
             SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
             SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),

@@ -1,8 +1,8 @@
-//! What is answered to those who ask how the proxy is.
+//! Health endpoints of the proxy.
 //!
-//! `/healthz` and `/livez` say whether changes reach the kernel in time; load balancers ask
-//! `/healthz` whether to send anything to this node at all. Services with `externalTrafficPolicy:
-//! Local` have a port of their own each, which tells whether the node has endpoints of them.
+//! `/healthz` and `/livez` report whether changes reach the kernel in time; load balancers use
+//! `/healthz` to decide whether to use this node. Services with `externalTrafficPolicy: Local` have
+//! their own port, which reports whether the node has endpoints.
 
 mod checks;
 mod server;
@@ -20,70 +20,70 @@ use tokio::time::Instant;
 pub(crate) use checks::Checks;
 pub(crate) use server::{Answer, serve};
 
-/// How the proxy is. Clones are the same.
+/// The health of the proxy. Clones share state.
 #[derive(Clone)]
 pub(crate) struct Health {
     timeout: Duration,
     families: Arc<[&'static str]>,
     world: World,
-    known: Arc<Mutex<Known>>,
+    state: Arc<Mutex<HealthState>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct HealthState {
     /// Since when a change waits.
     waiting: Option<Instant>,
     updated: Option<Timestamp>,
-    /// Whether the node is there, and not about to go.
+    /// Whether the node exists and is not being removed.
     eligible: bool,
 }
 
 impl Health {
-    /// `families` are those that it has tables for.
+    /// `families` are those with tables.
     pub(crate) fn new(timeout: Duration, families: &[&'static str], world: World) -> Health {
-        let known = Known {
+        let state = HealthState {
             updated: Some(world.now()),
-            ..Known::default()
+            ..HealthState::default()
         };
         Health {
             timeout,
             families: families.into(),
             world,
-            known: Arc::new(Mutex::new(known)),
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
-    /// A change waits to be told to the kernel.
+    /// A change waits for a sync.
     pub(crate) fn queued(&self) {
-        self.known().waiting.get_or_insert_with(Instant::now);
+        self.state().waiting.get_or_insert_with(Instant::now);
     }
 
-    /// The kernel knows everything.
+    /// A sync has completed.
     pub(crate) fn updated(&self) {
         let now = self.world.now();
-        let mut known = self.known();
-        known.waiting = None;
-        known.updated = Some(now);
+        let mut state = self.state();
+        state.waiting = None;
+        state.updated = Some(now);
     }
 
     pub(crate) fn node(&self, eligible: bool) {
-        self.known().eligible = eligible;
+        self.state().eligible = eligible;
     }
 
     pub(crate) fn is_healthy(&self) -> bool {
-        self.known()
+        self.state()
             .waiting
             .is_none_or(|since| since.elapsed() < self.timeout)
     }
 
-    /// What a request is answered.
+    /// The response to a request.
     pub(crate) fn answer(&self, path: &str) -> Answer {
         match path {
             "/healthz" => {
-                let eligible = self.known().eligible;
-                self.state(Some(eligible))
+                let eligible = self.state().eligible;
+                self.health_response(Some(eligible))
             }
-            "/livez" => self.state(None),
+            "/livez" => self.health_response(None),
             _ => Answer {
                 status: StatusCode::NOT_FOUND,
                 headers: vec![],
@@ -92,10 +92,11 @@ impl Health {
         }
     }
 
-    /// Upstream says "updated just now" as long as all is well: older clients read it so.
-    fn state(&self, eligible: Option<bool>) -> Answer {
+    /// Upstream reports the current time as the last update while healthy; old clients depend on
+    /// it.
+    fn health_response(&self, eligible: Option<bool>) -> Answer {
         let (healthy, now) = (self.is_healthy(), self.world.now());
-        let updated = self.known().updated.unwrap_or(now);
+        let updated = self.state().updated.unwrap_or(now);
         let good = healthy && eligible != Some(false);
 
         let last = if good { now } else { updated };
@@ -137,8 +138,8 @@ impl Health {
         }
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, HealthState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A small HTTP server for questions that are answered at once.
+//! A minimal HTTP server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-/// What a question is answered.
+/// A response.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
 }
 
-/// Answers on a socket until dropped.
+/// Serves on a socket until dropped.
 pub(crate) async fn serve(
     listener: TcpListener,
     answer: impl Fn(&str) -> Answer + Send + Sync + 'static,
@@ -32,7 +32,7 @@ pub(crate) async fn serve(
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::debug!(%error, "a connection was not accepted");
+                tracing::debug!(%error, "cannot accept connection");
                 continue;
             }
         };
@@ -48,7 +48,7 @@ pub(crate) async fn serve(
                 .timer(TokioTimer::new())
                 .serve_connection(TokioIo::new(stream), respond);
             if let Err(error) = served.await {
-                tracing::debug!(%error, "a connection broke");
+                tracing::debug!(%error, "connection failed");
             }
         });
     }

@@ -1,4 +1,4 @@
-//! The chains of Services: their names, and the rules in them.
+//! The chains of Services: names and rules.
 
 use std::net::SocketAddr;
 
@@ -64,11 +64,11 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
                 number,
             };
 
-            vec![die(
-                (0..*count).map(|number| name(&Chain::Numbered(numbered(number))))
+            vec![select_random(
+                (0..*count).map(|number| name(&Chain::Numbered(numbered(number)))),
             )]
         }
-        (Chain::Numbered(numbered), _) => vec![lead(numbered)],
+        (Chain::Numbered(numbered), _) => vec![dnat_rule(numbered)],
         (
             Chain::Masqueraded {
                 family,
@@ -137,17 +137,17 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
     }
 }
 
-/// A die with a side for each chain.
-fn die(chains: impl ExactSizeIterator<Item = String>) -> String {
+/// Selects one of the chains at random.
+fn select_random(chains: impl ExactSizeIterator<Item = String>) -> String {
     let count = chains.len();
-    let sides: Vec<String> = chains
+    let cases: Vec<String> = chains
         .enumerate()
         .map(|(number, chain)| format!("{number} : goto {chain}"))
         .collect();
-    format!("numgen random mod {count} vmap {{ {} }}", sides.join(", "))
+    format!("numgen random mod {count} vmap {{ {} }}", cases.join(", "))
 }
 
-fn lead(numbered: &Numbered) -> String {
+fn dnat_rule(numbered: &Numbered) -> String {
     let ip = word(numbered.family);
     let key = match numbered.entrance {
         Entrance::Address => format!("{ip} daddr . meta l4proto . th dport"),
@@ -157,8 +157,8 @@ fn lead(numbered: &Numbered) -> String {
     format!("meta l4proto {{ tcp, udp, sctp }} dnat {ip} to {key} map @{map}")
 }
 
-/// What came from the node itself has one of its addresses as the source, which may be the load
-/// balancer's: it is hidden.
+/// Traffic from the node itself has one of its addresses as source, possibly a load balancer IP: it
+/// is masqueraded.
 fn local_first(
     dialect: &Dialect,
     chain: &Chain,
@@ -195,11 +195,11 @@ fn remembered(of: &Sticky, backends: &[SocketAddr]) -> Vec<String> {
         )
     };
 
-    let any = die(backends.iter().map(chain));
+    let any = select_random(backends.iter().map(chain));
     backends.iter().map(known).chain([any]).collect()
 }
 
-/// The map of the endpoints of one number.
+/// The map of endpoints with this number.
 pub(super) fn endpoints(numbered: &Numbered) -> String {
     let Numbered {
         entrance,
@@ -238,7 +238,7 @@ fn path(of: &Sticky) -> String {
     )
 }
 
-/// Names have no colons.
+/// Names must not contain colons.
 fn endpoint(of: &Sticky, backend: SocketAddr) -> String {
     format!(
         "{}/{}/{}",

@@ -7,11 +7,11 @@ use crate::rules::{Body, Entrance, Frontend, Item, Numbered, Refusal};
 pub(super) struct Element {
     pub(super) set: String,
     pub(super) key: String,
-    /// Of a map.
+    /// The value in a map.
     pub(super) value: Option<String>,
 }
 
-/// The element that an item is; none where it is a chain or a set.
+/// The element of an item; none if it is a chain or set.
 pub(super) fn element(item: &Item, body: &Body) -> Option<Element> {
     let plain = |set: &str, key: String| Element {
         set: set.to_owned(),

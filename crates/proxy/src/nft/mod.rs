@@ -1,11 +1,10 @@
-//! Rules in the words of `nft`, and handed to the kernel.
+//! Renders rules for `nft`, and applies them.
 //!
-//! A table per family, named after the instance, so that several clusters on one machine do not
-//! meet. What does not depend on Services is written once (`skeleton.rs`); the rest are elements of
-//! its maps (`elements.rs`) and a few chains (`chains.rs`). [`Writer`] puts what has changed into
-//! one transaction (`transaction.rs`), which the kernel takes whole or not at all, also when it is
-//! the very first and takes the place of an older table. Nothing of this needs the process to live
-//! on.
+//! One table per family, named after the instance, so that several clusters on one machine do not
+//! conflict. The part that does not depend on Services is static (`skeleton.rs`); the rest are
+//! elements of its maps (`elements.rs`) and a few chains (`chains.rs`). [`Writer`] renders changes
+//! as one transaction (`transaction.rs`), which is atomic, also when the first one replaces an
+//! older table. The rules work without the process.
 
 mod chains;
 mod elements;
@@ -22,48 +21,47 @@ pub(crate) use watch::Watch;
 
 use crate::rules::Family;
 
-/// How the tables are written.
+/// How the tables are rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// The name of the tables.
     pub table: String,
-    /// The families that the kernel has.
+    /// The kernel's families.
     pub families: Vec<Family>,
-    /// The bit of a packet's mark that says "hide its source".
+    /// The mark bit of packets to masquerade.
     pub masquerade_bit: u32,
-    /// Hide the source of everything that goes to a cluster address.
+    /// Masquerade all traffic to cluster IPs.
     pub masquerade_all: bool,
-    /// How packets of the node's own pods are recognized.
+    /// How traffic of local pods is detected.
     pub pods: Pods,
 }
 
-/// How packets of the node's own pods are recognized.
+/// How traffic of local pods is detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pods {
-    /// Not at all: then nobody is taken for a stranger either.
+    /// Not at all; then no traffic counts as external either.
     Unknown,
-    /// By their source, in the families that are named.
+    /// By source, in these families.
     Ranges(Vec<Family>),
-    /// By the interface that they come from.
+    /// By the input interface.
     Interface(String),
-    /// By how its name begins.
+    /// By the prefix of the input interface's name.
     InterfacePrefix(String),
 }
 
 impl Dialect {
-    /// The bit as it is written.
+    /// The mark in hexadecimal.
     fn mark(&self) -> String {
         format!("{:#x}", 1_u32 << self.masquerade_bit.min(31))
     }
 
-    /// Says "hide its source" of a packet.
+    /// The statement that marks a packet for masquerading.
     fn masquerade(&self) -> String {
         let mark = self.mark();
         format!("meta mark set meta mark or {mark}")
     }
 
-    /// Whether a packet is of a pod here, or, with `not`, of anybody else; none where that is
-    /// unknown.
+    /// Matches packets of local pods, or, with `not`, all others; none if unknown.
     fn of_pod(&self, family: Family, not: bool) -> Option<String> {
         let not = if not { "!= " } else { "" };
         match &self.pods {
@@ -77,7 +75,7 @@ impl Dialect {
     }
 }
 
-/// The family as `nft` calls it.
+/// `nft`'s name of the family.
 fn word(family: Family) -> &'static str {
     match family {
         Family::V4 => "ip",
@@ -93,22 +91,21 @@ fn address(family: Family) -> &'static str {
     }
 }
 
-/// Why the packet filter was not changed.
+/// Why the rules were not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    #[error("cannot run `nft`, which Services need (Debian's package `nftables`)")]
+    #[error("cannot run `nft`: Services need it; install the package `nftables`")]
     Run(#[source] io::Error),
-    #[error("`nft` refused the rules of Services: {0}")]
+    #[error("`nft` rejected the service rules: {0}")]
     Refused(String),
 }
 
-/// Hands a script to the kernel, whole or not at all.
+/// Applies a script atomically.
 pub fn apply(script: &str) -> Result<(), FilterError> {
     run(&["-f", "-"], script).map(drop)
 }
 
-/// Takes a table away, if it is there. A kernel that does not have what it would need for it has
-/// none.
+/// Deletes a table, if it exists. A kernel without nftables has none.
 pub(crate) fn remove(family: Family, table: &str) -> Result<(), FilterError> {
     let listed = match run(&["list", "tables", word(family)], "") {
         Err(FilterError::Refused(said)) if is_unsupported(&said) => return Ok(()),
@@ -121,7 +118,7 @@ pub(crate) fn remove(family: Family, table: &str) -> Result<(), FilterError> {
     apply(&format!("delete {own}\n"))
 }
 
-/// Whether the kernel knows nothing of what was asked.
+/// Whether the kernel lacks the feature.
 fn is_unsupported(said: &str) -> bool {
     [
         "Protocol not supported",
@@ -132,7 +129,7 @@ fn is_unsupported(said: &str) -> bool {
     .any(|words| said.contains(words))
 }
 
-/// Runs `nft`; the answer is what it prints.
+/// Runs `nft` and returns its output.
 pub(crate) fn run(arguments: &[&str], input: &str) -> Result<String, FilterError> {
     let mut nft = Command::new("nft")
         .args(arguments)
@@ -145,17 +142,17 @@ pub(crate) fn run(arguments: &[&str], input: &str) -> Result<String, FilterError
     let sent = nft
         .stdin
         .take()
-        .expect("its input was asked for")
+        .expect("stdin was piped")
         .write_all(input.as_bytes());
 
     let output = nft.wait_with_output().map_err(FilterError::Run)?;
     if !output.status.success() {
-        let said: String = String::from_utf8_lossy(&output.stderr)
+        let message: String = String::from_utf8_lossy(&output.stderr)
             .trim()
             .chars()
-            .take(SAID)
+            .take(MAX_ERROR)
             .collect();
-        return Err(FilterError::Refused(said));
+        return Err(FilterError::Refused(message));
     }
 
     sent.map_err(FilterError::Run)?;
@@ -163,5 +160,5 @@ pub(crate) fn run(arguments: &[&str], input: &str) -> Result<String, FilterError
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// As much of a complaint is kept; it quotes the line that it is about, which may be long.
-const SAID: usize = 2000;
+/// Error messages are truncated: they quote whole lines, which may be long.
+const MAX_ERROR: usize = 2000;

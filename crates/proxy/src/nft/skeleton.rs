@@ -1,14 +1,13 @@
-//! The part of a table that is the same whatever Services there are.
+//! The static part of a table.
 //!
-//! A packet for a Service goes: `guards` (may this source use the load balancer?), `services` (its
-//! endpoint becomes its destination), then, where that did not happen, `refuse-*` (no endpoints:
-//! told or dropped; a cluster address that nobody has: never out of the machine), and on its way
-//! out `postrouting` (its source is hidden where it must be).
+//! The path of a packet for a Service: `guards` (load balancer source ranges), `services` (DNAT to
+//! an endpoint), otherwise `refuse-*` (without endpoints: rejected or dropped; unused cluster IPs
+//! never leave the machine), and `postrouting` (masquerading).
 
 use super::{Dialect, address, word};
 use crate::rules::Family;
 
-/// The table without any Service.
+/// The table without Services.
 pub(super) fn skeleton(dialect: &Dialect, family: Family) -> String {
     let (sets, hooks) = (sets(family), hooks(dialect, family));
     format!(
@@ -37,8 +36,7 @@ fn sets(family: Family) -> String {
     )
 }
 
-/// Refusals over TCP are resets: the other kind is rationed by the kernel, and would sometimes not
-/// come at all.
+/// TCP is rejected by a reset: ICMP errors are rate-limited by the kernel.
 fn hooks(dialect: &Dialect, family: Family) -> String {
     let ip = word(family);
     let frontend = format!("{ip} daddr . meta l4proto . th dport");
@@ -47,7 +45,7 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
         Family::V6 => "::1",
     };
 
-    let (mark, strangers) = (dialect.mark(), strangers(dialect, family));
+    let (mark, masquerade_external) = (dialect.mark(), masquerade_external(dialect, family));
     let node_port =
         format!("{ip} daddr != {loopback} {ip} daddr @node-port-ranges meta l4proto . th dport");
 
@@ -68,7 +66,7 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
 \t\tjump guards
 \t}}
 \tchain services {{
-{strangers}\t\t{frontend} vmap @services
+{masquerade_external}\t\t{frontend} vmap @services
 \t\tfib daddr type local {node_port} vmap @node-ports
 \t}}
 \tchain prerouting {{
@@ -106,9 +104,9 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
     )
 }
 
-/// Who is no pod here reaches cluster addresses with the node's address as the source: the answer
-/// must come back to where the destination was changed.
-fn strangers(dialect: &Dialect, family: Family) -> String {
+/// Masquerades traffic to cluster IPs that does not come from local pods: replies must pass this
+/// node.
+fn masquerade_external(dialect: &Dialect, family: Family) -> String {
     let (ip, masquerade) = (word(family), dialect.masquerade());
     let who = if dialect.masquerade_all {
         Some(String::new())

@@ -1,4 +1,4 @@
-//! The one call that the compiler cannot vouch for.
+//! Registers a descriptor with the reactor.
 #![expect(unsafe_code, reason = "registering a descriptor is unsafe in general")]
 
 use std::io;
@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Waits for something to read without blocking.
+/// Makes a descriptor awaitable for reads.
 pub(super) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is the same open descriptor from here until it is dropped, with the
     // registration.

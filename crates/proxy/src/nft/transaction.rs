@@ -1,9 +1,9 @@
-//! One transaction: what has changed, in an order in which every step makes sense by itself.
+//! Renders one transaction, in an order that is valid step by step.
 //!
-//! Sets and chains are made first, so that rules and elements may name them; elements that go are
-//! deleted before those that come are added, because a changed one is both. A chain that nobody
-//! wants is emptied, and deleted by a later transaction: kernels before 6.2 take a while to notice
-//! that no element leads to it any more.
+//! Sets and chains are created first, so that rules and elements can refer to them; elements are
+//! deleted before others are added, because a modified one is both. An unused chain is flushed, and
+//! deleted by a later transaction: kernels before 6.2 release references from elements with a
+//! delay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,16 +14,16 @@ use super::{Dialect, address, chains, word};
 use crate::claims::Changes;
 use crate::rules::{Entrance, Family, Item, RuleSet};
 
-/// Writes transactions, and remembers what is still to be deleted.
+/// Renders transactions, and tracks what is to be deleted.
 #[derive(Debug)]
 pub struct Writer {
     dialect: Dialect,
-    /// Emptied, and to be deleted by the next transaction.
+    /// Flushed; deleted by the next transaction.
     emptied: BTreeSet<Item>,
 }
 
-/// So many elements are named at once: enough that the rest of the line does not count.
-const TOGETHER: usize = 500;
+/// Elements per command.
+const BATCH: usize = 500;
 
 impl Writer {
     pub fn new(dialect: Dialect) -> Writer {
@@ -33,7 +33,7 @@ impl Writer {
         }
     }
 
-    /// Makes the tables what they should be, whatever is there.
+    /// Replaces the whole tables.
     pub fn whole(&mut self, rules: RuleSet) -> String {
         self.emptied.clear();
         let mut script = self.clean();
@@ -47,24 +47,24 @@ impl Writer {
             })
     }
 
-    /// Takes the tables away, if they are there.
+    /// Deletes the tables, if they exist.
     pub fn clean(&self) -> String {
         let table = &self.dialect.table;
         let clean = |family: &Family| {
             let family = word(*family);
-            // Adding first makes the deletion work where there is none.
+            // Added first, so that the deletion does not fail if it does not exist.
             format!("add table {family} {table}\ndelete table {family} {table}\n")
         };
         self.dialect.families.iter().map(clean).collect()
     }
 
-    /// What turns the tables from what they were into what they should be.
+    /// Applies changes to the existing tables.
     pub fn changes(&mut self, changes: &Changes) -> String {
         let mut script = String::new();
         let emptied = std::mem::take(&mut self.emptied);
         let unwanted = |item: &&Item| !changes.new.contains_key(item);
 
-        // Chains before the sets that they name.
+        // Chains before the sets that they refer to.
         emptied
             .iter()
             .filter(unwanted)
@@ -95,7 +95,7 @@ impl Writer {
         script
     }
 
-    /// Sets and chains, then what is in the chains.
+    /// Creates sets and chains, then the rules.
     fn make(&self, script: &mut String, new: &RuleSet) {
         for item in new.keys() {
             match item {
@@ -112,7 +112,7 @@ impl Writer {
 
         for (item, body) in new {
             if let Item::Chain(chain) = item
-                && self.speaks(item.family())
+                && self.has_family(item.family())
             {
                 let (family, table, name) = (
                     word(item.family()),
@@ -138,7 +138,7 @@ impl Writer {
             _ => return,
         };
 
-        if self.speaks(item.family()) {
+        if self.has_family(item.family()) {
             let (family, table) = (word(item.family()), &self.dialect.table);
             line(
                 script,
@@ -149,7 +149,10 @@ impl Writer {
 
     fn elements(&self, script: &mut String, verb: &str, rules: &RuleSet) {
         let mut by_set: BTreeMap<(Family, String), Vec<String>> = BTreeMap::new();
-        for (item, body) in rules.iter().filter(|(item, _)| self.speaks(item.family())) {
+        for (item, body) in rules
+            .iter()
+            .filter(|(item, _)| self.has_family(item.family()))
+        {
             if let Some(Element { set, key, value }) = element(item, body) {
                 let text = value.map_or(key.clone(), |value| format!("{key} : {value}"));
                 by_set.entry((item.family(), set)).or_default().push(text);
@@ -158,7 +161,7 @@ impl Writer {
 
         let table = &self.dialect.table;
         for ((family, set), elements) in by_set {
-            for some in elements.chunks(TOGETHER) {
+            for some in elements.chunks(BATCH) {
                 let (family, some) = (word(family), some.join(", "));
                 line(
                     script,
@@ -168,12 +171,12 @@ impl Writer {
         }
     }
 
-    fn speaks(&self, family: Family) -> bool {
+    fn has_family(&self, family: Family) -> bool {
         self.dialect.families.contains(&family)
     }
 }
 
-/// What a set or map holds.
+/// The declaration of a set or map.
 fn form(item: &Item) -> String {
     let address = address(item.family());
     match item {

@@ -1,9 +1,8 @@
-//! Whether the tables are still there: the kernel tells when somebody takes them away, as `nft
-//! flush ruleset` does.
+//! Detects deletion of the tables by others, such as `nft flush ruleset`.
 //!
-//! The kernel tells of every change of its packet filter, our own too. Only tables of our name
-//! matter: one that has gone and not come again was taken by somebody else. Where the kernel had
-//! more to tell than there was room for, it is asked instead.
+//! The kernel reports every change of nftables, including our own. Only tables of our name matter:
+//! one that was deleted and not created again was deleted by another process. If notifications were
+//! lost, the tables are listed instead.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,24 +13,24 @@ use tokio::io::unix::AsyncFd;
 
 use super::{Dialect, run, sys, word};
 
-/// Follows the tables of one instance.
+/// Watches the tables of one instance.
 pub(crate) struct Watch {
     socket: AsyncFd<OwnedFd>,
     dialect: Dialect,
 }
 
-/// The kernel's group of listeners for its packet filter: its seventh.
+/// The nftables multicast group.
 const GROUP: u32 = 1 << 6;
-/// Of the kernel's headers: the subsystem, and its messages about tables.
+/// From the kernel's headers: subsystem and table messages.
 const SUBSYSTEM: u16 = 10 << 8;
 const NEW_TABLE: u16 = SUBSYSTEM;
 const DELETED_TABLE: u16 = SUBSYSTEM | 2;
-/// Where the name stands in them: after the header and four bytes about the family.
+/// Offset of the name: after the header and four bytes with the family.
 const NAME: usize = 16 + 4 + 4;
-const LARGEST: usize = 64 * 1024;
+const MAX_MESSAGE: usize = 64 * 1024;
 
 impl Watch {
-    /// Of the namespace that this thread is in.
+    /// In this thread's namespace.
     pub(crate) fn open(dialect: Dialect) -> io::Result<Watch> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (family, protocol) = (AddressFamily::NETLINK, Some(netlink::NETFILTER));
@@ -43,44 +42,44 @@ impl Watch {
         })
     }
 
-    /// Waits until a table is gone. What was told before is read first, so it is called when nobody
-    /// of this process is at work on the tables.
+    /// Waits until a table is deleted. Pending notifications are read first, so it must not run
+    /// during a sync.
     ///
     /// # Cancellation
-    /// A table that is gone may have to be found out again.
-    pub(crate) async fn gone(&self) {
+    /// A deletion may have to be detected again.
+    pub(crate) async fn table_deleted(&self) {
         loop {
             let Ok(mut ready) = self.socket.readable().await else {
                 return std::future::pending().await;
             };
-            let told = ready.try_io(|socket| Ok(self.read(socket.get_ref())));
-            if let Ok(Ok(true)) = told {
+            let result = ready.try_io(|socket| Ok(self.read(socket.get_ref())));
+            if let Ok(Ok(true)) = result {
                 return;
             }
             ready.clear_ready();
         }
     }
 
-    /// Reads all that waits: whether a table is gone at the end of it.
+    /// Reads all pending messages; returns whether a table is deleted at the end.
     fn read(&self, socket: &OwnedFd) -> bool {
         let mut gone = false;
-        let mut buffer = vec![0; LARGEST];
+        let mut buffer = vec![0; MAX_MESSAGE];
         loop {
             match rustix::net::recv(socket, buffer.as_mut_slice(), RecvFlags::empty()) {
                 Ok((length, _)) => {
-                    if let Some(last) = last_word(&buffer[..length], self.dialect.table.as_bytes())
+                    if let Some(last) = last_state(&buffer[..length], self.dialect.table.as_bytes())
                     {
                         gone = last;
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::NOBUFS) => gone = !self.is_there(),
+                Err(Errno::NOBUFS) => gone = !self.exists(),
                 Err(_) => return gone,
             }
         }
     }
 
-    fn is_there(&self) -> bool {
+    fn exists(&self) -> bool {
         let tables = run(&["list", "tables"], "").unwrap_or_default();
         let listed = |family| {
             tables
@@ -91,9 +90,9 @@ impl Watch {
     }
 }
 
-/// Whether the last message about a table of this name says that it is gone; none where there is no
-/// such message.
-fn last_word(mut bytes: &[u8], table: &[u8]) -> Option<bool> {
+/// Whether the last message about a table of this name is a deletion; none: there is no such
+/// message.
+fn last_state(mut bytes: &[u8], table: &[u8]) -> Option<bool> {
     let mut last = None;
     while let Some(length) = bytes.first_chunk().map(|four| u32::from_ne_bytes(*four)) {
         let Some(message) = usize::try_from(length)

@@ -1,4 +1,4 @@
-//! The API's changes, brought into the state.
+//! Applies API changes to the state.
 
 use coracle_api::Value;
 use coracle_api::typed::TypedError;
@@ -10,25 +10,25 @@ use std::sync::Arc;
 use crate::facts::{HEADLESS, Node, OTHER_PROXY, Service, Slice};
 use crate::state::State;
 
-/// What the proxy reads of an object, if packets have anything to do with it.
+/// The fields that the proxy uses of an object, if it is relevant.
 #[derive(Debug)]
-struct Told<T>(Option<T>);
+struct Relevant<T>(Option<T>);
 
-impl Projection for Told<Service> {
-    fn project(object: &Arc<Value>) -> Result<Told<Service>, TypedError> {
-        Ok(Told(Service::read(object)))
+impl Projection for Relevant<Service> {
+    fn project(object: &Arc<Value>) -> Result<Relevant<Service>, TypedError> {
+        Ok(Relevant(Service::read(object)))
     }
 }
 
-impl Projection for Told<Slice> {
-    fn project(object: &Arc<Value>) -> Result<Told<Slice>, TypedError> {
-        Ok(Told(Slice::read(object)))
+impl Projection for Relevant<Slice> {
+    fn project(object: &Arc<Value>) -> Result<Relevant<Slice>, TypedError> {
+        Ok(Relevant(Slice::read(object)))
     }
 }
 
-impl Projection for Told<Node> {
-    fn project(object: &Arc<Value>) -> Result<Told<Node>, TypedError> {
-        Ok(Told(Some(Node::read(object))))
+impl Projection for Relevant<Node> {
+    fn project(object: &Arc<Value>) -> Result<Relevant<Node>, TypedError> {
+        Ok(Relevant(Some(Node::read(object))))
     }
 }
 
@@ -36,27 +36,27 @@ impl Projection for Told<Node> {
 #[derive(Debug)]
 struct Ranges(Vec<IpNet>);
 
-impl Projection for Told<Ranges> {
-    fn project(object: &Arc<Value>) -> Result<Told<Ranges>, TypedError> {
+impl Projection for Relevant<Ranges> {
+    fn project(object: &Arc<Value>) -> Result<Relevant<Ranges>, TypedError> {
         let spec = object.get("spec").and_then(Value::as_object);
         let texts = spec.map(|spec| spec.items("cidrs")).unwrap_or_default();
         let ranges = texts
             .iter()
             .filter_map(|text| text.as_str()?.parse().ok())
             .collect();
-        Ok(Told(Some(Ranges(ranges))))
+        Ok(Relevant(Some(Ranges(ranges))))
     }
 }
 
-/// Follows what the proxy needs to know.
+/// Follows the API.
 pub(super) struct Follower {
-    services: Subscription<Told<Service>>,
-    slices: Subscription<Told<Slice>>,
-    nodes: Subscription<Told<Node>>,
-    ranges: Subscription<Told<Ranges>>,
-    /// How many of the first three have been told wholly. Ranges are not waited for: older servers
-    /// have none.
-    whole: u8,
+    services: Subscription<Relevant<Service>>,
+    slices: Subscription<Relevant<Slice>>,
+    nodes: Subscription<Relevant<Node>>,
+    ranges: Subscription<Relevant<Ranges>>,
+    /// How many of the first three are synced. ServiceCIDRs are not required: older servers do not
+    /// have them.
+    synced: u8,
 }
 
 impl Follower {
@@ -74,43 +74,42 @@ impl Follower {
             ranges: informers
                 .of(all("networking.k8s.io", "servicecidrs"))
                 .subscribe(),
-            whole: 0,
+            synced: 0,
         }
     }
 
-    pub(super) fn knows_all(&self) -> bool {
-        self.whole == 3
+    pub(super) fn has_synced(&self) -> bool {
+        self.synced == 3
     }
 
-    /// Brings one change into the state.
+    /// Applies one change to the state.
     ///
     /// # Cancellation
-    /// Nothing is lost.
+    /// Cancel safe.
     pub(super) async fn next(&mut self, state: &mut State) {
         tokio::select! {
             biased;
-            change = self.services.next() => match told(&change) {
+            change = self.services.next() => match state_of(&change) {
                 Some((key, service)) => state.set_service(key, service),
-                None => self.whole += 1,
+                None => self.synced += 1,
             },
-            change = self.slices.next() => match told(&change) {
+            change = self.slices.next() => match state_of(&change) {
                 Some((key, slice)) => state.set_slice(key, slice),
-                None => self.whole += 1,
+                None => self.synced += 1,
             },
-            change = self.nodes.next() => match told(&change) {
+            change = self.nodes.next() => match state_of(&change) {
                 Some((_, node)) => state.set_node(node.cloned()),
-                None => self.whole += 1,
+                None => self.synced += 1,
             },
-            change = self.ranges.next() => if let Some((key, ranges)) = told(&change) {
+            change = self.ranges.next() => if let Some((key, ranges)) = state_of(&change) {
                 state.set_service_ranges(key, ranges.map(|ranges| ranges.0.clone()));
             },
         }
     }
 }
 
-/// The object that a change is about, and what is to be known of it from now on. `None`: all has
-/// been told.
-fn told<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
+/// The object of a change and its new state. `None`: synced.
+fn state_of<T>(change: &Change<Relevant<T>>) -> Option<(&ObjectKey, Option<&T>)> {
     match change {
         Change::Added { object, .. } | Change::Updated { new: object, .. } => {
             Some((&object.key, object.object.0.as_ref()))

@@ -1,8 +1,7 @@
-//! The proxy as a component: it follows the API, and tells the kernel.
+//! The proxy component: follows the API and syncs the kernel.
 //!
-//! Nothing is told before everything is known: until then the kernel goes on with what an earlier
-//! process left. The first transaction takes the place of all that, in one step; the later ones are
-//! what changed.
+//! The first sync happens when all informers have synced: until then the rules of an earlier
+//! process stay. It replaces them in one transaction; later syncs apply changes.
 
 mod follow;
 
@@ -17,14 +16,14 @@ use tokio::time::Instant;
 
 use crate::compile::NodePortAddresses;
 use crate::config::Config;
-use crate::conntrack::{self, Datagrams};
+use crate::conntrack::{self, UdpPort};
 use crate::health::{Checks, Health, serve};
 use crate::nft::{self, FilterError, Watch, Writer};
 use crate::rules::Family;
 use crate::state::State;
 use follow::Follower;
 
-/// Why a proxy does not run.
+/// Why the proxy does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("cannot listen on {address}")]
@@ -36,24 +35,23 @@ pub enum RunError {
     Filter(#[from] FilterError),
 }
 
-/// Why the kernel was not told.
+/// Why a sync failed.
 #[derive(Debug, thiserror::Error)]
 enum SyncError {
     #[error(transparent)]
     Filter(#[from] FilterError),
-    #[error("the task that tells the kernel broke off")]
-    Broken(#[from] tokio::task::JoinError),
+    #[error("the nftables sync task panicked")]
+    Panicked(#[from] tokio::task::JoinError),
 }
 
-/// Works until dropped. `ready` is called once the kernel knows all Services. The rules stay when
-/// it ends.
+/// Runs until dropped. `ready` is called after the first sync. The rules stay afterwards.
 ///
 /// # Errors
-/// Where the health port was asked for and is taken, and that is to be fatal.
+/// If the health port is in use, and `bind_hard_fail` is set.
 pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result<(), RunError> {
     let families = families();
-    let words: Vec<&'static str> = families.iter().map(|family| name(*family)).collect();
-    let health = Health::new(config.health_timeout, &words, client.world());
+    let names: Vec<&'static str> = families.iter().map(|family| name(*family)).collect();
+    let health = Health::new(config.health_timeout, &names, client.world());
 
     let tasks = Tasks::new();
     if let Some(address) = config.healthz {
@@ -61,7 +59,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
             Err(source) if config.bind_hard_fail => {
                 return Err(RunError::Listen { address, source });
             }
-            listener => tasks.spawn(answer_health(address, listener, health.clone())),
+            listener => tasks.spawn(serve_health(address, listener, health.clone())),
         }
     }
 
@@ -80,7 +78,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         config: config.clone(),
         last: None,
         retry: FIRST_RETRY,
-        told: Told::default(),
+        last_error: LastError::default(),
     };
 
     let watch = watch(&config);
@@ -92,8 +90,8 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         tokio::select! {
             biased;
             () = follower.next(&mut proxy.state) => {}
-            () = gone(watch.as_ref()), if follower.knows_all() && due.is_none() => {
-                tracing::warn!(table = config.table, "somebody took the rules of Services away");
+            () = table_deleted(watch.as_ref()), if follower.has_synced() && due.is_none() => {
+                tracing::warn!(table = config.table, "nftables table was deleted by another process; restoring it");
                 proxy.whole = true;
                 due = Some(proxy.next_sync());
             }
@@ -105,24 +103,24 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
             }
         }
 
-        if follower.knows_all() && proxy.state.has_changed() && due.is_none() {
+        if follower.has_synced() && proxy.state.has_changed() && due.is_none() {
             due = Some(proxy.next_sync());
         }
     }
 }
 
-/// Says how the proxy is. Where somebody else has the port, it is tried again: often that is an
-/// earlier self that is still ending.
-async fn answer_health(
+/// Serves health checks. If the port is in use, it is retried: an earlier process may still be
+/// stopping.
+async fn serve_health(
     address: SocketAddr,
     mut listener: std::io::Result<TcpListener>,
     health: Health,
 ) {
-    let mut told = Told::default();
+    let mut last_error = LastError::default();
     loop {
         match listener {
             Ok(listener) => return serve(listener, move |path| health.answer(path)).await,
-            Err(error) if told.is_news(&error) => {
+            Err(error) if last_error.is_new(&error) => {
                 tracing::warn!(%address, %error, "cannot listen on the health port; retrying");
             }
             Err(_) => {}
@@ -133,14 +131,13 @@ async fn answer_health(
     }
 }
 
-/// Takes the tables of an instance away: nothing of its Services is left in the kernel. A family
-/// whose table cannot be removed keeps that of the other from nothing.
+/// Deletes the tables of an instance. That of one family is deleted even where the other cannot be.
 pub fn clean(table: &str) -> Result<(), FilterError> {
     let [four, six] = Family::BOTH.map(|family| nft::remove(family, table));
     four.and(six)
 }
 
-/// What waits after a failure, at first and at most.
+/// Retry delays, the first and the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
@@ -150,30 +147,30 @@ struct Proxy {
     writer: Writer,
     checks: Checks,
     health: Health,
-    /// Whether the kernel is to be told everything, because nobody knows what it holds.
+    /// Whether the next sync replaces the whole tables, because their state is unknown.
     whole: bool,
-    /// When the kernel was told last.
+    /// When the last sync ended.
     last: Option<Instant>,
     retry: Duration,
-    told: Told,
+    last_error: LastError,
 }
 
-/// What went wrong last, so that it is not said at every try.
+/// The last error, to log it only once.
 #[derive(Default)]
-struct Told(String);
+struct LastError(String);
 
-impl Told {
-    /// Whether this was not the last that went wrong.
-    fn is_news(&mut self, error: &dyn std::error::Error) -> bool {
+impl LastError {
+    /// Whether this error differs from the last one.
+    fn is_new(&mut self, error: &dyn std::error::Error) -> bool {
         let text = error.to_string();
-        let is_news = text != self.0;
+        let is_new = text != self.0;
         self.0 = text;
-        is_news
+        is_new
     }
 }
 
 impl Proxy {
-    /// When the kernel may be told of a change.
+    /// When the next sync may run.
     fn next_sync(&self) -> Instant {
         self.health.queued();
         let now = Instant::now();
@@ -181,11 +178,11 @@ impl Proxy {
             .map_or(now, |last| now.max(last + self.config.min_sync_period))
     }
 
-    /// Tells the kernel; the answer is when to try again where that failed.
+    /// Syncs the kernel; returns when to retry after a failure.
     async fn sync(&mut self) -> Option<Instant> {
         let node = self.state.node();
         self.health.node(!node.leaving && self.state.knows_node());
-        let (changes, astray) = self.state.compile();
+        let (changes, stale) = self.state.compile();
         let script = if self.whole {
             self.writer.whole(self.state.whole())
         } else {
@@ -193,12 +190,12 @@ impl Proxy {
         };
 
         let began = Instant::now();
-        let told = tell(script, astray).await;
+        let synced = apply(script, stale).await;
         self.last = Some(Instant::now());
 
-        if let Err(error) = told {
+        if let Err(error) = synced {
             let error: &dyn std::error::Error = &error;
-            if self.told.is_news(error) {
+            if self.last_error.is_new(error) {
                 tracing::error!(error, "nftables sync failed; retrying");
             }
             self.whole = true;
@@ -207,10 +204,10 @@ impl Proxy {
             return Some(again);
         }
 
-        tracing::debug!(whole = self.whole, gone = changes.gone.len(), new = changes.new.len(), took = ?began.elapsed(), "told the kernel");
+        tracing::debug!(whole = self.whole, removed = changes.gone.len(), added = changes.new.len(), took = ?began.elapsed(), "nftables synced");
         self.whole = false;
         self.retry = FIRST_RETRY;
-        self.told = Told::default();
+        self.last_error = LastError::default();
         self.health.updated();
 
         let at = match self.config.node_port_addresses {
@@ -223,33 +220,33 @@ impl Proxy {
     }
 }
 
-/// The rules first: whoever is forgotten before would be led to the gone endpoint again.
-async fn tell(script: String, astray: Vec<Datagrams>) -> Result<(), SyncError> {
+/// Rules first: otherwise deleted entries would be created again with the old endpoint.
+async fn apply(script: String, stale: Vec<UdpPort>) -> Result<(), SyncError> {
     let done = tokio::task::spawn_blocking(move || {
         if !script.is_empty() {
             nft::apply(&script)?;
         }
-        if !astray.is_empty() {
-            forget(&astray);
+        if !stale.is_empty() {
+            delete_stale(&stale);
         }
         Ok::<(), FilterError>(())
     });
     Ok(done.await??)
 }
 
-/// Rules are right without it: what is not forgotten times out.
-fn forget(astray: &[Datagrams]) {
-    match conntrack::forget(astray) {
+/// Best effort: stale entries time out.
+fn delete_stale(stale: &[UdpPort]) {
+    match conntrack::delete_stale(stale) {
         Ok(0) => {}
-        Ok(flows) => tracing::info!(flows, "datagrams of gone endpoints are led elsewhere"),
+        Ok(flows) => tracing::info!(flows, "deleted stale UDP conntrack entries"),
         Err(error) => {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "datagrams may go to endpoints that are gone");
+            tracing::warn!(error, "cannot delete stale UDP conntrack entries");
         }
     }
 }
 
-/// A kernel without IPv6 has no such file. It is the thread's own, as the network is.
+/// The file does not exist without IPv6. It is the thread's, as network namespaces are.
 fn families() -> Vec<Family> {
     let six = Path::new("/proc/thread-self/net/if_inet6").exists();
     if six {
@@ -266,17 +263,17 @@ fn name(family: Family) -> &'static str {
     }
 }
 
-/// Without it all is well until somebody else takes the tables away.
+/// Optional: only needed if another process deletes the tables.
 fn watch(config: &Config) -> Option<Watch> {
     let watch = Watch::open(config.dialect(families()));
     watch
-        .map_err(|error| tracing::warn!(%error, "changes by others to the rules of Services go unnoticed"))
+        .map_err(|error| tracing::warn!(%error, "cannot watch nftables; deletion of the tables by other processes will not be detected"))
         .ok()
 }
 
-async fn gone(watch: Option<&Watch>) {
+async fn table_deleted(watch: Option<&Watch>) {
     match watch {
-        Some(watch) => watch.gone().await,
+        Some(watch) => watch.table_deleted().await,
         None => std::future::pending().await,
     }
 }

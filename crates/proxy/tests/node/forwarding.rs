@@ -1,11 +1,11 @@
-//! What a node needs so that pods' packets are forwarded.
+//! Node settings for forwarding of pod traffic.
 
 use coracle_proxy::NodeNetwork;
 
 use crate::rig::{Rig, Server, ask, dropped};
 
 #[test]
-fn pods_pass_a_firewall_that_drops_what_is_forwarded_and_nothing_is_left_in_it() {
+fn pod_traffic_passes_a_dropping_firewall_and_its_rules_are_removed() {
     let rig = Rig::new(1);
     let _server = Server::start(&rig.outside, "outside", 8080);
     rig.node.inside(|| {

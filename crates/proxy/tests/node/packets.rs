@@ -1,8 +1,8 @@
-//! Services with real packets: each feature.
+//! Each Service feature with real packets.
 
 use std::collections::BTreeMap;
 
-use crate::rig::{Namespace, Rig, Seen, Udp, ask, ask_from_port, dropped, refused};
+use crate::rig::{Namespace, Response, Rig, Udp, ask, ask_from_port, dropped, refused};
 
 pub(crate) const CLUSTER: &str = "clusterIPs: [10.96.0.10, 'fd96::10'], ports: [{port: 80}]";
 pub(crate) const HERE: [&str; 4] = [
@@ -13,7 +13,7 @@ pub(crate) const HERE: [&str; 4] = [
 ];
 
 #[test]
-fn a_cluster_address_leads_to_all_endpoints_from_everywhere() {
+fn a_cluster_ip_reaches_all_endpoints_from_everywhere() {
     let mut rig = Rig::new(3);
     let _servers = rig.servers();
     rig.service("web", CLUSTER, &HERE);
@@ -41,7 +41,7 @@ fn a_cluster_address_leads_to_all_endpoints_from_everywhere() {
     assert_eq!(
         from(&rig.outside, "10.96.0.10:80"),
         "10.70.0.1",
-        "nor is a stranger"
+        "nor is an external client"
     );
 
     assert_eq!(from(&rig.outside, "[fd96::10]:80"), "fd70::1");
@@ -65,7 +65,7 @@ fn a_pod_reaches_itself_through_its_service() {
 }
 
 #[test]
-fn who_has_no_endpoints_refuses_at_once_and_what_nobody_has_stays_here() {
+fn services_without_endpoints_reject_and_unused_cluster_ips_are_dropped() {
     let mut rig = Rig::new(1);
     let _servers = rig.servers();
     rig.service(
@@ -82,7 +82,7 @@ fn who_has_no_endpoints_refuses_at_once_and_what_nobody_has_stays_here() {
         }
         // A port that the Service does not have.
         assert!(refused(client, "10.96.0.10:81"));
-        // An address of nobody: it goes nowhere, although the node has a default route.
+        // An unused cluster IP: dropped, although the node has a default route.
         assert!(dropped(client, "10.96.7.7:80"));
     }
 
@@ -95,7 +95,7 @@ fn who_has_no_endpoints_refuses_at_once_and_what_nobody_has_stays_here() {
 }
 
 #[test]
-fn ports_of_the_node_hide_the_source_unless_the_policy_is_local() {
+fn node_ports_are_masqueraded_unless_the_policy_is_local() {
     let mut rig = Rig::new(2);
     let _servers = rig.servers();
 
@@ -126,7 +126,8 @@ fn ports_of_the_node_hide_the_source_unless_the_policy_is_local() {
         "the source is kept"
     );
 
-    // All endpoints go elsewhere: strangers are dropped, pods and the node reach them all the same.
+    // All endpoints are on other nodes: external traffic is dropped, pods and the node still reach
+    // them.
     rig.service(
         "web",
         &spec("Local"),
@@ -140,7 +141,7 @@ fn ports_of_the_node_hide_the_source_unless_the_policy_is_local() {
 }
 
 #[test]
-fn an_internal_policy_keeps_to_this_node() {
+fn an_internal_local_policy_uses_local_endpoints() {
     let mut rig = Rig::new(3);
     let _servers = rig.servers();
     let local = format!("{CLUSTER}, internalTrafficPolicy: Local");
@@ -162,7 +163,7 @@ fn an_internal_policy_keeps_to_this_node() {
 }
 
 #[test]
-fn external_addresses_and_load_balancers_lead_to_endpoints_for_those_who_may() {
+fn external_and_load_balancer_ips_respect_source_ranges() {
     let mut rig = Rig::new(2);
     let _servers = rig.servers();
 
@@ -188,7 +189,7 @@ fn external_addresses_and_load_balancers_lead_to_endpoints_for_those_who_may() {
 
     assert!(
         dropped(&rig.outside, "198.51.100.9:80"),
-        "a balancer that is a proxy is somebody else"
+        "an IP with ipMode Proxy is not handled"
     );
 
     rig.set_service(
@@ -207,7 +208,7 @@ fn external_addresses_and_load_balancers_lead_to_endpoints_for_those_who_may() {
 }
 
 #[test]
-fn clients_are_remembered_for_as_long_as_asked() {
+fn session_affinity_lasts_for_its_timeout() {
     let mut rig = Rig::new(4);
     let _servers = rig.servers();
     let sticky = |seconds: u32| {
@@ -234,7 +235,7 @@ fn clients_are_remembered_for_as_long_as_asked() {
         assert_eq!(ask(&rig.outside, "192.0.2.1:30080").unwrap().by, first);
     }
 
-    // The endpoint goes: another one is found, and kept.
+    // The endpoint is removed: another one is selected and kept.
     let number: usize = first.strip_prefix("pod").unwrap().parse().unwrap();
     let gone = format!("10.70.0.{}]", number + 2);
     let rest: Vec<&str> = [&HERE[..], &third[..]]
@@ -252,8 +253,8 @@ fn clients_are_remembered_for_as_long_as_asked() {
         assert_eq!(ask(&rig.outside, "192.0.2.1:30080").unwrap().by, next);
     }
 
-    // A second is soon over, and then all three are there for the choosing: never finding another
-    // would take more bad luck than there is.
+    // After a timeout of a second any of the three endpoints may be selected: never selecting
+    // another one is practically impossible.
     rig.service("web", &sticky(1), &[&HERE[..], &third[..]].concat());
     rig.sync();
     let first = ask(&rig.pods[3], "10.96.0.10:80").unwrap().by;
@@ -265,7 +266,7 @@ fn clients_are_remembered_for_as_long_as_asked() {
 }
 
 #[test]
-fn datagrams_are_led_away_from_endpoints_that_are_gone() {
+fn udp_clients_move_away_from_removed_endpoints() {
     let mut rig = Rig::new(3);
     let _udp: Vec<Udp> = (0..2)
         .map(|number| Udp::start(&rig.pods[number], &format!("pod{number}"), 5353))
@@ -297,8 +298,7 @@ fn datagrams_are_led_away_from_endpoints_that_are_gone() {
         ("pod1".to_owned(), "pod1".to_owned())
     );
 
-    // Refused for want of endpoints, then there: the same port is not led into the void it found
-    // before.
+    // Rejected without endpoints, then reachable from the same client port.
     rig.endpoints("dns", &[]);
     rig.sync();
     assert!(ask_from_port(&rig.pods[2], "0.0.0.0:4001", "10.96.0.53:53").is_err());
@@ -321,8 +321,8 @@ fn spread(client: &Namespace, at: &str, times: usize) -> BTreeMap<String, usize>
     found
 }
 
-fn seen(by: &str, from: &str) -> Seen {
-    Seen {
+fn seen(by: &str, from: &str) -> Response {
+    Response {
         by: by.to_owned(),
         from: from.parse().unwrap(),
     }

@@ -1,4 +1,4 @@
-//! A process that begins anew takes over what an earlier one left, and nobody notices.
+//! A restarted process takes over the rules without an interruption.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -55,7 +55,7 @@ fn connections_and_rules_survive_and_there_is_no_gap() {
 }
 
 #[test]
-fn a_change_of_one_service_is_a_few_elements_and_nothing_is_left_of_those_that_go() {
+fn changes_are_small_and_deleted_services_leave_nothing() {
     let mut rig = Rig::new(0);
     for number in 1..=50 {
         let spec = format!("clusterIPs: [10.96.2.{number}], ports: [{{port: 80}}]");
@@ -78,7 +78,7 @@ fn a_change_of_one_service_is_a_few_elements_and_nothing_is_left_of_those_that_g
     rig.endpoints("sticky", &[]);
     rig.sync();
 
-    // What was emptied is deleted by the next transaction.
+    // Flushed chains are deleted by the next transaction.
     rig.endpoints("web7", &HERE[..1]);
     rig.sync();
     rig.endpoints("web7", &HERE[..2]);
@@ -86,8 +86,7 @@ fn a_change_of_one_service_is_a_few_elements_and_nothing_is_left_of_those_that_g
     assert_eq!(sorted(&rig.node.run("nft", "list ruleset")), sorted(&full));
 }
 
-/// Lines without their order, and without the chain that a passing shape leaves empty until the
-/// next change.
+/// The lines in sorted order, without a chain that stays empty until the next change.
 fn sorted(listed: &str) -> Vec<String> {
     let mut elements: Vec<String> = listed
         .replace("elements = {", "")

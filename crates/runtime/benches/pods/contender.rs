@@ -54,7 +54,7 @@ impl Contender {
             ranges: vec!["10.87.0.0/16".parse().unwrap()],
             mtu: Some(1500),
             masquerade_outside: Vec::new(),
-            led_by_rules: Vec::new(),
+            service_ranges: Vec::new(),
         };
         let network = Bridge::open(network).await.unwrap();
 

@@ -131,7 +131,7 @@ impl Node {
             ranges: vec![ADDRESSES.parse().unwrap()],
             mtu: Some(1500),
             masquerade_outside: Vec::new(),
-            led_by_rules: Vec::new(),
+            service_ranges: Vec::new(),
         };
         let bridge = Bridge::open(bridge).await.unwrap();
 

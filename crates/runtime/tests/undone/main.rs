@@ -379,7 +379,7 @@ async fn open(place: &Path, config: &Config) -> Runtime {
         configurations: place.join("net.d"),
         plugins: vec![place.join("bin"), PLUGINS.into()],
         cache: place.join("cache"),
-        patience: PATIENCE,
+        timeout: PATIENCE,
     });
     Runtime::open(config.clone(), Arc::new(NoImages), Some(Arc::new(network)))
         .await

@@ -1,8 +1,8 @@
-//! How many pods of a sort each node has, kept as pods come and go.
+//! How many pods of a class each node has, updated as pods are added and removed.
 //!
-//! Spreading and affinity ask the same question for every pod of a Deployment: how many pods like
-//! this are on each node? The first time it is answered by counting, afterwards each pod that comes
-//! or goes changes one number. Sorts that nobody asked for in a while are forgotten.
+//! Spreading and affinity need the same counts for every pod of a Deployment: how many pods like
+//! this are on each node? The first time they are computed by scanning, afterwards each added or
+//! removed pod changes one number. Classes that have not been used for a while are dropped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use coracle_api::selector::LabelSelector;
 
 use super::node_info::{NodeInfo, Slot};
 use crate::pod::{AffinityTerm, Peers, Pod};
-use crate::surroundings::Surroundings;
+use crate::related::RelatedObjects;
 
 /// Pods by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,47 +48,46 @@ impl Counts {
     }
 }
 
-/// A sort of pods.
+/// A class of pods to count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Sort {
-    /// Those of a namespace that a selector selects and that are to stay.
+pub enum PodClass {
+    /// Pods of a namespace that match a selector and are not being deleted.
     Selected {
         namespace: Text,
         selector: LabelSelector,
     },
-    /// Those that all these terms are about.
+    /// Pods that match all these affinity terms.
     Peers(Vec<Peers>),
 }
 
-impl Sort {
-    fn has(&self, pod: &Pod, surroundings: &Surroundings) -> bool {
+impl PodClass {
+    fn has(&self, pod: &Pod, related: &RelatedObjects) -> bool {
         match self {
-            Sort::Selected {
+            PodClass::Selected {
                 namespace,
                 selector,
             } => !pod.deleting && pod.namespace == *namespace && spread_counts(selector, pod),
-            Sort::Peers(all) => all.iter().all(|peers| peers.include(pod, surroundings)),
+            PodClass::Peers(all) => all.iter().all(|peers| peers.include(pod, related)),
         }
     }
 }
 
-/// Whether a spread constraint with this selector counts the pod. One that selects everything
-/// counts nothing.
+/// Whether a spread constraint with this selector counts the pod. An empty selector counts nothing.
 pub fn spread_counts(selector: &LabelSelector, pod: &Pod) -> bool {
     !selector.is_everything() && selector.matches(&pod.labels)
 }
 
-/// A wish or demand of pods that are there, about pods to come.
+/// An affinity term of existing pods that concerns incoming pods.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Carried {
-    pub kind: CarriedKind,
-    /// 0 for demands.
+pub struct ExistingTerm {
+    pub kind: ExistingTermKind,
+    /// 0 for required terms.
     pub weight: i64,
     pub term: AffinityTerm,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CarriedKind {
+pub enum ExistingTermKind {
     RequiredAffinity,
     RequiredAntiAffinity,
     PreferredAffinity,
@@ -98,8 +97,8 @@ pub enum CarriedKind {
 /// All counters of the cache.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    sorts: HashMap<Sort, Counter>,
-    carried: HashMap<Carried, Counts>,
+    classes: HashMap<PodClass, Counter>,
+    carried: HashMap<ExistingTerm, Counts>,
     clock: u64,
 }
 
@@ -110,9 +109,9 @@ struct Counter {
 }
 
 impl Counters {
-    pub(super) fn pod_added(&mut self, slot: Slot, pod: &Pod, surroundings: &Surroundings) {
-        for (sort, counter) in &mut self.sorts {
-            if sort.has(pod, surroundings) {
+    pub(super) fn pod_added(&mut self, slot: Slot, pod: &Pod, related: &RelatedObjects) {
+        for (class, counter) in &mut self.classes {
+            if class.has(pod, related) {
                 Arc::make_mut(&mut counter.counts).add(slot);
             }
         }
@@ -121,9 +120,9 @@ impl Counters {
         }
     }
 
-    pub(super) fn pod_removed(&mut self, slot: Slot, pod: &Pod, surroundings: &Surroundings) {
-        for (sort, counter) in &mut self.sorts {
-            if sort.has(pod, surroundings) {
+    pub(super) fn pod_removed(&mut self, slot: Slot, pod: &Pod, related: &RelatedObjects) {
+        for (class, counter) in &mut self.classes {
+            if class.has(pod, related) {
                 Arc::make_mut(&mut counter.counts).remove(slot);
             }
         }
@@ -138,42 +137,41 @@ impl Counters {
         }
     }
 
-    /// Namespaces have other labels now: what was counted by them is counted anew when it is asked
-    /// for.
+    /// Labels of namespaces changed: classes that depend on them are counted again on the next use.
     pub(super) fn namespaces_changed(&mut self) {
-        self.sorts
-            .retain(|sort, _| matches!(sort, Sort::Selected { .. }));
+        self.classes
+            .retain(|class, _| matches!(class, PodClass::Selected { .. }));
     }
 
-    pub(super) fn carried(&self) -> impl Iterator<Item = (&Carried, &Counts)> {
+    pub(super) fn carried(&self) -> impl Iterator<Item = (&ExistingTerm, &Counts)> {
         self.carried.iter()
     }
 
-    /// The counts of a sort, from `nodes` if it is asked for the first time.
+    /// The counts of a class; computed from `nodes` on first use.
     pub(super) fn counts<'n>(
         &mut self,
-        sort: &Sort,
+        class: &PodClass,
         nodes: impl Iterator<Item = &'n NodeInfo>,
-        surroundings: &Surroundings,
+        related: &RelatedObjects,
     ) -> Arc<Counts> {
         self.clock += 1;
 
-        if let Some(counter) = self.sorts.get_mut(sort) {
+        if let Some(counter) = self.classes.get_mut(class) {
             counter.last_use = self.clock;
             return Arc::clone(&counter.counts);
         }
 
         let mut counts = Counts::default();
         for info in nodes {
-            for _ in info.pods.iter().filter(|pod| sort.has(pod, surroundings)) {
+            for _ in info.pods.iter().filter(|pod| class.has(pod, related)) {
                 counts.add(info.slot);
             }
         }
 
         self.forget_old();
         let counts = Arc::new(counts);
-        self.sorts.insert(
-            sort.clone(),
+        self.classes.insert(
+            class.clone(),
             Counter {
                 counts: Arc::clone(&counts),
                 last_use: self.clock,
@@ -184,47 +182,53 @@ impl Counters {
     }
 
     fn forget_old(&mut self) {
-        if self.sorts.len() >= MOST_SORTS {
+        if self.classes.len() >= MAX_CLASSES {
             let mut uses: Vec<u64> = self
-                .sorts
+                .classes
                 .values()
                 .map(|counter| counter.last_use)
                 .collect();
             uses.sort_unstable();
             let median = uses[uses.len() / 2];
-            self.sorts.retain(|_, counter| counter.last_use > median);
+            self.classes.retain(|_, counter| counter.last_use > median);
         }
     }
 }
 
-fn carried(pod: &Pod) -> impl Iterator<Item = Carried> {
+fn carried(pod: &Pod) -> impl Iterator<Item = ExistingTerm> {
     let affinity = &pod.affinity;
     let demands = [
-        (CarriedKind::RequiredAffinity, &affinity.required),
-        (CarriedKind::RequiredAntiAffinity, &affinity.required_anti),
+        (ExistingTermKind::RequiredAffinity, &affinity.required),
+        (
+            ExistingTermKind::RequiredAntiAffinity,
+            &affinity.required_anti,
+        ),
     ];
 
-    let wishes = [
-        (CarriedKind::PreferredAffinity, &affinity.preferred),
-        (CarriedKind::PreferredAntiAffinity, &affinity.preferred_anti),
+    let preferences = [
+        (ExistingTermKind::PreferredAffinity, &affinity.preferred),
+        (
+            ExistingTermKind::PreferredAntiAffinity,
+            &affinity.preferred_anti,
+        ),
     ];
 
     let demands = demands.into_iter().flat_map(|(kind, terms)| {
-        terms.iter().map(move |term| Carried {
+        terms.iter().map(move |term| ExistingTerm {
             kind,
             weight: 0,
             term: term.clone(),
         })
     });
 
-    demands.chain(wishes.into_iter().flat_map(|(kind, terms)| {
-        terms.iter().map(move |wish| Carried {
+    demands.chain(preferences.into_iter().flat_map(|(kind, terms)| {
+        terms.iter().map(move |preference| ExistingTerm {
             kind,
-            weight: wish.weight,
-            term: wish.term.clone(),
+            weight: preference.weight,
+            term: preference.term.clone(),
         })
     }))
 }
 
-/// Sorts that are kept at the same time: each costs a comparison whenever a pod comes or goes.
-const MOST_SORTS: usize = 512;
+/// The most classes kept: each costs a comparison for every pod that is added or removed.
+const MAX_CLASSES: usize = 512;

@@ -1,11 +1,11 @@
-//! What is where: nodes, the pods on them, and the pods that are about to be.
+//! The state of the cluster: nodes, the pods on them, and assumed pods.
 //!
-//! A pod enters when the API says that it has a node, or earlier, when the scheduler has chosen one
-//! ([`Cache::assume`]): the next pod must not be given the same room. An assumed pod stays until
-//! the API confirms it, it is forgotten because it could not be bound, or it is deleted; it never
-//! expires. The scheduling loop owns the cache and lets changes in only between cycles. So the
-//! cache itself is the snapshot that a cycle works on, and nothing is copied for it: a change
-//! touches one node, its columns ([`topology`]) and the counters of the pods' sorts ([`counters`]).
+//! A pod enters when the API reports its node, or earlier, when the scheduler has chosen one
+//! ([`Cache::assume`]): the next pod must not get the same resources. An assumed pod stays until
+//! the API confirms it, its binding fails, or it is deleted; it never expires. The event loop owns
+//! the cache and applies changes only between cycles. So the cache itself is the snapshot of a
+//! cycle, and nothing is copied: a change touches one node, its columns ([`topology`]) and the
+//! counters of the pods' classes ([`counters`]).
 
 mod counters;
 mod node_info;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use coracle_api::Text;
 
-pub use counters::{Carried, CarriedKind, Counts, Sort, spread_counts};
+pub use counters::{Counts, ExistingTerm, ExistingTermKind, PodClass, spread_counts};
 pub use node_info::{NodeInfo, Ports, Slot};
 pub use topology::{Column, Domain};
 
@@ -27,54 +27,54 @@ use counters::Counters;
 
 use crate::node::Node;
 use crate::pod::Pod;
-use crate::surroundings::Surroundings;
+use crate::related::RelatedObjects;
 
 /// Nodes and pods.
 #[derive(Debug, Default)]
 pub struct Cache {
-    nodes: Vec<Option<Entry>>,
+    nodes: Vec<Option<NodeEntry>>,
     free: Vec<Slot>,
     by_name: HashMap<Text, Slot>,
     /// Pods by their UID.
-    pods: HashMap<Text, Whereabouts>,
-    /// Nodes that exist, those of different zones in turn.
+    pods: HashMap<Text, PodEntry>,
+    /// Existing nodes, with zones interleaved.
     order: Vec<Slot>,
     order_is_stale: bool,
-    /// On how many nodes an image is.
+    /// The number of nodes that have an image.
     images: HashMap<Text, usize>,
-    /// What cycles ask for is made when it is first asked for, hence the cells.
+    /// Computed on first use by a cycle, hence the cells.
     columns: RefCell<HashMap<Text, Arc<Column>>>,
     counters: RefCell<Counters>,
-    surroundings: Surroundings,
+    related: RelatedObjects,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct NodeEntry {
     info: NodeInfo,
-    /// Not so: there is no Node object, but pods say they are on it.
+    /// `false`: there is no Node object, but pods name it.
     exists: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Whereabouts {
+struct PodEntry {
     slot: Slot,
     assumed: bool,
 }
 
 impl Cache {
-    pub fn surroundings(&self) -> &Surroundings {
-        &self.surroundings
+    pub fn related(&self) -> &RelatedObjects {
+        &self.related
     }
 
-    /// Changes what is around the pods. Labels of namespaces decide which pods are each other's
-    /// peers, so say whether they were changed.
-    pub fn change_surroundings(&mut self, change: impl FnOnce(&mut Surroundings) -> bool) {
-        if change(&mut self.surroundings) {
+    /// Changes the related objects. `change` returns whether labels of namespaces changed, because
+    /// they decide which pods an affinity term matches.
+    pub fn change_related(&mut self, change: impl FnOnce(&mut RelatedObjects) -> bool) {
+        if change(&mut self.related) {
             self.counters.get_mut().namespaces_changed();
         }
     }
 
-    /// Takes a node as it is now.
+    /// Adds or updates a node.
     pub fn set_node(&mut self, node: Arc<Node>) {
         let slot = self.slot_of(&node.name);
         let entry = self.nodes[slot.index()].as_mut().expect("slot_of makes it");
@@ -91,7 +91,7 @@ impl Cache {
             .node = node;
     }
 
-    /// Forgets a node. Pods on it stay known until they are deleted.
+    /// Removes a node. Pods on it stay until they are deleted.
     pub fn remove_node(&mut self, name: &str) -> Option<Arc<Node>> {
         let slot = *self.by_name.get(name)?;
         let entry = self.nodes[slot.index()]
@@ -106,14 +106,14 @@ impl Cache {
         Some(node)
     }
 
-    /// Takes a pod that the API says is on a node; an assumed one is confirmed thereby.
+    /// Adds or updates a pod that the API reports on a node; this confirms an assumed one.
     pub fn set_pod(&mut self, pod: Arc<Pod>) -> Option<Arc<Pod>> {
         let old = self.remove_pod(&pod.uid);
         self.insert(pod, false);
         old
     }
 
-    /// Forgets a pod; answers what was known of it.
+    /// Removes a pod and returns it.
     pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<Pod>> {
         let slot = self.pods.remove(uid)?.slot;
         let entry = self.nodes[slot.index()]
@@ -126,19 +126,19 @@ impl Cache {
 
         self.counters
             .get_mut()
-            .pod_removed(slot, &pod, &self.surroundings);
+            .pod_removed(slot, &pod, &self.related);
         self.drop_if_empty(slot);
 
         Some(pod)
     }
 
-    /// Counts a pod as if it were on its node, before the API knows.
+    /// Counts a pod on its node before the API confirms it.
     pub fn assume(&mut self, pod: Arc<Pod>) {
         self.remove_pod(&pod.uid);
         self.insert(pod, true);
     }
 
-    /// Takes an assumption back. One that was confirmed meanwhile stays.
+    /// Removes an assumed pod. One that was confirmed in the meantime stays.
     pub fn forget(&mut self, uid: &str) -> Option<Arc<Pod>> {
         if self.is_assumed(uid) {
             self.remove_pod(uid)
@@ -160,14 +160,14 @@ impl Cache {
         self.pods.len()
     }
 
-    /// All nodes that exist, those of different zones in turn. To be called before a cycle.
+    /// Updates the order of existing nodes, with zones interleaved. Call before a cycle.
     pub fn refresh(&mut self) {
         if std::mem::take(&mut self.order_is_stale) {
             self.order = self.interleaved();
         }
     }
 
-    /// The nodes that exist, as of the last [`Cache::refresh`].
+    /// The existing nodes as of the last [`Cache::refresh`].
     pub fn order(&self) -> &[Slot] {
         &self.order
     }
@@ -177,7 +177,7 @@ impl Cache {
     }
 
     /// # Panics
-    /// If the slot is of a node that is gone: slots are not to be kept beyond a cycle.
+    /// If the node was removed: slots must not be kept beyond a cycle.
     pub fn node(&self, slot: Slot) -> &NodeInfo {
         &self.nodes[slot.index()]
             .as_ref()
@@ -194,7 +194,7 @@ impl Cache {
             .map(|entry| &entry.info)
     }
 
-    /// On how many nodes an image is.
+    /// The number of nodes that have an image.
     pub fn image_spread(&self, image: &str) -> usize {
         self.images.get(image).copied().unwrap_or_default()
     }
@@ -221,17 +221,17 @@ impl Cache {
         column
     }
 
-    /// How many pods of a sort each node has.
-    pub fn counts(&self, sort: &Sort) -> Arc<Counts> {
+    /// How many pods of a class each node has.
+    pub fn counts(&self, class: &PodClass) -> Arc<Counts> {
         let nodes = self.nodes.iter().flatten().map(|entry| &entry.info);
         self.counters
             .borrow_mut()
-            .counts(sort, nodes, &self.surroundings)
+            .counts(class, nodes, &self.related)
     }
 
-    /// Goes through what pods that are there wish and demand of pods to come, with how many such
-    /// pods each node has. `visit` must not ask for [`Cache::counts`].
-    pub fn for_each_carried(&self, mut visit: impl FnMut(&Carried, &Counts)) {
+    /// Visits the affinity terms of existing pods that concern incoming pods, with the number of
+    /// such pods on each node. `visit` must not call [`Cache::counts`].
+    pub fn for_each_existing_term(&self, mut visit: impl FnMut(&ExistingTerm, &Counts)) {
         self.counters
             .borrow()
             .carried()
@@ -241,10 +241,8 @@ impl Cache {
     fn insert(&mut self, pod: Arc<Pod>, assumed: bool) {
         let slot = self.slot_of(&pod.node_name);
         self.pods
-            .insert(pod.uid.clone(), Whereabouts { slot, assumed });
-        self.counters
-            .get_mut()
-            .pod_added(slot, &pod, &self.surroundings);
+            .insert(pod.uid.clone(), PodEntry { slot, assumed });
+        self.counters.get_mut().pod_added(slot, &pod, &self.related);
         self.nodes[slot.index()]
             .as_mut()
             .expect("slot_of makes it")
@@ -252,7 +250,7 @@ impl Cache {
             .add(pod);
     }
 
-    /// The slot of a node, which is made if nobody heard of it before.
+    /// The slot of a node, added if the node is unknown.
     fn slot_of(&mut self, name: &str) -> Slot {
         if let Some(slot) = self.by_name.get(name) {
             return *slot;
@@ -263,7 +261,7 @@ impl Cache {
             Slot(u32::try_from(self.nodes.len() - 1).expect("fewer nodes than four billion"))
         });
         let info = NodeInfo::new(slot, Arc::new(Node::unknown(name)));
-        self.nodes[slot.index()] = Some(Entry {
+        self.nodes[slot.index()] = Some(NodeEntry {
             info,
             exists: false,
         });

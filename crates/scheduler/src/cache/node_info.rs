@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::pod::{HostPort, Pod};
 use crate::resources::Resources;
 
-/// The place of a node in the cache's tables. It keeps it as long as it lives.
+/// The index of a node in the cache's tables. It stays the same as long as the node exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub(super) u32);
 
@@ -18,16 +18,15 @@ impl Slot {
     }
 }
 
-/// A node, its pods and what they take. Cloned where somebody asks what would be if pods came or
-/// went.
+/// A node, its pods and the sums of their requests. Cloned to evaluate what-if questions.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     pub slot: Slot,
     pub node: Arc<Node>,
     pub pods: Vec<Arc<Pod>>,
-    /// What all its pods take.
+    /// The sum of the requests of its pods.
     pub requested: Resources,
-    /// CPU and memory again, with a minimum for containers that ask for none.
+    /// CPU and memory again, with a minimum for containers without requests.
     pub nonzero_milli_cpu: i64,
     pub nonzero_memory: i64,
     pub ports: Ports,
@@ -58,7 +57,7 @@ impl NodeInfo {
         self.pods.push(pod);
     }
 
-    /// Takes a pod away; answers the one that was there.
+    /// Removes a pod and returns it.
     pub fn remove(&mut self, uid: &str) -> Option<Arc<Pod>> {
         let index = self.pods.iter().position(|pod| pod.uid == uid)?;
         let pod = self.pods.swap_remove(index);
@@ -72,7 +71,7 @@ impl NodeInfo {
     }
 }
 
-/// The ports of the host that pods hold.
+/// The host ports in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ports(Vec<HostPort>);
 
@@ -91,7 +90,7 @@ impl Ports {
         Ports(ports.to_vec())
     }
 
-    /// Whether the port is free. All addresses of the host overlap with each of them.
+    /// Whether the port is free. The wildcard address conflicts with every address.
     pub fn are_free(&self, wanted: &HostPort) -> bool {
         let any = |ip: &Text| ip == "0.0.0.0";
         !self.0.iter().any(|held| {

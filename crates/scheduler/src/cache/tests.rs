@@ -3,10 +3,10 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{asks, cluster, node, pod};
+use crate::testing::{cluster, cpus, node, pod};
 
 fn on(name: &str, node: &str) -> Arc<Pod> {
-    let mut spec = asks("1");
+    let mut spec = cpus("1");
     spec["nodeName"] = json!(node);
     pod(name, json!({ "spec": spec }))
 }
@@ -16,7 +16,7 @@ fn used(cache: &Cache, node: &str) -> i64 {
 }
 
 #[test]
-fn an_assumed_pod_takes_room_until_it_is_forgotten() {
+fn an_assumed_pod_uses_resources_until_it_is_forgotten() {
     let mut cache = cluster([node("n", json!({}))], []);
     cache.assume(on("a", "n"));
     assert_eq!((used(&cache, "n"), cache.is_assumed("uid-a")), (1000, true));

@@ -1,7 +1,7 @@
-//! Node labels as columns of small numbers: which nodes share a value of a label.
+//! Node labels as columns of small numbers: which nodes share the value of a label.
 //!
-//! Plugins that count pods by zone, rack or host would otherwise compare texts for every node and
-//! pod. A column is made when a label is first asked for, and from then on follows the nodes.
+//! Plugins that count pods by zone, rack or host would otherwise compare strings for every node and
+//! pod. A column is built when a label is first used, and follows the nodes from then on.
 
 use std::collections::HashMap;
 
@@ -28,12 +28,12 @@ pub struct Column {
 }
 
 impl Column {
-    /// The domain of a node; none, if it lacks the label.
+    /// The domain of a node; `None` if it lacks the label.
     pub fn domain(&self, slot: Slot) -> Option<Domain> {
         self.of.get(slot.index()).copied().flatten()
     }
 
-    /// How many numbers of domains have been given out.
+    /// The number of domains assigned so far.
     pub fn size(&self) -> usize {
         self.domains.len()
     }

@@ -1,4 +1,4 @@
-//! The file: its shape, read strictly, and what its values may be.
+//! The configuration file: its format, parsed strictly, and validation of its values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn check_kind(tree: &Value) -> Result<(), String> {
     let text = |name| tree.get(name).and_then(Value::as_str).unwrap_or_default();
     match (text("apiVersion"), text("kind")) {
         (_, "Policy") => Err(String::from(
-            "scheduler policies are gone: say it in profiles of a KubeSchedulerConfiguration",
+            "scheduler policies are no longer supported: use profiles of a KubeSchedulerConfiguration",
         )),
         (VERSION, KIND) => Ok(()),
         (version, kind) => Err(format!(
@@ -128,7 +128,7 @@ fn check_numbers(file: &File, mistakes: &mut Vec<String>) {
     }
 
     if file.extenders.iter().flatten().next().is_some() {
-        mistakes.push(String::from("extenders: extenders are not built yet"));
+        mistakes.push(String::from("extenders: not supported yet"));
     }
 }
 
@@ -349,7 +349,7 @@ struct FilePlugins {
     pre_bind: FileSet,
     bind: FileSet,
     post_bind: FileSet,
-    /// Of gang scheduling, which is off: taken and not looked at.
+    /// For gang scheduling, which is off: accepted and ignored.
     #[serde(rename = "placementGenerate")]
     _placement_generate: FileSet,
     #[serde(rename = "placementScore")]

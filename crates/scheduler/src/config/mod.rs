@@ -1,7 +1,7 @@
 //! The configuration: `KubeSchedulerConfiguration`, from a file or by default.
 //!
-//! [`file`] reads the text strictly, [`plugin_sets`] mixes what it says of plugins into the default
-//! set, and here both become one [`Config`] of final types, with all mistakes told together.
+//! [`file`] parses the text strictly, [`plugin_sets`] merges its plugins into the default set, and
+//! both become one [`Config`] of final types, with all errors reported together.
 
 mod file;
 mod plugin_sets;
@@ -15,23 +15,23 @@ use coracle_api::Value;
 
 pub use plugin_sets::{Enabled, PluginSets, Point};
 
-/// All that the scheduler is told.
+/// The configuration of the scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub profiles: Vec<ProfileConfig>,
-    /// For profiles that do not say; 0: by the size of the cluster.
+    /// For profiles without their own; 0: depends on the size of the cluster.
     pub percentage_of_nodes_to_score: i64,
     pub initial_backoff: Duration,
-    /// Zero: pods are never made to wait.
+    /// Zero: no backoff.
     pub max_backoff: Duration,
-    /// How long a pod waits for an event that helps before it is tried anyway.
+    /// How long a pod waits for a helpful event before it is retried anyway.
     pub unschedulable_for: Duration,
     pub leader_election: LeaderElection,
-    /// Of the file; empty, if it does not say.
+    /// From the file; empty if not set.
     pub kubeconfig: String,
 }
 
-/// One scheduler name.
+/// The configuration of one profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileConfig {
     pub name: String,
@@ -41,7 +41,7 @@ pub struct ProfileConfig {
     pub args: BTreeMap<String, Value>,
 }
 
-/// Who of several schedulers works.
+/// Leader election among several schedulers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElection {
     pub enabled: bool,
@@ -52,7 +52,7 @@ pub struct LeaderElection {
     pub name: String,
 }
 
-/// What is wrong with a configuration, everything at once.
+/// All errors of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct ConfigError(pub Vec<String>);
@@ -96,10 +96,10 @@ impl ProfileConfig {
 }
 
 impl Config {
-    /// Reads a file, YAML or JSON. What it does not say has its default.
+    /// Parses a file, YAML or JSON. Missing values have their defaults.
     ///
     /// # Errors
-    /// With all that is wrong with it.
+    /// All that is wrong with it.
     pub fn from_file(text: &[u8]) -> Result<Config, ConfigError> {
         file::read(text)
     }

@@ -1,8 +1,10 @@
-//! Which plugins are asked at which point: the default set, and what a profile changes in it.
+//! Which plugins run at which extension point: the default set, and the changes of a profile.
 
 use std::collections::BTreeMap;
 
-/// A point where plugins are asked, by the name it has in the configuration.
+use crate::plugins::PLUGINS;
+
+/// An extension point, by its name in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
     PreEnqueue,
@@ -19,21 +21,21 @@ pub enum Point {
     PostBind,
 }
 
-/// A plugin that is asked; the weight is of its score, and 0 where nobody says.
+/// An enabled plugin; the weight is that of its score, 0 if not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enabled {
     pub name: String,
     pub weight: i64,
 }
 
-/// Plugins switched on and off.
+/// Enabled and disabled plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PluginSet {
     pub(super) enabled: Vec<Enabled>,
     pub(super) disabled: Vec<String>,
 }
 
-/// The plugins of a profile: those of all points at once, and what single points change.
+/// The plugins of a profile: those for all points, and changes for single points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginSets {
     multi_point: Vec<Enabled>,
@@ -42,20 +44,20 @@ pub struct PluginSets {
 
 impl Default for PluginSets {
     fn default() -> PluginSets {
-        let enabled = |(name, weight): &(&str, i64)| Enabled {
+        let enabled = PLUGINS.iter().map(|(name, weight, _)| Enabled {
             name: String::from(*name),
             weight: *weight,
-        };
+        });
         PluginSets {
-            multi_point: DEFAULTS.iter().map(enabled).collect(),
+            multi_point: enabled.collect(),
             points: BTreeMap::new(),
         }
     }
 }
 
 impl PluginSets {
-    /// The default plugins with changes: a default one that is named again keeps its place, new
-    /// ones come last.
+    /// The default plugins with changes: a default plugin that is enabled again keeps its position,
+    /// new ones come last.
     pub(super) fn changed(
         multi_point: &PluginSet,
         points: BTreeMap<Point, PluginSet>,
@@ -82,7 +84,7 @@ impl PluginSets {
         }
     }
 
-    /// All plugins that are named somewhere.
+    /// All plugins that are named anywhere.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let single = self.points.values().flat_map(|set| &set.enabled);
         self.multi_point
@@ -91,8 +93,7 @@ impl PluginSets {
             .map(|plugin| plugin.name.as_str())
     }
 
-    /// The plugins of one point, in order. `takes_part` says whether a plugin has anything to say
-    /// there.
+    /// The plugins of one point, in order. `takes_part`: whether a plugin implements the point.
     pub fn at(&self, point: Point, takes_part: impl Fn(&str) -> bool) -> Vec<Enabled> {
         let none = PluginSet::default();
         let set = self.points.get(&point).unwrap_or(&none);
@@ -106,7 +107,8 @@ impl PluginSets {
         let is_own = |plugin: &Enabled| set.enabled.iter().any(|own| own.name == plugin.name);
         let (again, inherited): (Vec<_>, Vec<_>) = of_all.cloned().partition(is_own);
 
-        // What a point names again comes first, what only it names comes last.
+        // Plugins that the point enables again come first, those that only the point enables come
+        // last.
         let is_again = |own: &&Enabled| again.iter().any(|plugin| plugin.name == own.name);
         let mut all: Vec<Enabled> = set.enabled.iter().filter(is_again).cloned().collect();
         for own in &mut all {
@@ -124,27 +126,3 @@ impl PluginSets {
         all
     }
 }
-
-/// What is on when nobody says otherwise, with the weights of their scores.
-const DEFAULTS: &[(&str, i64)] = &[
-    ("SchedulingGates", 0),
-    ("PrioritySort", 0),
-    ("NodeUnschedulable", 0),
-    ("NodeName", 0),
-    ("TaintToleration", 3),
-    ("NodeAffinity", 2),
-    ("NodePorts", 0),
-    ("NodeResourcesFit", 1),
-    ("VolumeRestrictions", 0),
-    ("NodeVolumeLimits", 0),
-    ("VolumeBinding", 0),
-    ("VolumeZone", 0),
-    ("PodTopologySpread", 2),
-    ("InterPodAffinity", 2),
-    ("DynamicResources", 2),
-    ("DefaultPreemption", 0),
-    ("NodeResourcesBalancedAllocation", 1),
-    ("ImageLocality", 1),
-    ("DefaultBinder", 0),
-    ("NodeDeclaredFeatures", 0),
-];

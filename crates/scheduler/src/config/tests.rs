@@ -74,7 +74,7 @@ profiles:
     ));
     assert!(!filters(&changed).contains(&"NodePorts") && !filters(&changed).contains(&"NodeName"));
 
-    // What a point names again comes first there.
+    // Plugins that a point enables again come first there.
     assert_eq!(
         scores(&changed)[..2],
         [("ImageLocality", 5), ("TaintToleration", 9)]
@@ -122,7 +122,7 @@ fn numbers_and_times_are_taken_over() {
     );
 }
 
-/// Every mistake names what is wrong.
+/// Every error names what is wrong.
 fn check_wrong(text: &str, expected: &[&str]) {
     let error = match read(text) {
         Err(error) => error,
@@ -137,7 +137,7 @@ fn check_wrong(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn errors_are_reported() {
     check_wrong("parallelisme: 3", &["unknown field", "parallelisme"]);
     check_wrong(
         "profiles: [{plugins: {fliter: {}}}]",
@@ -232,7 +232,10 @@ fn mistakes_are_told() {
 #[test]
 fn another_kind_is_refused() {
     let read = |text: &str| Config::from_file(text.as_bytes()).unwrap_err().to_string();
-    assert!(read("apiVersion: v1\nkind: Policy\n").contains("scheduler policies are gone"));
+    assert!(
+        read("apiVersion: v1\nkind: Policy\n")
+            .contains("scheduler policies are no longer supported")
+    );
     assert!(
         read("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n")
             .contains("v1beta3")
@@ -245,12 +248,15 @@ fn two_plugins_of_one_name_are_refused() {
     let mut registry = registry();
     assert!(
         registry
-            .register("NodeName", |_| Ok(crate::framework::Parts::default()))
+            .register("NodeName", |_| Ok(crate::framework::Extensions::default()))
             .is_err()
     );
     assert!(
         registry
-            .register("TestPlugin", |_| Ok(crate::framework::Parts::default()))
+            .register(
+                "TestPlugin",
+                |_| Ok(crate::framework::Extensions::default())
+            )
             .is_ok()
     );
 }

@@ -1,24 +1,24 @@
-//! Why a pod found no node, in upstream's words: `0/5 nodes are available: …`.
+//! Why a pod fits no node, in upstream's words: `0/5 nodes are available: …`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cache::{Cache, NodeInfo, Slot};
 use crate::framework::Verdict;
 
-/// What was said of the nodes.
+/// The verdicts of a cycle.
 #[derive(Clone, Debug)]
 pub struct Diagnosis {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
-    /// The nodes that were asked, with the plugin that refused.
+    /// The evaluated nodes, with the plugin that rejected them.
     pub rejected: Vec<Rejected>,
-    /// What holds for all nodes that were not asked.
+    /// The verdict for all nodes that were not evaluated.
     pub others: Verdict,
-    /// Why no node was asked.
+    /// Why no node was evaluated.
     pub before: Option<String>,
-    /// What came of making room.
+    /// The result of preemption.
     pub after: Option<String>,
-    /// The plugins that refused: what they wait for wakes the pod.
+    /// The plugins that rejected: their queueing hints wake the pod.
     pub rejectors: BTreeSet<&'static str>,
 }
 
@@ -50,13 +50,13 @@ impl Diagnosis {
         });
     }
 
-    /// What was said of one node.
+    /// The verdict for one node.
     pub fn verdict_of(&self, slot: Slot) -> &Verdict {
         let rejected = self.rejected.iter().find(|rejected| rejected.slot == slot);
         rejected.map_or(&self.others, |rejected| &rejected.verdict)
     }
 
-    /// The nodes that would do if pods went away.
+    /// The nodes that would fit if pods were evicted.
     pub(crate) fn worth_preempting<'c>(&self, cache: &'c Cache) -> Vec<&'c NodeInfo> {
         let mut asked = BTreeSet::new();
         let mut nodes = Vec::new();
@@ -74,7 +74,7 @@ impl Diagnosis {
         nodes
     }
 
-    /// The whole text.
+    /// The whole message.
     pub fn message(&self) -> String {
         let mut text = format!("0/{} nodes are available:", self.nodes);
         match &self.before {
@@ -94,7 +94,7 @@ impl Diagnosis {
         text
     }
 
-    /// `3 Insufficient cpu` and the like, sorted as texts.
+    /// `3 Insufficient cpu` and the like, sorted as text.
     fn counted_reasons(&self) -> Vec<String> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for reason in self

@@ -1,44 +1,46 @@
-//! The questions that all plugins have about nodes for one pod, and what would be if pods came or
-//! went.
+//! The filters of one pod, and what-if evaluation with pods added or removed.
 
 use std::collections::BTreeSet;
 
 use coracle_api::Text;
 
 use crate::cache::NodeInfo;
-use crate::framework::{Cycle, Filter, Prepared, Profile, Refusal, Verdict};
+use crate::framework::{Cycle, Filter, PreFilterResult, Profile, Refusal, Verdict};
 use crate::pod::Pod;
 
-/// The filters of a cycle, in the order they are asked.
+/// The filters of a cycle, in order.
 pub struct Filters<'c> {
     list: Vec<(&'static str, Box<dyn Filter<'c> + 'c>)>,
 }
 
-/// What the plugins said before nodes were asked.
-pub(crate) struct Opening<'c> {
+/// The result of all PreFilter plugins.
+pub(crate) struct PreFiltered<'c> {
     pub(crate) filters: Filters<'c>,
-    /// The only nodes worth asking.
+    /// The only nodes to evaluate.
     pub(crate) only: Option<BTreeSet<Text>>,
-    /// The plugins that named them.
+    /// The plugins that restricted them.
     pub(crate) named_by: BTreeSet<&'static str>,
-    /// A plugin that refused, but not for good: preemption may still help.
+    /// A plugin that rejected the pod, but not for good: preemption may still help.
     pub(crate) refused: Option<(&'static str, Refusal)>,
 }
 
-/// No node needs to be asked.
-pub(crate) struct Closed {
-    /// None: several plugins together, see `named_by`.
+/// No node needs to be evaluated.
+pub(crate) struct PreFilterRejected {
+    /// `None`: several plugins together, see `named_by`.
     pub(crate) plugin: Option<&'static str>,
     pub(crate) named_by: BTreeSet<&'static str>,
     pub(crate) refusal: Refusal,
 }
 
 impl<'c> Filters<'c> {
-    pub(crate) fn prepare(profile: &'c Profile, cycle: Cycle<'c>) -> Result<Opening<'c>, Closed> {
+    pub(crate) fn pre_filter(
+        profile: &'c Profile,
+        cycle: Cycle<'c>,
+    ) -> Result<PreFiltered<'c>, PreFilterRejected> {
         let filters = Filters {
             list: Vec::with_capacity(profile.filters.len()),
         };
-        let mut opening = Opening {
+        let mut pre_filtered = PreFiltered {
             filters,
             only: None,
             named_by: BTreeSet::new(),
@@ -46,33 +48,35 @@ impl<'c> Filters<'c> {
         };
 
         for filter in &profile.filters {
-            match filter.part.prepare(cycle) {
-                Ok(Prepared::Nothing) => {}
-                Ok(Prepared::Ask(ask)) => opening.filters.list.push((filter.plugin, ask)),
-                Ok(Prepared::AskOnly(names, ask)) => {
-                    opening.filters.list.push((filter.plugin, ask));
-                    opening.narrow(filter.plugin, names)?;
+            match filter.inner.pre_filter(cycle) {
+                Ok(PreFilterResult::Skip) => {}
+                Ok(PreFilterResult::All(ask)) => {
+                    pre_filtered.filters.list.push((filter.plugin, ask))
+                }
+                Ok(PreFilterResult::Only(names, ask)) => {
+                    pre_filtered.filters.list.push((filter.plugin, ask));
+                    pre_filtered.narrow(filter.plugin, names)?;
                 }
                 Err(refusal @ Refusal::NotNow(_)) => {
-                    opening.refused = Some((filter.plugin, refusal))
+                    pre_filtered.refused = Some((filter.plugin, refusal))
                 }
                 Err(Refusal::Failed(error)) => {
                     let error = format!("running PreFilter plugin \"{}\": {error}", filter.plugin);
-                    return Err(Closed::by(filter.plugin, Refusal::Failed(error)));
+                    return Err(PreFilterRejected::by(filter.plugin, Refusal::Failed(error)));
                 }
-                Err(refusal) => return Err(Closed::by(filter.plugin, refusal)),
+                Err(refusal) => return Err(PreFilterRejected::by(filter.plugin, refusal)),
             }
         }
 
-        Ok(opening)
+        Ok(pre_filtered)
     }
 
-    /// Nothing to ask: a plugin refused the pod as such.
+    /// No filters: a plugin rejected the pod itself.
     pub(crate) fn none() -> Filters<'c> {
         Filters { list: Vec::new() }
     }
 
-    /// The first refusal, and whose it is.
+    /// The first rejection, with its plugin.
     pub fn check(&self, node: &NodeInfo) -> Option<(&'static str, Verdict)> {
         self.list
             .iter()
@@ -82,8 +86,8 @@ impl<'c> Filters<'c> {
             })
     }
 
-    /// The same, minding the pods that are promised room there: the pod must fit beside those of
-    /// its own or a higher priority, and also without them, for they may never come. With them
+    /// The same, considering the pods nominated to the node: the pod must fit beside those of its
+    /// own or a higher priority, and also without them, because they may never arrive. With them
     /// resources and anti-affinity can fail, without them affinity.
     pub fn check_with_nominated(
         &self,
@@ -137,8 +141,8 @@ impl<'c> Filters<'c> {
     }
 }
 
-impl Opening<'_> {
-    fn narrow(&mut self, plugin: &'static str, names: Vec<Text>) -> Result<(), Closed> {
+impl PreFiltered<'_> {
+    fn narrow(&mut self, plugin: &'static str, names: Vec<Text>) -> Result<(), PreFilterRejected> {
         self.named_by.insert(plugin);
         let names: BTreeSet<Text> = names.into_iter().collect();
         let only = match self.only.take() {
@@ -160,7 +164,7 @@ impl Opening<'_> {
             ),
         };
 
-        Err(Closed {
+        Err(PreFilterRejected {
             plugin: None,
             named_by: std::mem::take(&mut self.named_by),
             refusal: Refusal::never(reason),
@@ -168,9 +172,9 @@ impl Opening<'_> {
     }
 }
 
-impl Closed {
-    fn by(plugin: &'static str, refusal: Refusal) -> Closed {
-        Closed {
+impl PreFilterRejected {
+    fn by(plugin: &'static str, refusal: Refusal) -> PreFilterRejected {
+        PreFilterRejected {
             plugin: Some(plugin),
             named_by: BTreeSet::new(),
             refusal,

@@ -1,9 +1,9 @@
-//! One pod, one node: the scheduling cycle, from the first question to the choice.
+//! The scheduling cycle: finds a node for one pod.
 //!
-//! Pure and without waiting: all it knows is the cache, which nobody changes meanwhile, and dice
-//! that are handed in. [`schedule`] asks the plugins before nodes are asked, then nodes, from where
-//! the last pod's search stopped, until enough will do; it scores those and takes the best. If none
-//! will do it says why ([`Diagnosis`]) and asks the plugins that may make room.
+//! Pure, without waiting: the input is the cache, which does not change during a cycle, and a
+//! random number generator. [`schedule`] runs the PreFilter plugins, then filters nodes, starting
+//! where the last search stopped, until enough fit; it scores those and takes the best. If none
+//! fits it returns why ([`Diagnosis`]) and runs the PostFilter plugins.
 
 mod diagnosis;
 mod filters;
@@ -11,9 +11,9 @@ mod filters;
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
-    reason = "a slow evaluation computes as upstream does"
+    reason = "a reference evaluation computes as upstream does"
 )]
-mod slow;
+mod reference;
 #[cfg(test)]
 mod tests;
 
@@ -21,42 +21,43 @@ use coracle_api::Text;
 
 pub use diagnosis::{Diagnosis, Rejected};
 pub use filters::Filters;
-use filters::{Closed, Opening};
+use filters::{PreFilterRejected, PreFiltered};
 
 use crate::cache::{NodeInfo, Slot};
 use crate::framework::{
-    BEST, Cycle, Profile, Reason, Refusal, Room, RoomAnswer, Verdict, Weighted,
+    Cycle, MAX_SCORE, PostFilterResult, Preemption, Profile, Reason, Refusal, Verdict,
+    WeightedScore,
 };
 
-/// Where a pod goes.
+/// The node chosen for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     pub node: Text,
-    /// Nodes that were asked.
+    /// The number of evaluated nodes.
     pub evaluated: usize,
-    /// Nodes that would do.
+    /// The number of nodes that fit.
     pub feasible: usize,
 }
 
-/// Why a pod goes nowhere now.
+/// Why a pod gets no node now.
 #[derive(Debug)]
-pub enum Unplaced {
+pub enum Unschedulable {
     NoNodes,
     Unfit(Box<Unfit>),
-    /// Something broke.
+    /// A plugin failed.
     Failed(String),
 }
 
-/// No node will do.
+/// No node fits.
 #[derive(Debug)]
 pub struct Unfit {
     pub diagnosis: Diagnosis,
     pub nomination: Nomination,
-    /// Room that can be made by evicting others.
-    pub room: Option<Room>,
+    /// The preemption that makes the pod fit.
+    pub preemption: Option<Preemption>,
 }
 
-/// What becomes of the promise of a node.
+/// What happens to the pod's nominated node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nomination {
     /// It stays as it is.
@@ -65,7 +66,8 @@ pub enum Nomination {
     Set(Text),
 }
 
-/// Where the next search begins: nodes are asked in turn, so that none is asked by everybody.
+/// Where the next search starts: rotates over the nodes, so that not every pod starts with the same
+/// ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Search {
     next: usize,
@@ -74,41 +76,41 @@ pub struct Search {
 /// Finds a node for a pod.
 ///
 /// # Errors
-/// If there is none, or something broke.
+/// If no node fits, or a plugin fails.
 pub fn schedule(
     profile: &Profile,
     cycle: Cycle<'_>,
     search: &mut Search,
-    dice: &mut fastrand::Rng,
-) -> Result<Placement, Unplaced> {
+    rng: &mut fastrand::Rng,
+) -> Result<Placement, Unschedulable> {
     if cycle.cache.order().is_empty() {
-        return Err(Unplaced::NoNodes);
+        return Err(Unschedulable::NoNodes);
     }
 
     let mut diagnosis = Diagnosis::new(cycle.cache.order().len());
-    let opening = match Filters::prepare(profile, cycle) {
-        Ok(opening) => opening,
-        Err(closed) => return Err(closed_unfit(profile, cycle, closed, diagnosis, dice)),
+    let pre_filtered = match Filters::pre_filter(profile, cycle) {
+        Ok(pre_filtered) => pre_filtered,
+        Err(closed) => return Err(rejected_unfit(profile, cycle, closed, diagnosis, rng)),
     };
-    diagnosis.rejectors.clone_from(&opening.named_by);
+    diagnosis.rejectors.clone_from(&pre_filtered.named_by);
 
-    if let Some((plugin, refusal)) = opening.refused {
+    if let Some((plugin, refusal)) = pre_filtered.refused {
         diagnosis.rejectors.insert(plugin);
         put_refusal(&mut diagnosis, refusal);
-        return Err(unfit(profile, cycle, &opening.filters, diagnosis, dice));
+        return Err(unfit(profile, cycle, &pre_filtered.filters, diagnosis, rng));
     }
 
-    let feasible = match nominated_node(cycle, &opening.filters) {
+    let feasible = match nominated_node(cycle, &pre_filtered.filters) {
         Some(node) => vec![node],
-        None => find_feasible(profile, cycle, &opening, &mut diagnosis, search),
+        None => find_feasible(profile, cycle, &pre_filtered, &mut diagnosis, search),
     };
     let evaluated = feasible.len() + diagnosis.rejected.len();
 
     let node = match feasible.as_slice() {
-        [] => return Err(unfit(profile, cycle, &opening.filters, diagnosis, dice)),
+        [] => return Err(unfit(profile, cycle, &pre_filtered.filters, diagnosis, rng)),
         // A single node needs no score.
         [node] => node,
-        several => best(profile, cycle, several, dice).map_err(Unplaced::Failed)?,
+        several => best(profile, cycle, several, rng).map_err(Unschedulable::Failed)?,
     };
 
     Ok(Placement {
@@ -118,7 +120,7 @@ pub fn schedule(
     })
 }
 
-/// The node that the pod was promised, if it will do now.
+/// The nominated node of the pod, if it fits now.
 fn nominated_node<'c>(cycle: Cycle<'c>, filters: &Filters<'c>) -> Option<&'c NodeInfo> {
     let promised = cycle
         .nominations
@@ -134,13 +136,13 @@ fn nominated_node<'c>(cycle: Cycle<'c>, filters: &Filters<'c>) -> Option<&'c Nod
 fn find_feasible<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
-    opening: &Opening<'c>,
+    pre_filtered: &PreFiltered<'c>,
     diagnosis: &mut Diagnosis,
     search: &mut Search,
 ) -> Vec<&'c NodeInfo> {
     let all = cycle.cache.order();
-    let named: Option<Vec<Slot>> = opening.only.as_ref().map(|names| {
-        let plugins: Vec<_> = opening.named_by.iter().copied().collect();
+    let named: Option<Vec<Slot>> = pre_filtered.only.as_ref().map(|names| {
+        let plugins: Vec<_> = pre_filtered.named_by.iter().copied().collect();
         let reason = format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
         diagnosis.others = Verdict::Never(vec![Reason::from(reason)]);
         names
@@ -165,7 +167,7 @@ fn find_feasible<'c>(
 
         let slot = nodes[(search.next + turn) % nodes.len()];
         let node = cycle.cache.node(slot);
-        match opening.filters.check_with_nominated(cycle, node) {
+        match pre_filtered.filters.check_with_nominated(cycle, node) {
             None => feasible.push(node),
             Some((plugin, verdict)) => diagnosis.reject(slot, plugin, verdict),
         }
@@ -176,7 +178,7 @@ fn find_feasible<'c>(
     feasible
 }
 
-/// How many nodes that will do are looked for among so many.
+/// How many fitting nodes are searched for among this many.
 fn enough_nodes(profile: &Profile, nodes: usize) -> usize {
     if nodes < FEW_NODES {
         return nodes;
@@ -188,18 +190,18 @@ fn enough_nodes(profile: &Profile, nodes: usize) -> usize {
     (nodes * percentage / 100).max(FEW_NODES)
 }
 
-/// The best of several nodes; among equals the dice decide, or an empty cluster would fill up node
-/// by node.
+/// The best of several nodes; random among equals, otherwise an empty cluster would fill up node by
+/// node.
 fn best<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
     nodes: &[&'c NodeInfo],
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Result<&'c NodeInfo, String> {
     let totals = score(profile, cycle, nodes)?;
     let highest = totals.iter().max().copied().unwrap_or_default();
     let equals = totals.iter().filter(|total| **total == highest).count();
-    let chosen = dice.usize(0..equals);
+    let chosen = rng.usize(0..equals);
     let mut winners = nodes
         .iter()
         .zip(&totals)
@@ -218,14 +220,14 @@ pub(crate) fn score(
     }
 
     let mut totals = vec![0; nodes.len()];
-    for Weighted {
+    for WeightedScore {
         plugin,
         weight,
-        part,
+        inner,
     } in &profile.scores
     {
-        let prepared = part
-            .prepare_scores(cycle, nodes)
+        let prepared = inner
+            .pre_score(cycle, nodes)
             .map_err(|refusal| match refusal {
                 Refusal::Failed(error) => format!("running PreScore plugin \"{plugin}\": {error}"),
                 Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
@@ -241,9 +243,9 @@ pub(crate) fn score(
         prepared.normalize(&mut scores);
 
         for (total, score) in totals.iter_mut().zip(scores) {
-            if !(0..=BEST).contains(&score) {
+            if !(0..=MAX_SCORE).contains(&score) {
                 return Err(format!(
-                    "plugin \"{plugin}\" returns an invalid score {score}, it should in the range of [0, {BEST}] after normalizing"
+                    "plugin \"{plugin}\" returns an invalid score {score}, it should in the range of [0, {MAX_SCORE}] after normalizing"
                 ));
             }
             *total += weight * score;
@@ -253,20 +255,28 @@ pub(crate) fn score(
     Ok(totals)
 }
 
-/// What the profile says of every node: the names of those that will do, with their total scores.
+/// Evaluates all nodes: the names of those that fit, with their total scores.
 #[cfg(test)]
-pub(crate) fn survey(profile: &Profile, cycle: Cycle<'_>) -> Result<Vec<(String, i64)>, String> {
-    let Ok(opening) = Filters::prepare(profile, cycle) else {
+pub(crate) fn evaluate_all(
+    profile: &Profile,
+    cycle: Cycle<'_>,
+) -> Result<Vec<(String, i64)>, String> {
+    let Ok(pre_filtered) = Filters::pre_filter(profile, cycle) else {
         return Ok(Vec::new());
     };
     let allowed = |node: &&NodeInfo| {
-        opening
+        pre_filtered
             .only
             .as_ref()
             .is_none_or(|only| only.contains(&node.node.name))
     };
 
-    let fits = |node: &&NodeInfo| opening.filters.check_with_nominated(cycle, node).is_none();
+    let fits = |node: &&NodeInfo| {
+        pre_filtered
+            .filters
+            .check_with_nominated(cycle, node)
+            .is_none()
+    };
     let nodes: Vec<_> = cycle.cache.nodes().filter(allowed).filter(fits).collect();
     let totals = score(profile, cycle, &nodes)?;
 
@@ -287,46 +297,46 @@ fn put_refusal(diagnosis: &mut Diagnosis, refusal: Refusal) {
     diagnosis.others = others;
 }
 
-fn closed_unfit(
+fn rejected_unfit(
     profile: &Profile,
     cycle: Cycle<'_>,
-    closed: Closed,
+    closed: PreFilterRejected,
     mut diagnosis: Diagnosis,
-    dice: &mut fastrand::Rng,
-) -> Unplaced {
+    rng: &mut fastrand::Rng,
+) -> Unschedulable {
     if let Refusal::Failed(error) = closed.refusal {
-        return Unplaced::Failed(error);
+        return Unschedulable::Failed(error);
     }
     diagnosis.rejectors = closed.named_by;
     diagnosis.rejectors.extend(closed.plugin);
     put_refusal(&mut diagnosis, closed.refusal);
-    unfit(profile, cycle, &Filters::none(), diagnosis, dice)
+    unfit(profile, cycle, &Filters::none(), diagnosis, rng)
 }
 
-/// No node will do: asks the plugins that may make room, and tells what came of it.
+/// No node fits: runs the PostFilter plugins, and adds their result.
 fn unfit<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
     filters: &Filters<'c>,
     mut diagnosis: Diagnosis,
-    dice: &mut fastrand::Rng,
-) -> Unplaced {
+    rng: &mut fastrand::Rng,
+) -> Unschedulable {
     let mut nomination = if profile.post_filters.is_empty() {
         Nomination::Clear
     } else {
         Nomination::Keep
     };
 
-    let (mut room, mut said) = (None, Vec::new());
+    let (mut preemption, mut said) = (None, Vec::new());
     for plugin in &profile.post_filters {
-        match plugin.part.make_room(cycle, filters, &diagnosis, dice) {
-            RoomAnswer::Found(found) => {
+        match plugin.inner.post_filter(cycle, filters, &diagnosis, rng) {
+            PostFilterResult::Found(found) => {
                 nomination = Nomination::Set(found.node.clone());
-                room = Some(found);
+                preemption = Some(found);
                 said.clear();
                 break;
             }
-            RoomAnswer::None { message, withdraw } => {
+            PostFilterResult::None { message, withdraw } => {
                 said.push(message);
                 if withdraw {
                     nomination = Nomination::Clear;
@@ -337,13 +347,13 @@ fn unfit<'c>(
 
     diagnosis.after = Some(said.join(", "));
 
-    Unplaced::Unfit(Box::new(Unfit {
+    Unschedulable::Unfit(Box::new(Unfit {
         diagnosis,
         nomination,
-        room,
+        preemption,
     }))
 }
 
-/// In smaller clusters every node is asked.
+/// In smaller clusters every node is evaluated.
 const FEW_NODES: usize = 100;
 const LEAST_PERCENTAGE: usize = 5;

@@ -1,4 +1,4 @@
-//! Whole cycles: the choice, the words, preemption, promises, and a plugin of somebody else.
+//! Whole cycles: the choice, the messages, preemption, nominations, and an out-of-tree plugin.
 
 use std::sync::Arc;
 
@@ -6,14 +6,16 @@ use serde_json::json;
 
 use super::*;
 use crate::cache::Cache;
-use crate::framework::{Filter, Nominations, Parts, PreFilter, PreScore, Prepared, Score};
+use crate::framework::{
+    Extensions, Filter, Nominations, PreFilter, PreFilterResult, PreScore, Score,
+};
 use crate::pod::Pod;
 use crate::testing::{
-    asks, cluster, default_profile, node, outcome, placed, placed_by, pod, registry, tree,
+    cluster, cpus, default_profile, node, outcome, placed, placed_by, pod, registry, tree,
 };
 
 fn running(name: &str, on: &str, priority: i64, cpu: &str) -> Arc<Pod> {
-    let mut spec = asks(cpu);
+    let mut spec = cpus(cpu);
     spec["nodeName"] = json!(on);
     spec["priority"] = json!(priority);
     pod(
@@ -23,21 +25,22 @@ fn running(name: &str, on: &str, priority: i64, cpu: &str) -> Arc<Pod> {
 }
 
 fn important(cpu: &str) -> Arc<Pod> {
-    let mut spec = asks(cpu);
+    let mut spec = cpus(cpu);
     spec["priority"] = json!(1000);
     pod("p", json!({ "spec": spec }))
 }
 
-fn room(cache: &Cache, pod: &Arc<Pod>) -> Option<(String, Vec<String>)> {
+fn preemption(cache: &Cache, pod: &Arc<Pod>) -> Option<(String, Vec<String>)> {
     match placed(cache, pod) {
-        Err(Unplaced::Unfit(unfit)) => {
-            let room = unfit.room?;
+        Err(Unschedulable::Unfit(unfit)) => {
+            let preemption = unfit.preemption?;
             let nomination = unfit.nomination;
-            assert_eq!(nomination, Nomination::Set(room.node.clone()));
+            assert_eq!(nomination, Nomination::Set(preemption.node.clone()));
 
             Some((
-                room.node.to_string(),
-                room.victims
+                preemption.node.to_string(),
+                preemption
+                    .victims
                     .iter()
                     .map(|victim| victim.name.to_string())
                     .collect(),
@@ -51,7 +54,7 @@ fn room(cache: &Cache, pod: &Arc<Pod>) -> Option<(String, Vec<String>)> {
 fn without_nodes_there_is_nothing_to_ask() {
     assert!(matches!(
         placed(&cluster([], []), &pod("p", json!({}))),
-        Err(Unplaced::NoNodes)
+        Err(Unschedulable::NoNodes)
     ));
 }
 
@@ -61,14 +64,14 @@ fn reasons_are_counted_and_sorted_as_texts() {
     let nodes = ["a", "b"].map(|name| node(name, json!({})));
     let cache = cluster(nodes.into_iter().chain([node("c", taint)]), []);
     assert_eq!(
-        outcome(&cache, &pod("p", json!({"spec": asks("1000")}))),
+        outcome(&cache, &pod("p", json!({"spec": cpus("1000")}))),
         "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. \
          no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     );
 }
 
 #[test]
-fn equals_are_told_apart_by_dice() {
+fn ties_are_broken_randomly() {
     let cache = cluster(
         (0..10).map(|index| node(&format!("n{index}"), json!({}))),
         [],
@@ -80,7 +83,7 @@ fn equals_are_told_apart_by_dice() {
         Nominations::default(),
     );
 
-    let mut dice = fastrand::Rng::with_seed(7);
+    let mut rng = fastrand::Rng::with_seed(7);
     let mut chosen = std::collections::BTreeSet::new();
     for _ in 0..200 {
         let cycle = Cycle {
@@ -90,7 +93,7 @@ fn equals_are_told_apart_by_dice() {
         };
 
         chosen.insert(
-            schedule(&profile, cycle, &mut Search::default(), &mut dice)
+            schedule(&profile, cycle, &mut Search::default(), &mut rng)
                 .unwrap()
                 .node,
         );
@@ -109,7 +112,7 @@ fn large_clusters_are_searched_in_turn_and_not_to_the_end() {
         Nominations::default(),
     );
 
-    let (mut search, mut dice) = (Search::default(), fastrand::Rng::with_seed(1));
+    let (mut search, mut rng) = (Search::default(), fastrand::Rng::with_seed(1));
     let mut evaluated = 0;
     for _ in 0..5 {
         let cycle = Cycle {
@@ -117,7 +120,7 @@ fn large_clusters_are_searched_in_turn_and_not_to_the_end() {
             cache: &cache,
             nominations: &nominations,
         };
-        let placement = schedule(&profile, cycle, &mut search, &mut dice).unwrap();
+        let placement = schedule(&profile, cycle, &mut search, &mut rng).unwrap();
 
         // 50 - 1000/125 percent.
         assert_eq!((placement.evaluated, placement.feasible), (420, 420));
@@ -132,7 +135,7 @@ fn large_clusters_are_searched_in_turn_and_not_to_the_end() {
 }
 
 #[test]
-fn the_least_important_pods_make_room() {
+fn the_least_important_pods_are_preempted() {
     let cache = cluster(
         [node("n", json!({}))],
         [
@@ -143,21 +146,24 @@ fn the_least_important_pods_make_room() {
     );
 
     assert_eq!(
-        room(&cache, &important("1")).unwrap(),
+        preemption(&cache, &important("1")).unwrap(),
         ("n".into(), vec!["b".into()])
     );
 
     assert_eq!(
-        room(&cache, &important("2")).unwrap(),
+        preemption(&cache, &important("2")).unwrap(),
         ("n".into(), vec!["c".into(), "b".into()])
     );
 
-    assert_eq!(room(&cache, &important("4")).unwrap().1, ["a", "c", "b"]);
+    assert_eq!(
+        preemption(&cache, &important("4")).unwrap().1,
+        ["a", "c", "b"]
+    );
 
-    // Nobody goes for a pod that is not more important, or that does not want it.
-    let mut spec = asks("1");
+    // No pod is evicted for one of equal priority, or one that never preempts.
+    let mut spec = cpus("1");
     spec["priority"] = json!(3);
-    assert!(room(&cache, &pod("p", json!({ "spec": spec.clone() }))).is_none());
+    assert!(preemption(&cache, &pod("p", json!({ "spec": spec.clone() }))).is_none());
 
     spec["priority"] = json!(1000);
     spec["preemptionPolicy"] = json!("Never");
@@ -171,7 +177,11 @@ fn the_least_important_pods_make_room() {
 #[test]
 fn the_node_with_the_least_loss_is_chosen() {
     let two = || ["n", "m"].map(|name| node(name, json!({})));
-    let choose = |pods: Vec<Arc<Pod>>| room(&cluster(two(), pods), &important("4")).unwrap().0;
+    let choose = |pods: Vec<Arc<Pod>>| {
+        preemption(&cluster(two(), pods), &important("4"))
+            .unwrap()
+            .0
+    };
     assert_eq!(
         choose(vec![running("a", "n", 5, "4"), running("b", "m", 4, "4")]),
         "m"
@@ -200,22 +210,22 @@ fn budgets_are_kept_where_that_is_possible() {
     let budget = tree(
         &json!({"spec": {"selector": {"matchLabels": {"app": "a"}}}, "status": {"disruptionsAllowed": 0}}),
     );
-    cache.change_surroundings(|around| {
+    cache.change_related(|around| {
         around.set_budget("default", "budget", Some(&budget));
         false
     });
 
-    assert_eq!(room(&cache, &important("4")).unwrap().0, "m");
+    assert_eq!(preemption(&cache, &important("4")).unwrap().0, "m");
 
     cache.remove_node("m");
     cache.refresh();
 
-    // Possible, not absolute.
-    assert_eq!(room(&cache, &important("4")).unwrap().0, "n");
+    // Not impossible in principle.
+    assert_eq!(preemption(&cache, &important("4")).unwrap().0, "n");
 }
 
 #[test]
-fn promised_room_is_kept_for_equals_and_betters_alone() {
+fn nominated_pods_count_for_equal_and_higher_priority_only() {
     let cache = cluster([node("n", json!({}))], []);
     let promised = important("3");
     let mut nominations = Nominations::default();
@@ -223,7 +233,7 @@ fn promised_room_is_kept_for_equals_and_betters_alone() {
 
     let profile = default_profile();
     let fits = |priority: i64| {
-        let mut spec = asks("3");
+        let mut spec = cpus("3");
         spec["priority"] = json!(priority);
         let other = pod("other", json!({ "spec": spec }));
         let cycle = Cycle {
@@ -242,7 +252,7 @@ fn promised_room_is_kept_for_equals_and_betters_alone() {
     };
     assert_eq!((fits(999), fits(1000), fits(1001)), (false, false, true));
 
-    // The pod itself is not in its own way.
+    // The pod itself does not count.
     let cycle = Cycle {
         pod: &promised,
         cache: &cache,
@@ -272,7 +282,7 @@ fn a_promised_node_is_taken_before_all_others() {
 }
 
 #[test]
-fn while_victims_go_nobody_else_is_evicted() {
+fn while_victims_terminate_no_other_pod_is_evicted() {
     let mut going = (*running("a", "n", 1, "4")).clone();
     (going.deleting, going.preempted) = (true, true);
     let cache = cluster([node("n", json!({}))], [Arc::new(going)]);
@@ -286,36 +296,36 @@ fn while_victims_go_nobody_else_is_evicted() {
     );
 }
 
-/// Refuses pods that carry an annotation: how somebody else adds a plugin.
+/// Rejects pods with an annotation: an out-of-tree plugin.
 struct TestPlugin;
 
 impl PreFilter for TestPlugin {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         Ok(if cycle.pod.annotations.contains("test-plugin") {
-            Prepared::Ask(Box::new(Nowhere))
+            PreFilterResult::All(Box::new(RejectAll))
         } else {
-            Prepared::Nothing
+            PreFilterResult::Skip
         })
     }
 }
 
-struct Nowhere;
+struct RejectAll;
 
-impl<'c> Filter<'c> for Nowhere {
+impl<'c> Filter<'c> for RejectAll {
     fn check(&self, _node: &NodeInfo) -> Verdict {
         Verdict::never("testPlugin")
     }
 
     fn fork(&self) -> Box<dyn Filter<'c> + 'c> {
-        Box::new(Nowhere)
+        Box::new(RejectAll)
     }
 }
 
-/// Cannot tell how good any node is.
-struct CannotTell;
+/// A plugin whose score fails.
+struct FailingScore;
 
-impl PreScore for CannotTell {
-    fn prepare_scores<'c>(
+impl PreScore for FailingScore {
+    fn pre_score<'c>(
         &'c self,
         _cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
@@ -327,32 +337,32 @@ impl PreScore for CannotTell {
 #[test]
 fn a_single_node_that_will_do_is_not_scored() {
     let mut profile = default_profile();
-    profile.scores = vec![Weighted {
-        plugin: "CannotTell",
+    profile.scores = vec![WeightedScore {
+        plugin: "FailingScore",
         weight: 1,
-        part: Arc::new(CannotTell),
+        inner: Arc::new(FailingScore),
     }];
 
     let small = json!({"status": {"allocatable": {"cpu": "1"}}});
     let one = cluster([node("a", json!({})), node("b", small)], []);
-    let pod = pod("p", json!({ "spec": asks("2") }));
+    let pod = pod("p", json!({ "spec": cpus("2") }));
     assert_eq!(placed_by(&profile, &one, &pod).unwrap().node, "a");
 
     let two = cluster(["a", "b"].map(|name| node(name, json!({}))), []);
-    let Err(Unplaced::Failed(error)) = placed_by(&profile, &two, &pod) else {
+    let Err(Unschedulable::Failed(error)) = placed_by(&profile, &two, &pod) else {
         panic!("it is placed")
     };
-    assert_eq!(error, "running PreScore plugin \"CannotTell\": asked");
+    assert_eq!(error, "running PreScore plugin \"FailingScore\": asked");
 }
 
 #[test]
-fn a_plugin_of_somebody_else_is_registered_and_named() {
+fn an_out_of_tree_plugin_is_registered_and_enabled() {
     let mut registry = registry();
     registry
         .register("TestPlugin", |_| {
-            Ok(Parts {
+            Ok(Extensions {
                 filter: Some(Arc::new(TestPlugin)),
-                ..Parts::default()
+                ..Extensions::default()
             })
         })
         .unwrap();
@@ -366,7 +376,7 @@ fn a_plugin_of_somebody_else_is_registered_and_named() {
         json!({"metadata": {"annotations": {"test-plugin": "1"}}}),
     );
 
-    let Err(Unplaced::Unfit(unfit)) = placed_by(&profile, &cache, &marked) else {
+    let Err(Unschedulable::Unfit(unfit)) = placed_by(&profile, &cache, &marked) else {
         panic!("it is placed")
     };
     assert!(

@@ -1,18 +1,18 @@
-//! The frame that plugins stand in: their questions ([`points`]), what they answer ([`verdict`]),
-//! and the profile that says which of them are asked, in which order ([`Profile`]).
+//! The plugin framework: the extension points ([`extension_points`]), the results of plugins
+//! ([`verdict`]), and the profile with the enabled plugins in order ([`Profile`]).
 //!
-//! [`crate::cycle`] takes a pod through them.
+//! [`crate::cycle`] runs them for a pod.
 
+mod extension_points;
 mod nominations;
-mod points;
 mod profile;
 mod verdict;
 
-pub use nominations::Nominations;
-pub use points::{
-    BEST, Bind, Bound, Cycle, Filter, Permission, Permit, PostBind, PostFilter, PreBind,
-    PreEnqueue, PreFilter, PreScore, Prepared, QueueSort, Rank, Reserve, Room, RoomAnswer, Score,
-    Wait, Wake,
+pub use extension_points::{
+    Bind, Bound, Cycle, Filter, MAX_SCORE, Permission, Permit, PostBind, PostFilter,
+    PostFilterResult, PreBind, PreEnqueue, PreFilter, PreFilterResult, PreScore, Preemption,
+    QueueSort, QueueingHint, Rank, Reserve, Score, Wait,
 };
-pub use profile::{Named, Parts, Profile, Weighted};
+pub use nominations::Nominations;
+pub use profile::{Extension, Extensions, Profile, WeightedScore};
 pub use verdict::{Reason, Refusal, Verdict};

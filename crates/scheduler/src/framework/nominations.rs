@@ -1,4 +1,4 @@
-//! Which pods were promised room on which node, by evicting others for them.
+//! Nominated nodes: the nodes on which pods are being evicted for another pod.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use coracle_api::Text;
 
 use crate::pod::Pod;
 
-/// Pods by the node they are promised.
+/// Pods by their nominated node.
 #[derive(Debug, Default)]
 pub struct Nominations {
     by_node: HashMap<Text, Vec<Arc<Pod>>>,
@@ -15,7 +15,7 @@ pub struct Nominations {
 }
 
 impl Nominations {
-    /// The pods that wait for room on a node.
+    /// The pods nominated to a node.
     pub fn on(&self, node: &str) -> &[Arc<Pod>] {
         self.by_node
             .get(node)
@@ -23,7 +23,7 @@ impl Nominations {
             .unwrap_or_default()
     }
 
-    /// The node that a pod is promised.
+    /// The nominated node of a pod.
     pub fn node_of(&self, uid: &str) -> Option<&Text> {
         self.node_of.get(uid)
     }
@@ -32,7 +32,7 @@ impl Nominations {
         self.node_of.is_empty()
     }
 
-    /// Promises a pod a node, instead of any other it had. An empty name takes the promise back.
+    /// Nominates a pod to a node, instead of any other. An empty name clears the nomination.
     pub fn set(&mut self, pod: &Arc<Pod>, node: &str) {
         self.remove(&pod.uid);
         if !node.is_empty() {
@@ -44,8 +44,7 @@ impl Nominations {
         }
     }
 
-    /// Keeps the promise for a pod that has changed: the one its object tells of, or the one that
-    /// only we know of.
+    /// Keeps the nomination of a changed pod: that of its status, or else the one known only here.
     pub fn refresh(&mut self, pod: &Arc<Pod>) {
         if !pod.nominated_node.is_empty() {
             self.set(pod, &pod.nominated_node.clone());

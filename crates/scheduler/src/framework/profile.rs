@@ -1,20 +1,20 @@
-//! A profile: the plugins that pods of one scheduler name meet.
+//! A profile: the plugins for the pods of one scheduler name.
 
 use std::sync::Arc;
 
-use super::points::{
+use super::extension_points::{
     Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort,
-    Reserve, Wake,
+    QueueingHint, Reserve,
 };
 use crate::events::Event;
 use crate::pod::Pod;
 
-/// What a plugin takes part in.
+/// The extension points that a plugin implements.
 #[derive(Clone, Default)]
-pub struct Parts {
+pub struct Extensions {
     pub pre_enqueue: Option<Arc<dyn PreEnqueue>>,
     pub queue_sort: Option<Arc<dyn QueueSort>>,
-    /// PreFilter and Filter are one: the first makes the second.
+    /// PreFilter and Filter together: the first creates the second.
     pub filter: Option<Arc<dyn PreFilter>>,
     pub post_filter: Option<Arc<dyn PostFilter>>,
     /// PreScore and Score likewise.
@@ -24,51 +24,54 @@ pub struct Parts {
     pub pre_bind: Option<Arc<dyn PreBind>>,
     pub bind: Option<Arc<dyn Bind>>,
     pub post_bind: Option<Arc<dyn PostBind>>,
-    pub wake: Option<Arc<dyn Wake>>,
+    pub queueing_hint: Option<Arc<dyn QueueingHint>>,
 }
 
-/// A part, and the plugin it is of.
+/// An extension, with the name of its plugin.
 #[derive(Clone)]
-pub struct Named<T> {
+pub struct Extension<T> {
     pub plugin: &'static str,
-    pub part: T,
+    pub inner: T,
 }
 
-/// A score, and how much it counts.
+/// A score, with its weight.
 #[derive(Clone)]
-pub struct Weighted {
+pub struct WeightedScore {
     pub plugin: &'static str,
     pub weight: i64,
-    pub part: Arc<dyn PreScore>,
+    pub inner: Arc<dyn PreScore>,
 }
 
-/// The plugins of one scheduler name, at each point in the order they are asked.
+/// The plugins of one scheduler name, at each point in order.
 #[derive(Clone)]
 pub struct Profile {
     pub name: String,
-    /// Of the nodes, how many are looked for before the best is taken; 0: as many as is good for a
-    /// cluster of its size.
+    /// How many nodes are searched before the best is taken, in percent; 0: depends on the size of
+    /// the cluster.
     pub percentage_of_nodes_to_score: i64,
-    pub pre_enqueue: Vec<Named<Arc<dyn PreEnqueue>>>,
+    pub pre_enqueue: Vec<Extension<Arc<dyn PreEnqueue>>>,
     pub queue_sort: Arc<dyn QueueSort>,
-    pub filters: Vec<Named<Arc<dyn PreFilter>>>,
-    pub post_filters: Vec<Named<Arc<dyn PostFilter>>>,
-    pub scores: Vec<Weighted>,
-    pub reserves: Vec<Named<Arc<dyn Reserve>>>,
-    pub permits: Vec<Named<Arc<dyn Permit>>>,
-    pub pre_binds: Vec<Named<Arc<dyn PreBind>>>,
-    pub binds: Vec<Named<Arc<dyn Bind>>>,
-    pub post_binds: Vec<Named<Arc<dyn PostBind>>>,
-    pub wakes: Vec<Named<Arc<dyn Wake>>>,
+    pub filters: Vec<Extension<Arc<dyn PreFilter>>>,
+    pub post_filters: Vec<Extension<Arc<dyn PostFilter>>>,
+    pub scores: Vec<WeightedScore>,
+    pub reserves: Vec<Extension<Arc<dyn Reserve>>>,
+    pub permits: Vec<Extension<Arc<dyn Permit>>>,
+    pub pre_binds: Vec<Extension<Arc<dyn PreBind>>>,
+    pub binds: Vec<Extension<Arc<dyn Bind>>>,
+    pub post_binds: Vec<Extension<Arc<dyn PostBind>>>,
+    pub queueing_hints: Vec<Extension<Arc<dyn QueueingHint>>>,
 }
 
 impl Profile {
-    /// Whether an event is worth another try of a pod that these plugins refused. Of a plugin that
-    /// does not say what helps, anything may.
+    /// Whether an event is worth another attempt of a pod that these plugins rejected. Without a
+    /// queueing hint every event is.
     pub fn may_help(&self, rejectors: &[&'static str], pod: &Pod, event: &Event) -> bool {
         rejectors.iter().any(|rejector| {
-            let wake = self.wakes.iter().find(|wake| wake.plugin == *rejector);
-            wake.is_none_or(|wake| wake.part.may_help(pod, event))
+            let queueing_hint = self
+                .queueing_hints
+                .iter()
+                .find(|queueing_hint| queueing_hint.plugin == *rejector);
+            queueing_hint.is_none_or(|queueing_hint| queueing_hint.inner.may_help(pod, event))
         })
     }
 }

@@ -1,17 +1,17 @@
-//! What a plugin says of a pod, or of a pod on a node.
+//! The result of a plugin for a pod, or for a pod on a node.
 
 use coracle_api::Text;
 
-/// Why not, in upstream's words. People and programs read them.
+/// The reason of a rejection, in upstream's words. Users and programs read it.
 pub type Reason = Text;
 
-/// Whether a pod may go to a node.
+/// Whether a pod fits a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Fits,
-    /// Not as things are; if pods went away, it could.
+    /// Not now; it could if pods were removed.
     NotNow(Vec<Reason>),
-    /// Not even if all pods there went away: preemption need not try.
+    /// Not even if all pods were removed: preemption need not try.
     Never(Vec<Reason>),
 }
 
@@ -36,14 +36,14 @@ impl Verdict {
     }
 }
 
-/// Why a plugin ends a pod's cycle before any node is asked, or after one was chosen.
+/// Why a plugin ends a pod's cycle before nodes are filtered, or after one was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not as things are.
+    /// Not now.
     NotNow(Vec<Reason>),
     /// Preemption need not try.
     Never(Vec<Reason>),
-    /// Something broke: the pod is tried again after a while, whatever happens.
+    /// The plugin failed: the pod is retried after a backoff, regardless of events.
     Failed(String),
 }
 

@@ -1,12 +1,12 @@
-//! Scores of how full a node would be.
+//! Scores by the utilization of a node.
 
 use coracle_api::Text;
 
 use crate::cache::NodeInfo;
-use crate::framework::{BEST, Score};
+use crate::framework::{MAX_SCORE, Score};
 use crate::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, Resources, is_scalar};
 
-/// How fullness becomes a score.
+/// How utilization becomes a score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
     pub kind: StrategyKind,
@@ -21,28 +21,28 @@ pub struct ResourceWeight {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StrategyKind {
-    /// The emptier, the better.
+    /// The less used, the better.
     LeastAllocated,
-    /// The fuller, the better.
+    /// The more used, the better.
     MostAllocated,
-    /// By a line through these points.
+    /// By a piecewise linear function through these points.
     RequestedToCapacityRatio(Vec<Point>),
-    /// The more evenly CPU and memory are used, the better.
+    /// The more evenly the resources are used, the better.
     Balanced,
 }
 
-/// A point of the line: at so many percent used, this score of 100.
+/// A point of the function: utilization in percent, and its score of 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     pub utilization: i64,
     pub score: i64,
 }
 
-/// Which sums of a node's pods are meant.
+/// Which sums of a node's pods are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Requested {
     Exact,
-    /// With a minimum for containers that ask for none.
+    /// With a minimum for containers without requests.
     WithMinimums,
 }
 
@@ -50,15 +50,15 @@ pub(super) enum Requested {
 pub(super) struct Allocation<'c> {
     kind: &'c StrategyKind,
     sums: Requested,
-    /// What counts of the strategy's resources, in their order.
+    /// The strategy's resources that count, in order.
     counted: Vec<Counted<'c>>,
 }
 
-/// A resource that counts: names are looked at once, and not for every node.
+/// A resource that counts: names are resolved once, not for every node.
 struct Counted<'c> {
     which: Which<'c>,
     weight: i64,
-    /// What the pod asks for.
+    /// The pod's request.
     wanted: i64,
 }
 
@@ -81,7 +81,7 @@ impl Which<'_> {
     }
 }
 
-/// One resource of a node: what it has, what is used, and what would be with the pod.
+/// One resource of a node: its capacity, what is used, and what would be used with the pod.
 struct Fill {
     has: i64,
     used: i64,
@@ -102,18 +102,18 @@ impl<'c> Allocation<'c> {
             wanted: pod.amount(&resource.name),
         });
 
-        // Of what only some nodes have, the others are not judged by pods that do not want it.
-        let judged = |counted: &Counted<'_>| {
+        // A resource that only some nodes have counts only for pods that request it.
+        let counts = |counted: &Counted<'_>| {
             counted.wanted != 0 || !matches!(counted.which, Which::Scalar(name) if is_scalar(name))
         };
         Allocation {
             kind: &strategy.kind,
             sums,
-            counted: counted.filter(judged).collect(),
+            counted: counted.filter(counts).collect(),
         }
     }
 
-    /// Whether the pod asks for nothing that counts.
+    /// Whether the pod requests nothing that counts.
     pub(super) fn is_for_nothing(&self) -> bool {
         self.counted.iter().all(|counted| counted.wanted == 0)
     }
@@ -149,7 +149,7 @@ impl<'c> Allocation<'c> {
         if sums.1 == 0 { 0 } else { sums.0 / sums.1 }
     }
 
-    /// By a line: resources that get no score do not count at all, and the mean is rounded.
+    /// Piecewise linear: resources with score 0 do not count at all, and the mean is rounded.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -181,7 +181,7 @@ impl<'c> Allocation<'c> {
     fn balanced(&self, node: &NodeInfo) -> i64 {
         let with = balance(self.fills(node).map(|fill| (fill.with_pod, fill.has)));
         let without = balance(self.fills(node).map(|fill| (fill.used, fill.has)));
-        BEST / 2 + (BEST / 2 + with - without) / 2
+        MAX_SCORE / 2 + (MAX_SCORE / 2 + with - without) / 2
     }
 }
 
@@ -192,19 +192,19 @@ impl Score for Allocation<'_> {
                 if fill.with_pod > fill.has {
                     0
                 } else {
-                    (fill.has - fill.with_pod) * BEST / fill.has
+                    (fill.has - fill.with_pod) * MAX_SCORE / fill.has
                 }
             }),
-            StrategyKind::MostAllocated => {
-                self.weighted_mean(node, |fill| fill.with_pod.min(fill.has) * BEST / fill.has)
-            }
+            StrategyKind::MostAllocated => self.weighted_mean(node, |fill| {
+                fill.with_pod.min(fill.has) * MAX_SCORE / fill.has
+            }),
             StrategyKind::RequestedToCapacityRatio(points) => self.by_line(node, points),
             StrategyKind::Balanced => self.balanced(node),
         }
     }
 }
 
-/// The height of a broken line; left and right of its ends it is level.
+/// The value of a piecewise linear function, constant beyond its ends.
 fn line(points: &[Point], at: i64) -> i64 {
     let Some(right) = points.iter().position(|point| at <= point.utilization) else {
         return points.last().map_or(0, |last| last.score);
@@ -217,7 +217,7 @@ fn line(points: &[Point], at: i64) -> i64 {
         + (to.score - from.score) * (at - from.utilization) / (to.utilization - from.utilization)
 }
 
-/// 100 where all shares are the same, less the more they differ.
+/// 100 if all fractions are equal, less the more they differ.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -240,5 +240,5 @@ fn balance(fills: impl Iterator<Item = (i64, i64)> + Clone) -> i64 {
         _ => 0.0,
     };
 
-    ((1.0 - deviation) * BEST as f64) as i64
+    ((1.0 - deviation) * MAX_SCORE as f64) as i64
 }

@@ -1,10 +1,11 @@
-//! The arguments of plugins, as a profile gives them: read strictly, judged, with their defaults.
+//! The arguments of plugins in a profile: parsed strictly, validated, defaulted.
 
 use coracle_api::typed::from_tree;
 use coracle_api::{Map, Text, Value};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use super::Args;
 use super::allocation::{Point, ResourceWeight, Strategy, StrategyKind};
 use super::default_preemption::DefaultPreemption;
 use super::inter_pod_affinity::InterPodAffinity;
@@ -15,9 +16,6 @@ use super::pod_topology_spread::{PodTopologySpread, system_defaults};
 use crate::labels::Labels;
 use crate::pod::SpreadConstraint;
 use crate::resources::{CPU, MEMORY};
-
-/// The arguments of one plugin; none at all where the profile says nothing.
-type Args<'a> = Option<&'a Value>;
 
 fn read<T: DeserializeOwned + Default>(args: Args<'_>) -> Result<T, String> {
     args.map_or_else(
@@ -92,7 +90,7 @@ pub(super) fn inter_pod_affinity(args: Args<'_>) -> Result<InterPodAffinity, Str
     }
     Ok(InterPodAffinity {
         hard_affinity_weight: weight,
-        ignore_wishes_of_existing: args.ignore_preferred_terms_of_existing_pods,
+        ignore_preferred_terms_of_existing_pods: args.ignore_preferred_terms_of_existing_pods,
     })
 }
 

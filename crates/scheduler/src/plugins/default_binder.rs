@@ -1,15 +1,15 @@
-//! `DefaultBinder`: tells the API which node a pod has.
+//! `DefaultBinder`: binds pods through the API.
 
 use std::sync::Arc;
 
-use crate::framework::{Bind, Parts};
+use super::{Args, Handle, args};
+use crate::framework::Extensions;
 
-pub(super) const NAME: &str = "DefaultBinder";
+pub(super) fn create(handle: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
 
-/// How the API is told is the shell's business, and handed in.
-pub(super) fn parts(binder: Arc<dyn Bind>) -> Parts {
-    Parts {
-        bind: Some(binder),
-        ..Parts::default()
-    }
+    Ok(Extensions {
+        bind: Some(Arc::clone(&handle.binder)),
+        ..Extensions::default()
+    })
 }

@@ -1,10 +1,10 @@
 //! `DefaultPreemption`: makes room for an important pod by evicting less important ones.
 //!
-//! Of the nodes that would do without some of their pods, each is tried in mind: all less important
-//! pods away, then as many as possible put back, the most important first, and before them those
-//! that a disruption budget protects. What is left are the victims. The node whose victims are the
-//! least loss is promised to the pod; it goes there in a later cycle, when they are gone, unless
-//! something else has come up.
+//! Each node that would fit without some of its pods is simulated: all less important pods are
+//! removed, then as many as possible are added back, the most important first, and before them
+//! those protected by a disruption budget. The rest are the victims. The pod is nominated to the
+//! node with the least important victims, and scheduled in a later cycle, when they are deleted,
+//! unless another node fits earlier.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,33 +12,34 @@ use std::sync::Arc;
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
 
+use super::{Args, Handle, args};
 use crate::cache::NodeInfo;
 use crate::cycle::{Diagnosis, Filters};
 use crate::events::Event;
-use crate::framework::{Cycle, Parts, PostFilter, Room, RoomAnswer, Verdict, Wake};
+use crate::framework::{
+    Cycle, Extensions, PostFilter, PostFilterResult, Preemption, QueueingHint, Verdict,
+};
 use crate::pod::Pod;
-use crate::surroundings::Budget;
+use crate::related::Budget;
 
-pub(super) const NAME: &str = "DefaultPreemption";
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    let plugin = Arc::new(args::default_preemption(args)?);
+    Ok(Extensions {
+        post_filter: Some(plugin.clone()),
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
+}
 
 pub(super) struct DefaultPreemption {
-    /// At least so many percent of the nodes are tried,
+    /// The fewest nodes tried, in percent,
     pub(super) min_candidates_percentage: usize,
-    /// and at least so many.
+    /// and as a number.
     pub(super) min_candidates: usize,
 }
 
 impl DefaultPreemption {
-    pub(super) fn parts(self) -> Parts {
-        let plugin = Arc::new(self);
-        Parts {
-            post_filter: Some(plugin.clone()),
-            wake: Some(plugin),
-            ..Parts::default()
-        }
-    }
-
-    fn candidates_wanted(&self, nodes: usize) -> usize {
+    fn candidates_needed(&self, nodes: usize) -> usize {
         (nodes * self.min_candidates_percentage / 100)
             .max(self.min_candidates)
             .min(nodes)
@@ -46,15 +47,15 @@ impl DefaultPreemption {
 }
 
 impl PostFilter for DefaultPreemption {
-    fn make_room<'c>(
+    fn post_filter<'c>(
         &self,
         cycle: Cycle<'c>,
         filters: &Filters<'c>,
         diagnosis: &Diagnosis,
-        dice: &mut fastrand::Rng,
-    ) -> RoomAnswer {
+        rng: &mut fastrand::Rng,
+    ) -> PostFilterResult {
         if let Err(reason) = may_preempt(cycle, diagnosis) {
-            return RoomAnswer::None {
+            return PostFilterResult::None {
                 message: format!("preemption: {reason}"),
                 withdraw: false,
             };
@@ -64,13 +65,13 @@ impl PostFilter for DefaultPreemption {
         let mut tried = Diagnosis::new(diagnosis.nodes);
         tried.others = Verdict::never("Preemption is not helpful for scheduling");
 
-        let candidates = self.candidates(cycle, filters, &nodes, &mut tried, dice);
-        match least_loss(candidates) {
-            Some(best) => RoomAnswer::Found(Room {
+        let candidates = self.candidates(cycle, filters, &nodes, &mut tried, rng);
+        match best_candidate(candidates) {
+            Some(best) => PostFilterResult::Found(Preemption {
                 node: best.node,
                 victims: best.victims,
             }),
-            None => RoomAnswer::None {
+            None => PostFilterResult::None {
                 message: format!("preemption: {}", tried.message()),
                 withdraw: true,
             },
@@ -78,7 +79,7 @@ impl PostFilter for DefaultPreemption {
     }
 }
 
-/// Whether the pod may evict others now.
+/// Whether the pod may preempt others now.
 fn may_preempt(cycle: Cycle<'_>, diagnosis: &Diagnosis) -> Result<(), &'static str> {
     let pod = cycle.pod;
     if pod.never_preempts {
@@ -109,12 +110,12 @@ fn may_preempt(cycle: Cycle<'_>, diagnosis: &Diagnosis) -> Result<(), &'static s
     }
 }
 
-/// A node, and who would have to go.
+/// A node with the pods to evict.
 struct Candidate {
     node: Text,
-    /// The most important first; never none.
+    /// The most important first; never empty.
     victims: Vec<Arc<Pod>>,
-    /// Victims that a budget protects.
+    /// Victims protected by a budget.
     violations: usize,
 }
 
@@ -125,21 +126,21 @@ impl DefaultPreemption {
         filters: &Filters<'c>,
         nodes: &[&NodeInfo],
         tried: &mut Diagnosis,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
     ) -> Vec<Candidate> {
         let (mut harmless, mut harmful) = (Vec::new(), Vec::new());
         if nodes.is_empty() {
             return harmless;
         }
 
-        let wanted = self.candidates_wanted(nodes.len());
-        let offset = dice.usize(0..nodes.len());
+        let wanted = self.candidates_needed(nodes.len());
+        let offset = rng.usize(0..nodes.len());
         for turn in 0..nodes.len() {
             let node = nodes[(offset + turn) % nodes.len()];
             match victims_on(cycle, filters, node) {
                 Ok(candidate) if candidate.violations == 0 => harmless.push(candidate),
                 Ok(candidate) => harmful.push(candidate),
-                Err(verdict) => tried.reject(node.slot, NAME, verdict),
+                Err(verdict) => tried.reject(node.slot, "DefaultPreemption", verdict),
             }
 
             if !harmless.is_empty() && harmless.len() + harmful.len() >= wanted {
@@ -153,7 +154,7 @@ impl DefaultPreemption {
     }
 }
 
-/// Who has to leave a node for the pod.
+/// The pods to evict from a node.
 fn victims_on<'c>(
     cycle: Cycle<'c>,
     filters: &Filters<'c>,
@@ -183,7 +184,7 @@ fn victims_on<'c>(
     }
 
     lesser.sort_by_key(importance);
-    let (protected, free) = split_by_budgets(cycle.cache.surroundings().budgets(), lesser);
+    let (protected, free) = split_by_budgets(cycle.cache.related().budgets(), lesser);
     let mut victims = Vec::new();
     let mut violations = 0;
     let protected_first = protected
@@ -214,7 +215,7 @@ fn victims_on<'c>(
     }
 }
 
-/// Sorts the most important first: the highest priority, then the longest running.
+/// Sort key, the most important first: the highest priority, then the longest running.
 fn importance(pod: &Arc<Pod>) -> (Reverse<i32>, bool, Option<Timestamp>) {
     (
         Reverse(pod.priority),
@@ -223,8 +224,7 @@ fn importance(pod: &Arc<Pod>) -> (Reverse<i32>, bool, Option<Timestamp>) {
     )
 }
 
-/// Those whose eviction would go beyond what a budget allows, and the others; both keep their
-/// order.
+/// Pods whose eviction would violate a budget, and the others; both in order.
 fn split_by_budgets<'b>(
     budgets: impl Iterator<Item = &'b Budget>,
     pods: Vec<Arc<Pod>>,
@@ -244,10 +244,10 @@ fn split_by_budgets<'b>(
     })
 }
 
-/// The candidate with the least loss: fewest protected victims, then the least important most
-/// important victim, then the smallest sum of importance, then the fewest victims, then the one
-/// whose most important victims started last.
-fn least_loss(candidates: Vec<Candidate>) -> Option<Candidate> {
+/// The best candidate: fewest budget violations, then the least important most important victim,
+/// then the smallest sum of priorities, then the fewest victims, then the latest start of the most
+/// important victims.
+fn best_candidate(candidates: Vec<Candidate>) -> Option<Candidate> {
     // The sum counts pods of negative priority, too.
     let weight = |pod: &Arc<Pod>| i64::from(pod.priority) + i64::from(i32::MAX) + 1;
     candidates.into_iter().min_by_key(|candidate| {
@@ -255,7 +255,7 @@ fn least_loss(candidates: Vec<Candidate>) -> Option<Candidate> {
         let highest = victims.iter().map(|pod| pod.priority).max();
         let starts = victims.iter().filter(|pod| Some(pod.priority) == highest);
 
-        // A pod that has not started yet starts now, later than all others.
+        // A pod that has not started yet counts as started now.
         let earliest = starts
             .map(|pod| (pod.start_time.is_none(), pod.start_time))
             .min();
@@ -271,8 +271,8 @@ fn least_loss(candidates: Vec<Candidate>) -> Option<Candidate> {
     })
 }
 
-impl Wake for DefaultPreemption {
-    /// What happens to the victims is known where they are evicted; nothing else helps.
+impl QueueingHint for DefaultPreemption {
+    /// The deletion of victims is handled where they are evicted; no other event helps.
     fn may_help(&self, _pod: &Pod, _event: &Event) -> bool {
         false
     }

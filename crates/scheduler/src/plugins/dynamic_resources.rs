@@ -1,32 +1,36 @@
-//! `DynamicResources`, as far as it is built: a pod that claims devices waits, and says so.
+//! `DynamicResources`, partly implemented: a pod with resource claims stays pending with a reason.
 //!
-//! Giving out devices is not built yet.
+//! Allocating devices is not implemented yet.
 
 use std::sync::Arc;
 
+use super::{Args, Handle, args};
 use crate::cycle::{Diagnosis, Filters};
 use crate::events::Event;
-use crate::framework::{Cycle, Parts, PostFilter, PreFilter, Prepared, Refusal, RoomAnswer, Wake};
+use crate::framework::{
+    Cycle, Extensions, PostFilter, PostFilterResult, PreFilter, PreFilterResult, QueueingHint,
+    Refusal,
+};
 use crate::pod::Pod;
-
-pub(super) const NAME: &str = "DynamicResources";
 
 struct DynamicResources;
 
-pub(super) fn parts() -> Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
     let plugin = Arc::new(DynamicResources);
-    Parts {
+    Ok(Extensions {
         filter: Some(plugin.clone()),
         post_filter: Some(plugin.clone()),
-        wake: Some(plugin),
-        ..Parts::default()
-    }
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
 }
 
 impl PreFilter for DynamicResources {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         match cycle.pod.claims.resources {
-            0 => Ok(Prepared::Nothing),
+            0 => Ok(PreFilterResult::Skip),
             _ => Err(Refusal::never(
                 "pod has resourceclaims, which this scheduler cannot allocate yet",
             )),
@@ -34,24 +38,24 @@ impl PreFilter for DynamicResources {
     }
 }
 
-/// No device is given out, so none can be taken back; upstream says so of every pod that no node
-/// will take.
+/// No device is allocated, so none can be deallocated; upstream reports this for every pod that
+/// fits no node.
 impl PostFilter for DynamicResources {
-    fn make_room<'c>(
+    fn post_filter<'c>(
         &self,
         _cycle: Cycle<'c>,
         _filters: &Filters<'c>,
         _diagnosis: &Diagnosis,
         _dice: &mut fastrand::Rng,
-    ) -> RoomAnswer {
-        RoomAnswer::None {
+    ) -> PostFilterResult {
+        PostFilterResult::None {
             message: String::from("no new claims to deallocate"),
             withdraw: false,
         }
     }
 }
 
-impl Wake for DynamicResources {
+impl QueueingHint for DynamicResources {
     fn may_help(&self, _pod: &Pod, _event: &Event) -> bool {
         false
     }

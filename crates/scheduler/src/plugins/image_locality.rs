@@ -1,38 +1,39 @@
-//! `ImageLocality`: rather where the images are, if they are large and not only there.
+//! `ImageLocality`: prefers nodes that have the pod's images, if these are large and widespread.
 
 use std::sync::Arc;
 
+use super::{Args, Handle, args};
 use crate::cache::{Cache, NodeInfo};
-use crate::framework::{BEST, Cycle, Parts, PreScore, Refusal, Score};
+use crate::framework::{Cycle, Extensions, MAX_SCORE, PreScore, Refusal, Score};
 use crate::pod::Images;
-
-pub(super) const NAME: &str = "ImageLocality";
 
 struct ImageLocality;
 
-pub(super) fn parts() -> Parts {
-    Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
+    Ok(Extensions {
         score: Some(Arc::new(ImageLocality)),
-        ..Parts::default()
-    }
+        ..Extensions::default()
+    })
 }
 
 impl PreScore for ImageLocality {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
         let images = &cycle.pod.images;
 
-        // Nobody has any of them: all nodes are the same.
+        // No node has any of them: all nodes are equal.
         let known = images
             .names
             .iter()
             .any(|name| cycle.cache.image_spread(name) > 0);
 
         Ok(known.then(|| {
-            Box::new(Present {
+            Box::new(ImageScore {
                 images,
                 cache: cycle.cache,
             }) as Box<dyn Score + 'c>
@@ -40,12 +41,12 @@ impl PreScore for ImageLocality {
     }
 }
 
-struct Present<'c> {
+struct ImageScore<'c> {
     images: &'c Images,
     cache: &'c Cache,
 }
 
-impl Score for Present<'_> {
+impl Score for ImageScore<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
         let present = self
             .images
@@ -68,7 +69,8 @@ impl Score for Present<'_> {
     }
 }
 
-/// An image counts by the share of nodes that have it, or one node with it would get every pod.
+/// An image counts by the share of nodes that have it, otherwise the only node with it would get
+/// every pod.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -80,7 +82,7 @@ fn spread_size(size: i64, having: usize, nodes: usize) -> i64 {
 
 fn scaled(size: i64, containers: i64) -> i64 {
     let most = MOST_PER_CONTAINER * containers.max(1);
-    BEST * (size.clamp(LEAST, most) - LEAST) / (most - LEAST)
+    MAX_SCORE * (size.clamp(LEAST, most) - LEAST) / (most - LEAST)
 }
 
 const MIB: i64 = 1024 * 1024;

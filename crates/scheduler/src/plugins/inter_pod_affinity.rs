@@ -1,60 +1,58 @@
-//! `InterPodAffinity`: pods that want to be together, or apart.
+//! `InterPodAffinity`: pods that must or should be together, or apart.
 //!
-//! What counts is the place (a value of a node label), not the node: who is in the same zone as a
-//! database is with it. For one pod three tables are made from the cache's counters, each a number
-//! per place: pods that all its demands of nearness are about, pods that each demand of distance is
-//! about, and pods that are there and demand distance from it.
+//! What counts is the topology domain (a value of a node label), not the node. For one pod three
+//! tables are built from the cache's counters, each with a number per domain: pods that match all
+//! its affinity terms, pods that match each anti-affinity term, and existing pods with an
+//! anti-affinity term that matches it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coracle_api::Text;
 
-use crate::cache::{Cache, CarriedKind, Column, Counts, NodeInfo, Slot, Sort};
+use super::{Args, Handle, args};
+use crate::cache::{Cache, Column, Counts, ExistingTermKind, NodeInfo, PodClass, Slot};
 use crate::events::Event;
 use crate::framework::{
-    BEST, Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake,
+    Cycle, Extensions, Filter, MAX_SCORE, PreFilter, PreFilterResult, PreScore, QueueingHint,
+    Refusal, Score, Verdict,
 };
 use crate::node::Node;
 use crate::pod::{AffinityTerm, Pod};
-use crate::surroundings::Surroundings;
+use crate::related::RelatedObjects;
 
-pub(super) const NAME: &str = "InterPodAffinity";
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    let plugin = Arc::new(args::inter_pod_affinity(args)?);
+    Ok(Extensions {
+        filter: Some(plugin.clone()),
+        score: Some(plugin.clone()),
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
+}
 
 pub(super) struct InterPodAffinity {
-    /// How much a pod that is there and demands the new one near counts in the score.
+    /// The weight in the score of an existing pod's required affinity to the incoming one.
     pub(super) hard_affinity_weight: i64,
-    /// Wishes of pods that are there count only beside wishes of the new one.
-    pub(super) ignore_wishes_of_existing: bool,
+    /// Preferred terms of existing pods count only if the incoming one has some.
+    pub(super) ignore_preferred_terms_of_existing_pods: bool,
 }
 
-impl InterPodAffinity {
-    pub(super) fn parts(self) -> Parts {
-        let plugin = Arc::new(self);
-        Parts {
-            filter: Some(plugin.clone()),
-            score: Some(plugin.clone()),
-            wake: Some(plugin),
-            ..Parts::default()
-        }
-    }
-}
-
-/// A number for each place of one node label.
+/// A number for each domain of one node label.
 #[derive(Clone)]
-struct Places {
+struct DomainCounts {
     column: Arc<Column>,
     numbers: Vec<i64>,
 }
 
-impl Places {
-    fn new(cache: &Cache, key: &str) -> Places {
+impl DomainCounts {
+    fn new(cache: &Cache, key: &str) -> DomainCounts {
         let column = cache.column(key);
         let numbers = vec![0; column.size()];
-        Places { column, numbers }
+        DomainCounts { column, numbers }
     }
 
-    /// The number of the node's place; none, if it lacks the label.
+    /// The number of the node's domain; `None` if it lacks the label.
     fn at(&self, slot: Slot) -> Option<i64> {
         self.column
             .domain(slot)
@@ -78,54 +76,51 @@ impl Places {
     }
 }
 
-/// Whether all demands of nearness are about the pod. Without any demand, none is.
-fn all_include(terms: &[AffinityTerm], pod: &Pod, surroundings: &Surroundings) -> bool {
-    !terms.is_empty()
-        && terms
-            .iter()
-            .all(|term| term.peers.include(pod, surroundings))
+/// Whether all affinity terms match the pod. Without any term, they do not.
+fn all_include(terms: &[AffinityTerm], pod: &Pod, related: &RelatedObjects) -> bool {
+    !terms.is_empty() && terms.iter().all(|term| term.peers.include(pod, related))
 }
 
 impl PreFilter for InterPodAffinity {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         if let Some(error) = &cycle.pod.malformed {
             return Err(Refusal::never(error.clone()));
         }
 
         let (cache, pod) = (cycle.cache, &**cycle.pod);
-        let state = Near {
+        let state = AffinityFilter {
             pod,
-            surroundings: cache.surroundings(),
+            related: cache.related(),
             cache,
-            near: nearness(cache, &pod.affinity.required),
+            near: affinity_counts(cache, &pod.affinity.required),
             far: pod
                 .affinity
                 .required_anti
                 .iter()
-                .map(|term| distance(cache, term))
+                .map(|term| anti_affinity_counts(cache, term))
                 .collect(),
-            existing: existing_distance(cache, pod),
+            existing: existing_anti_affinity_counts(cache, pod),
         };
-        let asks = !(state.near.is_empty() && state.far.is_empty() && state.existing.is_empty());
+        let needs = !(state.near.is_empty() && state.far.is_empty() && state.existing.is_empty());
 
-        Ok(if asks {
-            Prepared::Ask(Box::new(state))
+        Ok(if needs {
+            PreFilterResult::All(Box::new(state))
         } else {
-            Prepared::Nothing
+            PreFilterResult::Skip
         })
     }
 }
 
-fn nearness(cache: &Cache, terms: &[AffinityTerm]) -> Vec<Places> {
+fn affinity_counts(cache: &Cache, terms: &[AffinityTerm]) -> Vec<DomainCounts> {
     if terms.is_empty() {
         return Vec::new();
     }
 
-    let counts = cache.counts(&Sort::Peers(
+    let counts = cache.counts(&PodClass::Peers(
         terms.iter().map(|term| term.peers.clone()).collect(),
     ));
     let places = terms.iter().map(|term| {
-        let mut places = Places::new(cache, &term.topology_key);
+        let mut places = DomainCounts::new(cache, &term.topology_key);
         places.add_all(cache, &counts, 1);
         places
     });
@@ -133,25 +128,25 @@ fn nearness(cache: &Cache, terms: &[AffinityTerm]) -> Vec<Places> {
     places.collect()
 }
 
-fn distance(cache: &Cache, term: &AffinityTerm) -> Places {
-    let mut places = Places::new(cache, &term.topology_key);
+fn anti_affinity_counts(cache: &Cache, term: &AffinityTerm) -> DomainCounts {
+    let mut places = DomainCounts::new(cache, &term.topology_key);
     places.add_all(
         cache,
-        &cache.counts(&Sort::Peers(vec![term.peers.clone()])),
+        &cache.counts(&PodClass::Peers(vec![term.peers.clone()])),
         1,
     );
     places
 }
 
-fn existing_distance(cache: &Cache, pod: &Pod) -> BTreeMap<Text, Places> {
-    let mut existing: BTreeMap<Text, Places> = BTreeMap::new();
-    cache.for_each_carried(|carried, counts| {
-        let about_it = || carried.term.peers.include(pod, cache.surroundings());
-        if carried.kind == CarriedKind::RequiredAntiAffinity && about_it() {
+fn existing_anti_affinity_counts(cache: &Cache, pod: &Pod) -> BTreeMap<Text, DomainCounts> {
+    let mut existing: BTreeMap<Text, DomainCounts> = BTreeMap::new();
+    cache.for_each_existing_term(|carried, counts| {
+        let about_it = || carried.term.peers.include(pod, cache.related());
+        if carried.kind == ExistingTermKind::RequiredAntiAffinity && about_it() {
             let key = &carried.term.topology_key;
             let places = existing
                 .entry(key.clone())
-                .or_insert_with(|| Places::new(cache, key));
+                .or_insert_with(|| DomainCounts::new(cache, key));
             places.add_all(cache, counts, 1);
         }
     });
@@ -162,66 +157,65 @@ fn existing_distance(cache: &Cache, pod: &Pod) -> BTreeMap<Text, Places> {
 }
 
 #[derive(Clone)]
-struct Near<'c> {
+struct AffinityFilter<'c> {
     pod: &'c Pod,
     cache: &'c Cache,
-    surroundings: &'c Surroundings,
-    /// One per demand of nearness.
-    near: Vec<Places>,
-    /// One per demand of distance.
-    far: Vec<Places>,
-    /// By node label: pods that are there and demand distance.
-    existing: BTreeMap<Text, Places>,
+    related: &'c RelatedObjects,
+    /// One per affinity term.
+    near: Vec<DomainCounts>,
+    /// One per anti-affinity term.
+    far: Vec<DomainCounts>,
+    /// By node label: existing pods with anti-affinity.
+    existing: BTreeMap<Text, DomainCounts>,
 }
 
-impl Near<'_> {
+impl AffinityFilter<'_> {
     fn is_near(&self, slot: Slot) -> bool {
         let places: Option<Vec<i64>> = self.near.iter().map(|places| places.at(slot)).collect();
-        // A node without the label is nowhere.
+        // A node without the label is in no domain.
         let Some(numbers) = places else { return false };
         numbers.iter().all(|number| *number > 0) || self.is_first()
     }
 
-    /// The first of a group that wants to be together cannot be near the others: it may go
-    /// anywhere.
+    /// The first pod of a group with affinity to itself finds no other: it may go anywhere.
     fn is_first(&self) -> bool {
-        self.near.iter().all(Places::are_zero)
-            && all_include(&self.pod.affinity.required, self.pod, self.surroundings)
+        self.near.iter().all(DomainCounts::are_zero)
+            && all_include(&self.pod.affinity.required, self.pod, self.related)
     }
 
     fn change(&mut self, other: &Pod, slot: Slot, by: i64) {
         let affinity = &self.pod.affinity;
-        if all_include(&affinity.required, other, self.surroundings) {
+        if all_include(&affinity.required, other, self.related) {
             self.near.iter_mut().for_each(|places| places.add(slot, by));
         }
 
         for (term, places) in affinity.required_anti.iter().zip(&mut self.far) {
-            if term.peers.include(other, self.surroundings) {
+            if term.peers.include(other, self.related) {
                 places.add(slot, by);
             }
         }
 
         for term in &other.affinity.required_anti {
-            if term.peers.include(self.pod, self.surroundings) {
+            if term.peers.include(self.pod, self.related) {
                 let key = &term.topology_key;
                 let places = self
                     .existing
                     .entry(key.clone())
-                    .or_insert_with(|| Places::new(self.cache, key));
+                    .or_insert_with(|| DomainCounts::new(self.cache, key));
                 places.add(slot, by);
             }
         }
     }
 }
 
-impl<'c> Filter<'c> for Near<'c> {
+impl<'c> Filter<'c> for AffinityFilter<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
         let slot = node.slot;
         if !self.near.is_empty() && !self.is_near(slot) {
             return Verdict::never("node(s) didn't match pod affinity rules");
         }
 
-        let crowded = |places: &Places| places.at(slot).is_some_and(|number| number > 0);
+        let crowded = |places: &DomainCounts| places.at(slot).is_some_and(|number| number > 0);
         if self.far.iter().any(crowded) {
             return Verdict::not_now("node(s) didn't match pod anti-affinity rules");
         }
@@ -246,7 +240,7 @@ impl<'c> Filter<'c> for Near<'c> {
 }
 
 impl PreScore for InterPodAffinity {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
@@ -254,56 +248,61 @@ impl PreScore for InterPodAffinity {
         let (cache, pod) = (cycle.cache, &**cycle.pod);
         let affinity = &pod.affinity;
         let has_wishes = !affinity.preferred.is_empty() || !affinity.preferred_anti.is_empty();
-        if self.ignore_wishes_of_existing && !has_wishes {
+        if self.ignore_preferred_terms_of_existing_pods && !has_wishes {
             return Ok(None);
         }
 
-        let mut pulls = Pulls {
+        let mut scores = AffinityScore {
             cache,
             by_key: BTreeMap::new(),
         };
 
-        let own = affinity.preferred.iter().map(|wish| (wish, 1));
-        for (wish, sign) in own.chain(affinity.preferred_anti.iter().map(|wish| (wish, -1))) {
-            let counts = cache.counts(&Sort::Peers(vec![wish.term.peers.clone()]));
-            pulls.add(&wish.term, &counts, wish.weight * sign);
+        let own = affinity.preferred.iter().map(|preference| (preference, 1));
+        for (preference, sign) in own.chain(
+            affinity
+                .preferred_anti
+                .iter()
+                .map(|preference| (preference, -1)),
+        ) {
+            let counts = cache.counts(&PodClass::Peers(vec![preference.term.peers.clone()]));
+            scores.add(&preference.term, &counts, preference.weight * sign);
         }
 
-        cache.for_each_carried(|carried, counts| {
+        cache.for_each_existing_term(|carried, counts| {
             let weight = match carried.kind {
-                CarriedKind::RequiredAffinity => self.hard_affinity_weight,
-                CarriedKind::PreferredAffinity => carried.weight,
-                CarriedKind::PreferredAntiAffinity => -carried.weight,
-                CarriedKind::RequiredAntiAffinity => 0,
+                ExistingTermKind::RequiredAffinity => self.hard_affinity_weight,
+                ExistingTermKind::PreferredAffinity => carried.weight,
+                ExistingTermKind::PreferredAntiAffinity => -carried.weight,
+                ExistingTermKind::RequiredAntiAffinity => 0,
             };
 
-            if weight != 0 && carried.term.peers.include(pod, cache.surroundings()) {
-                pulls.add(&carried.term, counts, weight);
+            if weight != 0 && carried.term.peers.include(pod, cache.related()) {
+                scores.add(&carried.term, counts, weight);
             }
         });
 
-        Ok((!pulls.by_key.is_empty()).then(|| Box::new(pulls) as Box<dyn Score + 'c>))
+        Ok((!scores.by_key.is_empty()).then(|| Box::new(scores) as Box<dyn Score + 'c>))
     }
 }
 
-/// How much each place draws the pod.
-struct Pulls<'c> {
+/// The score of each domain for the pod.
+struct AffinityScore<'c> {
     cache: &'c Cache,
-    by_key: BTreeMap<Text, Places>,
+    by_key: BTreeMap<Text, DomainCounts>,
 }
 
-impl Pulls<'_> {
+impl AffinityScore<'_> {
     fn add(&mut self, term: &AffinityTerm, counts: &Counts, weight: i64) {
         let key = &term.topology_key;
         let places = self
             .by_key
             .entry(key.clone())
-            .or_insert_with(|| Places::new(self.cache, key));
+            .or_insert_with(|| DomainCounts::new(self.cache, key));
         places.add_all(self.cache, counts, weight);
     }
 }
 
-impl Score for Pulls<'_> {
+impl Score for AffinityScore<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
         self.by_key
             .values()
@@ -323,13 +322,13 @@ impl Score for Pulls<'_> {
             *score = if range == 0 {
                 0
             } else {
-                (BEST as f64 * ((*score - least) as f64 / range as f64)) as i64
+                (MAX_SCORE as f64 * ((*score - least) as f64 / range as f64)) as i64
             };
         }
     }
 }
 
-impl Wake for InterPodAffinity {
+impl QueueingHint for InterPodAffinity {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
         match event {
             Event::PodChanged { old, new } if new.uid == pod.uid => old.labels != new.labels,
@@ -338,17 +337,17 @@ impl Wake for InterPodAffinity {
             }
             Event::PodAdded(new) => matters(pod, None, Some(new)),
             Event::PodRemoved(old) => old.is_placed() && matters(pod, Some(old), None),
-            Event::NodeAdded(node) => place_matters(pod, None, node),
+            Event::NodeAdded(node) => domain_matters(pod, None, node),
             Event::NodeChanged { old, new } => {
-                old.labels != new.labels && place_matters(pod, Some(old), new)
+                old.labels != new.labels && domain_matters(pod, Some(old), new)
             }
             _ => false,
         }
     }
 }
 
-/// Whether a pod that came, changed or went could let this one in. Namespaces are not at hand here:
-/// a term that selects them by labels may be about any.
+/// Whether an added, changed or removed pod could let this one fit. Namespaces are not available
+/// here: a term with a namespace selector may match any.
 fn matters(pod: &Pod, old: Option<&Pod>, new: Option<&Pod>) -> bool {
     let about = |term: &AffinityTerm, other: &Pod| {
         let peers = &term.peers;
@@ -376,7 +375,7 @@ fn matters(pod: &Pod, old: Option<&Pod>, new: Option<&Pod>) -> bool {
     comes_near || goes_away || frees
 }
 
-fn place_matters(pod: &Pod, old: Option<&Node>, new: &Node) -> bool {
+fn domain_matters(pod: &Pod, old: Option<&Node>, new: &Node) -> bool {
     let place =
         |node: &Node, term: &AffinityTerm| node.labels.get(&term.topology_key).map(Text::new);
     let near = pod.affinity.required.iter().any(|term| {
@@ -384,7 +383,7 @@ fn place_matters(pod: &Pod, old: Option<&Node>, new: &Node) -> bool {
         now.is_some() && old.is_none_or(|old| place(old, term) != now)
     });
 
-    // A place without the label is away from everybody.
+    // A node without the label is away from all pods.
     let far = pod.affinity.required_anti.iter().any(|term| {
         old.is_none_or(|old| {
             let before = place(old, term);

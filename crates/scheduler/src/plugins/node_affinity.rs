@@ -1,5 +1,4 @@
-//! `NodeAffinity`: a pod's node selector, what it demands of a node's labels and what it would
-//! like.
+//! `NodeAffinity`: a pod's node selector, and its required and preferred node affinity.
 
 use std::sync::Arc;
 
@@ -8,18 +7,28 @@ use coracle_api::node_affinity::{NodeSelector, NodeSelectorTerm, NodeView, Prefe
 use coracle_api::value::Path;
 
 use super::normalize::by_greatest;
+use super::{Args, Handle, args};
 use crate::cache::NodeInfo;
 use crate::events::Event;
 use crate::framework::{
-    Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake,
+    Cycle, Extensions, Filter, PreFilter, PreFilterResult, PreScore, QueueingHint, Refusal, Score,
+    Verdict,
 };
 use crate::labels::Labels;
 use crate::node::Node;
 use crate::pod::Pod;
 
-pub(super) const NAME: &str = "NodeAffinity";
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    let plugin = Arc::new(args::node_affinity(args)?);
+    Ok(Extensions {
+        filter: Some(plugin.clone()),
+        score: Some(plugin.clone()),
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
+}
 
-/// What the configuration demands for every pod, beside the pod's own wishes.
+/// The affinity that the configuration adds to every pod.
 #[derive(Default)]
 pub(super) struct NodeAffinity {
     added: Option<NodeSelector>,
@@ -41,13 +50,13 @@ impl NodeAffinity {
             selector.check().map_err(|errors| errors.to_string())?;
         }
 
-        let wishes = affinity
+        let preferred = affinity
             .get("preferredDuringSchedulingIgnoredDuringExecution")
             .and_then(Value::as_array);
-        let added_preferences = match wishes {
+        let added_preferences = match preferred {
             None | Some([]) => None,
-            Some(wishes) => {
-                let terms: Vec<_> = wishes.iter().filter_map(wish).collect();
+            Some(preferred) => {
+                let terms: Vec<_> = preferred.iter().filter_map(preferred_term).collect();
                 Some(
                     PreferredTerms::new(&terms, &Path::Root)
                         .map_err(|errors| errors.to_string())?,
@@ -61,16 +70,6 @@ impl NodeAffinity {
         })
     }
 
-    pub(super) fn parts(self) -> Parts {
-        let plugin = Arc::new(self);
-        Parts {
-            filter: Some(plugin.clone()),
-            score: Some(plugin.clone()),
-            wake: Some(plugin),
-            ..Parts::default()
-        }
-    }
-
     fn allows(&self, node: &Node) -> bool {
         self.added
             .as_ref()
@@ -78,14 +77,14 @@ impl NodeAffinity {
     }
 }
 
-fn wish(wish: &Value) -> Option<(i64, NodeSelectorTerm<'_>)> {
-    let weight = wish
+fn preferred_term(preferred_term: &Value) -> Option<(i64, NodeSelectorTerm<'_>)> {
+    let weight = preferred_term
         .get("weight")
         .and_then(Value::as_int)
         .unwrap_or_default();
     Some((
         weight,
-        NodeSelectorTerm::from_value(wish.get("preference")?),
+        NodeSelectorTerm::from_value(preferred_term.get("preference")?),
     ))
 }
 
@@ -96,8 +95,7 @@ fn view(node: &Node) -> NodeView<'_, Labels> {
     }
 }
 
-/// Whether the node meets the demands of the pod itself. Demands that make no sense are met by no
-/// node.
+/// Whether the node matches the pod's own required terms. Invalid terms match no node.
 pub(crate) fn node_matches(pod: &Pod, node: &Node) -> bool {
     pod.node_affinity
         .required
@@ -106,32 +104,32 @@ pub(crate) fn node_matches(pod: &Pod, node: &Node) -> bool {
 }
 
 impl PreFilter for NodeAffinity {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         let affinity = &cycle.pod.node_affinity;
         if affinity.required.is_none() && self.added.is_none() {
-            return Ok(Prepared::Nothing);
+            return Ok(PreFilterResult::Skip);
         }
 
-        let ask = Box::new(Matches {
+        let ask = Box::new(AffinityFilter {
             plugin: self,
             pod: cycle.pod,
         });
 
         match &affinity.names {
-            None => Ok(Prepared::Ask(ask)),
+            None => Ok(PreFilterResult::All(ask)),
             Some(names) if names.is_empty() => Err(Refusal::never("pod affinity terms conflict")),
-            Some(names) => Ok(Prepared::AskOnly(names.clone(), ask)),
+            Some(names) => Ok(PreFilterResult::Only(names.clone(), ask)),
         }
     }
 }
 
 #[derive(Clone)]
-struct Matches<'c> {
+struct AffinityFilter<'c> {
     plugin: &'c NodeAffinity,
     pod: &'c Pod,
 }
 
-impl<'c> Filter<'c> for Matches<'c> {
+impl<'c> Filter<'c> for AffinityFilter<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
         if !self.plugin.allows(&node.node) {
             return Verdict::never("node(s) didn't match scheduler-enforced node affinity");
@@ -148,24 +146,25 @@ impl<'c> Filter<'c> for Matches<'c> {
 }
 
 impl PreScore for NodeAffinity {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
         let own = cycle.pod.node_affinity.preferred.as_ref();
-        let wishes: Vec<_> = own.into_iter().chain(&self.added_preferences).collect();
-        Ok((!wishes.is_empty()).then(|| Box::new(Wishes(wishes)) as Box<dyn Score + 'c>))
+        let preferred: Vec<_> = own.into_iter().chain(&self.added_preferences).collect();
+        Ok((!preferred.is_empty())
+            .then(|| Box::new(PreferenceScore(preferred)) as Box<dyn Score + 'c>))
     }
 }
 
-struct Wishes<'c>(Vec<&'c PreferredTerms>);
+struct PreferenceScore<'c>(Vec<&'c PreferredTerms>);
 
-impl Score for Wishes<'_> {
+impl Score for PreferenceScore<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
         self.0
             .iter()
-            .map(|wishes| wishes.score(&view(&node.node)))
+            .map(|preferred| preferred.score(&view(&node.node)))
             .sum()
     }
 
@@ -174,7 +173,7 @@ impl Score for Wishes<'_> {
     }
 }
 
-impl Wake for NodeAffinity {
+impl QueueingHint for NodeAffinity {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
         let welcome = |node: &Node| self.allows(node) && node_matches(pod, node);
         match event {

@@ -1,40 +1,43 @@
-//! `NodeName`: a pod that names its node goes there or nowhere.
+//! `NodeName`: a pod that names its node fits only that one.
 
 use std::sync::Arc;
 
 use coracle_api::Text;
 
+use super::{Args, Handle, args};
 use crate::cache::NodeInfo;
 use crate::events::Event;
-use crate::framework::{Cycle, Filter, Parts, PreFilter, Prepared, Refusal, Verdict, Wake};
+use crate::framework::{
+    Cycle, Extensions, Filter, PreFilter, PreFilterResult, QueueingHint, Refusal, Verdict,
+};
 use crate::pod::Pod;
-
-pub(super) const NAME: &str = "NodeName";
 
 struct NodeName;
 
-pub(super) fn parts() -> Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
     let plugin = Arc::new(NodeName);
-    Parts {
+    Ok(Extensions {
         filter: Some(plugin.clone()),
-        wake: Some(plugin),
-        ..Parts::default()
-    }
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
 }
 
 impl PreFilter for NodeName {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         Ok(match cycle.pod.is_assigned() {
-            false => Prepared::Nothing,
-            true => Prepared::Ask(Box::new(Named(cycle.pod.node_name.clone()))),
+            false => PreFilterResult::Skip,
+            true => PreFilterResult::All(Box::new(NodeNameFilter(cycle.pod.node_name.clone()))),
         })
     }
 }
 
 #[derive(Clone)]
-struct Named(Text);
+struct NodeNameFilter(Text);
 
-impl<'c> Filter<'c> for Named {
+impl<'c> Filter<'c> for NodeNameFilter {
     fn check(&self, node: &NodeInfo) -> Verdict {
         if node.node.name == self.0 {
             Verdict::Fits
@@ -48,7 +51,7 @@ impl<'c> Filter<'c> for Named {
     }
 }
 
-impl Wake for NodeName {
+impl QueueingHint for NodeName {
     fn may_help(&self, _pod: &Pod, event: &Event) -> bool {
         matches!(event, Event::NodeAdded(_))
     }

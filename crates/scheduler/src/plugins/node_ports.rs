@@ -1,38 +1,41 @@
-//! `NodePorts`: two pods cannot have the same port of the host.
+//! `NodePorts`: two pods cannot use the same host port.
 
 use std::sync::Arc;
 
+use super::{Args, Handle, args};
 use crate::cache::{NodeInfo, Ports};
 use crate::events::Event;
-use crate::framework::{Cycle, Filter, Parts, PreFilter, Prepared, Refusal, Verdict, Wake};
+use crate::framework::{
+    Cycle, Extensions, Filter, PreFilter, PreFilterResult, QueueingHint, Refusal, Verdict,
+};
 use crate::pod::{HostPort, Pod};
-
-pub(super) const NAME: &str = "NodePorts";
 
 struct NodePorts;
 
-pub(super) fn parts() -> Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
     let plugin = Arc::new(NodePorts);
-    Parts {
+    Ok(Extensions {
         filter: Some(plugin.clone()),
-        wake: Some(plugin),
-        ..Parts::default()
-    }
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
 }
 
 impl PreFilter for NodePorts {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         Ok(match cycle.pod.host_ports.as_slice() {
-            [] => Prepared::Nothing,
-            ports => Prepared::Ask(Box::new(Free(ports))),
+            [] => PreFilterResult::Skip,
+            ports => PreFilterResult::All(Box::new(PortsFilter(ports))),
         })
     }
 }
 
 #[derive(Clone)]
-struct Free<'c>(&'c [HostPort]);
+struct PortsFilter<'c>(&'c [HostPort]);
 
-impl<'c> Filter<'c> for Free<'c> {
+impl<'c> Filter<'c> for PortsFilter<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
         if self.0.iter().all(|port| node.ports.are_free(port)) {
             Verdict::Fits
@@ -46,7 +49,7 @@ impl<'c> Filter<'c> for Free<'c> {
     }
 }
 
-impl Wake for NodePorts {
+impl QueueingHint for NodePorts {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
         match event {
             Event::NodeAdded(_) => true,

@@ -1,36 +1,32 @@
-//! `NodeResourcesBalancedAllocation`: rather where the pod makes the use of CPU and memory more
-//! even.
+//! `NodeResourcesBalancedAllocation`: prefers nodes where the pod balances the use of resources.
 
 use std::sync::Arc;
 
 use super::allocation::{Allocation, Requested, Strategy};
+use super::{Args, Handle, args};
 use crate::cache::NodeInfo;
-use crate::framework::{Cycle, Parts, PreScore, Refusal, Score};
+use crate::framework::{Cycle, Extensions, PreScore, Refusal, Score};
 
-pub(super) const NAME: &str = "NodeResourcesBalancedAllocation";
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    Ok(Extensions {
+        score: Some(Arc::new(args::balanced_allocation(args)?)),
+        ..Extensions::default()
+    })
+}
 
 pub(super) struct BalancedAllocation {
     pub(super) strategy: Strategy,
 }
 
-impl BalancedAllocation {
-    pub(super) fn parts(self) -> Parts {
-        Parts {
-            score: Some(Arc::new(self)),
-            ..Parts::default()
-        }
-    }
-}
-
 impl PreScore for BalancedAllocation {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
         let allocation =
             Allocation::new(&self.strategy, Requested::Exact, &cycle.pod.requests.used);
-        // A pod that asks for nothing makes nothing more even.
+        // A pod without requests balances nothing.
         Ok((!allocation.is_for_nothing()).then(|| Box::new(allocation) as Box<dyn Score + 'c>))
     }
 }

@@ -1,4 +1,4 @@
-//! `NodeResourcesFit`: there must be room, and where there is more (or less) of it is better.
+//! `NodeResourcesFit`: the pod's requests must fit, and the score depends on the utilization.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,35 +6,35 @@ use std::sync::Arc;
 use coracle_api::{Text, resource_name};
 
 use super::allocation::{Allocation, Requested, Strategy};
+use super::{Args, Handle, args};
 use crate::cache::NodeInfo;
 use crate::events::Event;
 use crate::framework::{
-    Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Reason, Refusal, Score, Verdict, Wake,
+    Cycle, Extensions, Filter, PreFilter, PreFilterResult, PreScore, QueueingHint, Reason, Refusal,
+    Score, Verdict,
 };
 use crate::node::Node;
 use crate::pod::Pod;
 use crate::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, Resources};
 
-pub(super) const NAME: &str = "NodeResourcesFit";
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    let plugin = Arc::new(args::node_resources_fit(args)?);
+    Ok(Extensions {
+        filter: Some(plugin.clone()),
+        score: Some(plugin.clone()),
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
+}
 
 pub(super) struct NodeResourcesFit {
     pub(super) ignored: BTreeSet<Text>,
-    /// The part of a resource's name before the slash.
+    /// The prefix of a resource name before the slash.
     pub(super) ignored_groups: BTreeSet<Text>,
     pub(super) strategy: Strategy,
 }
 
 impl NodeResourcesFit {
-    pub(super) fn parts(self) -> Parts {
-        let plugin = Arc::new(self);
-        Parts {
-            filter: Some(plugin.clone()),
-            score: Some(plugin.clone()),
-            wake: Some(plugin),
-            ..Parts::default()
-        }
-    }
-
     fn ignores(&self, name: &str) -> bool {
         if self.ignored.is_empty() && self.ignored_groups.is_empty() {
             return false;
@@ -45,23 +45,23 @@ impl NodeResourcesFit {
     }
 }
 
-/// What a node lacks.
-struct Lack {
+/// A missing resource.
+struct Shortage {
     reason: Reason,
-    /// It would lack it without any pod, too.
+    /// It would be missing without any pod, too.
     always: bool,
 }
 
-fn lacks(
+fn shortages(
     wanted: &Resources,
     node: &Node,
     used: &Resources,
     pods: usize,
     ignores: impl Fn(&str) -> bool,
-) -> Vec<Lack> {
-    let mut lacks = Vec::new();
+) -> Vec<Shortage> {
+    let mut shortages = Vec::new();
     if i64::try_from(pods).unwrap_or(i64::MAX) >= node.allowed_pods {
-        lacks.push(Lack {
+        shortages.push(Shortage {
             reason: Text::const_new("Too many pods"),
             always: false,
         });
@@ -91,7 +91,7 @@ fn lacks(
 
     for (wanted, has, used, reason) in fixed {
         if wanted > 0 && wanted > has - used {
-            lacks.push(Lack {
+            shortages.push(Shortage {
                 reason: Text::const_new(reason),
                 always: wanted > has,
             });
@@ -105,19 +105,19 @@ fn lacks(
     {
         let has = has.scalar(name);
         if *wanted > has - used.scalar(name) {
-            lacks.push(Lack {
+            shortages.push(Shortage {
                 reason: Text::from(format!("Insufficient {name}")),
                 always: *wanted > has,
             });
         }
     }
 
-    lacks
+    shortages
 }
 
 impl PreFilter for NodeResourcesFit {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
-        Ok(Prepared::Ask(Box::new(Fits {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
+        Ok(PreFilterResult::All(Box::new(ResourcesFilter {
             plugin: self,
             wanted: &cycle.pod.requests.fit,
         })))
@@ -125,15 +125,15 @@ impl PreFilter for NodeResourcesFit {
 }
 
 #[derive(Clone)]
-struct Fits<'c> {
+struct ResourcesFilter<'c> {
     plugin: &'c NodeResourcesFit,
     wanted: &'c Resources,
 }
 
-impl<'c> Filter<'c> for Fits<'c> {
+impl<'c> Filter<'c> for ResourcesFilter<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
         let ignores = |name: &str| self.plugin.ignores(name);
-        let lacks = lacks(
+        let shortages = shortages(
             self.wanted,
             &node.node,
             &node.requested,
@@ -141,12 +141,12 @@ impl<'c> Filter<'c> for Fits<'c> {
             ignores,
         );
 
-        if lacks.is_empty() {
+        if shortages.is_empty() {
             return Verdict::Fits;
         }
 
-        let always = lacks.iter().any(|lack| lack.always);
-        let reasons = lacks.into_iter().map(|lack| lack.reason).collect();
+        let always = shortages.iter().any(|lack| lack.always);
+        let reasons = shortages.into_iter().map(|lack| lack.reason).collect();
         if always {
             Verdict::Never(reasons)
         } else {
@@ -160,7 +160,7 @@ impl<'c> Filter<'c> for Fits<'c> {
 }
 
 impl PreScore for NodeResourcesFit {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
@@ -174,11 +174,11 @@ impl PreScore for NodeResourcesFit {
     }
 }
 
-impl Wake for NodeResourcesFit {
+impl QueueingHint for NodeResourcesFit {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
         let wanted = &pod.requests.fit;
         let fits =
-            |node: &Node| lacks(wanted, node, &Resources::default(), 0, |_| false).is_empty();
+            |node: &Node| shortages(wanted, node, &Resources::default(), 0, |_| false).is_empty();
         match event {
             Event::NodeAdded(node) => fits(node),
             Event::NodeChanged { old, new } => fits(new) && has_more(wanted, old, new),
@@ -202,7 +202,7 @@ impl Wake for NodeResourcesFit {
     }
 }
 
-/// Whether the node has more of something that is wanted.
+/// Whether the node has more of a requested resource.
 fn has_more(wanted: &Resources, old: &Node, new: &Node) -> bool {
     let names = [CPU, MEMORY, EPHEMERAL_STORAGE].into_iter();
     let mut names = names.chain(wanted.scalars.iter().map(|(name, _)| name.as_str()));

@@ -1,39 +1,42 @@
-//! `NodeUnschedulable`: a cordoned node takes only pods that tolerate that.
+//! `NodeUnschedulable`: a cordoned node fits only pods that tolerate that.
 
 use std::sync::Arc;
 
+use super::{Args, Handle, args};
 use crate::cache::NodeInfo;
 use crate::events::Event;
-use crate::framework::{Cycle, Filter, Parts, PreFilter, Prepared, Refusal, Verdict, Wake};
+use crate::framework::{
+    Cycle, Extensions, Filter, PreFilter, PreFilterResult, QueueingHint, Refusal, Verdict,
+};
 use crate::pod::Pod;
 use crate::taints::{UNSCHEDULABLE, tolerated};
 
-pub(super) const NAME: &str = "NodeUnschedulable";
-
 struct NodeUnschedulable;
 
-pub(super) fn parts() -> Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
     let plugin = Arc::new(NodeUnschedulable);
-    Parts {
+    Ok(Extensions {
         filter: Some(plugin.clone()),
-        wake: Some(plugin),
-        ..Parts::default()
-    }
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
 }
 
 impl PreFilter for NodeUnschedulable {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         if tolerated(&cycle.pod.tolerations, &UNSCHEDULABLE) {
-            return Ok(Prepared::Nothing);
+            return Ok(PreFilterResult::Skip);
         }
-        Ok(Prepared::Ask(Box::new(NotCordoned)))
+        Ok(PreFilterResult::All(Box::new(CordonFilter)))
     }
 }
 
 #[derive(Clone)]
-struct NotCordoned;
+struct CordonFilter;
 
-impl<'c> Filter<'c> for NotCordoned {
+impl<'c> Filter<'c> for CordonFilter {
     fn check(&self, node: &NodeInfo) -> Verdict {
         if node.node.unschedulable {
             Verdict::never("node(s) were unschedulable")
@@ -47,7 +50,7 @@ impl<'c> Filter<'c> for NotCordoned {
     }
 }
 
-impl Wake for NodeUnschedulable {
+impl QueueingHint for NodeUnschedulable {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
         match event {
             Event::NodeAdded(node) => !node.unschedulable,

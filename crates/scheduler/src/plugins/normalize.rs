@@ -1,21 +1,20 @@
-//! Raw scores brought into 0 to 100.
+//! Scales raw scores to 0..=100.
 
-use crate::framework::BEST;
+use crate::framework::MAX_SCORE;
 
-/// The greatest becomes 100 and the others keep their share of it; `reversed`: the greatest becomes
-/// 0.
+/// The greatest becomes 100 and the others proportionally less; `reversed`: the greatest becomes 0.
 pub(super) fn by_greatest(scores: &mut [i64], reversed: bool) {
     let greatest = scores.iter().copied().max().unwrap_or_default().max(0);
     for score in scores {
         let share = if greatest == 0 {
             *score
         } else {
-            BEST * *score / greatest
+            MAX_SCORE * *score / greatest
         };
 
         *score = match (reversed, greatest) {
-            (true, 0) => BEST,
-            (true, _) => BEST - share,
+            (true, 0) => MAX_SCORE,
+            (true, _) => MAX_SCORE - share,
             (false, _) => share,
         };
     }

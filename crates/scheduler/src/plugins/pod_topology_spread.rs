@@ -1,7 +1,7 @@
-//! `PodTopologySpread`: pods of one kind spread evenly over zones, hosts or whatever a node label
-//! tells apart.
+//! `PodTopologySpread`: pods of one kind are spread evenly over zones, hosts or other topology
+//! domains.
 //!
-//! Hard constraints decide whether a node will do, soft ones how good it is. A pod without
+//! `DoNotSchedule` constraints filter nodes, `ScheduleAnyway` constraints score them. A pod without
 //! constraints gets the default ones, over the pods that its Service or its controller selects.
 
 use std::sync::Arc;
@@ -10,25 +10,35 @@ use coracle_api::Text;
 use coracle_api::selector::LabelSelector;
 
 use super::node_affinity::node_matches;
-use crate::cache::{Cache, Column, Counts, NodeInfo, Slot, Sort, spread_counts};
+use super::{Args, Handle, args};
+use crate::cache::{Cache, Column, Counts, NodeInfo, PodClass, Slot, spread_counts};
 use crate::events::Event;
 use crate::framework::{
-    BEST, Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake,
+    Cycle, Extensions, Filter, MAX_SCORE, PreFilter, PreFilterResult, PreScore, QueueingHint,
+    Refusal, Score, Verdict,
 };
 use crate::node::Node;
 use crate::pod::{Pod, SpreadConstraint};
-use crate::taints::lets_on;
+use crate::taints::are_tolerated;
 
-pub(super) const NAME: &str = "PodTopologySpread";
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    let plugin = Arc::new(args::pod_topology_spread(args)?);
+    Ok(Extensions {
+        filter: Some(plugin.clone()),
+        score: Some(plugin.clone()),
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
+}
 
 pub(super) struct PodTopologySpread {
-    /// For pods that have none themselves. Their selectors are of no account.
+    /// For pods without their own. Their selectors are not used.
     pub(super) defaults: Vec<SpreadConstraint>,
-    /// The defaults are the system's: nodes that lack a label are not left out for that.
+    /// The defaults are the system's: nodes that lack a label are not excluded.
     pub(super) system_defaults: bool,
 }
 
-/// The constraints of pods that have none, where nobody configured others.
+/// The default constraints, unless others are configured.
 pub(super) fn system_defaults() -> Vec<SpreadConstraint> {
     let constraint = |key: &'static str, max_skew| SpreadConstraint {
         max_skew,
@@ -47,17 +57,7 @@ pub(super) fn system_defaults() -> Vec<SpreadConstraint> {
 }
 
 impl PodTopologySpread {
-    pub(super) fn parts(self) -> Parts {
-        let plugin = Arc::new(self);
-        Parts {
-            filter: Some(plugin.clone()),
-            score: Some(plugin.clone()),
-            wake: Some(plugin),
-            ..Parts::default()
-        }
-    }
-
-    /// The constraints of a pod, hard or soft.
+    /// The hard or soft constraints of a pod.
     fn constraints(&self, cycle: Cycle<'_>, hard: bool) -> Vec<SpreadConstraint> {
         let pod = cycle.pod;
         if !pod.spread.is_empty() {
@@ -79,7 +79,7 @@ impl PodTopologySpread {
             return Vec::new();
         }
 
-        let selector = cycle.cache.surroundings().companions(pod);
+        let selector = cycle.cache.related().default_selector(pod);
         if selector.is_everything() {
             return Vec::new();
         }
@@ -103,21 +103,21 @@ fn has_all_labels(node: &Node, constraints: &[SpreadConstraint]) -> bool {
 /// Whether the pods of a node count for a constraint.
 fn counts_node(constraint: &SpreadConstraint, pod: &Pod, node: &Node) -> bool {
     (!constraint.honors_affinity || node_matches(pod, node))
-        && (!constraint.honors_taints || lets_on(&node.taints, &pod.tolerations))
+        && (!constraint.honors_taints || are_tolerated(&node.taints, &pod.tolerations))
 }
 
 fn counts_of(cache: &Cache, pod: &Pod, constraint: &SpreadConstraint) -> Arc<Counts> {
-    cache.counts(&Sort::Selected {
+    cache.counts(&PodClass::Selected {
         namespace: pod.namespace.clone(),
         selector: constraint.selector.clone(),
     })
 }
 
 impl PreFilter for PodTopologySpread {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         let constraints = self.constraints(cycle, true);
         if constraints.is_empty() {
-            return Ok(Prepared::Nothing);
+            return Ok(PreFilterResult::Skip);
         }
 
         let (cache, pod) = (cycle.cache, &**cycle.pod);
@@ -131,7 +131,7 @@ impl PreFilter for PodTopologySpread {
             .map(|constraint| Domains::count(cache, pod, constraint, &nodes))
             .collect();
 
-        Ok(Prepared::Ask(Box::new(Even {
+        Ok(PreFilterResult::All(Box::new(SpreadFilter {
             pod,
             constraints: Arc::new(constraints),
             domains,
@@ -139,11 +139,11 @@ impl PreFilter for PodTopologySpread {
     }
 }
 
-/// How many pods each domain of one constraint has.
+/// The number of pods in each domain of one constraint.
 #[derive(Clone)]
 struct Domains {
     column: Arc<Column>,
-    /// None: no node of the domain counts.
+    /// `None`: no node of the domain counts.
     counts: Vec<Option<i64>>,
     min_domains: i64,
     fewest: i64,
@@ -182,7 +182,7 @@ impl Domains {
         domains
     }
 
-    /// The fewest pods a domain has; none, if there are fewer domains than there should be.
+    /// Computes the fewest pods of a domain; 0 if there are fewer domains than `minDomains`.
     fn find_fewest(&mut self) {
         let known = self.counts.iter().flatten();
         let domains = i64::try_from(known.clone().count()).unwrap_or(i64::MAX);
@@ -202,13 +202,13 @@ impl Domains {
 }
 
 #[derive(Clone)]
-struct Even<'c> {
+struct SpreadFilter<'c> {
     pod: &'c Pod,
     constraints: Arc<Vec<SpreadConstraint>>,
     domains: Vec<Domains>,
 }
 
-impl Even<'_> {
+impl SpreadFilter<'_> {
     fn change(&mut self, other: &Pod, node: &NodeInfo, by: i64) {
         if other.deleting
             || other.namespace != self.pod.namespace
@@ -227,7 +227,7 @@ impl Even<'_> {
     }
 }
 
-impl<'c> Filter<'c> for Even<'c> {
+impl<'c> Filter<'c> for SpreadFilter<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
         for (constraint, domains) in self.constraints.iter().zip(&self.domains) {
             let Some(domain) = domains.column.domain(node.slot) else {
@@ -260,7 +260,7 @@ impl<'c> Filter<'c> for Even<'c> {
 }
 
 impl PreScore for PodTopologySpread {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         nodes: &[&'c NodeInfo],
@@ -278,47 +278,50 @@ impl PreScore for PodTopologySpread {
             .filter(|node| !left_out(node))
             .collect();
 
-        let crowds = constraints
-            .iter()
-            .map(|constraint| Crowd::count(cycle, constraint, &kept, |node| !left_out(node)));
-        let crowds = crowds.collect();
+        let constraints = constraints.iter().map(|constraint| {
+            SoftConstraintCounts::count(cycle, constraint, &kept, |node| !left_out(node))
+        });
+        let constraints = constraints.collect();
         let left_out = nodes.iter().map(|node| left_out(node)).collect();
 
-        Ok(Some(Box::new(Crowds { crowds, left_out })))
+        Ok(Some(Box::new(SpreadScore {
+            constraints,
+            left_out,
+        })))
     }
 }
 
-/// How many pods are where one soft constraint looks.
-struct Crowd {
+/// The number of pods per domain of one soft constraint.
+struct SoftConstraintCounts {
     column: Arc<Column>,
     pods: Pods,
     max_skew: i64,
-    /// The more domains there are, the more each pod in one of them counts.
+    /// The more domains there are, the higher the weight of each pod.
     weight: f64,
 }
 
 enum Pods {
-    /// On each host: the counters know.
+    /// On each host, from the counters.
     Hosts(Arc<Counts>),
     /// In each domain.
     Domains(Vec<i64>),
 }
 
-impl Crowd {
+impl SoftConstraintCounts {
     #[expect(clippy::cast_precision_loss, reason = "upstream computes it in floats")]
     fn count(
         cycle: Cycle<'_>,
         constraint: &SpreadConstraint,
         kept: &[&NodeInfo],
         counted: impl Fn(&NodeInfo) -> bool,
-    ) -> Crowd {
+    ) -> SoftConstraintCounts {
         let (cache, pod) = (cycle.cache, cycle.pod);
         let (column, pods) = (
             cache.column(&constraint.topology_key),
             counts_of(cache, pod, constraint),
         );
 
-        let crowd = |pods, size: usize| Crowd {
+        let counts_of_one = |pods, size: usize| SoftConstraintCounts {
             column: Arc::clone(&column),
             pods,
             max_skew: constraint.max_skew,
@@ -326,10 +329,10 @@ impl Crowd {
         };
 
         if constraint.topology_key == HOSTNAME {
-            return crowd(Pods::Hosts(pods), kept.len());
+            return counts_of_one(Pods::Hosts(pods), kept.len());
         }
 
-        // Nodes without the label are one more domain, if they are kept at all.
+        // Nodes without the label are one more domain, if they are not excluded.
         let mut present = vec![false; column.size() + 1];
         for node in kept {
             present[column
@@ -347,7 +350,7 @@ impl Crowd {
             }
         }
 
-        crowd(
+        counts_of_one(
             Pods::Domains(numbers),
             present.iter().filter(|present| **present).count(),
         )
@@ -366,21 +369,21 @@ impl Crowd {
     }
 }
 
-struct Crowds {
-    crowds: Vec<Crowd>,
-    /// In the order of the nodes that are scored: those that lack a label.
+struct SpreadScore {
+    constraints: Vec<SoftConstraintCounts>,
+    /// In the order of the scored nodes: those that lack a label.
     left_out: Vec<bool>,
 }
 
-impl Score for Crowds {
+impl Score for SpreadScore {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "upstream computes it in floats"
     )]
     fn score(&self, node: &NodeInfo) -> i64 {
-        self.crowds
+        self.constraints
             .iter()
-            .map(|crowd| crowd.score(node.slot))
+            .map(|counts_of_one| counts_of_one.score(node.slot))
             .sum::<f64>()
             .round() as i64
     }
@@ -400,17 +403,17 @@ impl Score for Crowds {
         for (score, left_out) in scores.iter_mut().zip(&self.left_out) {
             *score = match (left_out, most) {
                 (true, _) => 0,
-                (false, 0) => BEST,
-                (false, most) => BEST * (most + least - *score) / most,
+                (false, 0) => MAX_SCORE,
+                (false, most) => MAX_SCORE * (most + least - *score) / most,
             };
         }
     }
 }
 
-impl Wake for PodTopologySpread {
+impl QueueingHint for PodTopologySpread {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
-        // Default constraints depend on what groups the pod, which is not at hand: any change
-        // nearby may help.
+        // Default constraints depend on related objects, which are not available here: any event
+        // may help.
         let hard: Vec<&SpreadConstraint> = pod
             .spread
             .iter()

@@ -1,20 +1,21 @@
-//! `PrioritySort`: the most important pod first, among equals the one that waits longest.
+//! `PrioritySort`: the highest priority first, among equals the longest waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::framework::{Parts, QueueSort, Rank};
+use super::{Args, Handle, args};
+use crate::framework::{Extensions, QueueSort, Rank};
 use crate::pod::Pod;
-
-pub(super) const NAME: &str = "PrioritySort";
 
 struct PrioritySort;
 
-pub(super) fn parts() -> Parts {
-    Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
+    Ok(Extensions {
         queue_sort: Some(Arc::new(PrioritySort)),
-        ..Parts::default()
-    }
+        ..Extensions::default()
+    })
 }
 
 impl QueueSort for PrioritySort {

@@ -1,29 +1,18 @@
-//! Plugins by name, and profiles made of them.
+//! Plugins by name, and profiles built from them.
 //!
-//! A plugin of somebody else is registered beside those of the house and named in a profile:
-//! nothing else changes.
+//! An out-of-tree plugin is registered beside the built-in ones and named in a profile: nothing else
+//! changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coracle_api::Value;
-
-use super::{
-    args, default_binder, default_preemption, dynamic_resources, image_locality,
-    inter_pod_affinity, node_affinity, node_name, node_ports, node_resources_balanced_allocation,
-    node_resources_fit, node_unschedulable, pod_topology_spread, priority_sort, scheduling_gates,
-    taint_toleration, volume_binding,
-};
+use super::{Args, Handle, PLUGINS};
 use crate::config::{Config, ConfigError, Enabled, Point, ProfileConfig};
-use crate::framework::{Bind, Named, Parts, Profile, Weighted};
+use crate::framework::{Extension, Extensions, Profile, WeightedScore};
 
-/// Makes a plugin of its arguments.
-type Factory = Box<dyn Fn(Option<&Value>) -> Result<Parts, String> + Send + Sync>;
+type Factory = Box<dyn Fn(Args<'_>) -> Result<Extensions, String> + Send + Sync>;
 
-/// A plugin without arguments.
-type Simple = fn() -> Parts;
-
-/// All plugins that can be named.
+/// All plugins that a profile may name.
 pub struct Registry {
     factories: BTreeMap<&'static str, Factory>,
 }
@@ -34,57 +23,17 @@ pub struct Registry {
 pub struct RegistryError(&'static str);
 
 impl Registry {
-    /// The plugins of the house. `binder` tells the API which node a pod has.
-    pub fn of_the_house(binder: &Arc<dyn Bind>) -> Registry {
+    /// The built-in plugins.
+    pub fn built_in(handle: Handle) -> Registry {
+        let handle = Arc::new(handle);
         let mut registry = Registry {
             factories: BTreeMap::new(),
         };
-        let simple: [(&'static str, Simple); 9] = [
-            (scheduling_gates::NAME, scheduling_gates::parts),
-            (priority_sort::NAME, priority_sort::parts),
-            (node_unschedulable::NAME, node_unschedulable::parts),
-            (node_name::NAME, node_name::parts),
-            (taint_toleration::NAME, taint_toleration::parts),
-            (node_ports::NAME, node_ports::parts),
-            (image_locality::NAME, image_locality::parts),
-            (volume_binding::NAME, volume_binding::parts),
-            (dynamic_resources::NAME, dynamic_resources::parts),
-        ];
 
-        for (name, parts) in simple {
-            registry.put(name, move |given| args::none(given).map(|()| parts()));
+        for (name, _, create) in PLUGINS {
+            let handle = Arc::clone(&handle);
+            registry.put(name, move |args| create(&handle, args));
         }
-
-        for name in NOT_BUILT {
-            registry.put(name, |_| Ok(Parts::default()));
-        }
-
-        let binder = Arc::clone(binder);
-        registry.put(default_binder::NAME, move |given| {
-            args::none(given).map(|()| default_binder::parts(Arc::clone(&binder)))
-        });
-        registry.put(node_affinity::NAME, |given| {
-            Ok(args::node_affinity(given)?.parts())
-        });
-
-        registry.put(node_resources_fit::NAME, |given| {
-            Ok(args::node_resources_fit(given)?.parts())
-        });
-        registry.put(pod_topology_spread::NAME, |given| {
-            Ok(args::pod_topology_spread(given)?.parts())
-        });
-
-        registry.put(inter_pod_affinity::NAME, |given| {
-            Ok(args::inter_pod_affinity(given)?.parts())
-        });
-        registry.put(default_preemption::NAME, |given| {
-            Ok(args::default_preemption(given)?.parts())
-        });
-
-        let balanced = node_resources_balanced_allocation::NAME;
-        registry.put(balanced, |given| {
-            Ok(args::balanced_allocation(given)?.parts())
-        });
 
         registry
     }
@@ -92,11 +41,11 @@ impl Registry {
     /// Adds a plugin.
     ///
     /// # Errors
-    /// If there is one of that name.
+    /// If the name is taken.
     pub fn register(
         &mut self,
         name: &'static str,
-        factory: impl Fn(Option<&Value>) -> Result<Parts, String> + Send + Sync + 'static,
+        factory: impl Fn(Args<'_>) -> Result<Extensions, String> + Send + Sync + 'static,
     ) -> Result<(), RegistryError> {
         if self.factories.contains_key(name) {
             return Err(RegistryError(name));
@@ -108,15 +57,15 @@ impl Registry {
     fn put(
         &mut self,
         name: &'static str,
-        factory: impl Fn(Option<&Value>) -> Result<Parts, String> + Send + Sync + 'static,
+        factory: impl Fn(Args<'_>) -> Result<Extensions, String> + Send + Sync + 'static,
     ) {
         self.factories.insert(name, Box::new(factory));
     }
 
-    /// The profiles of a configuration, ready to be asked.
+    /// Builds the profiles of a configuration.
     ///
     /// # Errors
-    /// With all that is wrong.
+    /// All that is wrong with it.
     pub fn profiles(&self, config: &Config) -> Result<Vec<Profile>, ConfigError> {
         let mut mistakes = Vec::new();
         let mut profiles = Vec::new();
@@ -139,17 +88,17 @@ impl Registry {
         let find = |name: &str| made.iter().find(|(own, _)| **own == name);
         let at = |point: Point| {
             let enabled = config.plugins.at(point, |name| {
-                find(name).is_some_and(|(_, parts)| has(parts, point))
+                find(name).is_some_and(|(_, extensions)| has(extensions, point))
             });
             enabled.into_iter().filter_map(|enabled| {
-                find(&enabled.name).map(|(name, parts)| (*name, parts, enabled))
+                find(&enabled.name).map(|(name, extensions)| (*name, extensions, enabled))
             })
         };
 
         let sorts: Vec<_> = at(Point::QueueSort)
-            .filter_map(|(_, parts, _)| parts.queue_sort.clone())
+            .filter_map(|(_, extensions, _)| extensions.queue_sort.clone())
             .collect();
-        let binds = named(at(Point::Bind), |parts| parts.bind.clone());
+        let binds = named(at(Point::Bind), |extensions| extensions.bind.clone());
         let mut mistakes = Vec::new();
 
         let name = &config.name;
@@ -169,32 +118,41 @@ impl Registry {
         let Some(queue_sort) = sorts.into_iter().next().filter(|_| mistakes.is_empty()) else {
             return Err(mistakes);
         };
-        let wakes = made.iter().filter_map(|(plugin, parts)| {
-            Some(Named {
+        let queueing_hints = made.iter().filter_map(|(plugin, extensions)| {
+            Some(Extension {
                 plugin,
-                part: parts.wake.clone()?,
+                inner: extensions.queueing_hint.clone()?,
             })
         });
 
         Ok(Profile {
             name: name.clone(),
             percentage_of_nodes_to_score: config.percentage_of_nodes_to_score.unwrap_or(percentage),
-            pre_enqueue: named(at(Point::PreEnqueue), |parts| parts.pre_enqueue.clone()),
+            pre_enqueue: named(at(Point::PreEnqueue), |extensions| {
+                extensions.pre_enqueue.clone()
+            }),
             queue_sort,
-            filters: named(at(Point::Filter), |parts| parts.filter.clone()),
-            post_filters: named(at(Point::PostFilter), |parts| parts.post_filter.clone()),
+            filters: named(at(Point::Filter), |extensions| extensions.filter.clone()),
+            post_filters: named(at(Point::PostFilter), |extensions| {
+                extensions.post_filter.clone()
+            }),
             scores: at(Point::Score).filter_map(weighted).collect(),
-            reserves: named(at(Point::Reserve), |parts| parts.reserve.clone()),
-            permits: named(at(Point::Permit), |parts| parts.permit.clone()),
-            pre_binds: named(at(Point::PreBind), |parts| parts.pre_bind.clone()),
+            reserves: named(at(Point::Reserve), |extensions| extensions.reserve.clone()),
+            permits: named(at(Point::Permit), |extensions| extensions.permit.clone()),
+            pre_binds: named(at(Point::PreBind), |extensions| extensions.pre_bind.clone()),
             binds,
-            post_binds: named(at(Point::PostBind), |parts| parts.post_bind.clone()),
-            wakes: wakes.collect(),
+            post_binds: named(at(Point::PostBind), |extensions| {
+                extensions.post_bind.clone()
+            }),
+            queueing_hints: queueing_hints.collect(),
         })
     }
 
-    /// The plugins that a profile names, made with their arguments.
-    fn make(&self, config: &ProfileConfig) -> Result<BTreeMap<&'static str, Parts>, Vec<String>> {
+    /// Creates the plugins that a profile names, with their arguments.
+    fn make(
+        &self,
+        config: &ProfileConfig,
+    ) -> Result<BTreeMap<&'static str, Extensions>, Vec<String>> {
         let mut made = BTreeMap::new();
         let mut mistakes = Vec::new();
         for name in config.plugins.names() {
@@ -208,7 +166,7 @@ impl Registry {
             }
 
             match factory(config.args.get(*name)) {
-                Ok(parts) => drop(made.insert(*name, parts)),
+                Ok(extensions) => drop(made.insert(*name, extensions)),
                 Err(error) => mistakes.push(format!("initializing plugin \"{name}\": {error}")),
             }
         }
@@ -221,56 +179,47 @@ impl Registry {
     }
 }
 
-/// A plugin at a point: its name, all it takes part in, and how the profile names it there.
-type AtPoint<'m> = (&'static str, &'m Parts, Enabled);
+/// A plugin at a point: its name, its extensions, and its entry in the profile.
+type AtPoint<'m> = (&'static str, &'m Extensions, Enabled);
 
 fn named<'m, T>(
     plugins: impl Iterator<Item = AtPoint<'m>>,
-    part: impl Fn(&Parts) -> Option<T>,
-) -> Vec<Named<T>> {
+    inner: impl Fn(&Extensions) -> Option<T>,
+) -> Vec<Extension<T>> {
     plugins
-        .filter_map(|(plugin, parts, _)| {
-            Some(Named {
+        .filter_map(|(plugin, extensions, _)| {
+            Some(Extension {
                 plugin,
-                part: part(parts)?,
+                inner: inner(extensions)?,
             })
         })
         .collect()
 }
 
-fn weighted((plugin, parts, enabled): AtPoint<'_>) -> Option<Weighted> {
+fn weighted((plugin, extensions, enabled): AtPoint<'_>) -> Option<WeightedScore> {
     let weight = if enabled.weight == 0 {
         1
     } else {
         enabled.weight
     };
-    Some(Weighted {
+    Some(WeightedScore {
         plugin,
         weight,
-        part: parts.score.clone()?,
+        inner: extensions.score.clone()?,
     })
 }
 
-fn has(parts: &Parts, point: Point) -> bool {
+fn has(extensions: &Extensions, point: Point) -> bool {
     match point {
-        Point::PreEnqueue => parts.pre_enqueue.is_some(),
-        Point::QueueSort => parts.queue_sort.is_some(),
-        Point::PreFilter | Point::Filter => parts.filter.is_some(),
-        Point::PostFilter => parts.post_filter.is_some(),
-        Point::PreScore | Point::Score => parts.score.is_some(),
-        Point::Reserve => parts.reserve.is_some(),
-        Point::Permit => parts.permit.is_some(),
-        Point::PreBind => parts.pre_bind.is_some(),
-        Point::Bind => parts.bind.is_some(),
-        Point::PostBind => parts.post_bind.is_some(),
+        Point::PreEnqueue => extensions.pre_enqueue.is_some(),
+        Point::QueueSort => extensions.queue_sort.is_some(),
+        Point::PreFilter | Point::Filter => extensions.filter.is_some(),
+        Point::PostFilter => extensions.post_filter.is_some(),
+        Point::PreScore | Point::Score => extensions.score.is_some(),
+        Point::Reserve => extensions.reserve.is_some(),
+        Point::Permit => extensions.permit.is_some(),
+        Point::PreBind => extensions.pre_bind.is_some(),
+        Point::Bind => extensions.bind.is_some(),
+        Point::PostBind => extensions.post_bind.is_some(),
     }
 }
-
-/// Plugins that a configuration may name and that take part in nothing yet. Pods with claims, which
-/// all but the last are about, are held back by `VolumeBinding`.
-const NOT_BUILT: [&str; 4] = [
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeZone",
-    "NodeDeclaredFeatures",
-];

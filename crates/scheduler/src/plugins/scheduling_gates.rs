@@ -1,24 +1,25 @@
-//! `SchedulingGates`: a pod waits apart until its gates are taken away.
+//! `SchedulingGates`: a pod is not tried until its gates are removed.
 
 use std::sync::Arc;
 
 use coracle_api::Text;
 
+use super::{Args, Handle, args};
 use crate::events::Event;
-use crate::framework::{Parts, PreEnqueue, Reason, Wake};
+use crate::framework::{Extensions, PreEnqueue, QueueingHint, Reason};
 use crate::pod::Pod;
-
-pub(super) const NAME: &str = "SchedulingGates";
 
 struct SchedulingGates;
 
-pub(super) fn parts() -> Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
     let plugin = Arc::new(SchedulingGates);
-    Parts {
+    Ok(Extensions {
         pre_enqueue: Some(plugin.clone()),
-        wake: Some(plugin),
-        ..Parts::default()
-    }
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
 }
 
 impl PreEnqueue for SchedulingGates {
@@ -29,7 +30,7 @@ impl PreEnqueue for SchedulingGates {
     }
 }
 
-impl Wake for SchedulingGates {
+impl QueueingHint for SchedulingGates {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
         matches!(event, Event::PodChanged { old, new } if new.uid == pod.uid && new.gates.is_empty() && !old.gates.is_empty())
     }

@@ -1,45 +1,49 @@
-//! `TaintToleration`: taints keep pods off a node, or make it a worse one.
+//! `TaintToleration`: taints exclude nodes, or lower their score.
 
 use std::sync::Arc;
 
 use coracle_api::taint::effect;
 
 use super::normalize::by_greatest;
+use super::{Args, Handle, args};
 use crate::cache::NodeInfo;
 use crate::events::Event;
 use crate::framework::{
-    Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake,
+    Cycle, Extensions, Filter, PreFilter, PreFilterResult, PreScore, QueueingHint, Refusal, Score,
+    Verdict,
 };
 use crate::pod::Pod;
-use crate::taints::{OwnTaint, OwnToleration, lets_on};
-
-pub(super) const NAME: &str = "TaintToleration";
+use crate::taints::{OwnedTaint, OwnedToleration, are_tolerated};
 
 struct TaintToleration;
 
-pub(super) fn parts() -> Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
     let plugin = Arc::new(TaintToleration);
-    Parts {
+    Ok(Extensions {
         filter: Some(plugin.clone()),
         score: Some(plugin.clone()),
-        wake: Some(plugin),
-        ..Parts::default()
-    }
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
 }
 
 impl PreFilter for TaintToleration {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
-        Ok(Prepared::Ask(Box::new(Tolerates(&cycle.pod.tolerations))))
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
+        Ok(PreFilterResult::All(Box::new(TaintFilter(
+            &cycle.pod.tolerations,
+        ))))
     }
 }
 
 #[derive(Clone)]
-struct Tolerates<'c>(&'c [OwnToleration]);
+struct TaintFilter<'c>(&'c [OwnedToleration]);
 
-impl<'c> Filter<'c> for Tolerates<'c> {
+impl<'c> Filter<'c> for TaintFilter<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
-        // `never`: evicting pods takes no taint away.
-        if lets_on(&node.node.taints, self.0) {
+        // `never`: evicting pods removes no taint.
+        if are_tolerated(&node.node.taints, self.0) {
             Verdict::Fits
         } else {
             Verdict::never("node(s) had untolerated taint(s)")
@@ -52,7 +56,7 @@ impl<'c> Filter<'c> for Tolerates<'c> {
 }
 
 impl PreScore for TaintToleration {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
@@ -61,15 +65,15 @@ impl PreScore for TaintToleration {
         let tolerations = tolerations
             .filter(|own| own.concerns(effect::PREFER_NO_SCHEDULE))
             .collect();
-        Ok(Some(Box::new(Untolerated(tolerations))))
+        Ok(Some(Box::new(TaintScore(tolerations))))
     }
 }
 
-struct Untolerated<'c>(Vec<&'c OwnToleration>);
+struct TaintScore<'c>(Vec<&'c OwnedToleration>);
 
-impl Score for Untolerated<'_> {
+impl Score for TaintScore<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
-        let taints = node.node.taints.iter().map(OwnTaint::view);
+        let taints = node.node.taints.iter().map(OwnedTaint::view);
         let preferences = taints.filter(|taint| taint.effect == effect::PREFER_NO_SCHEDULE);
         let untolerated =
             preferences.filter(|taint| !self.0.iter().any(|own| own.tolerates(taint)));
@@ -81,9 +85,9 @@ impl Score for Untolerated<'_> {
     }
 }
 
-impl Wake for TaintToleration {
+impl QueueingHint for TaintToleration {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
-        let welcome = |taints: &[OwnTaint]| lets_on(taints, &pod.tolerations);
+        let welcome = |taints: &[OwnedTaint]| are_tolerated(taints, &pod.tolerations);
         match event {
             Event::NodeAdded(node) => welcome(&node.taints),
             Event::NodeChanged { old, new } => !welcome(&old.taints) && welcome(&new.taints),

@@ -1,5 +1,5 @@
-//! Each plugin as a table: what it says of nodes, in upstream's words, and what wakes the pods it
-//! refused.
+//! Each plugin as a table: its verdicts on nodes in upstream's words, and the events that wake the
+//! pods it rejected.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "rows of tables are made where they stand"
@@ -13,7 +13,7 @@ use crate::events::Event;
 use crate::node::Node;
 use crate::pod::Pod;
 use crate::testing::{
-    asks, cluster, default_profile, node, outcome, placed_by, pod, profile, scores, tree,
+    cluster, cpus, default_profile, node, outcome, placed_by, pod, profile, scores, tree,
 };
 
 const NO_VICTIMS: &str = "no new claims to deallocate, preemption: 0/1 nodes are available: \
@@ -21,8 +21,8 @@ const NO_VICTIMS: &str = "no new claims to deallocate, preemption: 0/1 nodes are
 const NO_HELP: &str = "no new claims to deallocate, preemption: 0/1 nodes are available: \
                        1 Preemption is not helpful for scheduling.";
 
-/// A pod with this spec on a cluster of one node `n` with these parts: the outcome, without the
-/// words on preemption.
+/// A pod with this spec on a cluster of one node `n`: the outcome, without the text about
+/// preemption.
 fn check(node_parts: Json, spec: Json, existing: Vec<Arc<Pod>>, expected: &str) {
     let cache = cluster([node("n", node_parts)], existing);
     let found = outcome(&cache, &pod("p", json!({ "spec": spec })));
@@ -78,7 +78,7 @@ fn taints_keep_pods_off() {
 
         check(tainted(effect), tolerates("Exists", ""), vec![], "n");
 
-        // Comparisons are behind a gate that is off.
+        // Comparison operators are behind a feature gate that is off.
         check(
             tainted(effect),
             tolerates("Gt", "1"),
@@ -202,21 +202,21 @@ fn host_ports_are_given_out_once() {
 }
 
 #[test]
-fn room_is_counted_by_requests_and_every_lack_is_named() {
-    check(json!({}), asks("4"), vec![], "n");
-    check(json!({}), asks("4001m"), vec![], "Insufficient cpu");
+fn resources_are_counted_by_requests_and_every_shortage_is_named() {
+    check(json!({}), cpus("4"), vec![], "n");
+    check(json!({}), cpus("4001m"), vec![], "Insufficient cpu");
     check(
         json!({}),
-        asks("3"),
-        vec![on_n("o", asks("2"))],
+        cpus("3"),
+        vec![on_n("o", cpus("2"))],
         "Insufficient cpu",
     );
 
-    // Filtering counts containers without requests as nothing.
+    // The filter counts containers without requests as zero.
     let small = (0..20)
         .map(|index| on_n(&format!("o{index}"), json!({})))
         .collect();
-    check(json!({}), asks("4"), small, "n");
+    check(json!({}), cpus("4"), small, "n");
 
     let both = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "9", "memory": "9Gi", "example.com/gpu": "1"}}}]});
     check(
@@ -243,30 +243,29 @@ fn room_is_counted_by_requests_and_every_lack_is_named() {
 
 #[test]
 fn preemption_says_whether_it_could_help() {
-    let cache = cluster([node("n", json!({}))], [on_n("o", asks("2"))]);
-    let message = |cpu: &str| outcome(&cache, &pod("p", json!({"spec": asks(cpu)})));
+    let cache = cluster([node("n", json!({}))], [on_n("o", cpus("2"))]);
+    let message = |cpu: &str| outcome(&cache, &pod("p", json!({"spec": cpus(cpu)})));
     assert_eq!(
         message("3"),
         format!("0/1 nodes are available: 1 Insufficient cpu. {NO_VICTIMS}")
     );
-    // More than the node has at all: nobody needs to go.
+    // More than the node's capacity: no pod is evicted.
     assert_eq!(
         message("5"),
         format!("0/1 nodes are available: 1 Insufficient cpu. {NO_HELP}")
     );
 }
 
-/// Who evicts pods for nothing takes them away for nothing: only what other pods take can be given
-/// back.
+/// Preemption must not evict in vain: only what other pods use can be freed.
 #[test]
-fn nobody_is_evicted_where_that_cannot_help() {
+fn no_pod_is_evicted_in_vain() {
     let check = |node_parts: Json, parts: Json, existing: Vec<Arc<Pod>>, could_help: bool| {
-        let told = outcome(
+        let text = outcome(
             &cluster([node("n", node_parts)], existing),
             &pod("p", parts.clone()),
         );
         let expected = if could_help { NO_VICTIMS } else { NO_HELP };
-        assert!(told.ends_with(expected), "{parts}: {told}");
+        assert!(text.ends_with(expected), "{parts}: {text}");
     };
 
     let spec = |spec: Json| json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
@@ -292,11 +291,11 @@ fn nobody_is_evicted_where_that_cannot_help() {
 
     let full = json!({"status": {"allocatable": {"pods": "1"}}});
     check(full, spec(json!({})), vec![on_n("o", json!({}))], true);
-    check(json!({}), spec(asks("3")), vec![on_n("o", asks("2"))], true);
+    check(json!({}), spec(cpus("3")), vec![on_n("o", cpus("2"))], true);
     check(
         json!({}),
-        spec(asks("5")),
-        vec![on_n("o", asks("2"))],
+        spec(cpus("5")),
+        vec![on_n("o", cpus("2"))],
         false,
     );
 
@@ -304,24 +303,24 @@ fn nobody_is_evicted_where_that_cannot_help() {
     check(zoned(), with, vec![web_on("a", "n")], true);
     check(json!({}), without, vec![], false);
 
-    let company = |which: &str, app: &str| {
+    let affinity = |which: &str, app: &str| {
         let term = json!({"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}});
         spec(
             json!({"affinity": {which: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}),
         )
     };
-    check(zoned(), company("podAffinity", "other"), vec![], false);
+    check(zoned(), affinity("podAffinity", "other"), vec![], false);
 
     check(
         zoned(),
-        company("podAntiAffinity", "web"),
+        affinity("podAntiAffinity", "web"),
         vec![web_on("a", "n")],
         true,
     );
 
-    let mut hermit = company("podAntiAffinity", "web");
-    hermit["spec"]["nodeName"] = json!("n");
-    check(zoned(), spec(json!({})), vec![pod("hermit", hermit)], true);
+    let mut alone = affinity("podAntiAffinity", "web");
+    alone["spec"]["nodeName"] = json!("n");
+    check(zoned(), spec(json!({})), vec![pod("alone", alone)], true);
 }
 
 #[test]
@@ -371,9 +370,8 @@ fn pods_with_claims_wait_and_say_so() {
         )
     );
 
-    // The claim is told of even where no node would do anyway: nobody is sent to mend the nodes
-    // first.
-    let mut spec = asks("1000");
+    // The claim is reported even if no node fits anyway, so that users do not repair nodes first.
+    let mut spec = cpus("1000");
     spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
     assert_eq!(outcome(&cache, &pod("p", json!({ "spec": spec }))), text);
 }
@@ -421,7 +419,7 @@ fn spreading_keeps_zones_within_the_skew() {
 
     assert_eq!(feasible(&cache, &pod("p", spread(3, json!({})))).len(), 4);
 
-    // Too few domains: the fewest pods count as none.
+    // Fewer domains than `minDomains`: the minimum is zero.
     assert_eq!(
         feasible(&cache, &pod("p", spread(1, json!({"minDomains": 3})))),
         ["n2", "n3"]
@@ -433,7 +431,7 @@ fn spreading_keeps_zones_within_the_skew() {
         0
     );
 
-    // A node without the label will never do.
+    // A node without the label never fits.
     let mut nodes = zones(2);
     nodes.push(node("bare", json!({})));
     assert_eq!(
@@ -470,7 +468,7 @@ fn which_nodes_count_for_spreading_is_the_pods_choice() {
         ["n0", "n1"]
     );
 
-    // The same with a node selector, which counts by default.
+    // The same with a node selector, which is honored by default.
     let cache = cluster(zones(4), [web_on("a", "n0")]);
     let mut picky = spread(1, json!({}));
     picky["spec"]["nodeSelector"] = json!({"zone": "z0"});
@@ -529,9 +527,9 @@ fn pods_of_one_controller_spread_over_hosts_by_default() {
     );
 
     let set = tree(&json!({"spec": {"selector": {"matchLabels": {"app": "web"}}}}));
-    cache.change_surroundings(|around| {
-        around.set_group(
-            crate::surroundings::Group::ReplicaSet,
+    cache.change_related(|related| {
+        related.set_group(
+            crate::related::Group::ReplicaSet,
             "default",
             "rs",
             Some(&set),
@@ -560,7 +558,7 @@ fn affinity_wants_the_same_place() {
         ["n2", "n3"]
     );
 
-    // Nobody is there: the pod goes nowhere, unless it is itself one of those it looks for.
+    // No pod matches: the pod fits nowhere, unless it matches its own term.
     let mut first = affine("podAffinity", "db", "zone");
     assert_eq!(feasible(&cache, &pod("p", first.clone())).len(), 0);
 
@@ -570,9 +568,9 @@ fn affinity_wants_the_same_place() {
 
 #[test]
 fn anti_affinity_holds_both_ways() {
-    let mut hermit = affine("podAntiAffinity", "web", "zone");
-    hermit["spec"]["nodeName"] = json!("n0");
-    let cache = cluster(zones(2), [pod("a", hermit)]);
+    let mut alone = affine("podAntiAffinity", "web", "zone");
+    alone["spec"]["nodeName"] = json!("n0");
+    let cache = cluster(zones(2), [pod("a", alone)]);
     let message = outcome(
         &cache,
         &pod("p", json!({"metadata": {"labels": {"app": "web"}}})),
@@ -616,23 +614,23 @@ fn affinity_is_about_the_pods_namespace_unless_it_says_otherwise() {
     );
     let mut cache = cluster(zones(4), [other]);
 
-    let mut wish = affine("podAntiAffinity", "web", "zone");
-    assert_eq!(feasible(&cache, &pod("p", wish.clone())).len(), 4);
+    let mut apart = affine("podAntiAffinity", "web", "zone");
+    assert_eq!(feasible(&cache, &pod("p", apart.clone())).len(), 4);
 
-    let term = &mut wish["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    let term = &mut apart["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         [0];
     term["namespaceSelector"] = json!({"matchLabels": {"team": "x"}});
-    let selecting = pod("p", wish);
+    let selecting = pod("p", apart);
     assert_eq!(feasible(&cache, &selecting).len(), 4);
 
     let namespace = tree(&json!({"metadata": {"name": "other", "labels": {"team": "x"}}}));
-    cache.change_surroundings(|around| around.set_namespace("other", Some(&namespace)));
+    cache.change_related(|related| related.set_namespace("other", Some(&namespace)));
     assert_eq!(feasible(&cache, &selecting), ["n2", "n3"]);
 }
 
 #[test]
-fn wishes_for_company_are_weighed() {
-    let wish = |kind: &str| {
+fn preferred_affinity_is_weighted() {
+    let preference = |kind: &str| {
         json!({"spec": {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 50, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}}]}}}})
     };
@@ -648,10 +646,10 @@ fn wishes_for_company_are_weighed() {
             .collect::<Vec<_>>()
     };
 
-    // Of the zone of its friend the emptier node.
-    assert_eq!(best(&pod("p", wish("podAffinity"))), ["n1"]);
+    // The emptier node in the preferred zone.
+    assert_eq!(best(&pod("p", preference("podAffinity"))), ["n1"]);
 
-    assert_eq!(best(&pod("p", wish("podAntiAffinity"))), ["n2", "n3"]);
+    assert_eq!(best(&pod("p", preference("podAntiAffinity"))), ["n2", "n3"]);
 }
 
 #[test]
@@ -786,18 +784,18 @@ fn what_wakes_a_refused_pod() {
         ("NodeName", json!({}), to(&plain, &labelled), false),
         ("NodePorts", port(80), gone(port(80)), true),
         ("NodePorts", port(80), gone(port(81)), false),
-        ("NodeResourcesFit", asks("8"), to(&plain, &larger), true),
-        ("NodeResourcesFit", asks("32"), to(&plain, &larger), false),
+        ("NodeResourcesFit", cpus("8"), to(&plain, &larger), true),
+        ("NodeResourcesFit", cpus("32"), to(&plain, &larger), false),
         (
             "NodeResourcesFit",
-            asks("8"),
+            cpus("8"),
             Event::NodeAdded(plain.clone()),
             false,
         ),
-        ("NodeResourcesFit", asks("1"), gone(json!({})), true),
+        ("NodeResourcesFit", cpus("1"), gone(json!({})), true),
         (
             "NodeResourcesFit",
-            asks("1"),
+            cpus("1"),
             Event::PodRemoved(pod("o", json!({}))),
             false,
         ),
@@ -811,7 +809,7 @@ fn what_wakes_a_refused_pod() {
 }
 
 #[test]
-fn company_that_comes_or_goes_wakes() {
+fn matching_pods_that_are_added_or_removed_wake() {
     let profile = default_profile();
     let wakes = |parts: Json, event: &Event| {
         profile.may_help(&["InterPodAffinity"], &pod("p", parts), event)

@@ -1,32 +1,32 @@
-//! `VolumeBinding`, as far as it is built: a pod with a claim waits, and says for what.
+//! `VolumeBinding`, partly implemented: a pod with a claim stays pending with a reason.
 //!
-//! Choosing volumes with the node is not built yet. Without it a pod with a claim could land where
-//! its volume cannot be; so it stays pending with the reason, and is tried again when that is built
-//! or the claim leaves the pod.
+//! Binding volumes together with choosing the node is not implemented yet. Without it a pod with a
+//! claim could be placed where its volume is not accessible.
 
 use std::sync::Arc;
 
+use super::{Args, Handle, args};
 use crate::events::Event;
-use crate::framework::{Cycle, Parts, PreFilter, Prepared, Refusal, Wake};
+use crate::framework::{Cycle, Extensions, PreFilter, PreFilterResult, QueueingHint, Refusal};
 use crate::pod::Pod;
-
-pub(super) const NAME: &str = "VolumeBinding";
 
 struct VolumeBinding;
 
-pub(super) fn parts() -> Parts {
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
+
     let plugin = Arc::new(VolumeBinding);
-    Parts {
+    Ok(Extensions {
         filter: Some(plugin.clone()),
-        wake: Some(plugin),
-        ..Parts::default()
-    }
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
 }
 
 impl PreFilter for VolumeBinding {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         match cycle.pod.claims.volumes.as_slice() {
-            [] => Ok(Prepared::Nothing),
+            [] => Ok(PreFilterResult::Skip),
             claims => Err(Refusal::never(format!(
                 "pod has persistentvolumeclaims ({}), which this scheduler cannot bind yet",
                 claims.join(", ")
@@ -35,7 +35,7 @@ impl PreFilter for VolumeBinding {
     }
 }
 
-impl Wake for VolumeBinding {
+impl QueueingHint for VolumeBinding {
     fn may_help(&self, _pod: &Pod, _event: &Event) -> bool {
         false
     }

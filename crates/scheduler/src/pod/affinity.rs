@@ -1,5 +1,4 @@
-//! What a pod wants of the pods around it: affinity and anti-affinity between pods, and even
-//! spreading.
+//! Affinity and anti-affinity between pods, and topology spread constraints.
 
 use coracle_api::selector::{LabelSelector, LabelSelectorError, Operator, Requirement};
 use coracle_api::value::Path;
@@ -7,38 +6,38 @@ use coracle_api::{Map, Text, Value};
 
 use crate::labels::Labels;
 use crate::pod::Pod;
-use crate::surroundings::Surroundings;
+use crate::related::RelatedObjects;
 
-/// Which pods a term of affinity is about.
+/// The pods that an affinity term matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Peers {
-    /// In order.
+    /// Sorted.
     pub namespaces: Vec<Text>,
     pub namespace_selector: LabelSelector,
     pub selector: LabelSelector,
 }
 
 impl Peers {
-    pub fn include(&self, pod: &Pod, surroundings: &Surroundings) -> bool {
-        self.selector.matches(&pod.labels) && self.includes_namespace(&pod.namespace, surroundings)
+    pub fn include(&self, pod: &Pod, related: &RelatedObjects) -> bool {
+        self.selector.matches(&pod.labels) && self.includes_namespace(&pod.namespace, related)
     }
 
-    fn includes_namespace(&self, namespace: &Text, surroundings: &Surroundings) -> bool {
+    fn includes_namespace(&self, namespace: &Text, related: &RelatedObjects) -> bool {
         self.namespaces.binary_search(namespace).is_ok()
             || self
                 .namespace_selector
-                .matches(surroundings.namespace_labels(namespace))
+                .matches(related.namespace_labels(namespace))
     }
 }
 
-/// One term: to be (or not to be) in the same place as those pods.
+/// One term: the same topology domain as the matching pods, or another one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AffinityTerm {
     pub peers: Peers,
     pub topology_key: Text,
 }
 
-/// A term that is only a wish.
+/// A preferred term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WeightedTerm {
     pub weight: i64,
@@ -99,8 +98,12 @@ fn preferred(
         .iter()
         .filter_map(Value::as_object);
 
-    let weighted =
-        terms.filter_map(|wish| Some((wish.int("weight"), wish.below("podAffinityTerm")?)));
+    let weighted = terms.filter_map(|preference| {
+        Some((
+            preference.int("weight"),
+            preference.below("podAffinityTerm")?,
+        ))
+    });
 
     weighted
         .map(|(weight, term)| {
@@ -117,7 +120,7 @@ impl AffinityTerm {
         let names = term.items("namespaces").iter().filter_map(Value::as_str);
         let mut namespaces: Vec<Text> = names.map(Text::new).collect();
 
-        // Neither names nor a selector: the pod's own namespace is meant.
+        // Without namespaces and selector, the pod's own namespace is used.
         if namespaces.is_empty() && !term.is_set("namespaceSelector") {
             namespaces.push(Text::new(namespace));
         }
@@ -137,19 +140,19 @@ impl AffinityTerm {
     }
 }
 
-/// How evenly pods are to be spread over the values of a node label.
+/// A topology spread constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpreadConstraint {
     pub max_skew: i64,
     pub topology_key: Text,
-    /// `DoNotSchedule`: it must hold; otherwise it is a wish.
+    /// `DoNotSchedule`; otherwise `ScheduleAnyway`.
     pub hard: bool,
-    /// Which pods are counted, the values of `matchLabelKeys` included.
+    /// Selects the counted pods, with the values of `matchLabelKeys`.
     pub selector: LabelSelector,
     pub min_domains: i64,
-    /// Only nodes that the pod's node affinity allows are counted.
+    /// Only nodes that match the pod's node affinity count.
     pub honors_affinity: bool,
-    /// Only nodes whose taints the pod tolerates are counted.
+    /// Only nodes whose taints the pod tolerates count.
     pub honors_taints: bool,
 }
 

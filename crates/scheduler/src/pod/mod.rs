@@ -1,7 +1,7 @@
-//! A pod as the scheduler sees it: what an object says that decides where it goes, read once.
+//! The projection of a pod: the fields that decide where it goes, parsed once.
 //!
-//! Everything a plugin asks of a pod, hundreds of times in one cycle, is compiled here: selectors,
-//! node affinity, amounts. Objects come in through [`Pod::from_object`] and are never kept.
+//! Everything that plugins need hundreds of times in one cycle is compiled here: selectors, node
+//! affinity, amounts. Objects enter through [`Pod::from_object`] and are not kept.
 
 mod affinity;
 mod requests;
@@ -17,9 +17,9 @@ pub use affinity::{AffinityTerm, Peers, PodAffinity, SpreadConstraint, WeightedT
 pub use requests::Requests;
 
 use crate::labels::Labels;
-use crate::taints::OwnToleration;
+use crate::taints::OwnedToleration;
 
-/// The facts of one Pod object.
+/// The fields of one Pod object.
 #[derive(Clone, Debug)]
 pub struct Pod {
     pub namespace: Text,
@@ -33,12 +33,12 @@ pub struct Pod {
     pub nominated_node: Text,
     pub scheduler_name: Text,
     pub priority: i32,
-    /// `preemptionPolicy: Never`: others are never evicted for it.
+    /// `preemptionPolicy: Never`: no pods are evicted for it.
     pub never_preempts: bool,
     pub requests: Requests,
     pub node_affinity: NodeAffinity,
     pub affinity: PodAffinity,
-    pub tolerations: Vec<OwnToleration>,
+    pub tolerations: Vec<OwnedToleration>,
     pub spread: Vec<SpreadConstraint>,
     pub host_ports: Vec<HostPort>,
     pub images: Images,
@@ -46,29 +46,29 @@ pub struct Pod {
     pub claims: Claims,
     pub owner: Option<Owner>,
     pub deleting: bool,
-    /// Succeeded or failed: it takes nothing from its node any more.
+    /// Succeeded or failed: it uses no resources of its node any more.
     pub terminal: bool,
-    /// It is being deleted to make room for another.
+    /// It is being deleted by preemption.
     pub preempted: bool,
     pub start_time: Option<Timestamp>,
     pub generation: i64,
-    /// The condition `PodScheduled`, as the object has it.
+    /// The condition `PodScheduled` of the object.
     pub scheduled: Option<Condition>,
-    /// What of the pod's wishes makes no sense; such a pod goes nowhere.
+    /// Why the spec is invalid; such a pod fits no node.
     pub malformed: Option<String>,
 }
 
-/// What a pod demands and would like of its node's labels.
+/// The required and preferred node affinity.
 #[derive(Clone, Debug, Default)]
 pub struct NodeAffinity {
-    /// Absent: every node will do.
+    /// `None`: every node matches.
     pub required: Option<RequiredNodeAffinity>,
-    /// The only nodes that the demands leave, where they name nodes. Pods of a DaemonSet do.
+    /// The only matching nodes, if the terms name nodes, as for pods of a DaemonSet.
     pub names: Option<Vec<Text>>,
     pub preferred: Option<PreferredTerms>,
 }
 
-/// A port of the host that a container wants.
+/// A host port of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
     pub ip: Text,
@@ -76,24 +76,24 @@ pub struct HostPort {
     pub port: i64,
 }
 
-/// The images a pod needs, by their full names.
+/// The images of a pod, by their full names.
 #[derive(Clone, Debug, Default)]
 pub struct Images {
     pub names: Vec<Text>,
-    /// Containers and init containers.
+    /// The number of containers and init containers.
     pub containers: usize,
 }
 
-/// What other objects must give the pod before it can run.
+/// The claims of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// Of persistent volumes, those of generic ephemeral volumes by the name they will have.
+    /// Persistent volume claims; for generic ephemeral volumes, the name they will have.
     pub volumes: Vec<Text>,
-    /// Of devices.
+    /// The number of resource claims.
     pub resources: usize,
 }
 
-/// The controller that made the pod.
+/// The controller of the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub api_version: Text,
@@ -156,7 +156,7 @@ impl Pod {
             tolerations: spec
                 .items("tolerations")
                 .iter()
-                .map(OwnToleration::from_value)
+                .map(OwnedToleration::from_value)
                 .collect(),
             spread: spread.unwrap_or_default(),
             host_ports: host_ports(spec),
@@ -184,7 +184,7 @@ impl Pod {
         }
     }
 
-    /// The pod as it is on `node`.
+    /// The pod with `node` as its node.
     pub fn on(&self, node: &str) -> Pod {
         Pod {
             node_name: Text::new(node),
@@ -197,13 +197,13 @@ impl Pod {
         !self.node_name.is_empty()
     }
 
-    /// Whether it holds, or is promised, room on a node.
+    /// Whether it is on a node or nominated to one.
     pub fn is_placed(&self) -> bool {
         self.is_assigned() || !self.nominated_node.is_empty()
     }
 }
 
-/// What `kubectl apply` remembers is as large as the object and decides nothing.
+/// The annotation of `kubectl apply` is as large as the object and is dropped.
 fn annotations(all: Option<&Map>) -> Labels {
     let all = Labels::from_map(all);
     all.iter()
@@ -249,13 +249,13 @@ impl NodeAffinity {
         let selects = spec
             .below("nodeSelector")
             .is_some_and(|labels| !labels.is_empty());
-        let wishes = affinity
+        let preferences = affinity
             .map(|affinity| affinity.items("preferredDuringSchedulingIgnoredDuringExecution"));
 
         let Some(object) = object else {
             return Ok(NodeAffinity::default());
         };
-        let preferred = match wishes {
+        let preferred = match preferences {
             None | Some([]) => None,
             Some(_) => {
                 Some(PreferredTerms::from_pod_spec(object).map_err(|errors| errors.to_string())?)
@@ -349,7 +349,7 @@ impl Images {
     }
 }
 
-/// The name a node reports: one without a tag means the latest.
+/// The name that nodes report: without a tag it is `latest`.
 fn full_image_name(name: &str) -> Text {
     if name.rfind(':') > name.rfind('/') {
         Text::new(name)

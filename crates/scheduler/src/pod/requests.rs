@@ -1,30 +1,29 @@
-//! What a pod asks of its node.
+//! The resource requests of a pod.
 //!
-//! A pod is as large as its containers and sidecars together, or as the largest init container with
-//! the sidecars that run before it, whichever is more; what the pod itself declares takes the place
-//! of that, and overhead comes on top. One object gives four answers, because upstream asks four
-//! different questions: does it fit ([`Requests::fit`]), what does it take from a node it is on,
-//! resize in progress included ([`Requests::used`]), and the two where containers without a request
-//! are counted as if they had a small one, so that nodes full of them do not look empty.
+//! The request of a pod is the sum of its containers and sidecars, or the largest init container
+//! with the sidecars started before it, whichever is more; pod-level resources replace that, and
+//! overhead is added. There are four results, because upstream uses four different ones: for
+//! fitting ([`Requests::fit`]), for the usage of a node including a resize in progress
+//! ([`Requests::used`]), and the two in which containers without requests count with a small
+//! minimum, so that nodes full of them do not look empty.
 
 use coracle_api::quantity::{Format, Quantity};
 use coracle_api::{Map, Text, Value, resource_name};
 
 use crate::resources::{Amounts, CPU, MEMORY, Resources};
 
-/// All that a pod asks for.
+/// All requests of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// What must be free on a node.
     pub fit: Resources,
-    /// What it takes from its node.
+    /// What it uses on its node.
     pub used: Resources,
-    /// CPU in thousandths, with a minimum for containers that ask for none.
+    /// CPU in millicores, with a minimum for containers without requests.
     pub nonzero_milli_cpu: i64,
-    /// Memory, with a minimum for containers that ask for none.
+    /// Memory, with a minimum for containers without requests.
     pub nonzero_memory: i64,
-    /// What scores of free resources compute with: minimums included, what the pod itself declares
-    /// left out.
+    /// For scores: with minimums, without pod-level resources.
     pub scored: Resources,
 }
 
@@ -39,7 +38,7 @@ impl Requests {
         );
         let declares = declared.iter().any(|(name, _)| is_pod_level(name));
 
-        // Of what the pod itself declares, no container has to be helped to a minimum.
+        // No minimum for what the pod-level resources declare.
         let missing: Vec<_> = [CPU, MEMORY]
             .into_iter()
             .filter(|name| !declares || used.get(name).is_none())
@@ -58,7 +57,7 @@ impl Requests {
     }
 }
 
-/// What a container without a request is counted with.
+/// The minimum of a container without requests.
 fn minimums(names: &[&str]) -> Amounts {
     let mut all = Amounts::default();
     for name in names {
@@ -76,7 +75,7 @@ fn is_pod_level(name: &str) -> bool {
 
 struct Container {
     asked: Amounts,
-    /// What the kubelet has allotted and runs it with, where it says so.
+    /// The resources that the kubelet has allocated, if reported.
     actual: Option<Amounts>,
     stage: Stage,
 }
@@ -94,7 +93,7 @@ struct Containers {
     declared: Amounts,
     declared_actual: Option<Amounts>,
     overhead: Amounts,
-    /// The kubelet said that a resize can never be: then only what runs counts.
+    /// The kubelet reported the resize as infeasible: only allocated resources count.
     resize_infeasible: bool,
 }
 
@@ -147,8 +146,8 @@ impl Containers {
         }
     }
 
-    /// The whole pod. `actual`: what runs counts too; `least`: what a container without a request
-    /// is counted with; `pod_level`: what the pod itself declares goes before the sum of its
+    /// The sum of the pod. `actual`: allocated resources count too; `least`: the minimum for
+    /// containers without requests; `pod_level`: pod-level resources replace the sum of the
     /// containers.
     fn total(&self, actual: bool, least: &Amounts, pod_level: bool) -> Amounts {
         let mut running = Amounts::default();

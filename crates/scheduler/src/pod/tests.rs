@@ -17,7 +17,7 @@ fn sidecar(cpu: &str) -> serde_json::Value {
     sidecar
 }
 
-/// CPU that must be free, CPU with minimums, and CPU that is scored with.
+/// CPU that must be free, CPU with minimums, and CPU for scores.
 fn check(spec: serde_json::Value, fit: i64, nonzero: i64, scored: i64) {
     let requests = &pod("p", json!({ "spec": spec })).requests;
     let found = (
@@ -97,9 +97,9 @@ fn a_container_without_a_request_counts_in_scores_only() {
 }
 
 #[test]
-fn what_the_pod_declares_goes_before_its_containers() {
+fn pod_level_resources_replace_those_of_containers() {
     let spec = json!({"resources": {"requests": {"cpu": "2"}}, "containers": [container("500m"), {"name": "b"}]});
-    // The score of free resources looks at containers alone, as upstream does.
+    // The score uses containers only, as upstream does.
     check(spec, 2000, 2000, 600);
 }
 
@@ -140,7 +140,7 @@ fn a_resize_in_progress_counts_with_the_greater_amount() {
     };
     assert_eq!(used("Deferred"), 9000);
 
-    // What can never be does not count.
+    // An infeasible resize does not count.
     assert_eq!(used("Infeasible"), 3000);
 }
 

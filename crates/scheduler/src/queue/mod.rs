@@ -1,12 +1,12 @@
-//! The scheduling queue: which pod is tried next, and when a refused one is tried again.
+//! The scheduling queue: which pod is tried next, and when a rejected one is retried.
 //!
-//! A waiting pod is in exactly one of four places. *Active*: to be tried now, by priority, then by
-//! age. *Backing off*: failed a moment ago, active again when its time has come, or as soon as
-//! nobody else is in line; after an error only the former. *Parked*: cannot fit as things are; the
-//! first event that could change that, by the word of the plugins that refused it, moves it on.
-//! *Gated*: must not be tried before a plugin opens its gate. Pods that are being tried are in
-//! flight: events that come meanwhile are kept, or one that would have helped could pass unseen. No
-//! I/O and no clock in here: the tests play a week in a millisecond.
+//! A waiting pod is in exactly one of four states. *Active*: to be tried now, by priority, then by
+//! age. *Backing off*: failed recently, active again when its backoff ends, or as soon as no other
+//! pod is active; after an error only the former. *Parked*: unschedulable; the first event that may
+//! help, according to the plugins that rejected it, requeues it. *Gated*: must not be tried before
+//! a plugin opens its gate. Pods in a cycle are in flight: events are recorded for them, otherwise
+//! one that would have helped could be missed. No I/O and no clock: the tests simulate a week in a
+//! millisecond.
 
 #[cfg(test)]
 mod tests;
@@ -24,31 +24,30 @@ use crate::events::Event;
 use crate::framework::{Nominations, Profile, Rank};
 use crate::pod::Pod;
 
-/// What refuses a pod while there is no node at all. Upstream takes that for an error, and makes
-/// the pod wait up to eleven seconds after the first node has come; here that node is what the pod
-/// waits for.
+/// The rejector while there is no node at all. Upstream treats that as an error, and the pod waits
+/// up to eleven seconds after the first node was added; here that event wakes it.
 pub const NO_NODES: &str = "no nodes";
 
 /// How long pods wait.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Delays {
     pub backoff: Backoff,
-    /// A parked pod is tried after this time even if nothing happened.
+    /// A parked pod is retried after this time even without an event.
     pub parked: Duration,
 }
 
 /// All pods that wait for a node.
 pub struct Queue {
     profiles: Vec<Arc<Profile>>,
-    patience: Patience,
+    delays: Delays,
     pods: HashMap<Text, Waiting>,
-    active: BTreeSet<(Rank, Ticket)>,
-    backing_off: BTreeSet<(Moment, Rank, Ticket)>,
-    after_errors: BTreeSet<(Moment, Ticket)>,
+    active: BTreeSet<(Rank, Sequence)>,
+    backing_off: BTreeSet<(Moment, Rank, Sequence)>,
+    after_errors: BTreeSet<(Moment, Sequence)>,
     /// By the time they were parked.
-    parked: BTreeSet<(Moment, Ticket)>,
-    gated: BTreeSet<Ticket>,
-    tickets: BTreeMap<Ticket, Text>,
+    parked: BTreeSet<(Moment, Sequence)>,
+    gated: BTreeSet<Sequence>,
+    tickets: BTreeMap<Sequence, Text>,
     last_ticket: u64,
     in_flight: HashMap<Text, InFlight>,
     /// Events since the oldest pod in flight was taken, each with its number.
@@ -57,18 +56,18 @@ pub struct Queue {
     pub nominations: Nominations,
 }
 
-/// Orders pods that are equal otherwise, by when they came.
+/// Orders pods that are otherwise equal by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Ticket(u64);
+struct Sequence(u64);
 
 struct Waiting {
     queued: QueuedPod,
-    ticket: Ticket,
-    place: Place,
+    sequence: Sequence,
+    place: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum State {
     Active(Rank),
     BackingOff(Moment, Rank),
     AfterError(Moment),
@@ -77,23 +76,23 @@ enum Place {
 }
 
 struct InFlight {
-    /// The last event that had happened when it was taken.
+    /// The last event before it was taken.
     since: u64,
-    /// The pod as it is now, if it has changed.
+    /// The current pod, if it has changed.
     latest: Option<Arc<Pod>>,
     gone: bool,
 }
 
-/// Where a pod went.
+/// The queue that a pod was moved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whereto {
+pub enum Destination {
     Active,
     BackingOff,
     Parked,
     Gated,
 }
 
-/// How many pods are where.
+/// How many pods are in each queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
     pub active: usize,
@@ -103,10 +102,10 @@ pub struct Lengths {
 }
 
 impl Queue {
-    pub fn new(profiles: Vec<Arc<Profile>>, patience: Patience) -> Queue {
+    pub fn new(profiles: Vec<Arc<Profile>>, delays: Delays) -> Queue {
         Queue {
             profiles,
-            patience,
+            delays,
             pods: HashMap::new(),
             active: BTreeSet::new(),
             backing_off: BTreeSet::new(),
@@ -122,7 +121,7 @@ impl Queue {
         }
     }
 
-    /// Whether pods of this scheduler name are ours.
+    /// Whether a profile handles the pod's scheduler name.
     pub fn is_responsible_for(&self, pod: &Pod) -> bool {
         self.profile(pod).is_some()
     }
@@ -133,8 +132,8 @@ impl Queue {
             .find(|profile| profile.name == pod.scheduler_name)
     }
 
-    /// A pod that wants a node, new or changed.
-    pub fn set(&mut self, pod: Arc<Pod>, now: Moment) -> Option<Whereto> {
+    /// Adds or updates a pod without a node.
+    pub fn set(&mut self, pod: Arc<Pod>, now: Moment) -> Option<Destination> {
         if let Some(flight) = self.in_flight.get_mut(&pod.uid) {
             let old = flight.latest.replace(Arc::clone(&pod));
             if let Some(old) = old {
@@ -149,15 +148,15 @@ impl Queue {
         };
         let old = std::mem::replace(&mut waiting.queued.pod, Arc::clone(&pod));
 
-        if !matches!(waiting.place, Place::Parked(_) | Place::Gated) {
+        if !matches!(waiting.place, State::Parked(_) | State::Gated) {
             return None;
         }
 
         let uid = pod.uid.clone();
-        self.move_on(&uid, &Event::PodChanged { old, new: pod }, now)
+        self.requeue(&uid, &Event::PodChanged { old, new: pod }, now)
     }
 
-    /// A pod that is gone, or has got a node.
+    /// Removes a pod that was deleted or got a node.
     pub fn remove(&mut self, uid: &str) {
         self.nominations.remove(uid);
         if let Some(flight) = self.in_flight.get_mut(uid) {
@@ -166,13 +165,16 @@ impl Queue {
         self.take(uid);
     }
 
-    /// The next pod to be tried. It is in flight until [`Queue::fail`] or [`Queue::done`].
+    /// The next pod to try. It is in flight until [`Queue::fail`] or [`Queue::done`].
     pub fn pop(&mut self, now: Moment) -> Option<QueuedPod> {
         self.flush(now);
-        let active = self.active.first().map(|(_, ticket)| *ticket);
-        let ticket = active.or_else(|| self.backing_off.first().map(|(_, _, ticket)| *ticket))?;
-        let uid = self.tickets[&ticket].clone();
-        let mut queued = self.take(&uid).expect("who has a ticket waits");
+        let active = self.active.first().map(|(_, sequence)| *sequence);
+        let sequence =
+            active.or_else(|| self.backing_off.first().map(|(_, _, sequence)| *sequence))?;
+        let uid = self.tickets[&sequence].clone();
+        let mut queued = self
+            .take(&uid)
+            .expect("a sequence number belongs to a waiting pod");
         queued.attempts += 1;
         queued.rejectors.clear();
         queued.gate = None;
@@ -190,12 +192,12 @@ impl Queue {
         Some(queued)
     }
 
-    /// Whether [`Queue::pop`] has somebody.
-    pub fn is_anybody_in_line(&self) -> bool {
+    /// Whether [`Queue::pop`] returns a pod.
+    pub fn has_active(&self) -> bool {
         !self.active.is_empty() || !self.backing_off.is_empty()
     }
 
-    /// The pod has a node, or nobody cares any more.
+    /// The pod has a node, or is no longer needed.
     pub fn done(&mut self, uid: &str) {
         self.in_flight.remove(uid);
         let oldest = self.in_flight.values().map(|flight| flight.since).min();
@@ -208,9 +210,9 @@ impl Queue {
         }
     }
 
-    /// The pod got no node: it waits again, until one of the plugins that refused it sees hope.
-    /// Without any, something broke, and time alone has to help. Answers the pod as it is now;
-    /// none, if it is gone.
+    /// The pod got no node: it waits again, for an event that may help according to the plugins
+    /// that rejected it. Without any the cycle failed, and only time helps. Returns the current
+    /// pod; `None` if it was removed.
     pub fn fail(
         &mut self,
         mut queued: QueuedPod,
@@ -244,87 +246,94 @@ impl Queue {
         if hope {
             self.add(queued, now);
         } else {
-            let parked = Place::Parked(queued.since);
+            let parked = State::Parked(queued.since);
             self.place(queued, parked);
         }
 
         Some(pod)
     }
 
-    /// Something happened: pods that it may help are moved on.
-    pub fn happened(&mut self, event: &Event, now: Moment) {
-        self.happened_for(event, now, |_| true);
+    /// Handles an event: requeues the pods that it may help.
+    pub fn handle_event(&mut self, event: &Event, now: Moment) {
+        self.handle_event_for(event, now, |_| true);
     }
 
     /// The same, for some pods only.
-    pub fn happened_for(&mut self, event: &Event, now: Moment, concerns: impl Fn(&Pod) -> bool) {
+    pub fn handle_event_for(
+        &mut self,
+        event: &Event,
+        now: Moment,
+        concerns: impl Fn(&Pod) -> bool,
+    ) {
         self.record(event);
         let waiting = self
             .parked
             .iter()
-            .map(|(_, ticket)| *ticket)
+            .map(|(_, sequence)| *sequence)
             .chain(self.gated.iter().copied());
 
-        let tickets: Vec<Ticket> = waiting.collect();
-        for ticket in tickets {
-            let uid = self.tickets[&ticket].clone();
+        let tickets: Vec<Sequence> = waiting.collect();
+        for sequence in tickets {
+            let uid = self.tickets[&sequence].clone();
             if concerns(&self.pods[&uid].queued.pod) {
-                self.move_on(&uid, event, now);
+                self.requeue(&uid, event, now);
             }
         }
     }
 
-    /// Moves on what has waited long enough: pods that back off, and those parked for too long.
+    /// Moves pods whose backoff has ended, and those parked for too long.
     pub fn flush(&mut self, now: Moment) {
         let ready = self
             .backing_off
             .iter()
             .take_while(|(at, ..)| *at <= now)
-            .map(|(_, _, ticket)| *ticket);
+            .map(|(_, _, sequence)| *sequence);
 
         let after_errors = self
             .after_errors
             .iter()
             .take_while(|(at, _)| *at <= now)
-            .map(|(_, ticket)| *ticket);
+            .map(|(_, sequence)| *sequence);
 
-        let ready: Vec<Ticket> = ready.chain(after_errors).collect();
-        for ticket in ready {
-            let uid = self.tickets[&ticket].clone();
-            let queued = self.take(&uid).expect("who has a ticket waits");
+        let ready: Vec<Sequence> = ready.chain(after_errors).collect();
+        for sequence in ready {
+            let uid = self.tickets[&sequence].clone();
+            let queued = self
+                .take(&uid)
+                .expect("a sequence number belongs to a waiting pod");
             self.activate(queued);
         }
 
-        let long = |parked: &&(Moment, Ticket)| now > parked.0 + self.patience.parked;
-        let long: Vec<Ticket> = self
+        let long = |parked: &&(Moment, Sequence)| now > parked.0 + self.delays.parked;
+        let long: Vec<Sequence> = self
             .parked
             .iter()
             .take_while(long)
-            .map(|(_, ticket)| *ticket)
+            .map(|(_, sequence)| *sequence)
             .collect();
 
-        for ticket in long {
-            let uid = self.tickets[&ticket].clone();
-            self.move_on(&uid, &Event::Anything, now);
+        for sequence in long {
+            let uid = self.tickets[&sequence].clone();
+            self.requeue(&uid, &Event::Anything, now);
         }
     }
 
-    /// When [`Queue::flush`] has something to do again.
+    /// When [`Queue::flush`] has to be called again.
     pub fn next_flush(&self) -> Option<Moment> {
         let backing_off = self.backing_off.first().map(|(at, ..)| *at);
         let after_errors = self.after_errors.first().map(|(at, _)| *at);
-        // Longer than patience, not as long.
+        // Strictly longer than the limit.
         let parked = self
             .parked
             .first()
-            .map(|(since, _)| *since + self.patience.parked + Duration::from_millis(1));
+            .map(|(since, _)| *since + self.delays.parked + Duration::from_millis(1));
         [backing_off, after_errors, parked]
             .into_iter()
             .flatten()
             .min()
     }
 
-    /// The pod that waits under this UID.
+    /// The waiting pod with this UID.
     pub fn get(&self, uid: &str) -> Option<&QueuedPod> {
         self.pods.get(uid).map(|waiting| &waiting.queued)
     }
@@ -338,8 +347,8 @@ impl Queue {
         }
     }
 
-    /// Moves a parked or gated pod on, if the event may help it.
-    fn move_on(&mut self, uid: &str, event: &Event, now: Moment) -> Option<Whereto> {
+    /// Requeues a parked or gated pod, if the event may help it.
+    fn requeue(&mut self, uid: &str, event: &Event, now: Moment) -> Option<Destination> {
         let queued = &self.pods.get(uid)?.queued;
         if !self.may_help(queued, event) {
             return None;
@@ -349,7 +358,7 @@ impl Queue {
     }
 
     fn may_help(&self, queued: &QueuedPod, event: &Event) -> bool {
-        // A pod that is not to be tried yet is not helped by time.
+        // A gated pod is not helped by time.
         if matches!(event, Event::Anything) {
             return queued.gate.is_none();
         }
@@ -377,40 +386,36 @@ impl Queue {
         }
     }
 
-    /// Puts a pod in line: behind a gate, or to those that back off, or to those that are tried
-    /// now.
-    fn add(&mut self, mut queued: QueuedPod, now: Moment) -> Whereto {
+    /// Adds a pod: gated, backing off or active.
+    fn add(&mut self, mut queued: QueuedPod, now: Moment) -> Destination {
         if let Some(gate) = self.gate_of(&queued.pod) {
             queued.gate = Some(gate);
             queued.rejectors = vec![gate];
-            self.place(queued, Place::Gated);
-            return Whereto::Gated;
+            self.place(queued, State::Gated);
+            return Destination::Gated;
         }
 
         queued.gate = None;
 
-        match queued
-            .ready_at(self.patience.backoff)
-            .filter(|at| *at > now)
-        {
+        match queued.ready_at(self.delays.backoff).filter(|at| *at > now) {
             None => self.activate(queued),
             Some(at) => {
                 let rank = self.rank(&queued);
                 let place = if queued.errors > 0 {
-                    Place::AfterError(at)
+                    State::AfterError(at)
                 } else {
-                    Place::BackingOff(at, rank)
+                    State::BackingOff(at, rank)
                 };
                 self.place(queued, place);
-                Whereto::BackingOff
+                Destination::BackingOff
             }
         }
     }
 
-    fn activate(&mut self, queued: QueuedPod) -> Whereto {
+    fn activate(&mut self, queued: QueuedPod) -> Destination {
         let rank = self.rank(&queued);
-        self.place(queued, Place::Active(rank));
-        Whereto::Active
+        self.place(queued, State::Active(rank));
+        Destination::Active
     }
 
     fn gate_of(&self, pod: &Pod) -> Option<&'static str> {
@@ -420,7 +425,7 @@ impl Queue {
             .unwrap_or_default();
         gates
             .iter()
-            .find(|gate| gate.part.gate(pod).is_some())
+            .find(|gate| gate.inner.gate(pod).is_some())
             .map(|gate| gate.plugin)
     }
 
@@ -431,25 +436,25 @@ impl Queue {
         })
     }
 
-    fn place(&mut self, queued: QueuedPod, place: Place) {
+    fn place(&mut self, queued: QueuedPod, place: State) {
         self.last_ticket += 1;
-        let ticket = Ticket(self.last_ticket);
+        let sequence = Sequence(self.last_ticket);
         let uid = queued.pod.uid.clone();
 
         match place {
-            Place::Active(rank) => self.active.insert((rank, ticket)),
-            Place::BackingOff(at, rank) => self.backing_off.insert((at, rank, ticket)),
-            Place::AfterError(at) => self.after_errors.insert((at, ticket)),
-            Place::Parked(since) => self.parked.insert((since, ticket)),
-            Place::Gated => self.gated.insert(ticket),
+            State::Active(rank) => self.active.insert((rank, sequence)),
+            State::BackingOff(at, rank) => self.backing_off.insert((at, rank, sequence)),
+            State::AfterError(at) => self.after_errors.insert((at, sequence)),
+            State::Parked(since) => self.parked.insert((since, sequence)),
+            State::Gated => self.gated.insert(sequence),
         };
 
-        self.tickets.insert(ticket, uid.clone());
+        self.tickets.insert(sequence, uid.clone());
         self.pods.insert(
             uid,
             Waiting {
                 queued,
-                ticket,
+                sequence,
                 place,
             },
         );
@@ -458,17 +463,17 @@ impl Queue {
     fn take(&mut self, uid: &str) -> Option<QueuedPod> {
         let Waiting {
             queued,
-            ticket,
+            sequence,
             place,
         } = self.pods.remove(uid)?;
-        self.tickets.remove(&ticket);
+        self.tickets.remove(&sequence);
 
         match place {
-            Place::Active(rank) => self.active.remove(&(rank, ticket)),
-            Place::BackingOff(at, rank) => self.backing_off.remove(&(at, rank, ticket)),
-            Place::AfterError(at) => self.after_errors.remove(&(at, ticket)),
-            Place::Parked(since) => self.parked.remove(&(since, ticket)),
-            Place::Gated => self.gated.remove(&ticket),
+            State::Active(rank) => self.active.remove(&(rank, sequence)),
+            State::BackingOff(at, rank) => self.backing_off.remove(&(at, rank, sequence)),
+            State::AfterError(at) => self.after_errors.remove(&(at, sequence)),
+            State::Parked(since) => self.parked.remove(&(since, sequence)),
+            State::Gated => self.gated.remove(&sequence),
         };
 
         Some(queued)

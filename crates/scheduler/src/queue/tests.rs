@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{asks, default_profile, node, pod};
+use crate::testing::{cpus, default_profile, node, pod};
 
 fn queue() -> Queue {
     let backoff = Backoff {
@@ -13,7 +13,7 @@ fn queue() -> Queue {
     };
     Queue::new(
         vec![Arc::new(default_profile())],
-        Patience {
+        Delays {
             backoff,
             parked: Duration::from_secs(300),
         },
@@ -31,7 +31,7 @@ fn pop(queue: &mut Queue, now: f64) -> Option<String> {
     })
 }
 
-/// Takes a pod and refuses it for lack of resources.
+/// Takes a pod and rejects it for lack of resources.
 fn refuse(queue: &mut Queue, now: f64) {
     let queued = queue.pop(at(now)).unwrap();
     queue.fail(queued, vec!["NodeResourcesFit"], at(now));
@@ -54,18 +54,18 @@ fn the_most_important_is_first_and_among_equals_the_oldest() {
 #[test]
 fn a_refused_pod_waits_for_an_event_that_helps() {
     let mut queue = queue();
-    queue.set(pod("a", json!({"spec": asks("1")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
     refuse(&mut queue, 0.0);
     assert_eq!(queue.lengths().parked, 1);
     assert_eq!(pop(&mut queue, 100.0), None);
 
-    // A taint that goes helps nobody who lacks room.
+    // A removed taint does not help a pod that lacks resources.
     let tainted = node(
         "n",
         json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}),
     );
 
-    queue.happened(
+    queue.handle_event(
         &Event::NodeChanged {
             old: tainted,
             new: node("n", json!({})),
@@ -75,7 +75,7 @@ fn a_refused_pod_waits_for_an_event_that_helps() {
 
     assert_eq!(queue.lengths().parked, 1);
 
-    queue.happened(&gone("b"), at(100.0));
+    queue.handle_event(&gone("b"), at(100.0));
     assert_eq!(pop(&mut queue, 100.0).unwrap(), "a");
 }
 
@@ -88,7 +88,7 @@ fn back_off_doubles_up_to_its_limit_and_ends_at_a_full_second() {
     for ready in [2.0, 3.0, 5.0, 9.0, 11.0, 11.0] {
         let queued = queue.pop(at(now)).unwrap();
 
-        // Errors back off even when nobody else is in line.
+        // Errors back off even if no other pod is active.
         queue.fail(queued, Vec::new(), at(now));
         assert_eq!(
             queue.next_flush().unwrap(),
@@ -103,11 +103,11 @@ fn back_off_doubles_up_to_its_limit_and_ends_at_a_full_second() {
 }
 
 #[test]
-fn who_only_backs_off_is_taken_when_nobody_else_is_in_line() {
+fn a_pod_that_backs_off_is_taken_when_no_other_is_active() {
     let mut queue = queue();
-    queue.set(pod("a", json!({"spec": asks("1")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
     refuse(&mut queue, 0.0);
-    queue.happened(&gone("x"), at(0.1));
+    queue.handle_event(&gone("x"), at(0.1));
     assert_eq!(queue.lengths().backing_off, 1);
     queue.set(pod("b", json!({})), at(0.1));
     assert_eq!(pop(&mut queue, 0.1).unwrap(), "b");
@@ -120,19 +120,19 @@ fn the_first_node_is_what_pods_wait_for_while_there_is_none() {
     queue.set(pod("a", json!({})), at(0.0));
     let queued = queue.pop(at(0.0)).unwrap();
     queue.fail(queued, vec![NO_NODES], at(0.0));
-    queue.happened(&gone("b"), at(0.01));
+    queue.handle_event(&gone("b"), at(0.01));
     assert_eq!(pop(&mut queue, 0.01), None);
-    queue.happened(&Event::NodeAdded(node("n", json!({}))), at(0.02));
+    queue.handle_event(&Event::NodeAdded(node("n", json!({}))), at(0.02));
     assert_eq!(pop(&mut queue, 0.02).unwrap(), "a");
 }
 
 #[test]
 fn an_event_during_a_cycle_is_not_lost() {
     let mut queue = queue();
-    queue.set(pod("a", json!({"spec": asks("1")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
 
     let queued = queue.pop(at(0.0)).unwrap();
-    queue.happened(&gone("b"), at(0.0));
+    queue.handle_event(&gone("b"), at(0.0));
 
     queue.fail(queued, vec!["NodeResourcesFit"], at(0.0));
     assert_eq!(
@@ -163,9 +163,9 @@ fn a_pod_that_is_gone_when_its_cycle_fails_does_not_come_back() {
 #[test]
 fn a_pod_that_changed_during_its_cycle_waits_in_its_new_form() {
     let mut queue = queue();
-    queue.set(pod("a", json!({"spec": asks("8")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("8")})), at(0.0));
     let queued = queue.pop(at(0.0)).unwrap();
-    queue.set(pod("a", json!({"spec": asks("1")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
     let latest = queue
         .fail(queued, vec!["NodeResourcesFit"], at(0.0))
         .unwrap();
@@ -190,10 +190,10 @@ fn a_gated_pod_is_tried_when_its_last_gate_is_gone() {
     let gated = |gates: serde_json::Value| pod("a", json!({"spec": {"schedulingGates": gates}}));
     assert_eq!(
         queue.set(gated(json!([{"name": "x"}, {"name": "y"}])), at(0.0)),
-        Some(Whereto::Gated)
+        Some(Destination::Gated)
     );
 
-    queue.happened(&Event::NodeAdded(node("n", json!({}))), at(1.0));
+    queue.handle_event(&Event::NodeAdded(node("n", json!({}))), at(1.0));
     queue.flush(at(1000.0));
 
     assert_eq!(queue.set(gated(json!([{"name": "y"}])), at(2.0)), None);
@@ -206,7 +206,10 @@ fn a_gated_pod_is_tried_when_its_last_gate_is_gone() {
         (None, 1, None)
     );
 
-    assert_eq!(queue.set(gated(json!([])), at(3.0)), Some(Whereto::Active));
+    assert_eq!(
+        queue.set(gated(json!([])), at(3.0)),
+        Some(Destination::Active)
+    );
     assert_eq!(pop(&mut queue, 3.0).unwrap(), "a");
 }
 

@@ -1,30 +1,30 @@
-//! A pod that waits, and how long it is made to wait after a failure.
+//! A waiting pod, and its backoff after failures.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::pod::Pod;
 
-/// Time since the scheduler started. The queue has no clock: it is told.
+/// Time since the scheduler started. The queue has no clock: time is an argument.
 pub type Moment = Duration;
 
-/// A pod in line.
+/// A pod in the queue.
 #[derive(Clone, Debug)]
 pub struct QueuedPod {
     pub pod: Arc<Pod>,
     /// Since when it waits, or waits again.
     pub since: Moment,
-    /// When it came first.
+    /// When it was first added.
     pub first_seen: Moment,
-    /// Cycles it has been through.
+    /// The number of cycles.
     pub attempts: u32,
-    /// Cycles that ended without a node.
+    /// Cycles without a node.
     pub refusals: u32,
-    /// Cycles that broke, without one in between that did not.
+    /// Consecutive failed cycles.
     pub errors: u32,
-    /// The plugins that refused it last.
+    /// The plugins that rejected it last.
     pub rejectors: Vec<&'static str>,
-    /// The plugin that keeps it out of line.
+    /// The plugin that gates it.
     pub gate: Option<&'static str>,
 }
 
@@ -32,7 +32,7 @@ pub struct QueuedPod {
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
     pub initial: Duration,
-    /// Zero: not at all.
+    /// Zero: no backoff.
     pub most: Duration,
 }
 
@@ -50,8 +50,7 @@ impl QueuedPod {
         }
     }
 
-    /// When it may be tried again: the beginning of a window, so that pods of one window keep their
-    /// order.
+    /// When it may be retried: the start of a window, so that pods of one window keep their order.
     pub(super) fn ready_at(&self, backoff: Backoff) -> Option<Moment> {
         let failures = if self.errors > 0 {
             self.errors

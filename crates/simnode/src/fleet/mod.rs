@@ -1,9 +1,8 @@
-//! The fleet: what is known of each node and pod, what is due when, and which requests follow from
-//! it.
+//! The fleet: the state of each node and pod, what is due when, and the requests that follow.
 //!
-//! Not a task per node but one heap: an entry says that a lease is to be renewed, or that a pod is
-//! to be looked at. What is looked at is decided anew from what the informers hold, so an entry
-//! that is no longer true does no harm.
+//! Not a task per node but one heap: an entry means that a lease is to be renewed, or that a pod is
+//! to be reconciled. The decision is made again from the informers' state, so a stale entry does no
+//! harm.
 
 #[cfg(test)]
 mod tests;
@@ -23,22 +22,22 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::Config;
-use crate::line::{InLine, Line};
 use crate::node::{self, Node};
 use crate::plan::{self, Next, Stage};
 use crate::pod::Pod;
 use crate::profile::{Profile, ProfileError};
-use crate::request::{Done, Outcome, Request, What};
+use crate::queue::{QueueKind, RequestQueue};
+use crate::request::{Done, Operation, Outcome, Request};
 use crate::status::{self, Addresses};
 
-/// What failed is tried again after this long.
-const AGAIN: Duration = Duration::from_secs(1);
-/// Leases are renewed at so many moments of an interval, and those of one moment together: a
-/// machine that sleeps in between does a hundred small writes for little more than one, and finds
-/// the code for them in its caches but for the first.
-const MOMENTS: u32 = 4;
-/// The first place of a range that a pod can have: before it are the network and the gateway.
-const FIRST_PLACE: u32 = 2;
+/// A failed request is retried after this time.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Leases are renewed at this many points of an interval, and those of one point together: a
+/// machine that sleeps in between does a hundred small writes for little more than one, with warm
+/// caches.
+const RENEWAL_POINTS: u32 = 4;
+/// The first offset in a range for pods: before it are the network and the gateway.
+const FIRST_OFFSET: u32 = 2;
 
 /// All nodes and their pods.
 pub(crate) struct Fleet {
@@ -46,11 +45,11 @@ pub(crate) struct Fleet {
     world: World,
     journal: Journal,
     nodes: Vec<Member>,
-    pods: BTreeMap<ObjectKey, Tracked>,
+    pods: BTreeMap<ObjectKey, TrackedPod>,
     due: BinaryHeap<Reverse<(Instant, Due)>>,
-    leases: InLine,
-    others: InLine,
-    /// The moments of renewal are counted from here.
+    leases: RequestQueue,
+    others: RequestQueue,
+    /// The points of renewal are counted from here.
     begun: Instant,
 }
 
@@ -66,26 +65,26 @@ enum Due {
 struct Member {
     /// Empty: it is not registered.
     uid: Text,
-    /// Somebody deleted it: it does not come back by itself.
+    /// It was deleted: it is not registered again.
     is_gone: bool,
-    /// Its status is on its way.
-    is_telling: bool,
+    /// Its status is being written.
+    is_posting: bool,
     lease: ResourceVersion,
     held: Node,
-    /// Which places of its range its pods have.
-    places: BTreeSet<u32>,
+    /// The offsets in its range that its pods use.
+    offsets: BTreeSet<u32>,
 }
 
 /// One pod.
-struct Tracked {
+struct TrackedPod {
     pod: Arc<Cached<Pod>>,
     node: usize,
-    place: Option<u32>,
-    /// A request about it is on its way.
+    offset: Option<u32>,
+    /// A request about it is in flight.
     is_busy: bool,
-    /// What was written last: older news are ignored.
+    /// The last version written: older events are ignored.
     written: ResourceVersion,
-    /// It was told to go; what still holds it is not up to its node.
+    /// It was deleted by its node; remaining finalizers are not the node's.
     is_removed: bool,
     wakes: Option<Instant>,
 }
@@ -103,23 +102,23 @@ impl Member {
         }
     }
 
-    /// What a pod has of its range nobody else gets.
-    fn keep_place(&mut self, index: usize, tracked: &mut Tracked) {
-        if tracked.place.is_none() && !tracked.pod.ips.is_empty() {
+    /// Reserves the address of a pod.
+    fn reserve_offset(&mut self, index: usize, tracked: &mut TrackedPod) {
+        if tracked.offset.is_none() && !tracked.pod.ips.is_empty() {
             let ranges = self.ranges(index);
-            let of = |ip: &IpAddr| ranges.iter().find_map(|range| node::place_of(range, *ip));
-            tracked.place = tracked.pod.ips.iter().find_map(of);
-            self.places.extend(tracked.place);
+            let of = |ip: &IpAddr| ranges.iter().find_map(|range| node::offset_of(range, *ip));
+            tracked.offset = tracked.pod.ips.iter().find_map(of);
+            self.offsets.extend(tracked.offset);
         }
     }
 
-    /// A free place of its range.
-    fn take_place(&mut self, range: &IpNet) -> Option<u32> {
+    /// Takes a free offset of a range.
+    fn allocate_offset(&mut self, range: &IpNet) -> Option<u32> {
         let room = 1_u64 << (range.max_prefix_len() - range.prefix_len()).min(31);
-        let place = (FIRST_PLACE..).find(|place| !self.places.contains(place))?;
-        (u64::from(place) + 1 < room)
-            .then(|| self.places.insert(place))
-            .map(|_| place)
+        let offset = (FIRST_OFFSET..).find(|offset| !self.offsets.contains(offset))?;
+        (u64::from(offset) + 1 < room)
+            .then(|| self.offsets.insert(offset))
+            .map(|_| offset)
     }
 }
 
@@ -128,7 +127,7 @@ impl Fleet {
         let nodes = (0..config.nodes).map(|_| Member::default()).collect();
         let now = Instant::now();
 
-        // Nodes that are there already are heard of before this is due.
+        // Existing nodes are reported before this is due.
         let due = (0..config.nodes)
             .map(|index| Reverse((now + Duration::from_millis(1), Due::Register(index))));
 
@@ -139,32 +138,32 @@ impl Fleet {
             journal,
             nodes,
             pods: BTreeMap::new(),
-            leases: InLine::default(),
-            others: InLine::default(),
+            leases: RequestQueue::default(),
+            others: RequestQueue::default(),
             begun: now,
         }
     }
 
-    /// The request that is sent next.
+    /// The request to send next.
     pub(crate) fn next_request(&mut self) -> Option<Request> {
         self.leases
-            .next(Line::Leases)
-            .or_else(|| self.others.next(Line::Others))
+            .next(QueueKind::Leases)
+            .or_else(|| self.others.next(QueueKind::Others))
     }
 
-    fn line(&mut self, line: Line) -> &mut InLine {
-        match line {
-            Line::Leases => &mut self.leases,
-            Line::Others => &mut self.others,
+    fn queue(&mut self, kind: QueueKind) -> &mut RequestQueue {
+        match kind {
+            QueueKind::Leases => &mut self.leases,
+            QueueKind::Others => &mut self.others,
         }
     }
 
-    /// When to wake it.
+    /// When to call `wake` again.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((when, _))| *when)
     }
 
-    /// Does what is due.
+    /// Handles what is due.
     pub(crate) fn wake(&mut self) {
         let now = Instant::now();
         while self.next_due().is_some_and(|when| when <= now)
@@ -172,7 +171,7 @@ impl Fleet {
         {
             match due {
                 Due::Register(index) if self.nodes[index].uid.is_empty() => {
-                    self.ask(index, What::Register(self.config.version.clone()));
+                    self.enqueue(index, Operation::Register(self.config.version.clone()));
                 }
                 Due::Register(_) => {}
                 Due::Renew(index) => self.renew(index),
@@ -180,15 +179,15 @@ impl Fleet {
                     if let Some(tracked) = self.pods.get_mut(&key) {
                         tracked.wakes = None;
                     }
-                    self.look(&key);
+                    self.reconcile(&key);
                 }
             }
         }
     }
 
-    fn ask(&mut self, node: usize, what: What) {
-        let request = Request { node, what };
-        self.line(request.line()).waiting.push_back(request);
+    fn enqueue(&mut self, node: usize, operation: Operation) {
+        let request = Request { node, operation };
+        self.queue(request.queue_kind()).waiting.push_back(request);
     }
 
     fn renew(&mut self, index: usize) {
@@ -201,12 +200,12 @@ impl Fleet {
             return self.renew_after(self.config.renew_every, index);
         }
         let (uid, held) = (member.uid.clone(), member.lease);
-        self.ask(index, What::Renew { uid, held });
+        self.enqueue(index, Operation::Renew { uid, held });
     }
 
-    /// At the moment of renewal that is nearest to this.
+    /// Renews at the point nearest to this delay.
     fn renew_after(&mut self, delay: Duration, index: usize) {
-        let step = self.config.renew_every / MOMENTS;
+        let step = self.config.renew_every / RENEWAL_POINTS;
         let moment = nearest(self.begun.elapsed() + delay, step);
         self.due
             .push(Reverse((self.begun + moment, Due::Renew(index))));
@@ -216,9 +215,11 @@ impl Fleet {
         self.due.push(Reverse((Instant::now() + delay, due)));
     }
 
-    pub(crate) fn hear_node(&mut self, change: &Change<Node>) {
-        let Some(heard) = change.object() else { return };
-        let Some(index) = node::index(&heard.key.name).filter(|index| *index < self.nodes.len())
+    pub(crate) fn handle_node(&mut self, change: &Change<Node>) {
+        let Some(reported) = change.object() else {
+            return;
+        };
+        let Some(index) = node::index(&reported.key.name).filter(|index| *index < self.nodes.len())
         else {
             return;
         };
@@ -229,17 +230,17 @@ impl Fleet {
         }
 
         let is_new = self.nodes[index].uid.is_empty();
-        let before = std::mem::replace(&mut self.nodes[index].held, heard.object.clone());
+        let before = std::mem::replace(&mut self.nodes[index].held, reported.object.clone());
         if is_new {
-            self.registered(index, &heard.uid);
-        } else if before.is_dead || before.ranges != heard.ranges {
-            self.look_at_all(index);
+            self.registered(index, &reported.uid);
+        } else if before.is_dead || before.ranges != reported.ranges {
+            self.reconcile_all(index);
         }
 
-        self.tell_status(index);
+        self.post_status(index);
     }
 
-    /// From now on its lease is renewed, at a moment of its own, and its pods live.
+    /// From now on its lease is renewed, and its pods are run.
     fn registered(&mut self, index: usize, uid: &str) {
         let member = &mut self.nodes[index];
         if !member.uid.is_empty() {
@@ -247,29 +248,29 @@ impl Fleet {
         }
         member.uid = Text::new(uid);
         self.renew(index);
-        self.look_at_all(index);
+        self.reconcile_all(index);
     }
 
-    /// A node that others took for dead says that it is not.
-    fn tell_status(&mut self, index: usize) {
+    /// A node that was marked as not ready reports that it is ready.
+    fn post_status(&mut self, index: usize) {
         let member = &mut self.nodes[index];
-        if !member.is_alive() || member.held.is_ready || member.is_telling {
+        if !member.is_alive() || member.held.is_ready || member.is_posting {
             return;
         }
-        member.is_telling = true;
+        member.is_posting = true;
         let mut patch = node::status_patch(&self.config.version, self.world.now());
         patch.meta_mut().set_name(&node::name(index));
-        self.ask(index, What::NodeStatus(patch));
+        self.enqueue(index, Operation::NodeStatus(patch));
     }
 
-    /// Looks at all pods of a node that is heard of, perhaps after them.
-    fn look_at_all(&mut self, index: usize) {
+    /// Reconciles all pods of a node, which may be reported after them.
+    fn reconcile_all(&mut self, index: usize) {
         for tracked in self
             .pods
             .values_mut()
             .filter(|tracked| tracked.node == index)
         {
-            self.nodes[index].keep_place(index, tracked);
+            self.nodes[index].reserve_offset(index, tracked);
         }
 
         let own = self
@@ -277,21 +278,24 @@ impl Fleet {
             .iter()
             .filter(|(_, tracked)| tracked.node == index);
         let keys: Vec<ObjectKey> = own.map(|(key, _)| key.clone()).collect();
-        keys.iter().for_each(|key| self.look(key));
+        keys.iter().for_each(|key| self.reconcile(key));
     }
 
-    pub(crate) fn hear_pod(&mut self, change: &Change<Pod>) {
-        let Some(heard) = change.object() else { return };
-        let Some(index) = node::index(&heard.node).filter(|index| *index < self.nodes.len()) else {
+    pub(crate) fn handle_pod(&mut self, change: &Change<Pod>) {
+        let Some(reported) = change.object() else {
+            return;
+        };
+        let Some(index) = node::index(&reported.node).filter(|index| *index < self.nodes.len())
+        else {
             return;
         };
         let replaced = self
             .pods
-            .get(&heard.key)
-            .is_some_and(|tracked| tracked.pod.uid != heard.uid);
+            .get(&reported.key)
+            .is_some_and(|tracked| tracked.pod.uid != reported.uid);
 
         if replaced || matches!(change, Change::Deleted { .. }) {
-            self.let_go(&heard.key);
+            self.remove_pod(&reported.key);
         }
         if matches!(change, Change::Deleted { .. }) {
             return;
@@ -299,32 +303,32 @@ impl Fleet {
 
         let tracked = self
             .pods
-            .entry(heard.key.clone())
-            .or_insert_with(|| Tracked {
-                pod: heard.clone(),
+            .entry(reported.key.clone())
+            .or_insert_with(|| TrackedPod {
+                pod: reported.clone(),
                 node: index,
-                place: None,
+                offset: None,
                 is_busy: false,
                 written: ResourceVersion::default(),
                 is_removed: false,
                 wakes: None,
             });
-        tracked.pod = heard.clone();
+        tracked.pod = reported.clone();
 
-        self.nodes[index].keep_place(index, tracked);
-        self.look(&heard.key);
+        self.nodes[index].reserve_offset(index, tracked);
+        self.reconcile(&reported.key);
     }
 
-    fn let_go(&mut self, key: &ObjectKey) {
+    fn remove_pod(&mut self, key: &ObjectKey) {
         if let Some(tracked) = self.pods.remove(key)
-            && let Some(place) = tracked.place
+            && let Some(offset) = tracked.offset
         {
-            self.nodes[tracked.node].places.remove(&place);
+            self.nodes[tracked.node].offsets.remove(&offset);
         }
     }
 
     /// Decides what a pod does next.
-    fn look(&mut self, key: &ObjectKey) {
+    fn reconcile(&mut self, key: &ObjectKey) {
         let Some(tracked) = self.pods.get(key) else {
             return;
         };
@@ -345,9 +349,9 @@ impl Fleet {
             Next::Write(stage) => self.write(key, &stage, now),
             Next::Remove => {
                 let uid = tracked.pod.uid.to_string();
-                self.ask(
+                self.enqueue(
                     node,
-                    What::Remove {
+                    Operation::Remove {
                         key: key.clone(),
                         uid,
                     },
@@ -378,18 +382,20 @@ impl Fleet {
         let ranges = member.ranges(node);
 
         let has_address = !tracked.pod.ips.is_empty();
-        if tracked.place.is_none() && !tracked.pod.host_network && !has_address {
-            tracked.place = ranges.first().and_then(|range| member.take_place(range));
+        if tracked.offset.is_none() && !tracked.pod.host_network && !has_address {
+            tracked.offset = ranges
+                .first()
+                .and_then(|range| member.allocate_offset(range));
         }
 
-        let pod = match tracked.place {
+        let pod = match tracked.offset {
             _ if has_address => tracked.pod.ips.clone(),
-            Some(place) => ranges
+            Some(offset) => ranges
                 .iter()
-                .map(|range| node::address_at(range, place))
+                .map(|range| node::address_at(range, offset))
                 .collect(),
             None if tracked.pod.host_network => vec![node::address(node)],
-            // Its node is full: it is tried again when something about it changes.
+            // Its node has no free address: it is retried when it changes.
             None => return,
         };
 
@@ -402,7 +408,7 @@ impl Fleet {
         let patch = status::patch(&tracked.pod, &uid, stage, &addresses, now);
 
         tracked.is_busy = true;
-        let what = match stage {
+        let operation = match stage {
             Stage::Creating => "create containers",
             Stage::Refused(_) => "refuse",
             Stage::Running { ready: true, .. } => "run, ready",
@@ -417,14 +423,14 @@ impl Fleet {
             Noted {
                 when: now,
                 who: "simulated-node",
-                what,
+                what: operation,
                 outcome,
             },
         );
 
-        self.ask(
+        self.enqueue(
             node,
-            What::PodStatus {
+            Operation::PodStatus {
                 key: key.clone(),
                 uid,
                 patch,
@@ -432,30 +438,30 @@ impl Fleet {
         );
     }
 
-    fn mark(&mut self, key: &ObjectKey, mark: impl FnOnce(&mut Tracked)) {
+    fn mark(&mut self, key: &ObjectKey, mark: impl FnOnce(&mut TrackedPod)) {
         if let Some(tracked) = self.pods.get_mut(key) {
             mark(tracked);
         }
     }
 
-    /// What came of a request.
+    /// Handles the result of a request.
     pub(crate) fn done(&mut self, done: Done) {
-        self.line(done.line()).under_way -= 1;
+        self.queue(done.queue_kind()).in_flight -= 1;
         let index = done.node;
-        match done.what {
+        match done.outcome {
             Outcome::Registered(Ok(object)) => self.registered(index, object.meta().uid()),
             Outcome::Registered(Err(error)) => {
-                warn!(node = node::name(index), %error, "cannot register");
-                self.later(AGAIN, Due::Register(index));
+                warn!(node = node::name(index), %error, "cannot register node");
+                self.later(RETRY_DELAY, Due::Register(index));
             }
             Outcome::NodeStatus(result) => {
-                self.nodes[index].is_telling = false;
+                self.nodes[index].is_posting = false;
                 if let Err(error) = result {
-                    debug!(node = node::name(index), %error, "cannot say how it is");
+                    debug!(node = node::name(index), %error, "cannot update node status");
                 }
             }
             Outcome::Renewed(result) => self.renewed(index, result),
-            Outcome::PodStatus { key, uid, result } => self.told(&key, &uid, result),
+            Outcome::PodStatus { key, uid, result } => self.status_written(&key, &uid, result),
             Outcome::Removed { key, uid, result } => {
                 let gone = result.as_ref().err().is_none_or(Error::is_not_found);
                 self.settle(&key, &uid, gone, |tracked| tracked.is_removed = true);
@@ -469,7 +475,7 @@ impl Fleet {
             Ok(version) => {
                 self.nodes[index].lease = version;
 
-                // All nodes begin at once; from the second time on they are spread over the whole
+                // All nodes start at once; from the second renewal on they are spread over the
                 // interval.
                 let every = self.config.renew_every;
                 let delay = if first {
@@ -480,38 +486,42 @@ impl Fleet {
                 self.renew_after(delay, index);
             }
             Err(error) => {
-                debug!(node = node::name(index), %error, "the lease is not renewed");
+                debug!(node = node::name(index), %error, "cannot renew node lease");
                 self.nodes[index].lease = ResourceVersion::default();
-                self.later(AGAIN, Due::Renew(index));
+                self.later(RETRY_DELAY, Due::Renew(index));
             }
         }
 
-        self.tell_status(index);
+        self.post_status(index);
     }
 
-    fn told(&mut self, key: &ObjectKey, uid: &str, result: Result<ResourceVersion, Error>) {
+    fn status_written(
+        &mut self,
+        key: &ObjectKey,
+        uid: &str,
+        result: Result<ResourceVersion, Error>,
+    ) {
         match result {
             Ok(version) => self.settle(key, uid, true, |tracked| tracked.written = version),
-            // It is gone: whoever deleted it is heard of soon, and until then there is nothing to
-            // tell anybody.
+            // It was deleted: the event follows soon, and until then there is nothing to write.
             Err(error) if error.is_not_found() => {
                 self.settle(key, uid, true, |tracked| tracked.is_removed = true);
             }
             Err(error) => {
-                warn!(pod = %key, %error, "its status is not written, trying again");
+                warn!(pod = %key, %error, "cannot update pod status; retrying");
                 self.settle(key, uid, false, |_| {});
             }
         }
     }
 
-    /// The request about a pod has been answered; if it is another pod by now, that is none of its
-    /// business.
+    /// The request about a pod is finished; it does not matter if the pod was replaced in the
+    /// meantime.
     fn settle(
         &mut self,
         key: &ObjectKey,
         uid: &str,
         went_well: bool,
-        mark: impl FnOnce(&mut Tracked),
+        mark: impl FnOnce(&mut TrackedPod),
     ) {
         let Some(tracked) = self
             .pods
@@ -524,15 +534,15 @@ impl Fleet {
 
         if went_well {
             mark(tracked);
-            self.look(key);
+            self.reconcile(key);
         } else {
             let now = self.world.now();
-            self.wake_at(key, now + AGAIN.into(), now);
+            self.wake_at(key, now + RETRY_DELAY.into(), now);
         }
     }
 }
 
-/// What a pod's annotation says, or else its node's label.
+/// The profile in a pod's annotation, or else in its node's label.
 fn profile(pod: &Pod, member: &Member) -> Result<Profile, ProfileError> {
     pod.profile
         .as_ref()

@@ -1,4 +1,4 @@
-//! What a fleet asks for, step by step.
+//! The requests of a fleet, step by step.
 
 use coracle_api::Value;
 use coracle_client::Status;
@@ -7,10 +7,10 @@ use coracle_testkit::simulated;
 
 use super::*;
 
-/// The requests that are to be sent now.
-fn asked(fleet: &mut Fleet) -> Vec<What> {
+/// The requests to send now.
+fn asked(fleet: &mut Fleet) -> Vec<Operation> {
     std::iter::from_fn(|| fleet.next_request())
-        .map(|request| request.what)
+        .map(|request| request.operation)
         .collect()
 }
 
@@ -24,8 +24,8 @@ fn of_one_node() -> Fleet {
     Fleet::new(config, simulated(7), Journal::new())
 }
 
-/// The fleet hears of its node, whose pods have addresses of this range.
-fn hear_node(fleet: &mut Fleet, range: &str) {
+/// The node is reported, with this range for its pods.
+fn handle_node(fleet: &mut Fleet, range: &str) {
     let mut node = node::object(0, "v1", fleet.world.now());
     node.meta_mut().set_uid("n");
     node.as_object_mut()
@@ -33,39 +33,39 @@ fn hear_node(fleet: &mut Fleet, range: &str) {
         .object_mut("spec")
         .insert("podCIDRs", vec![Value::from(range)]);
     let node = Arc::new(Cached::of(node).unwrap());
-    fleet.hear_node(&Change::Added {
+    fleet.handle_node(&Change::Added {
         object: node,
         initial: true,
     });
 }
 
-fn hear_pod(fleet: &mut Fleet, name: &str, status: &str) {
+fn handle_pod(fleet: &mut Fleet, name: &str, status: &str) {
     let pod = object(&format!(
         "{{metadata: {{name: {name}, namespace: ns, uid: {name}}}, status: {status},
         spec: {{nodeName: sim-0000, containers: [{{name: c}}]}}}}"
     ));
     let pod = Arc::new(Cached::of(pod).unwrap());
-    fleet.hear_pod(&Change::Added {
+    fleet.handle_pod(&Change::Added {
         object: pod,
         initial: false,
     });
 }
 
-/// A fleet of one node that is there, and of one pod on it, whose status is on its way.
+/// A fleet of one existing node with one pod, whose status is being written.
 fn with_a_pod() -> Fleet {
     let mut fleet = of_one_node();
-    hear_node(&mut fleet, "10.244.1.0/24");
-    hear_pod(&mut fleet, "p", "{}");
+    handle_node(&mut fleet, "10.244.1.0/24");
+    handle_pod(&mut fleet, "p", "{}");
     let sent = asked(&mut fleet);
     assert!(matches!(
         sent.as_slice(),
-        [What::Renew { .. }, What::PodStatus { .. }]
+        [Operation::Renew { .. }, Operation::PodStatus { .. }]
     ));
     fleet
 }
 
 #[tokio::test]
-async fn nothing_more_is_told_of_a_pod_that_is_gone() {
+async fn no_event_follows_for_a_deleted_pod() {
     let mut fleet = with_a_pod();
     let gone = Status {
         code: 404,
@@ -73,12 +73,12 @@ async fn nothing_more_is_told_of_a_pod_that_is_gone() {
         ..Status::default()
     };
 
-    let what = Outcome::PodStatus {
+    let outcome = Outcome::PodStatus {
         key: ObjectKey::new("ns", "p"),
         uid: "p".to_string(),
         result: Err(gone.into()),
     };
-    fleet.done(Done { node: 0, what });
+    fleet.done(Done { node: 0, outcome });
 
     assert!(asked(&mut fleet).is_empty(), "its end is on its way");
 }
@@ -86,10 +86,10 @@ async fn nothing_more_is_told_of_a_pod_that_is_gone() {
 #[tokio::test]
 async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
     let mut fleet = with_a_pod();
-    for _ in 0..2 * Line::Others.at_most() {
-        fleet.ask(
+    for _ in 0..2 * QueueKind::Others.max_in_flight() {
+        fleet.enqueue(
             0,
-            What::Remove {
+            Operation::Remove {
                 key: ObjectKey::new("ns", "p"),
                 uid: "u".to_string(),
             },
@@ -98,14 +98,14 @@ async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
 
     fleet.renew(0);
     let sent = asked(&mut fleet);
-    assert!(matches!(sent[0], What::Renew { .. }));
+    assert!(matches!(sent[0], Operation::Renew { .. }));
 
-    // One status is under way already.
-    assert_eq!(sent.len(), Line::Others.at_most());
+    // One status is in flight already.
+    assert_eq!(sent.len(), QueueKind::Others.max_in_flight());
 
     fleet.done(Done {
         node: 0,
-        what: Outcome::Removed {
+        outcome: Outcome::Removed {
             key: ObjectKey::new("ns", "x"),
             uid: String::new(),
             result: Ok(()),
@@ -117,7 +117,7 @@ async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
 
 #[tokio::test]
 async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
-    // The last two have theirs from before their node had this range, or of another family too.
+    // The last two got theirs before their node had this range, or have another family too.
     let running = "{phase: Running, containerStatuses: [{name: c, ready: false, state: {running: {startedAt: '2026-03-01T12:00:00Z'}}}], podIPs: [";
     let own = [
         "{ip: 10.244.1.2}",
@@ -127,19 +127,19 @@ async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
 
     let mut fleet = of_one_node();
     for (number, ips) in own.iter().enumerate() {
-        hear_pod(
+        handle_pod(
             &mut fleet,
             &format!("old-{number}"),
             &format!("{running}{ips}]}}"),
         );
     }
 
-    hear_node(&mut fleet, "10.244.1.0/24");
-    hear_pod(&mut fleet, "new", "{}");
+    handle_node(&mut fleet, "10.244.1.0/24");
+    handle_pod(&mut fleet, "new", "{}");
 
-    let mut told = BTreeMap::new();
-    while let Some(Request { what, .. }) = fleet.next_request() {
-        if let What::PodStatus { key, uid, patch } = what {
+    let mut status_written = BTreeMap::new();
+    while let Some(Request { operation, .. }) = fleet.next_request() {
+        if let Operation::PodStatus { key, uid, patch } = operation {
             let ips = patch
                 .at(&["status", "podIPs"])
                 .and_then(Value::as_array)
@@ -148,7 +148,7 @@ async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
             let ips = ips
                 .iter()
                 .filter_map(|ip| ip.get("ip").and_then(Value::as_str));
-            told.insert(key.name.clone(), ips.collect::<Vec<_>>().join(" "));
+            status_written.insert(key.name.clone(), ips.collect::<Vec<_>>().join(" "));
             let gone = Status {
                 code: 404,
                 reason: "NotFound".to_string(),
@@ -157,7 +157,7 @@ async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
 
             fleet.done(Done {
                 node: 0,
-                what: Outcome::PodStatus {
+                outcome: Outcome::PodStatus {
                     key,
                     uid,
                     result: Err(gone.into()),
@@ -166,7 +166,7 @@ async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
         }
     }
 
-    let told: Vec<_> = told
+    let status_written: Vec<_> = status_written
         .iter()
         .map(|(name, ips)| (name.as_str(), ips.as_str()))
         .collect();
@@ -177,7 +177,7 @@ async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
         ("old-1", "10.128.0.2"),
         ("old-2", "10.244.1.4 fd00::4"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(status_written, expected);
 }
 
 #[test]

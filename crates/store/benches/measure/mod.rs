@@ -1,5 +1,4 @@
-//! What is done to a store, and how it is measured. Any store: the peer runs through the same
-//! functions.
+//! The load on a store and its measurement. etcd runs through the same functions.
 
 use bytes::Bytes;
 use coracle_store::{Put, Revision, Store, StoreError, SwapError};
@@ -14,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Writers that swap keys of their own, as fast as they are answered, and a reader beside them.
+/// Writers that replace keys of their own as fast as they are answered, and a concurrent reader.
 pub(crate) struct Load {
     pub(crate) keys: usize,
     pub(crate) value: usize,
@@ -88,7 +87,7 @@ async fn write(
     took
 }
 
-/// An earlier spell may have left the key: then it is swapped for what that left.
+/// An earlier run may have left the key: then it is replaced.
 async fn first(store: &dyn Store, put: Put) -> Result<Revision, SwapError> {
     match store.create(put.clone()).await {
         Err(SwapError::Conflict {
@@ -167,7 +166,7 @@ pub(crate) fn print_table(rows: &[Row]) {
     }
 }
 
-/// How the first engine stands to each of the others with so many writers.
+/// The ratio of the first engine to each of the others with this many writers.
 pub(crate) fn print_ratios(rows: &[Row], writers: usize) {
     let mut alike = rows.iter().filter(|row| row.writers == writers);
     let Some(ours) = alike.next() else { return };
@@ -233,9 +232,9 @@ pub(crate) async fn join(mut futures: Vec<Putting<'_>>) -> Vec<Result<Revision, 
     done
 }
 
-/// User and system time of a process so far, by its number.
+/// User and system time of a process, by its process id.
 pub(crate) fn cpu_time_of(process: &str) -> Duration {
-    const TICKS: u64 = 100; // a second has so many on every Linux of interest
+    const TICKS: u64 = 100; // per second, on every relevant Linux
 
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
     let fields = stat
@@ -253,7 +252,7 @@ pub(crate) fn cpu_time_of(process: &str) -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS)
 }
 
-/// Bytes that a process sent to a disk so far, by its number.
+/// Bytes that a process has written to disk, by its process id.
 pub(crate) fn bytes_written_by(process: &str) -> u64 {
     field(&format!("/proc/{process}/io"), "write_bytes:")
 }

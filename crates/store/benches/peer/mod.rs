@@ -1,4 +1,4 @@
-//! The peer: a real etcd with its defaults, on the same disk.
+//! A real etcd with its defaults on the same disk, for comparison.
 
 use coracle_store::{
     Store,
@@ -11,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-/// An etcd of one member; its process ends with it.
+/// An etcd with one member; its process ends with this value.
 pub(crate) struct Peer {
     process: Child,
     endpoint: String,
 }
 
-/// Debian's etcd, and the one that the tests are run beside.
+/// Debian's etcd, and the one installed for the tests.
 pub(crate) fn programs() -> [(&'static str, PathBuf); 2] {
     let built = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .with_file_name("test-tools")
@@ -70,10 +70,10 @@ impl Peer {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("etcd does not answer");
+        panic!("etcd did not start");
     }
 
-    /// Its process, as `/proc` names it.
+    /// Its process id, as a path component of `/proc`.
     pub(crate) fn process(&self) -> String {
         self.process.id().to_string()
     }

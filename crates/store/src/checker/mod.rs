@@ -1,11 +1,11 @@
-//! The checker of histories: was what clients saw possible?
+//! The history checker: decides whether what clients observed was possible.
 //!
-//! [`Traffic`] lets clients and watchers loose on a store and records what each of them asked and
-//! was told, and when; a [`History`]. [`check`] then replays the store's own account of its
-//! revisions (`timeline`) and compares: every acknowledged write is there, whole, once, at the
-//! revision it was told and alone there; every answer is what was true at its revision; whoever
-//! asked later was told of a later revision (`operations`). These three together are strict
-//! serializability. And every watch told all of it, in order, once (`watches`).
+//! [`Traffic`] runs clients and watchers against a store and records their requests and answers
+//! with times: a [`History`]. [`check`] then replays the store's own list of revisions (`timeline`)
+//! and compares: every acknowledged write is there, complete, once, at its reported revision and
+//! alone there; every answer matches the state at its revision; a later request never gets an older
+//! revision (`operations`). These three together are strict serializability. And every watch
+//! delivered all events, in order, once (`watches`).
 
 mod operations;
 mod timeline;
@@ -21,29 +21,29 @@ use crate::{Event, KeyRange, KeyValue, RangeAnswer, Revision, WatchItem};
 use bytes::Bytes;
 use timeline::Timeline;
 
-/// What happened to a store, as told by those who used it and by itself.
+/// What happened to a store, as reported by its clients and by the store itself.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub operations: Vec<Operation>,
     pub watches: Vec<WatchRecord>,
-    /// Every change of every key, from the first, as a watch of everything told it afterwards.
+    /// Every change of every key, as delivered afterwards by a watch of everything from the start.
     pub events: Vec<Event>,
 }
 
 /// One request of a client, with its answer.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// When it was asked, on a clock that all clients share.
+    /// When it was sent, on a clock that all clients share.
     pub called: u64,
-    /// When it was answered. Of a write whose fate is not known: never.
+    /// When it was answered; never, for a write whose outcome is unknown.
     pub answered: u64,
-    pub did: Did,
+    pub action: Action,
 }
 
 #[derive(Clone, Debug)]
-pub enum Did {
-    /// Wrote a value, or deleted where there is none, and with it some other keys, all in one
-    /// transaction; with a condition, only if the key was last written then.
+pub enum Action {
+    /// Wrote a value, or deleted the key if there is none, and some other keys, all in one
+    /// transaction; with a condition, only if the key was last written at that revision.
     Write {
         key: Bytes,
         value: Option<Bytes>,
@@ -58,7 +58,7 @@ pub enum Did {
     },
 }
 
-/// How a write ended.
+/// The outcome of a write.
 #[derive(Clone, Debug)]
 pub enum Written {
     At(Revision),
@@ -69,11 +69,11 @@ pub enum Written {
         found: Option<KeyValue>,
         at: Revision,
     },
-    /// It may have happened or not, or may happen yet.
+    /// It may or may not have happened, or may still happen.
     Unknown,
 }
 
-/// What one watcher was told, over all the watches it opened one after the other.
+/// What one watcher received, over all the watches that it opened one after the other.
 #[derive(Clone, Debug)]
 pub struct WatchRecord {
     pub range: KeyRange,
@@ -81,42 +81,41 @@ pub struct WatchRecord {
     pub items: Vec<WatchItem>,
 }
 
-/// What cannot be.
+/// An inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    #[error("the write of {key} acknowledged at {revision} is not there")]
+    #[error("the write of {key} acknowledged at {revision} is missing")]
     LostWrite { key: String, revision: Revision },
-    #[error("{key} changed at {revision}, but nobody changed it so")]
+    #[error("{key} changed at {revision}, but no client wrote this change")]
     StrangeChange { key: String, revision: Revision },
-    #[error("two writes were told of {revision}, each as its own")]
+    #[error("two writes were acknowledged with {revision}")]
     Shared { revision: Revision },
-    #[error("{key} at {revision} does not follow from what was before")]
+    #[error("{key} at {revision} does not follow from its previous state")]
     WrongVersion { key: String, revision: Revision },
     #[error("a write of {key} happened at {revision} though its condition did not hold")]
     WrongSwap { key: String, revision: Revision },
-    #[error("an answer about {key} at {revision} is not what was there")]
+    #[error("an answer about {key} at {revision} does not match the state then")]
     WrongAnswer { key: String, revision: Revision },
     #[error("a request was answered at {revision} when {known} was known already")]
     Stale { revision: Revision, known: Revision },
-    #[error("a watch told of {revision} after {last}")]
+    #[error("a watch delivered {revision} after {last}")]
     Unordered { revision: Revision, last: Revision },
-    #[error("a watch told {key} at {revision} twice")]
+    #[error("a watch delivered {key} at {revision} twice")]
     Repeated { key: String, revision: Revision },
-    #[error("a watch left out {key} at {revision}")]
+    #[error("a watch missed {key} at {revision}")]
     Missing { key: String, revision: Revision },
-    #[error("a watch told of {revision} in two parts")]
+    #[error("a watch delivered {revision} in two parts")]
     Torn { revision: Revision },
-    #[error("a watch told of {key} at {revision}, which is not what happened")]
+    #[error("a watch delivered a wrong event of {key} at {revision}")]
     WrongEvent { key: String, revision: Revision },
-    #[error("a watch told of {revision} after progress through {progress}")]
+    #[error("a watch delivered {revision} after progress through {progress}")]
     BrokenBookmark {
         revision: Revision,
         progress: Revision,
     },
 }
 
-/// Everything in a history that cannot be; nothing where it is strictly serializable and its
-/// watches keep their word.
+/// All violations in a history; none if it is strictly serializable and its watches are correct.
 pub fn check(history: &History) -> Vec<Violation> {
     let (timeline, mut violations) = Timeline::replay(&history.events);
     violations.extend(operations::check(&history.operations, &timeline));
@@ -126,7 +125,7 @@ pub fn check(history: &History) -> Vec<Violation> {
     violations
 }
 
-/// A key as a text, for people.
+/// A key as printable text.
 fn name(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }

@@ -1,7 +1,7 @@
-//! Whether what clients were told is possible, given what was true at each revision.
+//! Checks whether the answers to clients are possible, given the state at each revision.
 
 use super::timeline::{Changes, Timeline};
-use super::{Did, Operation, Violation, Written, name};
+use super::{Action, Operation, Violation, Written, name};
 use crate::{KeyRange, RangeAnswer, Revision};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ pub(super) fn check(operations: &[Operation], timeline: &Timeline) -> Vec<Violat
     violations
 }
 
-/// Whether one answer is what was true at its revision.
+/// Whether one answer matches the state at its revision.
 fn answer(operation: &Operation, timeline: &Timeline) -> Option<Violation> {
-    match &operation.did {
-        Did::Read { range, at, answer } => read(range, *at, answer, timeline),
-        Did::Write {
+    match &operation.action {
+        Action::Read { range, at, answer } => read(range, *at, answer, timeline),
+        Action::Write {
             key,
             condition,
             outcome,
@@ -35,7 +35,7 @@ fn answer(operation: &Operation, timeline: &Timeline) -> Option<Violation> {
                         == Some(value)
                 };
 
-                let lost = changes(&operation.did)
+                let lost = changes(&operation.action)
                     .into_iter()
                     .find(|(key, value)| !there(key, *value));
                 match lost {
@@ -85,15 +85,15 @@ fn wrong(key: &Bytes, revision: Revision, is_wrong: bool) -> Option<Violation> {
 }
 
 /// What a write changes if it happens.
-fn changes(did: &Did) -> Changes<'_> {
-    match did {
-        Did::Write {
+fn changes(action: &Action) -> Changes<'_> {
+    match action {
+        Action::Write {
             key, value, also, ..
         } => {
             let also = also.iter().map(|(key, value)| (key, Some(value)));
             also.chain([(key, value.as_ref())]).collect()
         }
-        Did::Read { .. } => Changes::new(),
+        Action::Read { .. } => Changes::new(),
     }
 }
 
@@ -112,22 +112,22 @@ fn allows(
     condition.is_none_or(|seen| seen == before())
 }
 
-/// Every revision has one author: an acknowledged write of that revision, or one whose fate was not
-/// known. Such a one accounts for one revision, for all of it, and only for one that its condition
-/// allows.
+/// Every revision has one author: a write acknowledged with that revision, or one with unknown
+/// outcome. The latter accounts for at most one revision, for all of its changes, and only if its
+/// condition holds there.
 fn authors(operations: &[Operation], timeline: &Timeline) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut acknowledged = BTreeMap::<Revision, Changes<'_>>::new();
 
     let mut doubtful = Vec::new();
     for operation in operations {
-        match &operation.did {
-            Did::Write {
+        match &operation.action {
+            Action::Write {
                 outcome: Written::At(revision),
                 ..
             } => {
                 if acknowledged
-                    .insert(*revision, changes(&operation.did))
+                    .insert(*revision, changes(&operation.action))
                     .is_some()
                 {
                     violations.push(Violation::Shared {
@@ -135,15 +135,15 @@ fn authors(operations: &[Operation], timeline: &Timeline) -> Vec<Violation> {
                     });
                 }
             }
-            Did::Write {
+            Action::Write {
                 key,
                 condition,
                 outcome: Written::Unknown,
                 ..
             } => {
-                doubtful.push((changes(&operation.did), key, *condition));
+                doubtful.push((changes(&operation.action), key, *condition));
             }
-            Did::Write { .. } | Did::Read { .. } => {}
+            Action::Write { .. } | Action::Read { .. } => {}
         }
     }
 
@@ -171,12 +171,12 @@ fn authors(operations: &[Operation], timeline: &Timeline) -> Vec<Violation> {
     violations
 }
 
-/// Whoever asks after an answer was given is told of no older revision; and a write then gets a
-/// newer one.
+/// A request sent after an answer gets no older revision than that answer; a write gets a newer
+/// one.
 fn real_time(operations: &[Operation]) -> Vec<Violation> {
     let mut answers: Vec<_> = operations
         .iter()
-        .filter_map(|op| Some((op.answered, told(op)?)))
+        .filter_map(|op| Some((op.answered, reported_revision(op)?)))
         .collect();
     answers.sort_unstable();
 
@@ -196,10 +196,10 @@ fn real_time(operations: &[Operation]) -> Vec<Violation> {
 
     let stale = |operation: &Operation| {
         let known = known_at(operation.called);
-        let revision = told(operation)?;
+        let revision = reported_revision(operation)?;
         let wrote = matches!(
-            operation.did,
-            Did::Write {
+            operation.action,
+            Action::Write {
                 outcome: Written::At(_),
                 ..
             }
@@ -212,12 +212,11 @@ fn real_time(operations: &[Operation]) -> Vec<Violation> {
     operations.iter().filter_map(stale).collect()
 }
 
-/// The revision of the store that an answer tells of. A read of the past tells nothing about the
-/// present.
-fn told(operation: &Operation) -> Option<Revision> {
-    match &operation.did {
-        Did::Read { answer, .. } => Some(answer.revision),
-        Did::Write { outcome, .. } => match outcome {
+/// The store's revision in an answer. A read at an old revision says nothing about the current one.
+fn reported_revision(operation: &Operation) -> Option<Revision> {
+    match &operation.action {
+        Action::Read { answer, .. } => Some(answer.revision),
+        Action::Write { outcome, .. } => match outcome {
             Written::At(at) | Written::Nothing(at) | Written::Refused { at, .. } => Some(*at),
             Written::Unknown => None,
         },

@@ -1,12 +1,11 @@
-//! The checker catches what it is there to catch: planted bugs, each in a history that was sound
-//! before.
+//! Tests of the checker: each plants a bug in a consistent history and expects it to be found.
 
-use super::{Did, History, Operation, Traffic, Violation, WatchRecord, Written, check};
+use super::{Action, History, Operation, Traffic, Violation, WatchRecord, Written, check};
 use crate::embedded::{Config, Embedded, SystemClock, files::SimulatedDisk};
 use crate::{EventKind, Revision, WatchItem};
 use std::{sync::Arc, time::Duration};
 
-/// A sound history, recorded.
+/// A recorded, consistent history.
 async fn recorded() -> History {
     let files = Arc::new(SimulatedDisk::default().files());
     let store = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
@@ -20,10 +19,10 @@ async fn recorded() -> History {
     traffic.run(Arc::new(store)).await
 }
 
-/// Plants a bug and looks for what must be found.
+/// Plants a bug and checks that it is found.
 async fn check_planted(plant: impl Fn(&mut History), caught: impl Fn(&Violation) -> bool) {
     let mut history = recorded().await;
-    assert_eq!(check(&history), [], "sound before");
+    assert_eq!(check(&history), [], "consistent before");
     plant(&mut history);
     let violations = check(&history);
     assert!(violations.iter().any(caught), "{violations:?}");
@@ -38,8 +37,8 @@ async fn check_watch(plant: impl Fn(&mut WatchRecord), caught: impl Fn(&Violatio
 fn some_write(history: &mut History) -> &mut Operation {
     let put = |op: &&mut Operation| {
         matches!(
-            op.did,
-            Did::Write {
+            op.action,
+            Action::Write {
                 value: Some(_),
                 condition: None,
                 outcome: Written::At(_),
@@ -52,7 +51,7 @@ fn some_write(history: &mut History) -> &mut Operation {
     history.operations.iter_mut().skip(count).find(put).unwrap()
 }
 
-/// When the last answer was given: whoever asks later knows of everything.
+/// The time of the last answer.
 fn end_of(history: &History) -> u64 {
     history
         .operations
@@ -63,8 +62,8 @@ fn end_of(history: &History) -> u64 {
 }
 
 fn revision_of(operation: &Operation) -> Revision {
-    match operation.did {
-        Did::Write {
+    match operation.action {
+        Action::Write {
             outcome: Written::At(revision),
             ..
         } => revision,
@@ -72,7 +71,7 @@ fn revision_of(operation: &Operation) -> Revision {
     }
 }
 
-/// The first item that holds events, past the beginning.
+/// The first item with events, after the beginning.
 fn some_events(watch: &WatchRecord) -> usize {
     watch
         .items
@@ -84,7 +83,7 @@ fn some_events(watch: &WatchRecord) -> usize {
 }
 
 #[tokio::test]
-async fn traffic_on_a_sound_store_is_sound_and_not_empty() {
+async fn traffic_on_a_correct_store_is_consistent_and_not_empty() {
     let history = recorded().await;
     assert_eq!(check(&history), []);
     assert!(history.events.len() > 100, "{}", history.events.len());
@@ -113,7 +112,7 @@ async fn a_lost_write_is_caught() {
 async fn a_write_that_happens_twice_is_caught() {
     check_planted(
         |history| {
-            // The client was told nothing, and the store did it again much later.
+            // The client got no answer, and the store did it again much later.
             let mut again = history.events[3].clone();
             again.kv.mod_revision = history.events.last().unwrap().kv.mod_revision.next();
             history.events.push(again);
@@ -126,9 +125,9 @@ async fn a_write_that_happens_twice_is_caught() {
 #[tokio::test]
 async fn a_swap_that_overwrites_a_change_it_did_not_see_is_caught() {
     check_planted(
-        |history| match &mut some_write(history).did {
-            Did::Write { condition, .. } => *condition = Some(Revision::new(1)),
-            Did::Read { .. } => {}
+        |history| match &mut some_write(history).action {
+            Action::Write { condition, .. } => *condition = Some(Revision::new(1)),
+            Action::Read { .. } => {}
         },
         |violation| matches!(violation, Violation::WrongSwap { .. }),
     )
@@ -139,19 +138,18 @@ async fn a_swap_that_overwrites_a_change_it_did_not_see_is_caught() {
 async fn a_stale_read_is_caught() {
     check_planted(
         |history| {
-            // A read that was sound when it was made is given again as the answer to a later
-            // question.
+            // The answer of an earlier read is given again to a later request.
             let end = end_of(history);
             let reads = history
                 .operations
                 .iter()
-                .filter(|op| matches!(op.did, Did::Read { at: None, .. }));
+                .filter(|op| matches!(op.action, Action::Read { at: None, .. }));
 
             let old = reads.min_by_key(|op| op.answered).unwrap();
             let stale = Operation {
                 called: end + 1,
                 answered: end + 2,
-                did: old.did.clone(),
+                action: old.action.clone(),
             };
             history.operations.push(stale);
         },
@@ -168,8 +166,8 @@ async fn a_read_that_mixes_two_revisions_is_caught() {
                 .operations
                 .iter_mut()
                 .rev()
-                .find_map(|op| match &mut op.did {
-                    Did::Read {
+                .find_map(|op| match &mut op.action {
+                    Action::Read {
                         answer, at: None, ..
                     } if !answer.kvs.is_empty() => Some(answer),
                     _ => None,
@@ -199,11 +197,11 @@ async fn a_revision_that_goes_backwards_is_caught() {
 }
 
 #[tokio::test]
-async fn an_event_told_twice_is_caught() {
+async fn an_event_delivered_twice_is_caught() {
     check_watch(
         |watch| {
-            let place = some_events(watch);
-            let again = watch.items[place].clone();
+            let position = some_events(watch);
+            let again = watch.items[position].clone();
             let later = watch.items.len() - 1;
             watch.items.insert(later, again);
         },
@@ -242,14 +240,14 @@ async fn events_out_of_order_are_caught() {
 }
 
 #[tokio::test]
-async fn a_revision_told_in_two_parts_is_caught() {
+async fn a_revision_delivered_in_two_parts_is_caught() {
     check_watch(
         |watch| {
-            let (item, place) = inside_a_revision(&watch.items);
+            let (item, position) = inside_a_revision(&watch.items);
             let WatchItem::Events(events) = &mut watch.items[item] else {
                 panic!("events were found there")
             };
-            let rest = events.split_off(place);
+            let rest = events.split_off(position);
             watch.items.insert(item + 1, WatchItem::Events(rest));
         },
         |violation| matches!(violation, Violation::Torn { .. }),
@@ -257,9 +255,9 @@ async fn a_revision_told_in_two_parts_is_caught() {
     .await;
 }
 
-/// An item and a place in it that is neither the first nor the last of its revision.
+/// An item and a position in it that is neither the first nor the last of its revision.
 fn inside_a_revision(items: &[WatchItem]) -> (usize, usize) {
-    let place = |(item, found): (usize, &WatchItem)| match found {
+    let position = |(item, found): (usize, &WatchItem)| match found {
         WatchItem::Events(events) => {
             let pair = events
                 .windows(2)
@@ -268,27 +266,27 @@ fn inside_a_revision(items: &[WatchItem]) -> (usize, usize) {
         }
         WatchItem::Progress(_) => None,
     };
-    items.iter().enumerate().find_map(place).unwrap()
+    items.iter().enumerate().find_map(position).unwrap()
 }
 
 #[tokio::test]
 async fn half_of_a_transaction_is_caught() {
     let halved = |history: &mut History| {
-        let revision = |place: usize| history.events[place].kv.mod_revision;
-        let place = (1..history.events.len())
-            .find(|place| revision(*place) == revision(*place - 1))
+        let revision = |position: usize| history.events[position].kv.mod_revision;
+        let position = (1..history.events.len())
+            .find(|position| revision(*position) == revision(*position - 1))
             .unwrap();
-        (revision(place), history.events.remove(place).kv.key)
+        (revision(position), history.events.remove(position).kv.key)
     };
 
     let caught = |violation: &Violation| matches!(violation, Violation::LostWrite { .. });
     check_planted(|history| drop(halved(history)), caught).await;
 
-    // Its author does not know whether it happened: then all of it did, or nothing.
+    // The outcome is unknown to its author: either all of it happened or nothing.
     let doubted = |history: &mut History| {
         let (revision, _) = halved(history);
         for operation in &mut history.operations {
-            if let Did::Write { outcome, .. } = &mut operation.did
+            if let Action::Write { outcome, .. } = &mut operation.action
                 && matches!(outcome, Written::At(at) if *at == revision)
             {
                 *outcome = Written::Unknown;
@@ -301,11 +299,11 @@ async fn half_of_a_transaction_is_caught() {
 }
 
 #[tokio::test]
-async fn two_writes_that_are_told_of_one_revision_are_caught() {
+async fn two_writes_acknowledged_with_one_revision_are_caught() {
     check_planted(
         |history| {
             let mut again = some_write(history).clone();
-            if let Did::Write { also, .. } = &mut again.did {
+            if let Action::Write { also, .. } = &mut again.action {
                 also.clear();
             }
             history.operations.push(again);
@@ -316,7 +314,7 @@ async fn two_writes_that_are_told_of_one_revision_are_caught() {
 }
 
 #[tokio::test]
-async fn an_event_without_what_was_before_is_caught() {
+async fn an_event_without_its_previous_value_is_caught() {
     check_watch(
         |watch| {
             let events = watch.items.iter_mut().filter_map(|item| match item {
@@ -336,8 +334,8 @@ async fn an_event_without_what_was_before_is_caught() {
 async fn an_event_with_another_value_is_caught() {
     check_watch(
         |watch| {
-            let place = some_events(watch);
-            if let WatchItem::Events(events) = &mut watch.items[place] {
+            let position = some_events(watch);
+            if let WatchItem::Events(events) = &mut watch.items[position] {
                 events[0].kv.value = "another".into();
             }
         },
@@ -347,7 +345,7 @@ async fn an_event_with_another_value_is_caught() {
 }
 
 #[tokio::test]
-async fn progress_before_the_events_it_promises_is_caught() {
+async fn progress_before_the_events_it_covers_is_caught() {
     check_watch(
         |watch| {
             let last = watch.items.iter().rev().find_map(|item| match item {

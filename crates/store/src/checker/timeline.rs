@@ -1,4 +1,4 @@
-//! What was true at each revision, by replaying every change.
+//! The state at each revision, computed by replaying every change.
 
 use super::{Violation, name};
 use crate::{Event, EventKind, KeyRange, KeyValue, Revision};
@@ -60,7 +60,7 @@ impl Timeline {
             .collect()
     }
 
-    /// What happened to a key at exactly this revision.
+    /// The change of a key at exactly this revision.
     pub(super) fn change(&self, key: &Bytes, revision: Revision) -> Option<&Option<KeyValue>> {
         let changes = self.keys.get(key)?;
         changes
@@ -69,7 +69,7 @@ impl Timeline {
             .map(|(_, change)| change)
     }
 
-    /// Every change there was, by revision: the keys and their values.
+    /// All changes by revision: the keys and their values.
     pub(super) fn revisions(&self) -> BTreeMap<Revision, Changes<'_>> {
         let mut revisions = BTreeMap::<_, Changes<'_>>::new();
         for (key, changes) in &self.keys {
@@ -84,10 +84,10 @@ impl Timeline {
     }
 }
 
-/// What one transaction changes; `None` is a deletion.
+/// The changes of one transaction; `None` is a deletion.
 pub(super) type Changes<'a> = BTreeMap<&'a Bytes, Option<&'a Bytes>>;
 
-/// Whether a change can come after what was there before.
+/// Whether a change can follow the previous state.
 fn follows(event: &Event, before: Option<&KeyValue>) -> bool {
     let kv = &event.kv;
 

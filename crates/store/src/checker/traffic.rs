@@ -1,10 +1,10 @@
-//! Random traffic, and a record of it.
+//! Random traffic and its record.
 //!
-//! Clients write, swap, delete and read a few keys, one or several at once, so that they get into
-//! each other's way. Watchers follow, give up now and then, and go on from where they were. Every
-//! value is written once, so that a change shows who made it.
+//! Clients write, swap, delete and read a few keys, one or several at once, so that they conflict.
+//! Watchers are dropped now and then and resume. Every value is written once, so that a change
+//! identifies its author.
 
-use super::{Did, History, Operation, WatchRecord, Written};
+use super::{Action, History, Operation, WatchRecord, Written};
 use crate::{
     Compare, Delete, Event, KeyRange, KeyValue, Op, OpAnswer, Put, RangeRequest, Revision, Store,
     StoreError, Txn, WatchItem, WatchRequest,
@@ -25,13 +25,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How much traffic.
+/// The amount of traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic {
     pub clients: usize,
-    /// How long clients go on.
+    /// How long clients run.
     pub lasts: Duration,
-    /// How long a client rests between two requests.
+    /// How long a client pauses between two requests.
     pub rest: Duration,
     pub watchers: usize,
     pub seed: u64,
@@ -41,18 +41,18 @@ const KEYS: usize = 8;
 /// Half of the keys begin with this.
 const SOME: &str = "traffic/a";
 const ALL: &str = "traffic/";
-/// After a request that was not answered.
-const RECOVERY: Duration = Duration::from_millis(20);
-/// How long watchers may take to be told everything in the end.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Pause after a request that was not answered.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// How long watchers may take to deliver everything in the end.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Traffic {
-    /// Lets it loose on a store that nobody else writes to, and gives its record. Panics where the
-    /// store never comes back to tell what happened.
+    /// Runs the traffic on a store without other writers and returns its record. Panics if the
+    /// store never becomes available again.
     pub async fn run(&self, store: Arc<dyn Store>) -> History {
         let clock = Arc::new(AtomicU64::new(0));
         let (running, until) = watch::channel(());
-        let first = patiently(|| store.current_revision()).await;
+        let first = until_answered(|| store.current_revision()).await;
         let mut clients = JoinSet::new();
         let mut watchers = JoinSet::new();
 
@@ -92,7 +92,7 @@ impl Traffic {
                 .extend(operations.expect("a client does not panic"));
         }
 
-        let ended = timeout(PATIENCE, async {
+        let ended = timeout(TIMEOUT, async {
             while let Some(watch) = watchers.join_next().await {
                 history
                     .watches
@@ -102,21 +102,21 @@ impl Traffic {
 
         ended
             .await
-            .expect("every watcher is told everything in the end");
-        history.events = account(&*store, first.next()).await;
+            .expect("every watcher gets everything in the end");
+        history.events = all_changes(&*store, first.next()).await;
 
         history
     }
 }
 
-/// One client, that waits for each answer.
+/// One client; it waits for each answer.
 struct Client {
     number: usize,
     writes: u64,
     rng: Rng,
     rest: Duration,
     clock: Arc<AtomicU64>,
-    /// What it last saw of some keys.
+    /// The last known revisions of some keys.
     seen: Vec<(Bytes, Revision)>,
 }
 
@@ -124,10 +124,10 @@ impl Client {
     async fn run(mut self, store: Arc<dyn Store>, until: watch::Receiver<()>) -> Vec<Operation> {
         let mut operations = Vec::new();
 
-        // The sender is gone when it is time to stop.
+        // The sender is dropped when it is time to stop.
         while until.has_changed().is_ok() {
             let called = self.now();
-            let did = match self.rng.u8(..20) {
+            let action = match self.rng.u8(..20) {
                 0..5 => self.put(&*store).await,
                 5..11 => self.swap(&*store).await,
                 11..13 => self.delete(&*store).await,
@@ -139,11 +139,11 @@ impl Client {
                 }
             };
 
-            match did {
-                Some(did) => {
+            match action {
+                Some(action) => {
                     let unknown = matches!(
-                        &did,
-                        Did::Write {
+                        &action,
+                        Action::Write {
                             outcome: Written::Unknown,
                             ..
                         }
@@ -153,12 +153,12 @@ impl Client {
                     operations.push(Operation {
                         called,
                         answered,
-                        did,
+                        action,
                     });
 
-                    sleep(if unknown { RECOVERY } else { self.rest }).await;
+                    sleep(if unknown { RETRY_PAUSE } else { self.rest }).await;
                 }
-                None => sleep(RECOVERY).await,
+                None => sleep(RETRY_PAUSE).await,
             }
         }
 
@@ -180,12 +180,12 @@ impl Client {
         format!("{}-{}", self.number, self.writes).into()
     }
 
-    async fn put(&mut self, store: &dyn Store) -> Option<Did> {
+    async fn put(&mut self, store: &dyn Store) -> Option<Action> {
         let key = self.key();
         self.write(store, key, None).await
     }
 
-    async fn swap(&mut self, store: &dyn Store) -> Option<Did> {
+    async fn swap(&mut self, store: &dyn Store) -> Option<Action> {
         let (key, seen) = match self.seen.pop() {
             Some(seen) => seen,
             None => (self.key(), Revision::ZERO),
@@ -199,7 +199,7 @@ impl Client {
         store: &dyn Store,
         key: Bytes,
         condition: Option<Revision>,
-    ) -> Option<Did> {
+    ) -> Option<Action> {
         let value = self.value();
         let mut also = BTreeMap::new();
         for _ in 0..self.rng.usize(..3).saturating_sub(self.rng.usize(..2)) {
@@ -228,12 +228,12 @@ impl Client {
                     found: found.kvs.pop(),
                     at: answer.revision,
                 },
-                other => panic!("asked what is there, told {other:?}"),
+                other => panic!("unexpected answer to a range {other:?}"),
             },
             Err(error) => unknown(&error),
         };
 
-        Some(Did::Write {
+        Some(Action::Write {
             key,
             value: Some(value),
             also,
@@ -242,7 +242,7 @@ impl Client {
         })
     }
 
-    async fn delete(&mut self, store: &dyn Store) -> Option<Did> {
+    async fn delete(&mut self, store: &dyn Store) -> Option<Action> {
         let key = self.key();
         let delete = Op::Delete(Delete::new(KeyRange::single(key.clone())));
         let outcome = match store
@@ -259,7 +259,7 @@ impl Client {
             Err(error) => unknown(&error),
         };
 
-        Some(Did::Write {
+        Some(Action::Write {
             key,
             value: None,
             also: Vec::new(),
@@ -268,7 +268,7 @@ impl Client {
         })
     }
 
-    async fn read(&mut self, store: &dyn Store, range: KeyRange, past: bool) -> Option<Did> {
+    async fn read(&mut self, store: &dyn Store, range: KeyRange, past: bool) -> Option<Action> {
         let at = if past {
             self.seen.last().map(|(_, revision)| *revision)
         } else {
@@ -290,18 +290,17 @@ impl Client {
             self.rng.shuffle(&mut self.seen);
         }
 
-        Some(Did::Read { range, at, answer })
+        Some(Action::Read { range, at, answer })
     }
 }
 
-/// A store may fail to answer; it may not refuse what is right.
+/// A store may be unavailable, but must not reject a valid request.
 fn unknown(error: &StoreError) -> Written {
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
     Written::Unknown
 }
 
-/// Watches from `from` on until everything that was written before the end of `until` has been
-/// told.
+/// Watches from `from` on until everything written before the end of `until` was delivered.
 async fn watch_all(
     store: Arc<dyn Store>,
     range: KeyRange,
@@ -320,7 +319,7 @@ async fn watch_all(
     loop {
         let request = WatchRequest::new(range.clone()).from(next).with_previous();
         let Ok(mut watch) = store.watch(request).await else {
-            sleep(RECOVERY).await;
+            sleep(RETRY_PAUSE).await;
             continue;
         };
 
@@ -329,9 +328,9 @@ async fn watch_all(
             if until.has_changed().is_err() {
                 life = u32::MAX;
                 if target.is_none() {
-                    // Some writes may still be on their way; their authors are waited for.
-                    sleep(RECOVERY * 10).await;
-                    target = Some(patiently(|| store.current_revision()).await);
+                    // Some writes may still be in progress; their authors are waited for.
+                    sleep(RETRY_PAUSE * 10).await;
+                    target = Some(until_answered(|| store.current_revision()).await);
                 }
             }
 
@@ -353,11 +352,11 @@ async fn watch_all(
             };
             next = next.max(through.next());
 
-            let told = matches!(item, WatchItem::Progress(_))
+            let delivered = matches!(item, WatchItem::Progress(_))
                 && target.is_some_and(|target| through >= target);
             record.items.push(item);
 
-            if told {
+            if delivered {
                 return record;
             }
 
@@ -366,13 +365,13 @@ async fn watch_all(
     }
 }
 
-/// The store's own account of everything since `from`.
-async fn account(store: &dyn Store, from: Revision) -> Vec<Event> {
-    let last = patiently(|| store.current_revision()).await;
+/// The store's own list of all changes since `from`.
+async fn all_changes(store: &dyn Store, from: Revision) -> Vec<Event> {
+    let last = until_answered(|| store.current_revision()).await;
     let request = WatchRequest::new(KeyRange::prefix(ALL))
         .from(from)
         .with_previous();
-    let mut watch = patiently(|| store.watch(request.clone())).await;
+    let mut watch = until_answered(|| store.watch(request.clone())).await;
 
     let mut events = Vec::new();
     loop {
@@ -385,15 +384,15 @@ async fn account(store: &dyn Store, from: Revision) -> Vec<Event> {
     }
 }
 
-/// Asks until the store answers.
-async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(ask: impl Fn() -> F) -> T {
-    let answer = timeout(PATIENCE, async {
+/// Retries until the store answers.
+async fn until_answered<T, F: Future<Output = Result<T, StoreError>>>(ask: impl Fn() -> F) -> T {
+    let answer = timeout(TIMEOUT, async {
         loop {
             if let Ok(answer) = ask().await {
                 return answer;
             }
-            sleep(RECOVERY).await;
+            sleep(RETRY_PAUSE).await;
         }
     });
-    answer.await.expect("the store comes back")
+    answer.await.expect("the store becomes available again")
 }

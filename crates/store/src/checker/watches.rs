@@ -1,9 +1,9 @@
-//! Whether a watch kept its word: ordered, unique, reliable, atomic, resumable, bookmarkable.
+//! Checks the guarantees of a watch: ordered, unique, reliable, atomic, resumable, bookmarkable.
 
 use super::{Violation, WatchRecord, name};
 use crate::{Event, Revision, WatchItem};
 
-/// Compares what a watcher was told with what happened. Where it resumed does not matter: all its
+/// Compares the events of a watcher with the changes. Where it resumed does not matter: all its
 /// watches together must be as one.
 pub(super) fn check(watch: &WatchRecord, events: &[Event]) -> Vec<Violation> {
     let inside =
@@ -16,21 +16,24 @@ pub(super) fn check(watch: &WatchRecord, events: &[Event]) -> Vec<Violation> {
     for item in &watch.items {
         match item {
             WatchItem::Progress(revision) => {
-                // Everything through it must have been told by now.
+                // Everything through this revision must have been delivered by now.
                 while let Some(event) = expected.next_if(|event| event.kv.mod_revision <= *revision)
                 {
                     violations.push(missing(event));
                 }
                 progress = progress.max(*revision);
             }
-            WatchItem::Events(told) => {
-                if let Some(first) = told.first().filter(|first| first.kv.mod_revision == last) {
+            WatchItem::Events(delivered) => {
+                if let Some(first) = delivered
+                    .first()
+                    .filter(|first| first.kv.mod_revision == last)
+                {
                     violations.push(Violation::Torn {
                         revision: first.kv.mod_revision,
                     });
                 }
 
-                for event in told {
+                for event in delivered {
                     let revision = event.kv.mod_revision;
                     if revision < last {
                         violations.push(again_or_unordered(event, last, watch));
@@ -63,8 +66,8 @@ pub(super) fn check(watch: &WatchRecord, events: &[Event]) -> Vec<Violation> {
     violations
 }
 
-/// Whether `expected` must have been told before `event`. Within a revision the order is not
-/// promised, but every engine keeps the one the changes were made in.
+/// Whether `expected` must be delivered before `event`. The order within a revision is not
+/// guaranteed, but every engine keeps the order of the changes.
 fn before(expected: &Event, event: &Event) -> bool {
     expected.kv.mod_revision < event.kv.mod_revision
 }
@@ -74,15 +77,15 @@ fn same_change(a: &Event, b: &Event) -> bool {
 }
 
 fn again_or_unordered(event: &Event, last: Revision, watch: &WatchRecord) -> Violation {
-    let told = |item: &WatchItem| match item {
+    let delivered = |item: &WatchItem| match item {
         WatchItem::Events(events) => events
             .iter()
-            .filter(|told| same_change(told, event))
+            .filter(|delivered| same_change(delivered, event))
             .count(),
         WatchItem::Progress(_) => 0,
     };
 
-    if watch.items.iter().map(told).sum::<usize>() > 1 {
+    if watch.items.iter().map(delivered).sum::<usize>() > 1 {
         return repeated(event);
     }
 

@@ -1,15 +1,15 @@
-//! Leases: keys that go away together.
+//! Leases: keys that are deleted together.
 
 use super::{Subject, events};
 use crate::{EventKind, LeaseId, LeaseStatus, Put, StoreError, WatchRequest};
 use tokio::time::{Duration, Instant};
 
 super::sentences![
-    a_lease_tells_its_time_and_its_keys,
-    a_revoked_lease_takes_its_keys_at_one_revision,
-    an_expired_lease_takes_its_keys,
-    a_lease_kept_alive_goes_on,
-    a_key_leaves_its_lease_when_it_is_written_without,
+    lease_status_has_the_ttl_and_the_keys,
+    revoking_a_lease_deletes_its_keys_at_one_revision,
+    an_expired_lease_deletes_its_keys,
+    a_lease_kept_alive_does_not_expire,
+    a_key_is_detached_when_it_is_written_without_its_lease,
     an_unknown_lease_is_refused,
     an_id_is_granted_once,
 ];
@@ -24,7 +24,7 @@ async fn attach(s: &Subject<'_>, name: &str, lease: LeaseId) {
         .expect("put with a lease");
 }
 
-async fn a_lease_tells_its_time_and_its_keys(s: &Subject<'_>) {
+async fn lease_status_has_the_ttl_and_the_keys(s: &Subject<'_>) {
     let lease = s.store.grant_lease(LONG, None).await.unwrap();
     attach(s, "b", lease.id).await;
     attach(s, "a", lease.id).await;
@@ -38,7 +38,7 @@ async fn a_lease_tells_its_time_and_its_keys(s: &Subject<'_>) {
     assert!(!s.store.leases().await.unwrap().contains(&lease.id));
 }
 
-async fn a_revoked_lease_takes_its_keys_at_one_revision(s: &Subject<'_>) {
+async fn revoking_a_lease_deletes_its_keys_at_one_revision(s: &Subject<'_>) {
     let lease = s.store.grant_lease(LONG, None).await.unwrap();
     attach(s, "a", lease.id).await;
     attach(s, "b", lease.id).await;
@@ -55,7 +55,7 @@ async fn a_revoked_lease_takes_its_keys_at_one_revision(s: &Subject<'_>) {
     assert!(s.get("a").await.is_none() && s.get("c").await.is_some());
 }
 
-async fn an_expired_lease_takes_its_keys(s: &Subject<'_>) {
+async fn an_expired_lease_deletes_its_keys(s: &Subject<'_>) {
     let mut watch = s.watch(WatchRequest::new(s.all()).with_previous()).await;
     attach_shortly(s, "a", Duration::from_secs(1)).await;
     let seen = events(&mut watch, 2).await;
@@ -67,8 +67,8 @@ async fn an_expired_lease_takes_its_keys(s: &Subject<'_>) {
     assert!(s.get("a").await.is_none());
 }
 
-/// Attaches a key to a lease that may end before that is done, on a machine that is held up: then
-/// to the next one.
+/// Attaches a key to a lease. On a slow machine the lease may expire before that is done: then a
+/// new one is granted.
 async fn attach_shortly(s: &Subject<'_>, name: &str, ttl: Duration) -> LeaseStatus {
     loop {
         let lease = s.store.grant_lease(ttl, None).await.unwrap();
@@ -86,12 +86,12 @@ async fn attach_shortly(s: &Subject<'_>, name: &str, ttl: Duration) -> LeaseStat
     }
 }
 
-async fn a_lease_kept_alive_goes_on(s: &Subject<'_>) {
-    while !goes_on(s).await {}
+async fn a_lease_kept_alive_does_not_expire(s: &Subject<'_>) {
+    while !stays_alive(s).await {}
 }
 
-/// Whether it did; if not, we came later than its time, and it had to end.
-async fn goes_on(s: &Subject<'_>) -> bool {
+/// Whether it is still alive; if not, we were too late and it had to expire.
+async fn stays_alive(s: &Subject<'_>) -> bool {
     let mut begun = Instant::now();
     let lease = attach_shortly(s, "a", Duration::from_secs(2)).await;
     for _ in 0..3 {
@@ -112,7 +112,7 @@ async fn goes_on(s: &Subject<'_>) -> bool {
     is_there && is_known
 }
 
-async fn a_key_leaves_its_lease_when_it_is_written_without(s: &Subject<'_>) {
+async fn a_key_is_detached_when_it_is_written_without_its_lease(s: &Subject<'_>) {
     let lease = s.store.grant_lease(LONG, None).await.unwrap();
     attach(s, "a", lease.id).await;
     s.put("a", "free").await;

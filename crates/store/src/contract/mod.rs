@@ -1,8 +1,8 @@
-//! The contract: what every engine must do, as checks that run over any store.
+//! The contract: what every engine must do, as checks that run on any store.
 //!
-//! A check uses keys of its own, below its name, so that many can run against one store; but
-//! revisions and compaction are the whole store's, so checks that compact need it for themselves:
-//! give each check its own store, or run them one after the other with [`run_all`].
+//! A check uses keys of its own, below its name, so that many can run on one store; but revisions
+//! and compaction affect the whole store, so checks that compact must run alone: give each check
+//! its own store, or run them one after the other with [`run_all`].
 
 mod leases;
 mod reads;
@@ -16,7 +16,7 @@ use crate::{
 use bytes::Bytes;
 use std::{future::Future, pin::Pin, time::Duration};
 
-/// One sentence that must be true of every engine.
+/// A statement that must hold for every engine.
 pub struct Check {
     pub name: &'static str,
     pub run: for<'a> fn(&'a Subject<'a>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
@@ -49,25 +49,25 @@ pub async fn run_all(store: &dyn Store) {
 }
 
 impl Check {
-    /// Runs the check; panics where the store breaks it.
+    /// Runs the check; panics if it fails.
     pub async fn run(&self, store: &dyn Store) {
         let subject = Subject {
             store,
             name: self.name,
         };
-        let outcome = tokio::time::timeout(PATIENCE, (self.run)(&subject)).await;
+        let outcome = tokio::time::timeout(TIMEOUT, (self.run)(&subject)).await;
         assert!(
             outcome.is_ok(),
-            "{} did not end within {PATIENCE:?}",
+            "{} did not end within {TIMEOUT:?}",
             self.name
         );
     }
 }
 
-/// No check may take longer, on the slowest store.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of a check, on the slowest store.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Names the checks of a file.
+/// Lists the checks of a module.
 macro_rules! sentences {
     ($($name:ident),* $(,)?) => {
         pub(super) fn checks() -> Vec<super::Check> {
@@ -114,7 +114,7 @@ impl Subject<'_> {
     }
 }
 
-/// What a store holds, written short: `key=value@modified(created,version)`.
+/// A key in short form: `key=value@modified(created,version)`.
 fn short(kv: &KeyValue) -> String {
     let key = String::from_utf8_lossy(&kv.key);
     let key = key.rsplit('/').next().unwrap_or_default();
@@ -139,7 +139,7 @@ fn pairs(kvs: &[KeyValue]) -> Vec<String> {
         .collect()
 }
 
-/// The next `count` events of a watch, whatever items they come in.
+/// The next `count` events of a watch, in any number of items.
 async fn events(watch: &mut Watch, count: usize) -> Vec<Event> {
     let mut all = Vec::new();
     while all.len() < count {

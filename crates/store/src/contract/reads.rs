@@ -1,22 +1,22 @@
-//! Reading, writing single keys, history and compaction.
+//! Range reads, writes of single keys, history and compaction.
 
 use super::{Subject, assert_compacted, pairs, short};
 use crate::{KeyRange, Put, RangeRequest, Revision, StoreError};
 
 super::sentences![
-    a_key_tells_when_it_was_created_and_changed,
-    a_deleted_key_begins_anew,
+    a_key_has_its_create_and_mod_revisions,
+    a_deleted_key_starts_again_at_version_1,
     a_range_is_in_byte_order_and_ends_before_its_end,
-    a_limit_cuts_the_answer_and_the_count_tells,
+    a_limit_cuts_the_answer_but_not_the_count,
     pages_of_one_revision_do_not_see_later_writes,
     an_old_revision_reads_as_it_was,
     a_future_revision_is_refused,
-    compaction_forgets_what_was_before_and_keeps_what_was_then,
+    compaction_removes_older_revisions_and_keeps_the_compacted_one,
     the_newest_revision_is_never_older_than_an_acknowledged_write,
     deleting_nothing_leaves_the_revision,
 ];
 
-async fn a_key_tells_when_it_was_created_and_changed(s: &Subject<'_>) {
+async fn a_key_has_its_create_and_mod_revisions(s: &Subject<'_>) {
     assert_eq!(s.get("a").await, None);
     let first = s.put("a", "1").await;
     let second = s.put("a", "2").await;
@@ -27,7 +27,7 @@ async fn a_key_tells_when_it_was_created_and_changed(s: &Subject<'_>) {
     );
 }
 
-async fn a_deleted_key_begins_anew(s: &Subject<'_>) {
+async fn a_deleted_key_starts_again_at_version_1(s: &Subject<'_>) {
     s.put("a", "1").await;
     s.put("a", "2").await;
     s.delete("a").await;
@@ -70,7 +70,7 @@ async fn a_range_is_in_byte_order_and_ends_before_its_end(s: &Subject<'_>) {
     assert_eq!(pairs(&answer.kvs), ["b=b", "c=c"]);
 }
 
-async fn a_limit_cuts_the_answer_and_the_count_tells(s: &Subject<'_>) {
+async fn a_limit_cuts_the_answer_but_not_the_count(s: &Subject<'_>) {
     for number in 0..5 {
         s.put(&number.to_string(), "v").await;
     }
@@ -120,7 +120,7 @@ async fn an_old_revision_reads_as_it_was(s: &Subject<'_>) {
         assert_eq!(found, expected, "at {revision}");
         assert!(
             answer.revision >= again,
-            "an answer tells the newest revision"
+            "an answer has the current revision"
         );
     };
     check(put.previous(), &[]).await;
@@ -144,7 +144,7 @@ async fn a_future_revision_is_refused(s: &Subject<'_>) {
     }
 }
 
-async fn compaction_forgets_what_was_before_and_keeps_what_was_then(s: &Subject<'_>) {
+async fn compaction_removes_older_revisions_and_keeps_the_compacted_one(s: &Subject<'_>) {
     let old = s.put("a", "1").await;
     let kept = s.put("a", "2").await;
     s.put("a", "3").await;

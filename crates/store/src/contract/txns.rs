@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 super::sentences![
     of_two_creators_one_wins_and_the_other_sees_the_winner,
-    of_many_writers_that_saw_the_same_one_wins,
+    of_many_writers_that_saw_the_same_revision_one_wins,
     a_removal_needs_the_seen_revision,
     all_writes_of_a_transaction_share_a_revision,
     a_transaction_sees_its_own_writes,
@@ -51,7 +51,7 @@ async fn of_two_creators_one_wins_and_the_other_sees_the_winner(s: &Subject<'_>)
     }
 }
 
-async fn of_many_writers_that_saw_the_same_one_wins(s: &Subject<'_>) {
+async fn of_many_writers_that_saw_the_same_revision_one_wins(s: &Subject<'_>) {
     let seen = s.put("a", "0").await;
     let writers = (0..8).map(|n| s.store.replace(seen, Put::new(s.key("a"), n.to_string())));
 
@@ -289,7 +289,7 @@ async fn a_transaction_inside_another_compares_for_itself(s: &Subject<'_>) {
         s.get("d").await.unwrap().mod_revision
     );
 
-    // It compares what was there before the whole: the write beside it does not count yet.
+    // It sees the state before the whole transaction, not the write beside it.
     let ops = vec![Op::Put(Put::new(s.key("a"), "2")), inner("before")];
     let answer = s.store.txn(then(ops)).await.unwrap();
     assert!(matches!(&answer.answers[1], OpAnswer::Txn(inner) if inner.succeeded));

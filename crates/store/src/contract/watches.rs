@@ -10,22 +10,22 @@ use std::time::Duration;
 super::sentences![
     a_watch_sees_what_happens_after_it_was_opened,
     a_watch_from_the_past_sees_everything_since,
-    events_carry_what_was_before,
+    events_carry_the_previous_value,
     a_watch_sees_its_range_only,
     events_of_one_revision_come_together,
-    a_watch_goes_on_where_another_ended,
-    progress_tells_how_far_a_watch_has_come,
+    a_watch_resumes_where_another_ended,
+    progress_reports_the_revision_of_a_watch,
     progress_comes_after_the_events_before_it,
-    progress_comes_unasked_where_that_was_asked_for,
+    periodic_progress_comes_without_further_requests,
     a_watch_below_the_compaction_is_refused,
     a_watch_at_the_compaction_sees_what_happened_then,
     a_watch_from_the_future_sees_nothing_before,
     an_idle_watch_survives_compaction,
     dropping_a_wait_loses_nothing,
-    a_list_and_a_watch_after_it_make_the_whole,
+    a_list_and_a_watch_after_it_miss_nothing,
 ];
 
-/// An event, written short.
+/// An event in short form.
 fn brief(event: &Event) -> String {
     let sign = if event.kind == EventKind::Put {
         "+"
@@ -80,7 +80,7 @@ async fn a_watch_from_the_past_sees_everything_since(s: &Subject<'_>) {
     assert_eq!(next(&mut watch, 1).await, ["+b=3"]);
 }
 
-async fn events_carry_what_was_before(s: &Subject<'_>) {
+async fn events_carry_the_previous_value(s: &Subject<'_>) {
     let first = s.put("a", "1").await;
     s.put("a", "2").await;
     s.delete("a").await;
@@ -138,7 +138,7 @@ async fn events_of_one_revision_come_together(s: &Subject<'_>) {
     }
 }
 
-async fn a_watch_goes_on_where_another_ended(s: &Subject<'_>) {
+async fn a_watch_resumes_where_another_ended(s: &Subject<'_>) {
     let first = s.put("n", "0").await;
 
     for number in 1..40 {
@@ -160,7 +160,7 @@ async fn a_watch_goes_on_where_another_ended(s: &Subject<'_>) {
     assert_eq!(all, expected);
 }
 
-async fn progress_tells_how_far_a_watch_has_come(s: &Subject<'_>) {
+async fn progress_reports_the_revision_of_a_watch(s: &Subject<'_>) {
     let mut watch = s
         .watch(WatchRequest::new(KeyRange::prefix(s.key("watched/"))))
         .await;
@@ -172,7 +172,7 @@ async fn progress_tells_how_far_a_watch_has_come(s: &Subject<'_>) {
     assert!(progress_at_least(s, &mut watch, elsewhere).await);
 }
 
-/// A store may answer progress with a revision from before the request; then it is asked again.
+/// A store may report progress at a revision from before the request; then it is requested again.
 async fn progress_at_least(s: &Subject<'_>, watch: &mut Watch, revision: Revision) -> bool {
     for _ in 0..100 {
         if progress(watch).await >= revision {
@@ -219,7 +219,7 @@ async fn progress_comes_after_the_events_before_it(s: &Subject<'_>) {
     }
 }
 
-async fn progress_comes_unasked_where_that_was_asked_for(s: &Subject<'_>) {
+async fn periodic_progress_comes_without_further_requests(s: &Subject<'_>) {
     let request = WatchRequest::new(s.all()).progress_every(Duration::from_millis(200));
     let mut watch = s.watch(request).await;
     let first = progress(&mut watch).await;
@@ -296,7 +296,7 @@ async fn dropping_a_wait_loses_nothing(s: &Subject<'_>) {
     assert_eq!(seen, expected);
 }
 
-async fn a_list_and_a_watch_after_it_make_the_whole(s: &Subject<'_>) {
+async fn a_list_and_a_watch_after_it_miss_nothing(s: &Subject<'_>) {
     s.put("a", "1").await;
     s.put("b", "1").await;
     let list = s.range(RangeRequest::new(s.all())).await;

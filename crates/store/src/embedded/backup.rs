@@ -1,9 +1,9 @@
-//! Backup, restore, check.
+//! Backup, restore and check.
 //!
-//! A backup is one file: a header, every key as of one revision, the leases, and an end. It is made
-//! while the store goes on. A restore makes a new store of it whose revision is above every one the
-//! old store can have handed out, with everything older marked compacted: a client that knew the
-//! old store is told to list anew, and never meets a revision twice.
+//! A backup is one file: a header, every key at one revision, the leases, and an end record. It is
+//! made while the store is running. A restore creates a new store from it, whose revision is above
+//! every revision that the old store can have reached, with everything older marked compacted:
+//! clients of the old store must list again, and no revision is ever used twice.
 
 use super::Clock;
 use super::clock::SystemClock;
@@ -18,12 +18,12 @@ use super::open_error::OpenError;
 use super::record::Record;
 use super::recovery::{self, write_manifest};
 use super::shared::{Pin, Shared};
-use crate::migrate::Copied;
+use crate::migrate::StoreContents;
 use crate::{KeyRange, KeyValue, LeaseId, Revision, StoreError};
 use bytes::Bytes;
 use std::{io, sync::Arc, time::Duration};
 
-/// A backup being made. It keeps the history it needs until dropped.
+/// A backup in progress. It keeps the history that it needs until it is dropped.
 pub struct Backup {
     shared: Arc<Shared>,
     pin: Pin,
@@ -34,28 +34,28 @@ pub struct Backup {
     begun: bool,
 }
 
-/// Why a backup could not be restored.
+/// Why a restore failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    #[error("{file} is not a whole backup: {what}. Use another one")]
+    #[error("{file} is not a complete backup: {what}. Use another one")]
     Damaged { file: String, what: String },
-    #[error("{place} already holds a store: restore into an empty directory")]
-    NotEmpty { place: String },
+    #[error("{path} already contains a store: restore into an empty directory")]
+    NotEmpty { path: String },
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
     pub keys: u64,
-    /// The revision the backup was made at.
+    /// The revision of the backup.
     pub backup_revision: Revision,
-    /// The revision the restored store is at.
+    /// The revision of the restored store.
     pub revision: Revision,
 }
 
-/// What a check found in a sound store.
+/// The result of checking an intact store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
     pub revision: Revision,
@@ -64,19 +64,19 @@ pub struct CheckReport {
     pub live_bytes: u64,
     pub file_bytes: u64,
     pub leases: usize,
-    /// Bytes at the end of the log that are no whole write.
+    /// Bytes at the end of the log that are an incomplete write.
     pub torn_bytes: u64,
 }
 
-/// How far a restore lifts the revision where nobody says how far the lost store had come: at a
-/// thousand writes a second, eleven days after the backup.
-const LIFT: u64 = 1_000_000_000;
-/// The size of a piece.
+/// How much a restore raises the revision if the last revision of the lost store is unknown: eleven
+/// days of a thousand writes per second.
+const REVISION_BUMP: u64 = 1_000_000_000;
+/// The size of a chunk.
 const PIECE: usize = 256 << 10;
 
 impl Backup {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
-        // The index is held until the revision is pinned, so that no compaction comes between.
+        // The index lock is held until the revision is pinned, so that no compaction comes between.
         let index = shared.index();
         let pin = shared.pin(index.revision());
         let leases = shared.leases().granted();
@@ -93,17 +93,17 @@ impl Backup {
         }
     }
 
-    /// The revision that the backup is of.
+    /// The revision of the backup.
     pub fn revision(&self) -> Revision {
         self.pin.revision
     }
 
-    /// How many keys it holds so far.
+    /// How many keys were written so far.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// The next piece; `None` after the last. May read the disk.
+    /// The next chunk; `None` after the last one. May read from disk.
     pub fn next_piece(&mut self) -> Result<Option<Bytes>, StoreError> {
         let Some(cursor) = self.cursor.take() else {
             return Ok(None);
@@ -149,10 +149,10 @@ impl Backup {
     }
 }
 
-/// Makes a store in the empty `files` of the backup `bytes`, which `name` holds. Its revision is
-/// lifted above `above` (the newest the lost store is known to have reached) or, where that is not
-/// known, far above the backup's. What an earlier try left behind is removed, and a try that fails
-/// leaves nothing.
+/// Creates a store in the empty directory `files` from the backup `bytes` of the file `name`. Its
+/// revision is raised above `above` (the newest that the lost store is known to have reached) or,
+/// if that is unknown, far above the backup's. Files of an earlier failed attempt are removed, and
+/// an attempt that fails leaves none.
 pub fn restore(
     name: &str,
     bytes: &[u8],
@@ -164,15 +164,15 @@ pub fn restore(
     fill(&Contents::parse(name, bytes)?, files, above, clock)
 }
 
-/// The same, of what another store holds.
+/// Like [`restore`], from the contents of another store.
 pub(crate) fn import(
-    copied: Copied,
+    copied: StoreContents,
     files: &Arc<dyn Files>,
     above: Option<Revision>,
     clock: &dyn Clock,
 ) -> Result<RestoreReport, BackupError> {
     let _lock = claim_empty(files)?;
-    let Copied {
+    let StoreContents {
         revision,
         keys,
         leases,
@@ -190,36 +190,34 @@ pub(crate) fn import(
     )
 }
 
-/// How many keys a backup holds; refused unless it is whole.
+/// How many keys a backup has; an error if it is incomplete.
 pub(super) fn keys_in(name: &str, bytes: &[u8]) -> Result<u64, BackupError> {
     Ok(Contents::parse(name, bytes)?.keys.len() as u64)
 }
 
-/// Stands beside the files of a store that is being made, until it is one.
+/// Exists beside the files of a store until its restore has finished.
 const UNFINISHED: &str = "RESTORE.unfinished";
 
-/// Claims a directory that holds no store; what an unfinished restore left in it is removed.
+/// Locks a directory without a store and removes the files of an unfinished restore.
 fn claim_empty(files: &Arc<dyn Files>) -> Result<Box<dyn Lock>, BackupError> {
-    let place = files.place();
+    let path = files.path();
     let lock = files
         .lock()
-        .map_err(OpenError::io(&place, "locking the directory"))?;
-    let lock = lock.ok_or_else(|| OpenError::InUse {
-        place: place.clone(),
-    })?;
+        .map_err(OpenError::io(&path, "cannot lock the directory"))?;
+    let lock = lock.ok_or_else(|| OpenError::InUse { path: path.clone() })?;
 
     let names = files
         .list()
-        .map_err(OpenError::io(&place, "listing the directory"))?;
+        .map_err(OpenError::io(&path, "cannot list the directory"))?;
 
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     if has(UNFINISHED) && !has(layout::MANIFEST) {
-        sweep(&**files);
+        remove_files(&**files);
     }
 
     match recovery::read_manifest(&**files) {
         Ok(None) => Ok(lock),
-        _ => Err(BackupError::NotEmpty { place }),
+        _ => Err(BackupError::NotEmpty { path }),
     }
 }
 
@@ -229,10 +227,10 @@ fn fill(
     above: Option<Revision>,
     clock: &dyn Clock,
 ) -> Result<RestoreReport, BackupError> {
-    let place = files.place();
+    let path = files.path();
     let lifted = match above {
         Some(above) => above.max(contents.revision).next(),
-        None => Revision::new(contents.revision.get() + LIFT),
+        None => Revision::new(contents.revision.get() + REVISION_BUMP),
     };
 
     let store = u64::try_from(clock.unix().as_nanos()).unwrap_or_default();
@@ -245,8 +243,8 @@ fn fill(
         .and_then(|()| files.remove(UNFINISHED))
         .and_then(|()| files.sync_directory());
     if let Err(error) = done {
-        sweep(&**files);
-        return Err(OpenError::io(&place, "writing the restored store")(error).into());
+        remove_files(&**files);
+        return Err(OpenError::io(&path, "cannot write the restored store")(error).into());
     }
 
     Ok(RestoreReport {
@@ -256,32 +254,32 @@ fn fill(
     })
 }
 
-/// Removes the files of a store that was not finished. The mark goes last: what could not be
-/// removed now is by the next try.
-fn sweep(files: &dyn Files) {
+/// Removes the files of an unfinished restore. The marker is removed last: the next attempt removes
+/// what could not be removed now.
+fn remove_files(files: &dyn Files) {
     let unfinished = |name: &String| {
         layout::file_id(name).is_some()
             || matches!(name.as_str(), layout::MANIFEST | layout::NEW_MANIFEST)
     };
 
-    let rubbish = files
+    let unreferenced = files
         .list()
         .unwrap_or_default()
         .into_iter()
         .filter(unfinished);
 
-    if rubbish
+    if unreferenced
         .map(|name| files.remove(&name))
         .filter(Result::is_err)
         .count()
         == 0
     {
-        // The mark alone harms nobody.
+        // The marker alone is harmless.
         files.remove(UNFINISHED).unwrap_or_default();
     }
 }
 
-/// Reads everything in `files` and changes nothing. A store that is in use is refused.
+/// Reads everything in `files` without changing anything. Fails if the store is in use.
 pub fn check(files: &Arc<dyn Files>) -> Result<CheckReport, OpenError> {
     let _lock = lock_to_read(&**files)?;
     let manifest = existing_manifest(&**files)?;
@@ -300,29 +298,28 @@ pub fn check(files: &Arc<dyn Files>) -> Result<CheckReport, OpenError> {
     })
 }
 
-/// Claims files that are only to be read; none where they cannot be claimed because the disk is
-/// read-only.
+/// Locks files for reading; `None` on a read-only disk, where they cannot be locked.
 pub(super) fn lock_to_read(files: &dyn Files) -> Result<Option<Box<dyn Lock>>, OpenError> {
-    let place = files.place();
+    let path = files.path();
     match files.lock() {
         // No other process can be writing here either.
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(None),
-        Ok(None) => Err(OpenError::InUse { place }),
-        lock => lock.map_err(OpenError::io(&place, "locking the directory")),
+        Ok(None) => Err(OpenError::InUse { path }),
+        lock => lock.map_err(OpenError::io(&path, "cannot lock the directory")),
     }
 }
 
-/// The manifest of a store that has to be there.
+/// The manifest of a store that must exist.
 pub(super) fn existing_manifest(files: &dyn Files) -> Result<Manifest, OpenError> {
     let missing = || OpenError::Io {
-        place: files.place(),
-        action: "finding a store".into(),
+        path: files.path(),
+        action: "the directory contains no store".into(),
         source: io::ErrorKind::NotFound.into(),
     };
     recovery::read_manifest(files)?.ok_or_else(missing)
 }
 
-/// What a backup holds.
+/// The contents of a backup.
 struct Contents {
     revision: Revision,
     keys: Vec<KeyValue>,
@@ -349,7 +346,7 @@ impl Contents {
             let found = frame::parse(BackupHeader::FILE, offset, rest);
 
             let frame =
-                found.ok_or_else(|| damaged(format!("damaged or cut off at byte {offset}")))?;
+                found.ok_or_else(|| damaged(format!("damaged or truncated at byte {offset}")))?;
             match Record::decode(&mut { frame.payload })
                 .map_err(|error| damaged(error.to_string()))?
             {
@@ -376,7 +373,7 @@ impl Contents {
         }
     }
 
-    /// The manifest comes last: a restore that was interrupted left no store.
+    /// The manifest is written last: an interrupted restore leaves no store.
     fn write(&self, files: &dyn Files, store: u64, revision: Revision) -> io::Result<()> {
         let mut manifest = Manifest::fresh(store);
         manifest.revision = revision;
@@ -412,7 +409,7 @@ impl Contents {
     }
 }
 
-/// Writes the first keys of `kvs` as a part; how many they were.
+/// Writes the first keys of `kvs` as a part and returns their number.
 fn write_part(
     files: &dyn Files,
     id: FileId,

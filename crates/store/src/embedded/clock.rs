@@ -1,16 +1,16 @@
-//! Time, handed in: lease expiry and the retention window depend on nothing else.
+//! The clock, passed in: lease expiry and the retention window depend on it.
 
 use std::{
     fmt,
     time::{Duration, Instant, SystemTime},
 };
 
-/// What the engine knows of time.
+/// The engine's source of time.
 pub trait Clock: Send + Sync + 'static {
-    /// Time since some fixed moment; never goes back. Leases run on it.
+    /// Monotonic time since a fixed moment. Leases use it.
     fn elapsed(&self) -> Duration;
 
-    /// Time since the Unix epoch. The retention window runs on it, because it must hold across
+    /// Time since the Unix epoch. The retention window uses it, because it must hold across
     /// restarts.
     fn unix(&self) -> Duration;
 }
@@ -24,7 +24,7 @@ impl Default for SystemClock {
     fn default() -> Self {
         #[expect(
             clippy::disallowed_methods,
-            reason = "this is the clock that is handed in"
+            reason = "this is the clock that is passed in"
         )]
         let start = Instant::now();
         SystemClock { start }
@@ -39,7 +39,7 @@ impl Clock for SystemClock {
     fn unix(&self) -> Duration {
         #[expect(
             clippy::disallowed_methods,
-            reason = "this is the clock that is handed in"
+            reason = "this is the clock that is passed in"
         )]
         let now = SystemTime::now();
         now.duration_since(SystemTime::UNIX_EPOCH)

@@ -1,5 +1,5 @@
-//! What a person does to a store by hand: back it up, restore it, check it. Each answers with a
-//! report to print.
+//! The commands of an administrator: back up, restore and check a store. Each returns a report to
+//! print.
 
 use super::backup::{
     BackupError, CheckReport, RestoreReport, check as check_files, import as import_files, keys_in,
@@ -10,8 +10,8 @@ use super::config::Config;
 use super::files::{Files, PRIVATE, RealFiles};
 use super::open_error::OpenError;
 use super::{Backup, Embedded};
-use crate::face::{Snapshot, SnapshotError};
-use crate::migrate::Copied;
+use crate::etcd_server::{Snapshot, SnapshotError};
+use crate::migrate::StoreContents;
 use crate::{Revision, StoreError};
 use std::{
     fmt, fs,
@@ -28,11 +28,11 @@ pub enum CommandError {
     Open(#[from] OpenError),
     #[error(transparent)]
     Backup(#[from] BackupError),
-    #[error("the store could not be read")]
+    #[error("cannot read the store")]
     Read(#[from] StoreError),
-    #[error("the server that has the store open did not hand it out")]
+    #[error("cannot get a snapshot from the server that has the store open")]
     Running(#[from] SnapshotError),
-    #[error("{action} {path} failed")]
+    #[error("cannot {action} {path}")]
     File {
         action: &'static str,
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum CommandError {
     },
 }
 
-/// What a backup holds.
+/// The result of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupReport {
     pub keys: u64,
@@ -48,14 +48,14 @@ pub struct BackupReport {
     pub bytes: u64,
 }
 
-/// Backs up the store in `directory`, which nobody may have open, to the file `to`.
+/// Backs up the store in `directory`, which must not be open, to the file `to`.
 pub fn backup(directory: &Path, to: &Path) -> Result<BackupReport, CommandError> {
     let files = existing(directory)?;
     let (store, _driver) = Embedded::open_to_read(files, Arc::new(SystemClock::default()))?;
     write_backup(store.backup(), to)
 }
 
-/// Backs up a running store through the face that it shows at `socket`, to the file `to`.
+/// Backs up a running store through its etcd server at `socket`, to the file `to`.
 pub async fn backup_of_running(socket: &Path, to: &Path) -> Result<BackupReport, CommandError> {
     let mut file = Unfinished::create(to)?;
     let mut snapshot = Snapshot::ask(socket).await?;
@@ -63,7 +63,7 @@ pub async fn backup_of_running(socket: &Path, to: &Path) -> Result<BackupReport,
         file.write(&piece)?;
     }
 
-    let bytes = fs::read(&file.at).map_err(file.failed("reading"))?;
+    let bytes = fs::read(&file.at).map_err(file.failed("read"))?;
     let keys = keys_in(&to.display().to_string(), &bytes)?;
     let bytes = bytes.len() as u64;
     file.finish()?;
@@ -75,9 +75,8 @@ pub async fn backup_of_running(socket: &Path, to: &Path) -> Result<BackupReport,
     })
 }
 
-/// Writes a backup of a running store to the file `to`, which appears once it is whole and durable,
-/// and which only its owner may read. Reads and writes the disk: call it where that holds nobody
-/// up.
+/// Writes a backup of a running store to the file `to`, which appears once it is complete and
+/// durable, and which only its owner may read. Blocks on disk I/O.
 pub fn write_backup(mut backup: Backup, to: &Path) -> Result<BackupReport, CommandError> {
     let mut file = Unfinished::create(to)?;
     let mut bytes = 0;
@@ -95,7 +94,8 @@ pub fn write_backup(mut backup: Backup, to: &Path) -> Result<BackupReport, Comma
     })
 }
 
-/// A file on its way: it has its name once it is whole and durable, and is gone if it never is.
+/// A file being written: it gets its name once it is complete and durable, and is removed
+/// otherwise.
 struct Unfinished<'p> {
     file: fs::File,
     at: PathBuf,
@@ -114,7 +114,7 @@ impl<'p> Unfinished<'p> {
             .mode(PRIVATE);
 
         let failed = |source| CommandError::File {
-            action: "creating",
+            action: "create",
             path: to.to_owned(),
             source,
         };
@@ -139,12 +139,12 @@ impl<'p> Unfinished<'p> {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         let written = self.file.write_all(bytes);
-        written.map_err(self.failed("writing"))
+        written.map_err(self.failed("write"))
     }
 
     fn finish(mut self) -> Result<(), CommandError> {
-        self.file.sync_all().map_err(self.failed("writing"))?;
-        fs::rename(&self.at, self.to).map_err(self.failed("naming"))?;
+        self.file.sync_all().map_err(self.failed("write"))?;
+        fs::rename(&self.at, self.to).map_err(self.failed("rename"))?;
         self.whole = true;
         Ok(())
     }
@@ -153,16 +153,16 @@ impl<'p> Unfinished<'p> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if !self.whole {
-            // Whoever is told of the failure need not hear of this one too.
+            // The caller gets the first error; this one adds nothing.
             fs::remove_file(&self.at).unwrap_or_default();
         }
     }
 }
 
-/// Makes a store in the empty or absent `directory` of what another store holds, with a revision
-/// above `above`, or far above that store's where it is not known how far it will have come.
+/// Creates a store in the empty or missing `directory` from the contents of another store, with a
+/// revision above `above`, or far above that store's if its final revision is unknown.
 pub fn import(
-    copied: Copied,
+    copied: StoreContents,
     directory: &Path,
     above: Option<Revision>,
 ) -> Result<RestoreReport, CommandError> {
@@ -174,7 +174,7 @@ pub fn import(
     )?)
 }
 
-/// The store in `directory`, which nobody may have open, as it stands.
+/// Opens the store in `directory`, which must not be open elsewhere.
 pub fn open(directory: &Path) -> Result<Embedded, CommandError> {
     Ok(Embedded::open(
         Config::default(),
@@ -184,20 +184,21 @@ pub fn open(directory: &Path) -> Result<Embedded, CommandError> {
 }
 
 fn fresh(directory: &Path) -> Result<Arc<dyn Files>, OpenError> {
-    let place = directory.display().to_string();
-    let files = RealFiles::new(directory).map_err(OpenError::io(&place, "making the directory"))?;
+    let path = directory.display().to_string();
+    let files =
+        RealFiles::new(directory).map_err(OpenError::io(&path, "cannot create the directory"))?;
     Ok(Arc::new(files))
 }
 
-/// Makes a store in the empty or absent `directory` from the backup `from`, with a revision above
-/// `above`, or far above the backup's where it is not known how far the lost store had come.
+/// Creates a store in the empty or missing `directory` from the backup `from`, with a revision
+/// above `above`, or far above the backup's if the last revision of the lost store is unknown.
 pub fn restore(
     from: &Path,
     directory: &Path,
     above: Option<Revision>,
 ) -> Result<RestoreReport, CommandError> {
     let failed = |source| CommandError::File {
-        action: "reading",
+        action: "read",
         path: from.to_owned(),
         source,
     };
@@ -213,15 +214,15 @@ pub fn restore(
     )?)
 }
 
-/// Reads everything in the store of `directory`, which nobody may have open, and changes nothing.
+/// Reads everything in the store of `directory`, which must not be open, without changing anything.
 pub fn check(directory: &Path) -> Result<CheckReport, CommandError> {
     Ok(check_files(&existing(directory)?)?)
 }
 
 fn existing(directory: &Path) -> Result<Arc<dyn Files>, OpenError> {
-    let place = directory.display().to_string();
-    let files =
-        RealFiles::existing(directory).map_err(OpenError::io(&place, "opening the directory"))?;
+    let path = directory.display().to_string();
+    let files = RealFiles::existing(directory)
+        .map_err(OpenError::io(&path, "cannot open the directory"))?;
     Ok(Arc::new(files))
 }
 
@@ -239,7 +240,7 @@ impl fmt::Display for RestoreReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "restored {} keys as of revision {}; the store is at revision {} now, everything older counts as compacted",
+            "restored {} keys at revision {}; the store is now at revision {}, older revisions are compacted",
             self.keys, self.backup_revision, self.revision
         )
     }
@@ -249,22 +250,22 @@ impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "sound: {} keys, {} leases, revision {}",
+            "store is intact: {} keys, {} leases, revision {}",
             self.keys, self.leases, self.revision
         )?;
 
-        writeln!(f, "history is kept from revision {} on", self.compacted)?;
+        writeln!(f, "history starts at revision {}", self.compacted)?;
         write!(
             f,
-            "{} bytes of files for {} bytes of live data",
+            "{} bytes of files, {} bytes of live data",
             self.file_bytes, self.live_bytes
         )?;
 
         if self.torn_bytes > 0 {
             write!(
                 f,
-                "\nthe last {} bytes of the log are no whole write and do not count: what a power cut leaves of \
-                 writes that nobody was told of yet, unless the end of the file was damaged later",
+                "\nignored {} bytes of an incomplete write at the end of the log: unacknowledged writes cut off \
+                 by a crash or power loss, unless the end of the file was damaged later",
                 self.torn_bytes
             )?;
         }

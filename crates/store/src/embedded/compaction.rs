@@ -1,10 +1,10 @@
-//! Giving space back: a round writes every key anew, as it was at the round's target revision, into
-//! parts, and then drops the log up to there. It goes part by part, in small steps between batches,
-//! so that it never needs more than one part's worth of extra space and never holds a write up for
-//! long. Parts none of whose keys changed are kept as they are.
+//! Reclaiming disk space: a round rewrites every key, as of the round's target revision, into
+//! parts, and then drops the log up to that revision. It proceeds part by part, in small steps
+//! between batches, so that it needs at most one part of extra space and never delays a write for
+//! long. Parts whose keys did not change are kept.
 //!
-//! The manifest is replaced after every part. Whatever it no longer names is removed only after it
-//! is durable, so a crash at any point finds either the old files or the new ones, whole.
+//! The manifest is replaced after every part. Files that it no longer names are removed only after
+//! it is durable, so a crash at any point leaves either the old files or the new ones, complete.
 
 use super::evaluate::put_record;
 use super::files::File;
@@ -21,10 +21,10 @@ use std::{
     time::Duration,
 };
 
-/// A round under way.
+/// A round in progress.
 pub(crate) struct Round {
     target: Revision,
-    /// The first part not yet looked at.
+    /// The first part not yet processed.
     next: usize,
     current: Option<PartWriter>,
 }
@@ -36,18 +36,18 @@ struct PartWriter {
     buffer: FrameBuffer,
     unsynced: usize,
     start: Bytes,
-    /// The next key is this or a later one.
+    /// The start of the remaining keys.
     cursor: Bytes,
     /// How many old parts it replaces so far.
     replaces: usize,
     keys: Vec<(Bytes, Revision, Position)>,
 }
 
-/// So much is written between two batches…
+/// How much is written between two batches…
 const STEP: usize = 256 << 10;
-/// …and so much before a sync, which writers have to wait for.
+/// …and between two syncs, which delay writers.
 const SYNC: usize = 1 << 20;
-/// A log in more settled pieces than this is settled into parts, however small they are.
+/// A log with more settled segments than this is rewritten into parts, however small they are.
 const SETTLED_SEGMENTS: usize = 32;
 
 impl Round {
@@ -58,21 +58,21 @@ impl Round {
 }
 
 impl Writer {
-    /// Does the next step of giving space back, if it is time. Whether there is more to do at once.
+    /// Runs the next step if one is due. Returns whether there is more to do immediately.
     pub(super) fn settle(&mut self, now: Duration) -> bool {
         match self.settle_step() {
             Ok(busy) => busy,
             Err(error) => {
                 self.abandon_part();
-                self.chores_after = now + RETRY;
+                self.retry_after = now + RETRY;
                 self.end_defragmenting(&Err(self.shared.disk_error(&error).into()));
                 false
             }
         }
     }
 
-    pub(super) fn has_chores(&self) -> bool {
-        self.round.is_some() || self.unsaved || self.wants_round() || !self.doomed.is_empty()
+    pub(super) fn has_background_work(&self) -> bool {
+        self.round.is_some() || self.unsaved || self.wants_round() || !self.to_remove.is_empty()
     }
 
     pub(super) fn publish_sizes(&self) {
@@ -84,7 +84,7 @@ impl Writer {
     }
 
     fn settle_step(&mut self) -> io::Result<bool> {
-        if self.unsaved || !self.doomed.is_empty() {
+        if self.unsaved || !self.to_remove.is_empty() {
             self.save_manifest()?;
         }
 
@@ -132,14 +132,14 @@ impl Writer {
 
         let needed = self.shared.index().live_bytes() + self.log.bytes_after(target);
 
-        // Twice of what is needed is the promise; the last quarter is for what is written during
-        // the round.
+        // The files may take twice the space that is needed; a quarter of that is reserved for what
+        // is written during the round.
         self.file_bytes() > needed + needed * 3 / 4 + self.shared.config.segment_bytes
     }
 
     fn oldest_needed(&self) -> Revision {
         let compacted = self.shared.index().compacted();
-        self.forgettable(compacted)
+        self.removable_through(compacted)
     }
 
     fn file_bytes(&self) -> u64 {
@@ -190,7 +190,7 @@ impl Writer {
             .parts
             .get(round.next + part.replaces + 1)
             .map(|next| next.start.clone());
-        let range = stretch(&part.cursor, end.as_ref());
+        let range = key_range(&part.cursor, end.as_ref());
 
         let step = STEP.min(usize::try_from(self.shared.config.part_bytes).unwrap_or(STEP));
         let (settled, whole) = self.shared.index().settle(&range, round.target, step);
@@ -220,8 +220,7 @@ impl Writer {
         }
     }
 
-    /// Puts a part in the place of those it replaces. Where it was cut, the last of them keeps the
-    /// rest.
+    /// Replaces the parts that a new part covers. If it was cut, the last of them keeps the rest.
     fn end_part(
         &mut self,
         round: &mut Round,
@@ -241,7 +240,7 @@ impl Writer {
         };
 
         if empty {
-            self.doomed.push(layout::part_name(part.id));
+            self.to_remove.push(layout::part_name(part.id));
         } else {
             self.shared.index_mut().add_file(part.id, part.file);
         }
@@ -259,7 +258,7 @@ impl Writer {
         let changed = self
             .shared
             .index()
-            .newest_change(&stretch(&new.start, end.as_ref()));
+            .newest_change(&key_range(&new.start, end.as_ref()));
 
         let gone = if cut.is_some() {
             round.next..last
@@ -276,7 +275,7 @@ impl Writer {
 
         for id in old.into_iter().filter_map(|part| part.file) {
             self.shared.index_mut().drop_file(id);
-            self.doomed.push(layout::part_name(id));
+            self.to_remove.push(layout::part_name(id));
         }
 
         round.next += 1;
@@ -291,14 +290,14 @@ impl Writer {
             self.manifest.first_segment = first;
             for id in self.log.drop_before(first) {
                 self.shared.index_mut().drop_file(id);
-                self.doomed.push(layout::segment_name(id));
+                self.to_remove.push(layout::segment_name(id));
             }
         }
         self.unsaved = true;
         self.save_manifest()
     }
 
-    /// Makes the manifest durable, and only then removes what it no longer names.
+    /// Makes the manifest durable, and only then removes the files that it no longer names.
     fn save_manifest(&mut self) -> io::Result<()> {
         if self.unsaved {
             self.manifest.compacted = self.shared.index().compacted();
@@ -306,8 +305,8 @@ impl Writer {
             write_manifest(&*self.shared.files, &self.manifest)?;
             self.unsaved = false;
         }
-        for name in std::mem::take(&mut self.doomed) {
-            // What cannot be removed now is removed at the next start.
+        for name in std::mem::take(&mut self.to_remove) {
+            // Files that cannot be removed now are removed at the next start.
             self.shared.files.remove(&name).ok();
         }
         Ok(())
@@ -315,13 +314,13 @@ impl Writer {
 
     fn abandon_part(&mut self) {
         if let Some(part) = self.round.as_mut().and_then(|round| round.current.take()) {
-            self.doomed.push(layout::part_name(part.id));
+            self.to_remove.push(layout::part_name(part.id));
         }
     }
 
     fn end_defragmenting(&mut self, answer: &Result<(), StoreError>) {
         for reply in self.defragmenting.drain(..) {
-            drop(reply.send(answer.clone())); // whoever asked may be gone
+            drop(reply.send(answer.clone())); // the caller may have stopped waiting
         }
     }
 }
@@ -370,8 +369,8 @@ impl PartWriter {
     }
 }
 
-/// The keys from `start` until `end`, or all the rest.
-fn stretch(start: &Bytes, end: Option<&Bytes>) -> KeyRange {
+/// The keys from `start` to `end`, or all the rest.
+fn key_range(start: &Bytes, end: Option<&Bytes>) -> KeyRange {
     match end {
         Some(end) => KeyRange::between(start.clone(), end.clone()),
         None => KeyRange::from(start.clone()),

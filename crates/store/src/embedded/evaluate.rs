@@ -1,6 +1,6 @@
-//! Evaluating transactions: what a request writes and answers, on top of what is visible and what
-//! waits in the same batch. Nothing becomes visible here; the writer does that once the batch is
-//! durable.
+//! Evaluates transactions: what a request writes and returns, given the visible state and the
+//! pending writes of the same batch. Nothing becomes visible here; the writer does that once the
+//! batch is durable.
 
 use super::frame::Position;
 use super::index::{Index, Live, Write};
@@ -17,10 +17,10 @@ use std::{
     time::Duration,
 };
 
-/// At most so many comparisons, and so many operations in a branch: etcd's default.
+/// The maximum number of comparisons, and of operations in a branch: etcd's default.
 pub(crate) const MAX_OPS: usize = 128;
 
-/// The state that the next request of a batch meets.
+/// The state that the next request of a batch sees.
 pub(crate) struct Pending<'a> {
     index: &'a Index,
     leases: &'a Leases,
@@ -30,7 +30,7 @@ pub(crate) struct Pending<'a> {
     ended: BTreeSet<LeaseId>,
 }
 
-/// A transaction that ran. Without writes it left the revision as it was.
+/// An evaluated transaction. Without writes it did not change the revision.
 pub(crate) struct Evaluated {
     pub(crate) answer: TxnAnswer,
     pub(crate) writes: Vec<Write>,
@@ -42,8 +42,8 @@ struct Run {
     revision: Revision,
     writes: Vec<Write>,
     undo: Vec<(Bytes, Option<Option<Live>>)>,
-    /// How the comparisons of it and of the transactions inside it came out, in the order they are
-    /// met.
+    /// The results of the comparisons of this transaction and of nested ones, in the order of
+    /// evaluation.
     decisions: VecDeque<bool>,
 }
 
@@ -63,10 +63,10 @@ impl<'a> Pending<'a> {
         self.revision
     }
 
-    /// Runs a valid transaction; one that fails leaves nothing behind.
+    /// Runs a valid transaction; one that fails leaves no changes.
     pub(crate) fn txn(&mut self, txn: &Txn) -> Result<Evaluated, StoreError> {
-        // Everything is compared before anything is written: a transaction inside another does not
-        // see its writes.
+        // All comparisons are evaluated before any write: a nested transaction does not see the
+        // writes of the outer one.
         let mut decisions = VecDeque::new();
         self.decide(txn, &mut decisions);
         let mut run = Run {
@@ -99,7 +99,7 @@ impl<'a> Pending<'a> {
         }
     }
 
-    /// Grants a lease; one whose id is taken is refused.
+    /// Grants a lease; fails if the id is in use.
     pub(crate) fn grant(&mut self, id: LeaseId, ttl: Duration) -> Result<(), StoreError> {
         if self.has_lease(id) {
             return Err(StoreError::LeaseExists(id));
@@ -109,7 +109,7 @@ impl<'a> Pending<'a> {
         Ok(())
     }
 
-    /// Ends a lease: its keys are deleted together.
+    /// Ends a lease and deletes its keys together.
     pub(crate) fn end_lease(&mut self, id: LeaseId) -> Result<Evaluated, StoreError> {
         if !self.has_lease(id) {
             return Err(StoreError::LeaseNotFound(id));
@@ -152,7 +152,7 @@ impl<'a> Pending<'a> {
         let succeeded = run
             .decisions
             .pop_front()
-            .expect("decided in the order it runs");
+            .expect("comparisons are evaluated in the order of the branches");
         let ops = if succeeded { &txn.then } else { &txn.otherwise };
         let answers = ops
             .iter()
@@ -306,7 +306,7 @@ fn holds(compare: &Compare, live: Option<&Live>) -> bool {
     }
 }
 
-/// Every answer of a transaction tells the revision the transaction ended at.
+/// Every answer of a transaction carries the transaction's final revision.
 fn stamp(answer: &mut TxnAnswer, revision: Revision) {
     answer.revision = revision;
     for answer in &mut answer.answers {
@@ -318,7 +318,7 @@ fn stamp(answer: &mut TxnAnswer, revision: Revision) {
     }
 }
 
-/// Refuses what no state of the store could make right.
+/// Rejects requests that are invalid in any state of the store.
 pub(crate) fn validate(txn: &Txn) -> Result<(), InvalidRequest> {
     branches(txn).map(|_| ())
 }
@@ -379,8 +379,8 @@ fn touched(ops: &[Op]) -> Result<Touched, InvalidRequest> {
 }
 
 impl Touched {
-    /// Adds what one operation touches. Its branches exclude each other, so only what was there
-    /// before can clash.
+    /// Adds the keys of one operation. Its branches exclude each other, so only earlier operations
+    /// can conflict.
     fn add<const N: usize>(&mut self, branches: [Touched; N]) -> Result<(), InvalidRequest> {
         let clash = |new: &Touched| {
             let put = |key: &Bytes| {
@@ -403,7 +403,7 @@ impl Touched {
     }
 }
 
-/// The empty key names nothing; as the start of a longer range it is fine.
+/// The empty key is not a key; it is valid as the start of a longer range.
 fn named(start: &Bytes, end: &End) -> Result<(), InvalidRequest> {
     if start.is_empty() && *end == End::Single {
         Err(InvalidRequest::EmptyKey)
@@ -412,7 +412,7 @@ fn named(start: &Bytes, end: &End) -> Result<(), InvalidRequest> {
     }
 }
 
-/// What a transaction brings to the disk at most.
+/// The maximum number of bytes that a transaction writes to disk.
 pub(crate) fn request_bytes(txn: &Txn) -> usize {
     let branch = |ops: &[Op]| ops.iter().map(op_bytes).sum::<usize>();
     branch(&txn.then) + branch(&txn.otherwise)
@@ -433,7 +433,7 @@ fn op_bytes(op: &Op) -> usize {
     }
 }
 
-/// Whether a transaction could write at all.
+/// Whether a transaction may write at all.
 pub(crate) fn may_write(txn: &Txn) -> bool {
     txn.then.iter().chain(&txn.otherwise).any(|op| match op {
         Op::Range(_) => false,

@@ -1,18 +1,19 @@
-//! Frames: what every file of the engine is made of.
+//! Frames: the building block of every file of the engine.
 //!
 //! A frame is a header and a payload of records. Its checksum covers the file's number and the
-//! frame's own place, so that neither stale blocks nor a copy inside a value are ever taken for a
-//! frame. It also tells where its batch began: whatever stands before that was durable when the
-//! frame was written, which is how a damaged log is told from one whose last write was torn.
+//! frame's offset, so that neither stale blocks nor a copy inside a value are mistaken for a frame.
+//! It also contains the offset at which its batch began: everything before that was durable when
+//! the frame was written, which is how a damaged log is distinguished from one whose last write was
+//! torn.
 
 use crate::Revision;
 use bytes::{Buf, BufMut};
 
-/// The number of a file, unique within a store for ever.
+/// The number of a file, never reused within a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FileId(pub(crate) u32);
 
-/// Where a record is: which frame of which file, and the how-manieth of that frame.
+/// The position of a record: file, offset of the frame, and index within the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) file: FileId,
@@ -22,7 +23,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Of a value that is not yet on its way to a file.
+    /// The position of a value that is not yet written.
     pub(crate) const UNKNOWN: Position = Position {
         file: FileId(0),
         offset: 0,
@@ -31,7 +32,7 @@ impl Position {
     };
 }
 
-/// What a frame's header says.
+/// The fields of a frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) revision: Revision,
@@ -50,10 +51,10 @@ pub(crate) struct Frame<'a> {
     pub(crate) len: u32,
 }
 
-/// Frames on their way to a file.
+/// Frames to be written to a file.
 pub(crate) struct FrameBuffer {
     file: FileId,
-    /// Where in the file the buffer will be written.
+    /// The offset in the file at which the buffer will be written.
     start: u32,
     bytes: Vec<u8>,
 }
@@ -69,8 +70,7 @@ impl FrameBuffer {
         }
     }
 
-    /// Adds a frame whose payload is what `fill` appends. Answers with where its first record will
-    /// be.
+    /// Adds a frame whose payload is what `fill` appends. Returns the position of its first record.
     pub(crate) fn push(&mut self, stamp: Stamp, fill: impl FnOnce(&mut Vec<u8>)) -> Position {
         let begin = self.bytes.len();
         let offset = self.start + size(begin);
@@ -102,12 +102,12 @@ impl FrameBuffer {
         self.start
     }
 
-    /// Where in the file the next frame will be.
+    /// The offset in the file of the next frame.
     pub(crate) fn end(&self) -> u32 {
         self.start + size(self.bytes.len())
     }
 
-    /// Goes on behind what was written.
+    /// Continues after what was written.
     pub(crate) fn advance(&mut self) {
         self.start = self.end();
         self.bytes.clear();
@@ -115,7 +115,7 @@ impl FrameBuffer {
 }
 
 /// The frame at `offset` of `file`, whose bytes from there on are `rest`. `None`: there is no
-/// whole, sound one.
+/// complete and valid one.
 pub(crate) fn parse(file: FileId, offset: u32, rest: &[u8]) -> Option<Frame<'_>> {
     let mut header = rest.get(..HEADER)?;
     let len = header.get_u32_le();
@@ -141,19 +141,19 @@ pub(crate) fn parse(file: FileId, offset: u32, rest: &[u8]) -> Option<Frame<'_>>
     })
 }
 
-/// Whether some sound frame after `offset` was written when what is at `offset` was durable
-/// already. Then the disk lost or changed what it had confirmed.
+/// Whether a valid frame after `offset` was written when the bytes at `offset` were durable
+/// already. Then the disk lost or changed data that it had confirmed.
 pub(crate) fn proves_damage(file: FileId, offset: u32, bytes: &[u8]) -> bool {
     let from = offset as usize + 1;
     (from..written(bytes).saturating_sub(HEADER)).any(|at| {
-        // The cheap look first: checksums at every byte would take minutes.
+        // A cheap test first: checksums at every byte would take minutes.
         let batch = (&bytes[at + HEADER - 4..]).get_u32_le();
         batch > offset && batch <= size(at) && parse(file, size(at), &bytes[at..]).is_some()
     })
 }
 
-/// How much of a file was ever written to; behind that are the zeros of its runway. A whole frame
-/// may end with zeros: this is for what is not one.
+/// How much of a file was ever written; after that come the zeros of its preallocation. A complete
+/// frame may end with zeros: this is only for incomplete ones.
 pub(crate) fn written(bytes: &[u8]) -> usize {
     const BLOCK: [u8; 4096] = [0; 4096];
     let mut len = bytes.len();
@@ -167,10 +167,10 @@ pub(crate) fn written(bytes: &[u8]) -> usize {
 }
 
 fn checksum(file: FileId, offset: u32, bytes: &[u8]) -> u32 {
-    let mut place = [0; 8];
-    place[..4].copy_from_slice(&file.0.to_le_bytes());
-    place[4..].copy_from_slice(&offset.to_le_bytes());
-    crc32c::crc32c_append(crc32c::crc32c(&place), bytes)
+    let mut seed = [0; 8];
+    seed[..4].copy_from_slice(&file.0.to_le_bytes());
+    seed[4..].copy_from_slice(&offset.to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(&seed), bytes)
 }
 
 /// A length within a file. Files are closed long before they reach 4 GiB: segment and request sizes
@@ -210,7 +210,7 @@ mod tests {
             "another file"
         );
 
-        assert!(parse(FileId(3), 0, rest).is_none(), "another place");
+        assert!(parse(FileId(3), 0, rest).is_none(), "another offset");
         assert!(
             parse(FileId(3), second.offset, &rest[..rest.len() - 1]).is_none(),
             "torn"

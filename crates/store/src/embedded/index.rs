@@ -1,9 +1,9 @@
-//! The index: every key with its versions, and the changes in order. In memory, pure, the engine's
-//! whole truth.
+//! The index: every key with its versions, and the changes in order. In memory, without I/O; all
+//! reads go through it.
 //!
-//! Of a live key the newest value is here; of older versions only where they are on disk. A change
-//! enters through [`Index::apply`] once it is durable, so whoever can read the index sees durable
-//! writes only. History leaves through [`Index::trim`].
+//! The newest value of a live key is in memory; of older versions only their position on disk. A
+//! change enters through [`Index::apply`] once it is durable, so readers see durable writes only.
+//! History is removed through [`Index::trim`].
 
 use super::files::File;
 use super::frame::{FileId, Position};
@@ -14,26 +14,26 @@ use std::{
     sync::Arc,
 };
 
-/// A key as it is kept: a quarter of `Bytes`, which is what readers get.
+/// A key as stored: a quarter of the size of `Bytes`, which readers get.
 type Key = Thin;
 
 #[derive(Default)]
 pub(crate) struct Index {
-    /// Boxed, because nodes of the map are little more than half full where keys come in order.
+    /// Boxed, because the map's nodes are little more than half full if keys are inserted in order.
     keys: BTreeMap<Key, Box<Versions>>,
     /// Changes since the last trim, oldest first.
     history: VecDeque<Change>,
     revision: Revision,
-    /// The oldest revision that may be asked for.
+    /// The oldest revision that is not compacted.
     compacted: Revision,
     files: HashMap<FileId, Arc<dyn File>>,
-    /// What the live keys take on disk.
+    /// The size of the live keys on disk.
     live_bytes: u64,
     live_keys: u64,
     recent: Recent,
 }
 
-/// The history grows by an eighth, and by so many changes at least.
+/// The history's capacity grows by an eighth, and by at least this many changes.
 const LEAST_GROWTH: usize = 1024;
 
 /// A key's newest value.
@@ -47,14 +47,14 @@ pub(crate) struct Live {
     pub(crate) at: Position,
 }
 
-/// All that is known of a key. Without `live`, the last of `older` is its deletion.
+/// All versions of a key. Without `live`, the last of `older` is its deletion.
 #[derive(Default)]
 struct Versions {
     live: Option<Live>,
     /// Oldest first.
     #[expect(
         clippy::box_collection,
-        reason = "most keys have none, and each would pay for its header"
+        reason = "most keys have none, and a `Vec` is larger"
     )]
     older: Option<Box<VecDeque<Version>>>,
 }
@@ -63,18 +63,18 @@ struct Versions {
 #[derive(Clone, Copy)]
 struct Version {
     modified: Revision,
-    /// `None`: the key was deleted then.
+    /// `None`: the key was deleted.
     at: Option<Position>,
 }
 
 struct Change {
     revision: Revision,
     key: Key,
-    /// The whole event, while it is among the newest.
+    /// The whole event, while it is one of the most recent.
     event: Option<Box<Event>>,
 }
 
-/// How many of the newest changes still hold their event, and the bytes of those.
+/// How many of the newest changes still hold their event, and the size of those.
 #[derive(Default)]
 struct Recent {
     changes: usize,
@@ -90,7 +90,7 @@ pub(crate) struct Write {
     pub(crate) live: Option<Live>,
 }
 
-/// A version found: at hand, or where to read it.
+/// A version: the value, or its position on disk.
 #[derive(Clone)]
 pub(crate) enum Found {
     Here(KeyValue),
@@ -102,7 +102,7 @@ pub(crate) enum Found {
     },
 }
 
-/// A change found for a watcher.
+/// A change for a watcher.
 pub(crate) enum FoundEvent {
     Here(Event),
     Pieces {
@@ -112,7 +112,7 @@ pub(crate) enum FoundEvent {
     },
 }
 
-/// What a part file needs to know of a key.
+/// A key to be written to a part file.
 pub(crate) struct Settled {
     pub(crate) found: Found,
     pub(crate) modified: Revision,
@@ -122,7 +122,7 @@ pub(crate) struct Settled {
 pub(crate) struct Scan {
     pub(crate) events: Vec<FoundEvent>,
     pub(crate) through: Revision,
-    /// That revision is the newest.
+    /// Whether that revision is the current one.
     pub(crate) complete: bool,
 }
 
@@ -135,7 +135,7 @@ impl Index {
         }
     }
 
-    /// Takes the settled keys, in order and each once, before anything else is applied.
+    /// Loads the settled keys, in order and each once, before anything else is applied.
     pub(crate) fn load(&mut self, settled: Vec<(Bytes, Live)>) {
         self.live_keys = settled.len() as u64;
         self.live_bytes = settled.iter().map(|(key, live)| weight(key, live)).sum();
@@ -168,8 +168,8 @@ impl Index {
         self.live_keys
     }
 
-    /// What the history holds in memory: its changes, the versions they superseded, and the newest
-    /// events' values.
+    /// The size of the history in memory: its changes, the versions they superseded, and the values
+    /// of recent events.
     pub(crate) fn history_bytes(&self) -> usize {
         self.history.len() * (size_of::<Change>() + size_of::<Version>()) + self.recent.bytes
     }
@@ -187,7 +187,7 @@ impl Index {
             .filter_map(|(key, versions)| Some((key, versions.live.as_ref()?)))
     }
 
-    /// Whether a read at `revision` can be answered.
+    /// Whether a read at `revision` is possible.
     pub(crate) fn readable(&self, revision: Revision) -> Result<(), StoreError> {
         if revision > self.revision {
             return Err(StoreError::FutureRevision {
@@ -226,7 +226,7 @@ impl Index {
                 let file = self
                     .files
                     .get(&at.file)
-                    .expect("a file is kept while a readable version is in it");
+                    .expect("a file is kept while it contains a readable version");
 
                 Found::OnDisk {
                     key,
@@ -250,7 +250,7 @@ impl Index {
     fn apply_one(&mut self, revision: Revision, write: Write) -> Applied {
         let Write { key: written, live } = write;
 
-        // One copy of the key serves all its versions.
+        // One copy of the key is shared by all its versions.
         let (key, versions) = match self.keys.entry(Key::from(&*written)) {
             Entry::Occupied(known) => (known.key().clone(), known.into_mut()),
             Entry::Vacant(new) => (new.key().clone(), new.insert(Box::default())),
@@ -277,7 +277,7 @@ impl Index {
             }),
         }
 
-        self.remember(revision, key, live.as_ref(), old.as_ref());
+        self.record_change(revision, key, live.as_ref(), old.as_ref());
         let lease = |live: Option<Live>| live.and_then(|live| live.lease);
 
         Applied {
@@ -287,14 +287,19 @@ impl Index {
         }
     }
 
-    /// From now on the newest changes hold their events, up to so many bytes.
+    /// Keeps the events of recent changes in memory from now on, up to this many bytes.
     pub(crate) fn keep_recent(&mut self, bytes: usize) {
         self.recent.limit = bytes;
     }
 
-    fn remember(&mut self, revision: Revision, key: Key, live: Option<&Live>, old: Option<&Live>) {
-        // Twice the memory for twice the changes would be too much: most of the time nearly half of
-        // it would lie idle.
+    fn record_change(
+        &mut self,
+        revision: Revision,
+        key: Key,
+        live: Option<&Live>,
+        old: Option<&Live>,
+    ) {
+        // Doubling the capacity would waste memory: on average a quarter of it would be unused.
         if self.history.len() == self.history.capacity() {
             self.history
                 .reserve_exact(LEAST_GROWTH.max(self.history.len() / 8));
@@ -309,7 +314,7 @@ impl Index {
             return;
         }
 
-        // Not the writer's copy, which may hold on to a whole request.
+        // A copy, because the writer's bytes may keep a whole request alive.
         let named = Bytes::copy_from_slice(&key);
         let (kind, kv) = match live {
             Some(live) => (EventKind::Put, live.kv(named.clone())),
@@ -331,11 +336,11 @@ impl Index {
         });
     }
 
-    /// Takes the oldest of the events that are held, until the rest is within the limit. Freeing
-    /// them takes longer than taking them: that is for whoever no longer holds the index.
+    /// Takes the oldest events in memory until the rest is within the limit. Freeing them takes
+    /// longer than taking them, so the caller does that after it has released the index lock.
     #[expect(
         clippy::vec_box,
-        reason = "the boxes are moved as they are: unpacking would copy and free under the hold"
+        reason = "the boxes are moved: unpacking would copy and free under the lock"
     )]
     pub(crate) fn take_beyond_recent(&mut self) -> Vec<Box<Event>> {
         let mut beyond = Vec::new();
@@ -353,14 +358,14 @@ impl Index {
         beyond
     }
 
-    /// Changes in `range` from `from` on, until `most` of them were found or `glance` changes were
-    /// looked at. A revision is never split.
+    /// Changes in `range` from `from` on, until `most` of them were found or `scan_limit` changes were
+    /// examined. A revision is never split.
     pub(crate) fn scan(
         &self,
         range: &KeyRange,
         from: Revision,
         most: usize,
-        glance: usize,
+        scan_limit: usize,
     ) -> Scan {
         let begin = self
             .history
@@ -373,7 +378,7 @@ impl Index {
 
         let mut last = from.previous();
         for (seen, change) in self.history.range(begin..).enumerate() {
-            if change.revision > last && (scan.events.len() >= most || seen >= glance) {
+            if change.revision > last && (scan.events.len() >= most || seen >= scan_limit) {
                 scan.through = last;
                 scan.complete = false;
                 break;
@@ -415,7 +420,7 @@ impl Index {
         FoundEvent::Pieces { kind, kv, previous }
     }
 
-    /// From now on nothing before `revision` may be asked for.
+    /// Marks everything before `revision` as compacted.
     pub(crate) fn compact(&mut self, revision: Revision) {
         self.compacted = self.compacted.max(revision);
     }
@@ -425,8 +430,8 @@ impl Index {
         self.history.front().map(|change| change.revision)
     }
 
-    /// Forgets changes up to and including `revision`, at most `most` of them, and the versions
-    /// only they needed. Whether more are left to forget.
+    /// Removes changes up to and including `revision`, at most `most` of them, and the versions
+    /// that only they needed. Returns whether there are more to remove.
     pub(crate) fn trim(&mut self, revision: Revision, most: usize) -> bool {
         for _ in 0..most {
             match self.history.front() {
@@ -434,31 +439,34 @@ impl Index {
                 _ => return false,
             }
 
-            let change = self.history.pop_front().expect("its front was just seen");
+            let change = self
+                .history
+                .pop_front()
+                .expect("the front was just checked");
             if let Some(event) = &change.event {
                 self.recent.bytes -= held(event);
                 self.recent.changes -= 1;
             }
 
-            self.forget_before(&change.key, change.revision);
+            self.drop_versions_before(&change.key, change.revision);
         }
 
         self.oldest_change()
             .is_some_and(|oldest| oldest <= revision)
     }
 
-    fn forget_before(&mut self, key: &[u8], revision: Revision) {
+    fn drop_versions_before(&mut self, key: &[u8], revision: Revision) {
         let Some(versions) = self.keys.get_mut(key) else {
             return;
         };
-        versions.forget_before(revision);
+        versions.drop_versions_before(revision);
         if versions.live.is_none() && versions.older.is_none() {
             self.keys.remove(key);
         }
     }
 
-    /// The next keys of `range` as they were at `revision`, until `bytes` of them; and whether
-    /// these were all.
+    /// The next keys of `range` as of `revision`, up to `bytes` of them, and whether these were
+    /// all.
     pub(crate) fn settle(
         &self,
         range: &KeyRange,
@@ -492,7 +500,7 @@ impl Index {
         self.versions(range).map(newest).max().unwrap_or_default()
     }
 
-    /// A version was copied: it is read from its new place from now on.
+    /// A version was copied: it is read from its new position from now on.
     pub(crate) fn moved(&mut self, key: &[u8], modified: Revision, to: Position) {
         let Some(versions) = self.keys.get_mut(key) else {
             return;
@@ -535,7 +543,7 @@ impl Existing<'_> {
     }
 }
 
-/// A write that became visible, for those who keep books.
+/// A write that became visible, with what the caller needs for its bookkeeping.
 pub(crate) struct Applied {
     pub(crate) key: Bytes,
     pub(crate) old_lease: Option<LeaseId>,
@@ -577,7 +585,7 @@ impl Versions {
     }
 
     /// Drops the versions before `revision`, and a deletion at it.
-    fn forget_before(&mut self, revision: Revision) {
+    fn drop_versions_before(&mut self, revision: Revision) {
         let Some(older) = &mut self.older else { return };
         let needless = |version: &Version| {
             version.modified < revision || version.modified == revision && version.at.is_none()
@@ -592,9 +600,9 @@ impl Versions {
 
     fn moved(&mut self, modified: Revision, to: Position) {
         let Some(older) = &mut self.older else { return };
-        let place = older.partition_point(|version| version.modified < modified);
+        let position = older.partition_point(|version| version.modified < modified);
         if let Some(version) = older
-            .get_mut(place)
+            .get_mut(position)
             .filter(|version| version.modified == modified)
         {
             version.at = Some(to);
@@ -613,13 +621,13 @@ fn deletion(key: Bytes, revision: Revision) -> KeyValue {
     }
 }
 
-/// The bytes that an event may be the last to hold.
+/// The bytes that an event may be the last to reference.
 fn held(event: &Event) -> usize {
     let previous = event.previous.as_ref().map_or(0, |kv| kv.value.len());
     size_of::<Event>() + event.kv.value.len() + previous
 }
 
-/// What a live key takes in a file.
+/// The size of a live key in a file.
 fn weight(key: &[u8], live: &Live) -> u64 {
     const FRAME_AND_RECORD: usize = super::frame::HEADER + 1 + 8 + 8 + 8 + 4 + 4;
     (FRAME_AND_RECORD + key.len() + live.value.len()) as u64

@@ -1,9 +1,9 @@
-//! What the store's directory holds: `MANIFEST`, settled data in `*.part` files, the log after it
+//! The files of the store's directory: `MANIFEST`, settled data in `*.part` files, the log after it
 //! in `*.log` segments.
 //!
 //! The manifest names the parts and the first segment; it is replaced as a whole. Parts divide the
-//! keys: each covers those from its start to the next one's, as they were at its base revision. The
-//! log tells everything since; of a key it counts from the base of the key's part on.
+//! key space: each covers the keys from its start to the next one's, as of its base revision. The
+//! log contains everything since; for a key it is applied from the base of the key's part on.
 
 use super::frame::{self, FileId, FrameBuffer, Stamp};
 use super::record::{get_bytes, milliseconds, put_bytes};
@@ -13,25 +13,25 @@ use std::time::Duration;
 
 pub(crate) const MANIFEST: &str = "MANIFEST";
 pub(crate) const NEW_MANIFEST: &str = "MANIFEST.new";
-/// The manifest's and a backup's number in checksums; no other file has it.
+/// The file number of the manifest and of backups in checksums; no other file has it.
 const NO_FILE: FileId = FileId(0);
 const FORMAT: u8 = 1;
 const MAGIC: &[u8] = b"coracle store";
 
-/// The table of contents.
+/// The list of the store's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// Tells this store's files from another's.
+    /// Distinguishes this store's files from another's.
     pub(crate) store: u64,
-    /// The revision a store without a log is at.
+    /// The revision of a store without a log.
     pub(crate) revision: Revision,
-    /// The oldest revision kept.
+    /// The oldest revision that is not compacted.
     pub(crate) compacted: Revision,
-    /// Segments numbered lower are no longer needed.
+    /// Segments with lower numbers are no longer needed.
     pub(crate) first_segment: FileId,
     /// Sorted by start; the first starts with the empty key.
     pub(crate) parts: Vec<Part>,
-    /// The leases alive when the manifest was written; the log may end some and adds others.
+    /// The leases when the manifest was written; the log may end some and add others.
     pub(crate) leases: Vec<(LeaseId, Duration)>,
 }
 
@@ -49,10 +49,10 @@ pub(crate) struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) store: u64,
-    /// The segment before this one, and how much of it counts: what follows there is no whole
+    /// The previous segment, and how much of it is valid: what follows there is an incomplete
     /// write.
     pub(crate) previous: Option<(FileId, u32)>,
-    /// The store's revision when the segment was begun.
+    /// The store's revision when the segment was created.
     pub(crate) revision: Revision,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct BackupHeader {
     pub(crate) revision: Revision,
 }
 
-/// Which kind of file a first frame begins.
+/// The kind of file, in its first frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Manifest = 1,
@@ -72,14 +72,14 @@ enum Kind {
     Backup = 4,
 }
 
-/// Why a file's beginning is not what it should be.
+/// Why the first frame of a file is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderFault {
-    #[error("its beginning is damaged or missing")]
+    #[error("its header is damaged or missing")]
     Damaged,
     #[error("it was written by a newer version (format {0})")]
     Newer(u8),
-    #[error("it is not the kind of file its name says")]
+    #[error("its contents do not match its file name")]
     Foreign,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn file_id(name: &str) -> Option<FileId> {
 }
 
 impl Manifest {
-    /// A store nobody has written to.
+    /// A store without any write.
     pub(crate) fn fresh(store: u64) -> Self {
         let part = Part {
             start: Bytes::new(),
@@ -210,7 +210,7 @@ impl SegmentHeader {
         });
     }
 
-    /// The header, and where the first frame after it is.
+    /// The header, and the offset of the first frame after it.
     pub(crate) fn parse(file: FileId, bytes: &[u8]) -> Result<(Self, u32), HeaderFault> {
         let frame = frame::parse(file, 0, bytes).ok_or(HeaderFault::Damaged)?;
         let mut from = frame.payload;
@@ -234,7 +234,7 @@ impl SegmentHeader {
     }
 }
 
-/// Begins a part.
+/// Writes the header of a part.
 pub(crate) fn begin_part(buffer: &mut FrameBuffer, store: u64, base: Revision) {
     buffer.push(stamp(base), |out| {
         put_kind(out, Kind::Part);
@@ -242,7 +242,7 @@ pub(crate) fn begin_part(buffer: &mut FrameBuffer, store: u64, base: Revision) {
     });
 }
 
-/// Checks a part's beginning; answers where its first key is.
+/// Checks a part's header and returns the offset of its first key.
 pub(crate) fn parse_part(file: FileId, store: u64, bytes: &[u8]) -> Result<u32, HeaderFault> {
     let frame = frame::parse(file, 0, bytes).ok_or(HeaderFault::Damaged)?;
     let mut from = frame.payload;
@@ -256,7 +256,7 @@ pub(crate) fn parse_part(file: FileId, store: u64, bytes: &[u8]) -> Result<u32, 
 }
 
 impl BackupHeader {
-    /// The number that a backup's frames are sealed with.
+    /// The file number in the checksums of a backup.
     pub(crate) const FILE: FileId = NO_FILE;
 
     pub(crate) fn append(&self, buffer: &mut FrameBuffer) {

@@ -1,8 +1,7 @@
-//! Leases: which there are, which keys hang on them, when they end. In memory; grants and ends are
-//! in the log.
+//! Leases, their keys and their expiry. In memory; grants and ends are in the log.
 //!
-//! Keeping one alive touches no disk. After a restart every lease has its whole time again, as in
-//! etcd after a change of leader: nobody could have kept it alive meanwhile.
+//! Keeping a lease alive does not touch the disk. After a restart every lease has its full time to
+//! live again, as in etcd after a change of leader: clients could not renew it meanwhile.
 
 use crate::{LeaseId, LeaseStatus};
 use bytes::Bytes;
@@ -14,7 +13,7 @@ use std::{
 #[derive(Default)]
 pub(crate) struct Leases {
     leases: BTreeMap<LeaseId, Lease>,
-    /// When each lease ends, on the engine's clock.
+    /// When each lease expires, on the engine's clock.
     ends: BTreeSet<(Duration, LeaseId)>,
 }
 
@@ -25,7 +24,7 @@ struct Lease {
 }
 
 impl Leases {
-    /// A lease that is granted again, as replaying a log may do, keeps its keys.
+    /// A lease that is granted again, as in replaying a log, keeps its keys.
     pub(crate) fn grant(&mut self, id: LeaseId, ttl: Duration, now: Duration) {
         let ends = now.saturating_add(ttl);
         let lease = self.leases.entry(id).or_insert(Lease {
@@ -39,8 +38,8 @@ impl Leases {
         self.ends.insert((ends, id));
     }
 
-    /// The lease's time begins anew. `None`: there is no such lease, or its end has come and is
-    /// being written.
+    /// Renews a lease. `None`: there is no such lease, or it has expired and its end is being
+    /// written.
     pub(crate) fn keep_alive(&mut self, id: LeaseId, now: Duration) -> Option<Duration> {
         let lease = self.leases.get_mut(&id).filter(|lease| lease.ends > now)?;
         self.ends.remove(&(lease.ends, id));
@@ -57,12 +56,12 @@ impl Leases {
 
     pub(crate) fn attach(&mut self, id: LeaseId, key: &[u8]) {
         if let Some(lease) = self.leases.get_mut(&id) {
-            // A copy of its own: the caller's may hold on to a whole request.
+            // A copy, because the caller's bytes may keep a whole request alive.
             lease.keys.insert(Bytes::copy_from_slice(key));
         }
     }
 
-    /// A key went from one lease to another.
+    /// Moves a key from one lease to another.
     pub(crate) fn move_key(&mut self, key: &Bytes, from: Option<LeaseId>, to: Option<LeaseId>) {
         if let Some(lease) = from.and_then(|id| self.leases.get_mut(&id)) {
             lease.keys.remove(key);
@@ -105,12 +104,12 @@ impl Leases {
             .collect()
     }
 
-    /// When the next lease ends.
+    /// When the next lease expires.
     pub(crate) fn next_end(&self) -> Option<Duration> {
         self.ends.first().map(|(ends, _)| *ends)
     }
 
-    /// The leases whose time has come, oldest first.
+    /// The expired leases, oldest first.
     pub(crate) fn ended(&self, now: Duration) -> Vec<LeaseId> {
         self.ends
             .iter()
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_ends_when_nobody_keeps_it_alive() {
+    fn a_lease_expires_unless_it_is_kept_alive() {
         let second = Duration::from_secs;
         let id = LeaseId::from_wire(1).unwrap();
         let mut leases = Leases::default();
@@ -138,7 +137,7 @@ mod tests {
         assert_eq!(
             leases.keep_alive(id, second(16)),
             None,
-            "its end may be on its way to the disk"
+            "its end may be being written"
         );
 
         leases.end(id);

@@ -1,13 +1,14 @@
 //! The log: segments that are appended to and synced, oldest first.
 //!
-//! After a write or a sync failed, nobody knows what is on the disk: the segment is left as it is,
-//! and the next write begins a new one whose header tells how much of the old one counts. So a
-//! failing, full or read-only disk costs nothing but the writes it refused, and the log goes on by
-//! itself once the disk does.
+//! After a failed write or sync, the contents of the disk are unknown: the segment is left as it
+//! is, and the next write starts a new one whose header says how much of the old one is valid. So a
+//! failing, full or read-only disk costs only the writes that failed, and the log continues by
+//! itself once the disk works again.
 //!
-//! The open segment has a runway: zeros behind what was written, so that the next batches only
-//! change bytes that the file has already. A sync that also makes a file longer waits for the file
-//! system's own records of it, which takes several times as long; this way one in many does.
+//! The open segment is preallocated: zeros follow what was written, so that the next batches only
+//! change bytes that the file has already. A sync after which a file is longer also waits for the
+//! file system's journal, which takes several times as long; with preallocation only one in many
+//! syncs does.
 
 use super::files::{File, Files};
 use super::frame::{FileId, FrameBuffer};
@@ -19,33 +20,33 @@ pub(crate) struct Log {
     files: Arc<dyn Files>,
     store: u64,
     segments: VecDeque<Segment>,
-    /// The file of the last segment, while it takes writes.
+    /// The file of the last segment, while it is open for writing.
     open: Option<Open>,
     next_file: u32,
     segment_bytes: u64,
 }
 
-/// The segment that takes writes.
+/// The segment that is open for writing.
 #[derive(Clone)]
 struct Open {
     file: Arc<dyn File>,
-    /// How long the file is: what was written, and the runway.
+    /// The length of the file: what was written and the preallocated zeros.
     len: u64,
 }
 
-/// How much of a segment its runway is.
-const RUNWAY: u64 = 32;
+/// The preallocation as a fraction of a segment.
+const PREALLOCATION: u64 = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub(crate) id: FileId,
-    /// How much of it counts.
+    /// How much of it is valid.
     pub(crate) bytes: u32,
     /// The newest revision in it.
     pub(crate) last: Revision,
 }
 
-/// A segment that was just begun.
+/// A new segment.
 pub(crate) struct Begun {
     pub(crate) id: FileId,
     pub(crate) file: Arc<dyn File>,
@@ -69,8 +70,8 @@ impl Log {
         }
     }
 
-    /// Begins a new segment if the last one is full or was given up.
-    pub(crate) fn make_room(&mut self, revision: Revision) -> io::Result<Option<Begun>> {
+    /// Starts a new segment if the last one is full or was abandoned.
+    pub(crate) fn prepare(&mut self, revision: Revision) -> io::Result<Option<Begun>> {
         let full = self
             .segments
             .back()
@@ -81,7 +82,7 @@ impl Log {
         self.begin(revision).map(Some)
     }
 
-    /// A buffer for the next batch; room must have been made.
+    /// A buffer for the next batch; `prepare` must have been called.
     pub(crate) fn buffer(&self) -> FrameBuffer {
         let (id, bytes) = self
             .segments
@@ -90,13 +91,13 @@ impl Log {
         FrameBuffer::new(id, bytes)
     }
 
-    /// Writes a batch and makes it durable. After an error none of it will ever count.
+    /// Writes a batch and makes it durable. After an error none of it is ever valid.
     pub(crate) fn append(&mut self, batch: &FrameBuffer, last: Revision) -> io::Result<()> {
         let mut open = self
             .open
             .take()
-            .ok_or_else(|| io::Error::other("the log has no room"))?;
-        open.write(batch, self.segment_bytes / RUNWAY)?;
+            .ok_or_else(|| io::Error::other("the log has no open segment"))?;
+        open.write(batch, self.segment_bytes / PREALLOCATION)?;
         self.open = Some(open);
         if let Some(segment) = self.segments.back_mut() {
             segment.bytes = batch.end();
@@ -112,14 +113,14 @@ impl Log {
         id
     }
 
-    /// The first segment that holds something after `revision`; the last one in any case. `None`:
-    /// no segment yet.
+    /// The first segment with changes after `revision`, or else the last one. `None`: no segment
+    /// yet.
     pub(crate) fn first_after(&self, revision: Revision) -> Option<FileId> {
         let needed = self.segments.iter().find(|segment| segment.last > revision);
         needed.or(self.segments.back()).map(|segment| segment.id)
     }
 
-    /// How many segments hold nothing after `revision`.
+    /// How many segments have no changes after `revision`.
     pub(crate) fn settled(&self, revision: Revision) -> usize {
         let settled = self
             .segments
@@ -129,7 +130,7 @@ impl Log {
         settled.min(self.segments.len().saturating_sub(1))
     }
 
-    /// Takes the segments before `first` off the log; their files can go.
+    /// Removes the segments before `first` from the log; their files can be deleted.
     pub(crate) fn drop_before(&mut self, first: FileId) -> Vec<FileId> {
         let count = self
             .segments
@@ -149,7 +150,7 @@ impl Log {
             .sum()
     }
 
-    /// The bytes of segments that hold something after `revision`.
+    /// The bytes of segments with changes after `revision`.
     pub(crate) fn bytes_after(&self, revision: Revision) -> u64 {
         let needed = self
             .segments
@@ -179,7 +180,7 @@ impl Log {
         };
 
         let begun = open
-            .write(&buffer, self.segment_bytes / RUNWAY)
+            .write(&buffer, self.segment_bytes / PREALLOCATION)
             .and_then(|()| self.files.sync_directory());
         if let Err(error) = begun {
             // If this fails too, the next start removes it: no other segment will name it.
@@ -200,18 +201,18 @@ impl Log {
 }
 
 impl Open {
-    /// Writes a batch and makes it durable; where it reaches the end of the file, a new runway with
-    /// it.
-    fn write(&mut self, batch: &FrameBuffer, runway: u64) -> io::Result<()> {
+    /// Writes a batch and makes it durable, extending the preallocation if it reaches the end of
+    /// the file.
+    fn write(&mut self, batch: &FrameBuffer, preallocation: u64) -> io::Result<()> {
         self.file.write_at(batch.start().into(), batch.bytes())?;
         let end = u64::from(batch.end());
         if end > self.len {
-            let zeros = vec![0; usize::try_from(runway).unwrap_or_default()];
-            // A disk without room for a runway has to do without.
+            let zeros = vec![0; usize::try_from(preallocation).unwrap_or_default()];
+            // If the disk has no space for a preallocation, continue without one.
             self.len = self
                 .file
                 .write_at(end, &zeros)
-                .map_or(end, |()| end + runway);
+                .map_or(end, |()| end + preallocation);
         }
         self.file.sync()
     }

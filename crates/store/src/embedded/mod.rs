@@ -1,16 +1,14 @@
-//! The embedded engine: an append-only log with everything that is live in memory.
+//! The embedded engine: an append-only log, with all live data in memory.
 //!
-//! A write waits in the `queue` until the `writer` takes it, together with all others that wait:
-//! they are evaluated one after the other (`evaluate`), framed (`frame`, `record`), put on the disk
-//! with a single sync (`log`), and then become visible at once (`index`), are answered, and wake
-//! the watchers concerned (`watcher`). Readers take the index as it is and never wait for a disk,
-//! unless they ask for the value of an old revision (`read`). Between batches, history older than
-//! the window is forgotten (`retention`) and space given back (`compaction`). At start the files
-//! are read back (`tail`, `recovery`). `files` and `clock` are all it knows of the world, but for
-//! whether those who ask have their hands full (`askers`), which decides how long a batch waits and
-//! nothing else.
+//! A write waits in the `queue` until the `writer` takes it together with all others that wait
+//! (group commit): they are evaluated one after the other (`evaluate`), framed (`frame`, `record`),
+//! written to disk with a single sync (`log`), and then become visible (`index`), are answered, and
+//! wake the watchers concerned (`watcher`). Readers use the index and never wait for a disk, unless
+//! they need the value at an old revision (`read`). Between batches, history older than the window
+//! is compacted (`retention`) and space reclaimed (`compaction`). At start the files are read back
+//! (`tail`, `recovery`). All I/O goes through `files` and `clock`, except for the load of the
+//! runtime (`runtime_load`), which only decides how long a batch waits.
 
-mod askers;
 mod backup;
 mod clock;
 pub mod commands;
@@ -29,6 +27,7 @@ mod read;
 mod record;
 mod recovery;
 mod retention;
+mod runtime_load;
 mod shared;
 mod tail;
 mod watcher;
@@ -43,13 +42,13 @@ use crate::{
     KeyRange, KeyValue, LeaseId, LeaseStatus, RangeAnswer, RangeRequest, Revision, Store,
     StoreError, StoreStatus, Txn, TxnAnswer, Unavailable, Watch, WatchRequest,
 };
-use askers::Askers;
 use async_trait::async_trait;
 use backup::{existing_manifest, lock_to_read};
 use files::{Files, Lock};
 use index::Found;
 use layout::Manifest;
 use queue::Request;
+use runtime_load::RuntimeLoad;
 use shared::Shared;
 use std::{
     collections::BTreeMap,
@@ -64,22 +63,22 @@ use std::{
 use watcher::{Watcher, resolve_all};
 use writer::{RecoveredLog, Writer};
 
-/// The engine. Dropping it, or [`Embedded::close`], serves what waits, then lets go of the files.
+/// The engine. Dropping it, or [`Embedded::close`], serves the queued requests, then closes the
+/// files.
 pub struct Embedded {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
     next_lease: AtomicU64,
 }
 
-/// The writer of an engine that has no thread of its own: for simulation on one thread. Nothing is
-/// written unless somebody lets it run; dropping it closes the store.
+/// The writer of an engine without a thread of its own, for simulation on one thread. Nothing is
+/// written unless it is run; dropping it closes the store.
 pub struct Driver {
     writer: Writer,
     _lock: Option<Box<dyn Lock>>,
 }
 
-/// The state of all keys at a revision, folded into a number: equal in two stores that hold the
-/// same.
+/// A hash of all keys at a revision: equal for two stores with the same contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash {
     pub hash: u32,
@@ -87,68 +86,66 @@ pub struct Hash {
     pub compacted: Revision,
 }
 
-/// What the engine holds in memory.
+/// The engine's memory use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub live_keys: u64,
-    /// What the live keys take in a file, which is about what they take in memory.
+    /// The size of the live keys in a file, which is about their size in memory.
     pub live_bytes: u64,
-    /// What is held of the past.
+    /// The size of the history.
     pub history_bytes: u64,
 }
 
-/// The version of etcd whose semantics the engine has.
+/// The version of etcd whose semantics the engine implements.
 const ETCD_VERSION: &str = "3.6.0";
-/// The longest time a lease may be granted: etcd's.
+/// The longest time to live of a lease: etcd's.
 const MAX_LEASE: Duration = Duration::from_secs(9_000_000_000);
 
 impl Embedded {
-    /// Opens the store in `files`, or makes one, with a writer thread of its own. Whoever writes
-    /// most does so from the runtime that this is called in, if it is called in one.
+    /// Opens or creates the store in `files`, with a writer thread of its own. Should be called in
+    /// the runtime whose tasks write to the store, if there is one.
     pub fn open(
         config: Config,
         files: Arc<dyn Files>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let place = files.place();
+        let path = files.path();
         let (store, driver) = Self::open_driven(config, files, clock)?;
-        let askers = Askers::here();
+        let runtime_load = RuntimeLoad::current();
         let thread = std::thread::Builder::new().name("store-writer".into());
         let spawned = thread.spawn(move || {
             let Driver { writer, _lock } = driver;
-            writer.run(&askers);
+            writer.run(&runtime_load);
         });
-        let spawned = spawned.map_err(OpenError::io(&place, "starting the writer thread"))?;
+        let spawned = spawned.map_err(OpenError::io(&path, "cannot start the writer thread"))?;
         *store.writer.lock().expect(shared::UNPOISONED) = Some(spawned);
         Ok(store)
     }
 
-    /// Opens the store without a thread: it writes when the driver is let run.
+    /// Opens the store without a thread: it writes when the driver runs.
     pub fn open_driven(
         config: Config,
         files: Arc<dyn Files>,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Driver), OpenError> {
-        let place = files.place();
+        let path = files.path();
         let lock = files
             .lock()
-            .map_err(OpenError::io(&place, "locking the directory"))?;
-        let lock = lock.ok_or_else(|| OpenError::InUse {
-            place: place.clone(),
-        })?;
+            .map_err(OpenError::io(&path, "cannot lock the directory"))?;
+        let lock = lock.ok_or_else(|| OpenError::InUse { path: path.clone() })?;
 
         let manifest = match recovery::read_manifest(&*files)? {
             Some(manifest) => manifest,
             None => {
-                create(&*files, &*clock).map_err(OpenError::io(&place, "creating the store"))?
+                create(&*files, &*clock).map_err(OpenError::io(&path, "cannot create the store"))?
             }
         };
 
-        match tail::make_certain(&*files, &manifest) {
-            // A full disk refuses writes; reads it must not refuse. The tail is made certain at a
-            // later start.
+        match tail::make_durable(&*files, &manifest) {
+            // With a full disk writes fail, but reads must work. The tail is rewritten at a later
+            // start.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
-            made => made.map_err(OpenError::io(&place, "rewriting the end of the log"))?,
+            made => made.map_err(OpenError::io(&path, "cannot rewrite the end of the log"))?,
         }
 
         Self::recover(config, files, clock, manifest, Some(lock))
@@ -194,7 +191,7 @@ impl Embedded {
             manifest,
             changed,
             marks,
-            rubbish,
+            unreferenced,
             ..
         } = recovered;
 
@@ -205,7 +202,7 @@ impl Embedded {
                 manifest,
                 changed,
                 marks,
-                rubbish,
+                unreferenced,
             },
         );
 
@@ -225,31 +222,31 @@ impl Embedded {
         ))
     }
 
-    /// Serves what waits, then stops. Afterwards every request is refused and every watch ends.
+    /// Serves the queued requests, then stops. Afterwards every request fails and every watch ends.
     pub fn close(&self) {
         self.shared.queue.close();
         let writer = self.writer.lock().expect(shared::UNPOISONED).take();
         if writer.is_some_and(|thread| thread.join().is_err()) {
-            self.shared.shut(); // the writer panicked, which the thread's own message told
+            self.shared.shut(); // the writer panicked; the panic message was printed
         }
     }
 
-    /// A number of this store's own, for ids that must differ between stores.
+    /// A number unique to this store, for ids that must differ between stores.
     pub fn store_id(&self) -> u64 {
         self.shared.store
     }
 
-    /// The newest durable revision, at once.
+    /// The newest durable revision.
     pub fn revision(&self) -> Revision {
         self.shared.index().revision()
     }
 
-    /// Whether it takes no requests any more.
+    /// Whether it accepts no more requests.
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }
 
-    /// What the engine holds in memory.
+    /// The engine's memory use.
     pub fn memory(&self) -> Memory {
         let index = self.shared.index();
         Memory {
@@ -259,7 +256,7 @@ impl Embedded {
         }
     }
 
-    /// Folds all keys as they were at `at`, or are now, into a number.
+    /// Computes a hash of all keys at revision `at`, or now.
     pub async fn hash(&self, at: Option<Revision>) -> Result<Hash, StoreError> {
         let answer = self
             .range(RangeRequest {
@@ -277,19 +274,17 @@ impl Embedded {
         })
     }
 
-    /// Gives back all the space that can be given back now.
+    /// Reclaims all the space that can be reclaimed now.
     pub async fn defragment(&self) -> Result<(), StoreError> {
-        self.shared.queue.ask(Request::Defragment).await
+        self.shared.queue.send(Request::Defragment).await
     }
 
-    /// A consistent copy of everything as it is now, to be read piece by piece while the store goes
-    /// on.
+    /// A consistent copy of the current state, to be read in chunks while the store is running.
     pub fn backup(&self) -> Backup {
         Backup::new(&self.shared)
     }
 
-    /// Reads page by page: at the revision asked for, or at the one that is the newest when it
-    /// begins.
+    /// Reads page by page, at the requested revision or at the current one when it begins.
     async fn range_in_pages(&self, request: &RangeRequest) -> Result<RangeAnswer, StoreError> {
         let mut found = Vec::new();
         let mut count = 0;
@@ -329,7 +324,7 @@ impl Embedded {
             .await?
         };
 
-        // What was read is as of `revision`; only a read in the past may tell of a newer one.
+        // The keys are as of `revision`; only a read at an old revision may report a newer one.
         let current = if request.at.is_some() {
             current
         } else {
@@ -354,7 +349,8 @@ impl Store for Embedded {
     async fn range(&self, request: RangeRequest) -> Result<RangeAnswer, StoreError> {
         loop {
             match self.range_in_pages(&request).await {
-                // Compaction overtook a long read of the newest state: there is a newer one.
+                // A long read of the current state was overtaken by compaction: read the newer
+                // state.
                 Err(StoreError::Compacted { .. }) if request.at.is_none() => {}
                 answer => return answer,
             }
@@ -370,7 +366,7 @@ impl Store for Embedded {
         }
         self.shared
             .queue
-            .ask(|reply| Request::Txn(txn, reply))
+            .send(|reply| Request::Txn(txn, reply))
             .await
     }
 
@@ -397,7 +393,7 @@ impl Store for Embedded {
     async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
         self.shared
             .queue
-            .ask(|reply| Request::Compact { revision, reply })
+            .send(|reply| Request::Compact { revision, reply })
             .await
     }
 
@@ -414,7 +410,7 @@ impl Store for Embedded {
         let id = id.unwrap_or_else(|| self.new_lease_id());
         self.shared
             .queue
-            .ask(|reply| Request::GrantLease { id, ttl, reply })
+            .send(|reply| Request::GrantLease { id, ttl, reply })
             .await?;
 
         Ok(LeaseStatus {
@@ -436,7 +432,7 @@ impl Store for Embedded {
     async fn revoke_lease(&self, id: LeaseId) -> Result<Revision, StoreError> {
         self.shared
             .queue
-            .ask(|reply| Request::EndLease {
+            .send(|reply| Request::EndLease {
                 id,
                 reply: Some(reply),
             })
@@ -476,13 +472,13 @@ impl Drop for Embedded {
 }
 
 impl Driver {
-    /// Serves what waits and does a little of every chore. Answers how long there is nothing more
-    /// to do unless a request comes; `None` for ever.
+    /// Serves the queued requests and does a part of the background work. Returns how long there is
+    /// nothing to do unless a request comes; `None` means forever.
     pub fn turn(&mut self) -> Option<Duration> {
         self.writer.turn()
     }
 
-    /// Turns until the store is closed, sleeping by `tokio::time` when there is nothing to do.
+    /// Runs until the store is closed, sleeping with `tokio::time` when there is nothing to do.
     pub async fn run(self) {
         self.writer.run_as_task().await;
     }

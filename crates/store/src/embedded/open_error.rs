@@ -1,49 +1,49 @@
-//! Why a store could not be opened: what is wrong, where, and what to do about it.
+//! Why a store cannot be opened: the cause, the file, and what to do about it.
 
 use std::io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
-        "the store in {place} is in use by another process: stop that one first, or name another directory"
+        "the store in {path} is in use by another process: stop that process first, or use another directory"
     )]
-    InUse { place: String },
+    InUse { path: String },
     #[error(
-        "the store in {place} is damaged: {file}: {what}. Nothing was changed. Restore a backup into an empty \
-         directory; keep this one for a closer look"
+        "the store in {path} is damaged: {file}: {what}. Nothing was changed. Restore a backup into an empty \
+         directory; keep this one for analysis"
     )]
     Corrupt {
-        place: String,
+        path: String,
         file: String,
         what: String,
     },
     #[error(
-        "the store in {place} was written by a newer version (format {format}): use that version"
+        "the store in {path} was written by a newer version (format {format}): use that version"
     )]
-    Newer { place: String, format: u8 },
-    #[error("no space left on the disk of {place}: free some and start again")]
-    DiskFull { place: String },
-    #[error("the disk of {place} is read-only: mount it writable, or name another directory")]
-    ReadOnly { place: String },
-    #[error("the store in {place} could not be opened: {action} failed")]
+    Newer { path: String, format: u8 },
+    #[error("no space left on the disk of {path}: free space and start again")]
+    DiskFull { path: String },
+    #[error("the disk of {path} is read-only: remount it read-write, or use another directory")]
+    ReadOnly { path: String },
+    #[error("cannot open the store in {path}: {action}")]
     Io {
-        place: String,
+        path: String,
         action: String,
         source: io::Error,
     },
 }
 
 impl OpenError {
-    pub(crate) fn io(place: &str, action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let place = place.to_owned();
+    pub(crate) fn io(path: &str, action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
         let action = action.into();
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                OpenError::DiskFull { place }
+                OpenError::DiskFull { path }
             }
-            io::ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly { place },
+            io::ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly { path },
             _ => OpenError::Io {
-                place,
+                path,
                 action,
                 source,
             },

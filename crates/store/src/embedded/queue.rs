@@ -1,4 +1,4 @@
-//! The way to the writer: requests wait here until the next batch takes them.
+//! The writer's queue: requests wait here until the next batch takes them.
 
 use crate::{LeaseId, Revision, StoreError, Txn, TxnAnswer, Unavailable};
 use std::{
@@ -8,7 +8,7 @@ use std::{
 };
 use tokio::sync::{Notify, oneshot};
 
-/// What only the writer does.
+/// A request to the writer.
 pub(crate) enum Request {
     Txn(Txn, Reply<TxnAnswer>),
     GrantLease {
@@ -24,7 +24,7 @@ pub(crate) enum Request {
         revision: Revision,
         reply: Reply<()>,
     },
-    /// Give back all the space that can be given back.
+    /// Reclaim all the space that can be reclaimed.
     Defragment(Reply<()>),
 }
 
@@ -33,9 +33,9 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 #[derive(Default)]
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
-    /// Wakes a writer that is a thread…
+    /// Wakes a writer that runs as a thread…
     thread: Condvar,
-    /// …and one that is a task.
+    /// …and one that runs as a task.
     task: Notify,
 }
 
@@ -43,16 +43,16 @@ pub(crate) struct Queue {
 struct Waiting {
     requests: VecDeque<Request>,
     closed: bool,
-    /// The writer sleeps until so many requests wait; 0 while it is awake. Waking costs a system
-    /// call, so nobody does it in vain.
+    /// The writer sleeps until this many requests wait; 0 while it is awake. Waking costs a system
+    /// call, so it is done only when needed.
     wanted: usize,
 }
 
-/// The bound of one batch, so that no reply waits for a very long one.
+/// The maximum size of a batch, which bounds how long a reply waits.
 const BATCH: usize = 4096;
 
 impl Queue {
-    pub(crate) async fn ask<T>(
+    pub(crate) async fn send<T>(
         &self,
         request: impl FnOnce(Reply<T>) -> Request,
     ) -> Result<T, StoreError> {
@@ -107,14 +107,14 @@ impl Queue {
         self.waiting().requests.len()
     }
 
-    /// Refuses whoever still waits: nobody will answer them.
+    /// Fails the requests that still wait: the writer has ended.
     pub(crate) fn abandon(&self) {
         let mut waiting = self.waiting();
         waiting.closed = true;
         waiting.requests.clear();
     }
 
-    /// Waits until `wanted` requests are here, the queue is closed, or `most` has passed.
+    /// Waits until there are `wanted` requests, the queue is closed, or `most` has passed.
     pub(crate) fn wait(&self, wanted: usize, most: Option<Duration>) {
         let mut waiting = self.waiting();
         waiting.wanted = wanted;
@@ -132,7 +132,7 @@ impl Queue {
         waiting.wanted = 0;
     }
 
-    /// Waits for a request, or until the queue is closed, for a writer that is a task.
+    /// Waits for a request, or until the queue is closed, for a writer that runs as a task.
     pub(crate) async fn wait_as_task(&self, most: Option<Duration>) {
         let woken = self.task.notified();
 

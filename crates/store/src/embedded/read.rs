@@ -1,5 +1,4 @@
-//! Reading: pages of keys from the index, and versions from the disk where memory has only their
-//! place.
+//! Reads: pages of keys from the index, and values from disk if memory has only their position.
 
 use super::files::File;
 use super::frame::{self, Position};
@@ -8,11 +7,11 @@ use super::record::Record;
 use crate::{Content, Event, KeyRange, KeyValue, RangeAnswer, RangeRequest, Revision, StoreError};
 use bytes::{Bytes, BytesMut};
 
-/// So many keys are looked at under one hold of the index: a long list never keeps a write from
-/// becoming visible for more than a moment.
+/// How many keys are read under one hold of the index lock: a long list delays the publication of a
+/// write only briefly.
 pub(crate) const PAGE: usize = 2000;
 
-/// Part of an answer.
+/// A part of a range answer.
 pub(crate) struct Page {
     pub(crate) found: Vec<Found>,
     pub(crate) count: u64,
@@ -20,7 +19,7 @@ pub(crate) struct Page {
     pub(crate) next: Option<Bytes>,
 }
 
-/// The next keys of `range` at `revision`; only the first `wanted` of them are taken, all are
+/// The next keys of `range` at `revision`; only the first `wanted` of them are returned, all are
 /// counted.
 pub(crate) fn page(index: &Index, range: &KeyRange, revision: Revision, wanted: usize) -> Page {
     let mut page = Page {
@@ -43,7 +42,7 @@ pub(crate) fn page(index: &Index, range: &KeyRange, revision: Revision, wanted: 
     page
 }
 
-/// How many keys of an answer are wanted.
+/// How many keys of an answer are returned.
 pub(crate) fn wanted(request: &RangeRequest) -> usize {
     match request.content {
         Content::CountOnly => 0,
@@ -51,7 +50,7 @@ pub(crate) fn wanted(request: &RangeRequest) -> usize {
     }
 }
 
-/// A whole range in one go, for whoever holds the index anyway.
+/// A whole range at once, for callers that hold the index lock anyway.
 pub(crate) fn range_now(
     index: &Index,
     request: &RangeRequest,
@@ -64,7 +63,7 @@ pub(crate) fn range_now(
     Ok(answer(index.revision(), kvs, request))
 }
 
-/// An answer of all the keys of a range, cut to what was asked for.
+/// An answer with all the keys of a range, limited as requested.
 pub(crate) fn answer(
     revision: Revision,
     mut kvs: Vec<KeyValue>,
@@ -75,7 +74,7 @@ pub(crate) fn answer(
     answer_counted(revision, kvs, count, request)
 }
 
-/// An answer of the wanted keys, when `count` there are.
+/// An answer with the returned keys, out of `count`.
 pub(crate) fn answer_counted(
     revision: Revision,
     mut kvs: Vec<KeyValue>,
@@ -99,7 +98,7 @@ impl Found {
         matches!(self, Found::Here(_))
     }
 
-    /// The version itself, read from the disk if need be.
+    /// The version itself, read from disk if needed.
     pub(crate) fn resolve(self) -> Result<KeyValue, StoreError> {
         match self {
             Found::Here(kv) => Ok(kv),
@@ -153,7 +152,7 @@ fn read_version(
 ) -> Result<KeyValue, StoreError> {
     let corrupt = |what: String| StoreError::Corrupt {
         what,
-        place: format!("file {} at byte {}", at.file.0, at.offset),
+        location: format!("file {} at byte {}", at.file.0, at.offset),
     };
 
     let mut bytes = BytesMut::zeroed(at.len as usize);
@@ -179,6 +178,6 @@ fn read_version(
             version: *version,
             lease: *lease,
         }),
-        _ => Err(corrupt("another key than expected".into())),
+        _ => Err(corrupt("unexpected key".into())),
     }
 }

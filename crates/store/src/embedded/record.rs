@@ -1,10 +1,10 @@
-//! Records: what a frame's payload says happened.
+//! Records: the contents of a frame's payload.
 
 use crate::{LeaseId, Revision};
 use bytes::{Buf, BufMut};
 use std::time::Duration;
 
-/// One thing that happened, or one thing that is so. The revision is its frame's.
+/// One change, or one item of state. The revision is in the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
     Put {
@@ -27,15 +27,13 @@ pub(crate) enum Record<'a> {
     Compact {
         revision: Revision,
     },
-    /// The end of a part or backup, with the number of keys in it: without it the file is not
-    /// whole.
+    /// The end of a part or backup, with its number of keys: without it the file is incomplete.
     End {
         keys: u64,
     },
 }
 
-/// The bytes are no record, though their checksum is right: another version of the program wrote
-/// them.
+/// Not a known record, although the checksum is correct: written by another version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unknown record")]
 pub(crate) struct UnknownRecord;
@@ -88,7 +86,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Takes the next record off `payload`.
+    /// Decodes the next record of `payload` and advances it.
     pub(crate) fn decode(payload: &mut &'a [u8]) -> Result<Self, UnknownRecord> {
         decode(payload).ok_or(UnknownRecord)
     }

@@ -1,9 +1,9 @@
-//! Recovery: from the files to the index. Parts first, then the log on top.
+//! Recovery: builds the index from the files. Parts first, then the log on top.
 //!
-//! The log ends at the first frame that is not whole. That is no damage if the frame was part of
-//! the last write: a power cut leaves such of one that was not acknowledged yet. It is damage, and
-//! refused, if anything shows that it had been durable: a segment that came after, or a later batch
-//! in the same one. Damage to the very last write cannot be told from a power cut.
+//! The log ends at the first incomplete frame. That is no damage if the frame was part of the last
+//! write: a power cut leaves such frames of unacknowledged writes. It is damage, and an error, if
+//! anything shows that it had been durable: a later segment, or a later batch in the same segment.
+//! Damage to the very last write cannot be distinguished from a power cut.
 
 use super::Config;
 use super::files::{File, Files, read_all, read_into};
@@ -24,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-/// All that a store's files say.
+/// The state read from a store's files.
 pub(crate) struct Recovered {
     pub(crate) manifest: Manifest,
     /// For each part, the newest revision that changed one of its keys.
@@ -33,23 +33,23 @@ pub(crate) struct Recovered {
     pub(crate) leases: Leases,
     pub(crate) log: Log,
     pub(crate) marks: Marks,
-    /// Files that nothing refers to: left by a crash.
-    pub(crate) rubbish: Vec<String>,
-    /// Bytes at the end of the log that are no whole write.
+    /// Unreferenced files, left by a crash.
+    pub(crate) unreferenced: Vec<String>,
+    /// Bytes at the end of the log that are an incomplete write.
     pub(crate) torn_bytes: u64,
 }
 
-/// Reads a store that exists.
+/// Reads an existing store.
 pub(crate) fn recover(
     files: &Arc<dyn Files>,
     config: &Config,
     manifest: Manifest,
     now: Duration,
 ) -> Result<Recovered, OpenError> {
-    let place = files.place();
+    let path = files.path();
     let names = files
         .list()
-        .map_err(OpenError::io(&place, "listing the directory"))?;
+        .map_err(OpenError::io(&path, "cannot list the directory"))?;
     let mut recovery = Recovery::new(files, manifest, now);
     let mut buffer = Vec::new();
     recovery.load_parts(&mut buffer)?;
@@ -61,15 +61,15 @@ pub(crate) fn recover(
 
 /// The manifest. `None`: there is no store.
 pub(crate) fn read_manifest(files: &dyn Files) -> Result<Option<Manifest>, OpenError> {
-    let place = files.place();
+    let path = files.path();
     let names = files
         .list()
-        .map_err(OpenError::io(&place, "listing the directory"))?;
+        .map_err(OpenError::io(&path, "cannot list the directory"))?;
     if !names.iter().any(|name| name == MANIFEST) {
         let missing = |file| OpenError::Corrupt {
-            place,
+            path,
             file,
-            what: format!("there is no {MANIFEST} beside it"),
+            what: format!("{MANIFEST} is missing"),
         };
 
         return names
@@ -79,14 +79,14 @@ pub(crate) fn read_manifest(files: &dyn Files) -> Result<Option<Manifest>, OpenE
     }
 
     let bytes = files.open(MANIFEST).and_then(|file| read_all(&*file));
-    let bytes = bytes.map_err(OpenError::io(&place, format!("reading {MANIFEST}")))?;
+    let bytes = bytes.map_err(OpenError::io(&path, format!("cannot read {MANIFEST}")))?;
 
     Manifest::decode(&bytes)
         .map(Some)
-        .map_err(|fault| header_error(&place, MANIFEST, fault))
+        .map_err(|fault| header_error(&path, MANIFEST, fault))
 }
 
-/// Replaces the manifest, durably and at once.
+/// Replaces the manifest atomically and durably.
 pub(crate) fn write_manifest(files: &dyn Files, manifest: &Manifest) -> std::io::Result<()> {
     let file = files.create(NEW_MANIFEST)?;
     file.write_at(0, &manifest.encode())?;
@@ -97,7 +97,7 @@ pub(crate) fn write_manifest(files: &dyn Files, manifest: &Manifest) -> std::io:
 
 struct Recovery<'a> {
     files: &'a Arc<dyn Files>,
-    place: String,
+    path: String,
     manifest: Manifest,
     changed: Vec<Revision>,
     index: Index,
@@ -115,7 +115,7 @@ struct SegmentFile {
     file: Arc<dyn File>,
     header: SegmentHeader,
     first_frame: u32,
-    /// How much of it counts, where the next segment tells.
+    /// How much of it is valid, if the next segment says so.
     counts: Option<u32>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Recovery<'a> {
     fn new(files: &'a Arc<dyn Files>, manifest: Manifest, now: Duration) -> Self {
         Recovery {
             files,
-            place: files.place(),
+            path: files.path(),
             changed: manifest.parts.iter().map(|part| part.base).collect(),
             index: Index::new(manifest.revision, manifest.compacted),
             leases: Leases::default(),
@@ -160,21 +160,21 @@ impl<'a> Recovery<'a> {
         let file = self
             .files
             .open(&name)
-            .map_err(OpenError::io(&self.place, format!("opening {name}")))?;
+            .map_err(OpenError::io(&self.path, format!("cannot open {name}")))?;
 
         let len = read_into(&*file, buffer)
-            .map_err(OpenError::io(&self.place, format!("reading {name}")))?;
+            .map_err(OpenError::io(&self.path, format!("cannot read {name}")))?;
         let bytes = &buffer[..len];
 
-        let place = self.place.clone();
+        let path = self.path.clone();
         let damaged = |what: String| OpenError::Corrupt {
-            place: place.clone(),
+            path: path.clone(),
             file: name.clone(),
             what,
         };
 
         let mut offset = layout::parse_part(id, self.manifest.store, bytes)
-            .map_err(|fault| header_error(&self.place, &name, fault))?;
+            .map_err(|fault| header_error(&self.path, &name, fault))?;
         loop {
             let found = frame::parse(id, offset, bytes.get(offset as usize..).unwrap_or_default());
             let frame = found.ok_or_else(|| damaged(format!("damaged at byte {offset}")))?;
@@ -224,7 +224,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// The segments that count, oldest first: those that lead back from the newest whole one.
+    /// The valid segments, oldest first: the chain that ends with the newest complete one.
     fn find_segments(&self, names: &[String]) -> Result<Vec<SegmentFile>, OpenError> {
         let logs = names.iter().filter(|name| name.ends_with(".log"));
         let mut ids: BTreeSet<FileId> = logs.filter_map(|name| layout::file_id(name)).collect();
@@ -234,7 +234,7 @@ impl<'a> Recovery<'a> {
         while let Some(id) = ids.pop_last() {
             let expected = chain.front().map(|next| next.header.previous);
             match expected {
-                // Something between was given up before it took a write.
+                // The segments between were abandoned before anything was written to them.
                 Some(Some((previous, _))) if previous < id => continue,
                 Some(Some((previous, _))) if previous > id => return Err(self.missing(previous)),
                 Some(None) => break,
@@ -262,22 +262,22 @@ impl<'a> Recovery<'a> {
 
     fn damaged(&self, id: FileId, what: String) -> OpenError {
         OpenError::Corrupt {
-            place: self.place.clone(),
+            path: self.path.clone(),
             file: layout::segment_name(id),
             what,
         }
     }
 
-    /// `None`: the newest segment, whose beginning never became durable.
+    /// `None`: the newest segment, whose header never became durable.
     fn open_segment(&self, id: FileId, newest: bool) -> Result<Option<SegmentFile>, OpenError> {
         let name = layout::segment_name(id);
-        let reading = || OpenError::io(&self.place, format!("reading {name}"));
+        let reading = || OpenError::io(&self.path, format!("cannot read {name}"));
         let file = self.files.open(&name).map_err(reading())?;
 
         let beginning = read_beginning(&*file).map_err(reading())?;
         match SegmentHeader::parse(id, &beginning) {
             Ok((header, _)) if header.store != self.manifest.store => {
-                Err(header_error(&self.place, &name, HeaderFault::Foreign))
+                Err(header_error(&self.path, &name, HeaderFault::Foreign))
             }
             Ok((header, first_frame)) => Ok(Some(SegmentFile {
                 id,
@@ -289,11 +289,11 @@ impl<'a> Recovery<'a> {
             Err(HeaderFault::Damaged) if newest => {
                 let bytes = read_all(&*file).map_err(reading())?;
                 if frame::proves_damage(id, 0, &bytes) {
-                    return Err(header_error(&self.place, &name, HeaderFault::Damaged));
+                    return Err(header_error(&self.path, &name, HeaderFault::Damaged));
                 }
                 Ok(None)
             }
-            Err(fault) => Err(header_error(&self.place, &name, fault)),
+            Err(fault) => Err(header_error(&self.path, &name, fault)),
         }
     }
 
@@ -335,14 +335,14 @@ impl<'a> Recovery<'a> {
             let file = self
                 .files
                 .open(&name)
-                .map_err(OpenError::io(&self.place, format!("opening {name}")))?;
+                .map_err(OpenError::io(&self.path, format!("cannot open {name}")))?;
             self.index.add_file(segment.id, file);
         }
 
         Ok(segments)
     }
 
-    /// How much of the segment counts.
+    /// Returns how much of the segment is valid.
     fn replay_segment(
         &mut self,
         segment: &SegmentFile,
@@ -350,8 +350,8 @@ impl<'a> Recovery<'a> {
         buffer: &mut Vec<u8>,
     ) -> Result<u32, OpenError> {
         let reading = OpenError::io(
-            &self.place,
-            format!("reading {}", layout::segment_name(segment.id)),
+            &self.path,
+            format!("cannot read {}", layout::segment_name(segment.id)),
         );
         let len = read_into(&*segment.file, buffer).map_err(reading)?;
         let bytes = &buffer[..len];
@@ -465,7 +465,7 @@ impl<'a> Recovery<'a> {
         };
         let part = self.manifest.part_of(key);
 
-        // The key's part was settled after this: it knows already.
+        // The key's part was written after this revision and contains the change.
         if revision > self.manifest.parts[part].base {
             self.changed[part] = revision;
             writes.push(Write {
@@ -513,7 +513,7 @@ impl<'a> Recovery<'a> {
             Some(id) => needed.contains(&id) || segments.iter().any(|segment| segment.id == id),
             None => name != NEW_MANIFEST && name != NEW_TAIL,
         };
-        let rubbish = names.into_iter().filter(|name| !kept(name)).collect();
+        let unreferenced = names.into_iter().filter(|name| !kept(name)).collect();
 
         let store = self.manifest.store;
         Recovered {
@@ -529,13 +529,13 @@ impl<'a> Recovery<'a> {
             index: self.index,
             leases: self.leases,
             marks: self.marks,
-            rubbish,
+            unreferenced,
             torn_bytes: self.torn_bytes,
         }
     }
 }
 
-/// Enough of a segment to hold its header.
+/// Enough of a segment to contain its header.
 fn read_beginning(file: &dyn File) -> std::io::Result<Vec<u8>> {
     const BEGINNING: u64 = 256;
     let size = usize::try_from(file.size()?.min(BEGINNING)).unwrap_or_default();
@@ -544,14 +544,14 @@ fn read_beginning(file: &dyn File) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn header_error(place: &str, file: &str, fault: HeaderFault) -> OpenError {
+fn header_error(path: &str, file: &str, fault: HeaderFault) -> OpenError {
     match fault {
         HeaderFault::Newer(format) => OpenError::Newer {
-            place: place.to_owned(),
+            path: path.to_owned(),
             format,
         },
         _ => OpenError::Corrupt {
-            place: place.to_owned(),
+            path: path.to_owned(),
             file: file.to_owned(),
             what: fault.to_string(),
         },

@@ -1,14 +1,14 @@
-//! The retention window: which revision is old enough to be forgotten.
+//! The retention window: which revisions are old enough to be compacted.
 
 use super::Config;
 use crate::Revision;
 use std::{collections::VecDeque, time::Duration};
 
-/// At which time the store was at which revision, to the second.
+/// The store's revision over time, to the second.
 #[derive(Default)]
 pub(crate) struct Marks(VecDeque<Mark>);
 
-/// Writes that came within a second.
+/// Writes within one second.
 struct Mark {
     first: Duration,
     last: Duration,
@@ -70,7 +70,7 @@ impl Marks {
         by_age.min(by_count(config, current))
     }
 
-    /// When more than what is before `compacted` can be forgotten, if nothing is written meanwhile.
+    /// When more than what is before `compacted` can be compacted, if nothing is written meanwhile.
     pub(crate) fn next_change(
         &self,
         config: &Config,
@@ -82,13 +82,13 @@ impl Marks {
             .0
             .iter()
             .find(|mark| mark.last + config.retention > now)?;
-        // What the count keeps anyway will not go when its time comes.
+        // Revisions that are kept because of their number stay when their time is over.
         (compacted < by_count(config, current)).then(|| next.last.min(now) + config.retention)
     }
 
-    /// Marks of forgotten revisions tell nothing any more.
-    pub(crate) fn trim(&mut self, forgotten: Revision) {
-        while self.0.front().is_some_and(|mark| mark.revision < forgotten) {
+    /// Removes the marks of compacted revisions.
+    pub(crate) fn trim(&mut self, compacted: Revision) {
+        while self.0.front().is_some_and(|mark| mark.revision < compacted) {
             self.0.pop_front();
         }
     }

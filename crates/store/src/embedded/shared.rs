@@ -1,4 +1,4 @@
-//! What readers, watchers and the writer share.
+//! The state shared by readers, watchers and the writer.
 
 use super::clock::Clock;
 use super::config::Config;
@@ -17,12 +17,12 @@ use std::{
     },
 };
 
-/// Locks are taken in the order of the fields, and none is held across an await.
+/// Lock order: the order of the fields. No lock is held across an await.
 pub(crate) struct Shared {
     pub(crate) index: RwLock<Index>,
     pub(crate) leases: Mutex<Leases>,
     pub(crate) slots: Mutex<Vec<Arc<Slot>>>,
-    /// Revisions that somebody is reading at length: history from them on stays.
+    /// Revisions of long reads in progress: history from them on is kept.
     pub(crate) pins: Mutex<BTreeMap<Revision, usize>>,
     pub(crate) queue: Queue,
     pub(crate) closed: AtomicBool,
@@ -72,7 +72,7 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Nothing will be written any more: watches end, requests are refused.
+    /// There will be no more writes: watches end, requests fail.
     pub(crate) fn shut(&self) {
         self.closed.store(true, Ordering::Release);
         self.queue.abandon();
@@ -80,21 +80,21 @@ impl Shared {
     }
 
     pub(crate) fn disk_error(&self, error: &io::Error) -> Unavailable {
-        let place = self.files.place();
+        let path = self.files.path();
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Unavailable::DiskFull { place }
+                Unavailable::DiskFull { path }
             }
-            io::ErrorKind::ReadOnlyFilesystem => Unavailable::ReadOnly { place },
+            io::ErrorKind::ReadOnlyFilesystem => Unavailable::ReadOnly { path },
             _ => Unavailable::DiskFailed {
-                place,
+                path,
                 reason: error.to_string(),
             },
         }
     }
 }
 
-/// Keeps history from a revision on, until dropped.
+/// Keeps history from a revision on until it is dropped.
 pub(crate) struct Pin {
     shared: Arc<Shared>,
     pub(crate) revision: Revision,

@@ -1,9 +1,9 @@
-//! The end of the log, made certain before anybody reads it.
+//! Makes the end of the log durable before it is read.
 //!
-//! The last batch may be visible and yet not durable: the process was killed before its sync, or
-//! the sync failed, after which the system shows the bytes but never writes them. Showing it to
-//! readers would be wrong, and so would be dropping it, because it may have been acknowledged. So
-//! it is written again, into a new segment; and so is the beginning of a segment that holds nothing
+//! The last batch may be readable and yet not durable: the process was killed before its sync, or
+//! the sync failed, after which the kernel shows the bytes but never writes them. It must neither
+//! be shown to readers nor be dropped, because it may have been acknowledged. So it is written
+//! again, into a new segment; the same holds for the header of a segment that contains nothing
 //! else.
 
 use super::files::{Files, read_all};
@@ -13,9 +13,9 @@ use std::io;
 
 pub(crate) const NEW_TAIL: &str = "TAIL.new";
 
-/// Writes the last batch again. Does nothing where the log is empty, or looks damaged: recovery
-/// judges that.
-pub(crate) fn make_certain(files: &dyn Files, manifest: &Manifest) -> io::Result<()> {
+/// Writes the last batch again. Does nothing if the log is empty or looks damaged: recovery reports
+/// that.
+pub(crate) fn make_durable(files: &dyn Files, manifest: &Manifest) -> io::Result<()> {
     let names = files.list()?;
     let logs = names
         .iter()
@@ -36,7 +36,7 @@ pub(crate) fn make_certain(files: &dyn Files, manifest: &Manifest) -> io::Result
     for id in ids.into_iter().rev() {
         let bytes = read_all(&*files.open(&segment_name(id))?)?;
 
-        // A segment whose beginning is not whole never took a write: the one before it is the last.
+        // A segment with an incomplete header contains no write: the one before it is the last.
         let Ok((header, first)) = SegmentHeader::parse(id, &bytes) else {
             continue;
         };
@@ -51,7 +51,7 @@ pub(crate) fn make_certain(files: &dyn Files, manifest: &Manifest) -> io::Result
     Ok(())
 }
 
-/// Where the last batch begins and ends.
+/// The start and end of the last batch.
 fn last_batch(id: FileId, first: u32, bytes: &[u8]) -> (u32, u32) {
     let (mut start, mut end) = (first, first);
     while let Some(frame) = bytes
@@ -79,8 +79,7 @@ fn rewrite(
     let mut buffer = FrameBuffer::new(next, 0);
     let revision = revision_at(id, bytes, start, header);
 
-    // A segment that took no write may not even have a durable beginning: the new one stands in its
-    // place.
+    // The header of an empty segment may not be durable either: the new segment replaces it.
     let previous = if start == end {
         header.previous
     } else {
@@ -111,7 +110,7 @@ fn rewrite(
         offset += frame.len;
     }
 
-    // Under its own name only once it is whole: half a copy must not pass for the end of the log.
+    // Renamed only once it is complete: a partial copy must not be mistaken for the end of the log.
     let file = files.create(NEW_TAIL)?;
     file.write_at(0, buffer.bytes())?;
     file.sync()?;

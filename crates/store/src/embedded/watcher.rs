@@ -1,10 +1,10 @@
-//! Watches: a cursor over the history for each, and a slot where the writer leaves word.
+//! Watches: a cursor over the history for each, and a slot that the writer updates.
 //!
-//! The writer tells a watcher only of changes in its range. Between them the watcher is *caught
-//! up*, however far the store moves on; its slot then holds no revision, and compaction cannot
-//! overtake it. Once something in its range changes, the slot holds that revision until the watcher
-//! has taken everything. A watcher that is so slow that compaction passes this revision is told so:
-//! it never skips.
+//! The writer notifies a watcher only of changes in its range. Between them the watcher is *caught
+//! up*, however far the store moves on; its slot then has no revision, and compaction cannot
+//! overtake it. Once a key in its range changes, the slot has that revision until the watcher has
+//! read everything. A watcher so slow that compaction passes this revision gets an error: it never
+//! skips an event.
 
 use super::index::{FoundEvent, Scan};
 use super::shared::{Shared, UNPOISONED};
@@ -18,10 +18,10 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// At most so many events in one item (more only where one revision has more).
-const ITEM: usize = 1000;
-/// So many changes are looked at under one hold of the index.
-const GLANCE: usize = 20_000;
+/// The maximum number of events in one item (more only if one revision has more).
+const MAX_EVENTS: usize = 1000;
+/// How many changes are examined under one hold of the index lock.
+const SCAN_LIMIT: usize = 20_000;
 
 pub(crate) struct Slot {
     range: KeyRange,
@@ -31,17 +31,17 @@ pub(crate) struct Slot {
 
 #[derive(Default)]
 struct SlotState {
-    /// The first change that waits to be delivered; before it there is none.
+    /// The first change that waits to be delivered; `None` if there is none.
     pending: Option<Revision>,
-    /// The last change that the writer told of.
-    told: Revision,
+    /// The last change that the writer reported.
+    reported: Revision,
     progress: bool,
 }
 
 pub(crate) struct Watcher {
     shared: Arc<Shared>,
     slot: Arc<Slot>,
-    /// The next revision to look at.
+    /// The next revision to deliver.
     cursor: Revision,
     previous: bool,
     progress_every: Option<Duration>,
@@ -49,22 +49,22 @@ pub(crate) struct Watcher {
 }
 
 enum Step {
-    /// Changes of ours; or none, among many that were looked at.
+    /// Changes in our range; or none, among the many that were examined.
     Scanned(Scan),
     Progress(Revision),
     Idle,
 }
 
 impl Slot {
-    /// The writer's word that `key` changed at `revision`. Whether the watcher cares; then it must
-    /// be woken once the change can be seen.
-    pub(crate) fn tell(&self, key: &[u8], revision: Revision) -> bool {
+    /// Called by the writer: `key` changed at `revision`. Returns whether the watcher's range
+    /// contains the key; then it must be woken once the change is visible.
+    pub(crate) fn notify_change(&self, key: &[u8], revision: Revision) -> bool {
         if !self.range.contains(key) {
             return false;
         }
         let mut state = self.state();
         state.pending.get_or_insert(revision);
-        state.told = revision;
+        state.reported = revision;
         true
     }
 
@@ -83,12 +83,12 @@ impl Slot {
 }
 
 impl Watcher {
-    /// Opens a watch; answers with the store's revision then.
+    /// Opens a watch and returns it with the store's revision.
     pub(crate) fn open(
         shared: Arc<Shared>,
         request: WatchRequest,
     ) -> Result<(Revision, Self), StoreError> {
-        // While the index is held, the writer makes nothing visible: no change falls between.
+        // While the index lock is held, the writer publishes nothing, so no change is missed.
         let index = shared.index();
         let current = index.revision();
         let first = request.from.unwrap_or(current.next());
@@ -133,14 +133,14 @@ impl Watcher {
             return Ok(Step::Scanned(index.scan(
                 &self.slot.range,
                 from,
-                ITEM,
-                GLANCE,
+                MAX_EVENTS,
+                SCAN_LIMIT,
             )));
         }
 
         let here = index.revision();
 
-        // Of a watch from a future revision nothing can be said before the store is there.
+        // A watch from a future revision has no progress before the store is there.
         if state.progress && here.next() >= self.cursor {
             state.progress = false;
             return Ok(Step::Progress(here));
@@ -149,12 +149,12 @@ impl Watcher {
         Ok(Step::Idle)
     }
 
-    /// Everything through a revision was delivered, which was the newest if `complete`. No await
-    /// may come between this and returning the item.
+    /// Everything through a revision was delivered, which was the current one if `complete`. There
+    /// must be no await between this and returning the item.
     fn advance(&mut self, through: Revision, complete: bool) {
         let mut state = self.slot.state();
         self.cursor = self.cursor.max(through.next());
-        state.pending = Some(self.cursor).filter(|_| !complete || state.told > through);
+        state.pending = Some(self.cursor).filter(|_| !complete || state.reported > through);
     }
 
     async fn resolve(&self, found: Vec<FoundEvent>) -> Result<Vec<Event>, StoreError> {
@@ -186,7 +186,7 @@ impl Watcher {
     }
 }
 
-/// Runs what may read the disk where it holds nobody up.
+/// Runs on a blocking thread what may read from disk.
 pub(crate) async fn resolve_all<T: Send + 'static>(
     shared: &Shared,
     resolve: impl FnOnce() -> Result<T, StoreError> + Send + 'static,

@@ -1,12 +1,11 @@
-//! The writer: the one place that changes anything.
+//! The writer: applies all changes, in batches (group commit).
 //!
-//! A turn takes what waits, evaluates it against the index and what the same batch already wrote,
-//! puts the batch on the disk with one write and one sync, and only then makes it visible, answers,
-//! and wakes watchers. Between batches it does the chores: ends leases, forgets history, settles
-//! the log into parts. The writer is a thread of its own in production, or a task, or a loop in a
-//! test that calls [`Writer::turn`] by hand.
+//! A turn takes the queued requests, evaluates them against the index and the earlier writes of the
+//! same batch, writes the batch to disk with one write and one sync, and only then publishes it,
+//! answers the requests and wakes watchers. Between batches it does background work: expires
+//! leases, compacts history, rewrites the log into parts. The writer runs as a thread in
+//! production, as a task, or in a test that calls [`Writer::turn`].
 
-use super::askers::Askers;
 use super::compaction::Round;
 use super::evaluate::{self, Evaluated, Pending};
 use super::frame::{FrameBuffer, Position, Stamp, size};
@@ -16,6 +15,7 @@ use super::log::Log;
 use super::queue::{Reply, Request};
 use super::record::{Record, milliseconds};
 use super::retention::Marks;
+use super::runtime_load::RuntimeLoad;
 use super::shared::Shared;
 use super::watcher::Slot;
 use crate::{LeaseId, Revision, StoreError, Unavailable};
@@ -32,9 +32,9 @@ pub(crate) struct Writer {
     /// The manifest on disk is older than ours.
     pub(super) unsaved: bool,
     /// Files to remove once the manifest on disk does not name them.
-    pub(super) doomed: Vec<String>,
-    /// After the disk failed at a chore, the next try is not before this.
-    pub(super) chores_after: Duration,
+    pub(super) to_remove: Vec<String>,
+    /// After a disk failure in background work, it is not retried before this time.
+    pub(super) retry_after: Duration,
     marks: Marks,
     held: Held,
     /// How many requests the last turn served.
@@ -42,44 +42,44 @@ pub(crate) struct Writer {
     writes_fail: bool,
 }
 
-/// Requests that wait for others to share a flush with.
+/// Requests that wait to share a flush with others.
 #[derive(Default)]
 struct Held {
     requests: Vec<Request>,
     until: Duration,
 }
 
-/// When the disk fails at a chore, it is tried again after this.
+/// Delay before background work is retried after a disk failure.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
-/// How many changes are forgotten between two batches.
+/// How many changes are removed from the history between two batches.
 const TRIM: usize = 4096;
-/// So many keys are touched under one hold of the index: readers wait for that, so it is over in
-/// microseconds.
+/// How many keys are changed under one hold of the index lock. Readers wait for that, so it must
+/// take microseconds.
 pub(super) const HOLD: usize = 16;
-/// So many transactions become visible under one hold. Each hold is a fight with the readers, and
-/// writers pay for it.
-const TOGETHER: usize = 4;
+/// How many transactions are published under one hold. Each hold contends with readers and costs
+/// the writers time.
+const PUBLISHED_AT_ONCE: usize = 4;
 
-/// After a batch of so many, the next one waits for company…
-const COMPANY: usize = 4;
+/// After a batch of at least this size, the next one waits for more requests…
+const GROUP_SIZE: usize = 4;
 /// …but no longer than this.
-const COMPANY_TIME: Duration = Duration::from_micros(300);
+const GROUP_WAIT: Duration = Duration::from_micros(300);
 
-/// While all who might ask are at work, a batch waits for so many…
-const CROWD: usize = 64;
-/// …looking again every so often whether they still are…
-const CROWD_STEP: Duration = Duration::from_micros(400);
-/// …and so many times at most.
-const CROWD_STEPS: usize = 3;
+/// While the runtime is busy, a batch waits until it has this many requests…
+const BUSY_GROUP_SIZE: usize = 64;
+/// …checking the load at this interval…
+const BUSY_WAIT: Duration = Duration::from_micros(400);
+/// …at most this many times.
+const BUSY_WAITS: usize = 3;
 
-/// A request that was evaluated: what to answer once the batch is durable, or when it cannot be.
+/// An evaluated request with its answer, which is sent once the batch is durable or has failed.
 struct Prepared {
     answer: Box<dyn FnOnce(Option<Unavailable>) + Send>,
-    /// It wrote, or saw what the batch had written before it.
+    /// It wrote, or read an earlier write of the batch.
     needs_disk: bool,
 }
 
-/// What becomes visible, in order.
+/// A change to be published, in order.
 enum Visible {
     Writes(Revision, Vec<Write>),
     Lease(LeaseId, Duration),
@@ -87,7 +87,7 @@ enum Visible {
     Compacted(Revision),
 }
 
-/// A batch on its way.
+/// A batch in progress.
 struct Batch {
     buffer: FrameBuffer,
     start: u32,
@@ -106,8 +106,8 @@ impl Writer {
             round: None,
             defragmenting: Vec::new(),
             unsaved: false,
-            doomed: recovered.rubbish,
-            chores_after: Duration::ZERO,
+            to_remove: recovered.unreferenced,
+            retry_after: Duration::ZERO,
             marks: recovered.marks,
             held: Held::default(),
             last_batch: 0,
@@ -118,8 +118,8 @@ impl Writer {
         writer
     }
 
-    /// Turns until the store is closed: for a thread.
-    pub(crate) fn run(mut self, askers: &Askers) {
+    /// Runs until the store is closed, as a thread.
+    pub(crate) fn run(mut self, runtime_load: &RuntimeLoad) {
         loop {
             let pause = self.turn();
 
@@ -127,39 +127,39 @@ impl Writer {
                 return self.last_turn();
             }
 
-            if self.last_batch >= COMPANY {
-                // Those just answered are about to ask again: a sync for each of the first to come
-                // would only keep the others waiting.
-                let company = self.last_batch + self.shared.queue.len();
-                self.shared.queue.wait(company * 3 / 4, Some(COMPANY_TIME));
+            if self.last_batch >= GROUP_SIZE {
+                // The callers just answered are about to send their next requests: a sync for the
+                // first of them would only delay the others.
+                let expected = self.last_batch + self.shared.queue.len();
+                self.shared.queue.wait(expected * 3 / 4, Some(GROUP_WAIT));
             }
 
             if pause != Some(Duration::ZERO) {
                 self.shared.queue.wait(1, pause);
             }
 
-            self.let_them_come(askers);
+            self.wait_for_group(runtime_load);
         }
     }
 
-    /// On a busy machine, requests come one by one, and a sync for each two or three of them would
-    /// be a fifth of all the work there is. Whoever is at work anyway loses nothing when its write
-    /// waits for those of the others.
-    fn let_them_come(&self, askers: &Askers) {
-        for _ in 0..CROWD_STEPS {
+    /// On a busy machine, requests arrive one by one, and a sync for every two or three of them
+    /// would take a fifth of the CPU time. Tasks that are busy anyway lose nothing if their writes
+    /// wait for those of the others.
+    fn wait_for_group(&self, runtime_load: &RuntimeLoad) {
+        for _ in 0..BUSY_WAITS {
             let here = self.shared.queue.len();
             if here == 0
-                || here >= CROWD
+                || here >= BUSY_GROUP_SIZE
                 || self.shared.queue.is_closed()
-                || !askers.are_all_at_work()
+                || !runtime_load.is_saturated()
             {
                 return;
             }
-            self.shared.queue.wait(CROWD, Some(CROWD_STEP));
+            self.shared.queue.wait(BUSY_GROUP_SIZE, Some(BUSY_WAIT));
         }
     }
 
-    /// Turns until the store is closed: for a task.
+    /// Runs until the store is closed, as a task.
     pub(crate) async fn run_as_task(mut self) {
         loop {
             let pause = self.turn();
@@ -173,12 +173,11 @@ impl Writer {
         }
     }
 
-    /// Does what can be done now. Answers how long there is nothing more to do unless a request
-    /// comes.
+    /// Does what can be done now. Returns how long there is nothing to do unless a request comes.
     pub(crate) fn turn(&mut self) -> Option<Duration> {
         let now = self.shared.clock.elapsed();
         let mut requests = self.take_requests(now);
-        if now >= self.chores_after {
+        if now >= self.retry_after {
             let ended = self.shared.leases().ended(now);
             requests.extend(
                 ended
@@ -193,7 +192,7 @@ impl Writer {
             self.commit(requests);
         }
 
-        let busy = self.forget() | (now >= self.chores_after && self.settle(now));
+        let busy = self.compact_history() | (now >= self.retry_after && self.settle(now));
         if busy {
             Some(Duration::ZERO)
         } else {
@@ -201,7 +200,7 @@ impl Writer {
         }
     }
 
-    /// The store is closed: whoever was held back is served now.
+    /// The store is closed: the delayed requests are served now.
     fn last_turn(&mut self) {
         let held = std::mem::take(&mut self.held.requests);
         if !held.is_empty() {
@@ -236,7 +235,7 @@ impl Writer {
     fn commit(&mut self, mut requests: Vec<Request>) {
         self.take_defragment(&mut requests);
         let room = match requests.iter().any(may_write) {
-            true => self.make_room(),
+            true => self.prepare_log(),
             false => Ok(()),
         };
 
@@ -255,7 +254,7 @@ impl Writer {
         if failure.is_none() {
             self.publish(batch.visible);
         } else {
-            self.chores_after = self.shared.clock.elapsed() + RETRY;
+            self.retry_after = self.shared.clock.elapsed() + RETRY;
         }
 
         for prepared in batch.prepared {
@@ -266,21 +265,21 @@ impl Writer {
         self.publish_sizes();
     }
 
-    /// Logs that writes begin to fail, and that they succeed again: each once.
+    /// Logs when writes start to fail and when they succeed again, each once.
     fn log_failure(&mut self, failure: Option<&Unavailable>) {
         match failure {
             Some(error) if !self.writes_fail => {
-                tracing::error!(%error, "store writes fail; reads go on")
+                tracing::error!(%error, "store writes failing; reads continue")
             }
-            None if self.writes_fail => tracing::info!("store writes succeed again"),
+            None if self.writes_fail => tracing::info!("store writes recovered"),
             _ => {}
         }
         self.writes_fail = failure.is_some();
     }
 
-    fn make_room(&mut self) -> std::io::Result<()> {
+    fn prepare_log(&mut self) -> std::io::Result<()> {
         let revision = self.shared.index().revision();
-        if let Some(begun) = self.log.make_room(revision)? {
+        if let Some(begun) = self.log.prepare(revision)? {
             self.shared.index_mut().add_file(begun.id, begun.file);
         }
         Ok(())
@@ -299,7 +298,7 @@ impl Writer {
         let mut batch = Batch::new(self.log.buffer(), self.shared.clock.unix());
         for request in requests {
             match request {
-                // Whoever asked is gone: then it must not happen.
+                // The caller has dropped its request, so it must not be executed.
                 Request::Txn(_, reply) if reply.is_closed() => {}
                 Request::Txn(txn, reply) => {
                     let answer = pending.txn(&txn).map(|evaluated| batch.add(evaluated, &[]));
@@ -344,17 +343,17 @@ impl Writer {
         batch
     }
 
-    /// Makes a durable batch visible, a few transactions at a time: a reader waits for those at
-    /// most, never for a whole batch.
+    /// Publishes a durable batch, a few transactions at a time: a reader waits for those at most,
+    /// never for a whole batch.
     fn publish(&mut self, visible: Vec<Visible>) {
         let now = self.shared.clock.elapsed();
         let mut woken = Vec::new();
         let mut items = visible.into_iter().peekable();
         while items.peek().is_some() {
-            let mut few: Vec<Visible> = items.by_ref().take(TOGETHER).collect();
-            // A lease goes together with the keys that were on it.
+            let mut few: Vec<Visible> = items.by_ref().take(PUBLISHED_AT_ONCE).collect();
+            // A lease must disappear together with its keys.
             few.extend(items.next_if(|next| matches!(next, Visible::LeaseEnd(_))));
-            self.show(few, now, &mut woken);
+            self.publish_few(few, now, &mut woken);
         }
 
         woken.iter().for_each(|slot| slot.wake());
@@ -364,8 +363,8 @@ impl Writer {
         self.marks.note(self.shared.clock.unix(), revision);
     }
 
-    /// Makes a few things visible at once.
-    fn show(&mut self, items: Vec<Visible>, now: Duration, woken: &mut Vec<Arc<Slot>>) {
+    /// Publishes a few changes at once.
+    fn publish_few(&mut self, items: Vec<Visible>, now: Duration, woken: &mut Vec<Arc<Slot>>) {
         let mut changed = Vec::new();
         {
             let mut index = self.shared.index_mut();
@@ -381,7 +380,7 @@ impl Writer {
                             woken.extend(
                                 slots
                                     .iter()
-                                    .filter(|slot| slot.tell(&one.key, revision))
+                                    .filter(|slot| slot.notify_change(&one.key, revision))
                                     .cloned(),
                             );
                             leases.move_key(&one.key, one.old_lease, one.new_lease);
@@ -398,8 +397,8 @@ impl Writer {
         }
     }
 
-    /// Forgets history that is old enough. Whether there is more to forget at once.
-    fn forget(&mut self) -> bool {
+    /// Compacts history that is old enough. Returns whether there is more to do immediately.
+    fn compact_history(&mut self) -> bool {
         let (current, compacted, oldest) = {
             let index = self.shared.index();
             (index.revision(), index.compacted(), index.oldest_change())
@@ -413,16 +412,17 @@ impl Writer {
             self.marks.trim(kept);
         }
 
-        let forgettable = self.forgettable(kept.max(compacted));
-        if oldest.is_none_or(|oldest| oldest > forgettable) {
+        let removable_through = self.removable_through(kept.max(compacted));
+        if oldest.is_none_or(|oldest| oldest > removable_through) {
             return false;
         }
 
-        (0..TRIM / HOLD).all(|_| self.shared.index_mut().trim(forgettable, HOLD))
+        (0..TRIM / HOLD).all(|_| self.shared.index_mut().trim(removable_through, HOLD))
     }
 
-    /// The newest revision whose changes nobody needs, when the oldest one kept is `compacted`.
-    pub(super) fn forgettable(&self, compacted: Revision) -> Revision {
+    /// The newest revision whose changes are not needed any more, if `compacted` is the oldest one
+    /// kept.
+    pub(super) fn removable_through(&self, compacted: Revision) -> Revision {
         let settling = self.round.as_ref().map(Round::target);
         let pinned = self.shared.oldest_pin();
         [settling, pinned]
@@ -437,7 +437,7 @@ impl Writer {
             .shared
             .leases()
             .next_end()
-            .map(|ends| ends.max(self.chores_after));
+            .map(|ends| ends.max(self.retry_after));
 
         let held = Some(self.held.until).filter(|_| !self.held.requests.is_empty());
         let elapsed = [lease, held]
@@ -456,16 +456,16 @@ impl Writer {
             .marks
             .next_change(&self.shared.config, unix, current, compacted);
 
-        // Forgetting a little later costs nothing; waking up for every second's worth would.
+        // Compacting a little later costs nothing; waking up every second would.
         let window = window.map(|at| {
             at.saturating_sub(unix)
                 .max(self.shared.config.retention / 10)
         });
 
-        let chore = Some(self.chores_after.saturating_sub(now))
-            .filter(|wait| !wait.is_zero() && self.has_chores());
+        let background = Some(self.retry_after.saturating_sub(now))
+            .filter(|wait| !wait.is_zero() && self.has_background_work());
 
-        [elapsed, window, chore].into_iter().flatten().min()
+        [elapsed, window, background].into_iter().flatten().min()
     }
 
     fn take_defragment(&mut self, requests: &mut Vec<Request>) {
@@ -496,8 +496,7 @@ impl Batch {
         }
     }
 
-    /// Adds what a transaction wrote, with `more` records in the same frame; answers what it
-    /// answered.
+    /// Adds the writes of a transaction, with `more` records in the same frame; returns its answer.
     fn add(&mut self, evaluated: Evaluated, more: &[Record<'_>]) -> crate::TxnAnswer {
         let Evaluated { answer, mut writes } = evaluated;
         if writes.is_empty() && more.is_empty() {
@@ -531,7 +530,7 @@ impl Batch {
         answer
     }
 
-    /// Adds something that is no change of a key.
+    /// Adds a record that is no change of a key.
     fn note(&mut self, revision: Revision, record: &Record<'_>, visible: Visible) {
         self.buffer.push(
             Stamp {
@@ -547,7 +546,7 @@ impl Batch {
     fn prepare<T: Send + 'static>(&mut self, reply: Reply<T>, answer: Result<T, StoreError>) {
         let answer = move |failure: Option<Unavailable>| {
             let answer = failure.map_or(answer, |failure| Err(failure.into()));
-            drop(reply.send(answer)); // whoever asked may be gone
+            drop(reply.send(answer)); // the caller may have stopped waiting
         };
         let needs_disk = !self.buffer.bytes().is_empty();
         self.prepared.push(Prepared {
@@ -564,7 +563,7 @@ impl Batch {
     }
 }
 
-/// What the log says of a write.
+/// The log record of a write.
 fn record(write: &Write) -> Record<'_> {
     match &write.live {
         Some(live) => Record::Put {
@@ -587,8 +586,7 @@ fn compactable(
         return Err(StoreError::FutureRevision { requested, current });
     }
 
-    // Nothing was before revision 0, and a store that forgot nothing yet may be told to forget
-    // that.
+    // There was nothing before revision 0, so compacting to it is valid while nothing is compacted.
     let nothing_yet = compacted == Revision::ZERO && requested == Revision::ZERO;
     if requested <= compacted && !nothing_yet {
         return Err(StoreError::Compacted {
@@ -608,11 +606,11 @@ fn may_write(request: &Request) -> bool {
     }
 }
 
-/// The part of what was recovered that the writer owns.
+/// The part of the recovered state that the writer owns.
 pub(crate) struct RecoveredLog {
     pub(crate) log: Log,
     pub(crate) manifest: Manifest,
     pub(crate) changed: Vec<Revision>,
     pub(crate) marks: Marks,
-    pub(crate) rubbish: Vec<String>,
+    pub(crate) unreferenced: Vec<String>,
 }

@@ -1,8 +1,8 @@
-//! Which etcd, and how to be let in.
+//! Configuration: the etcd endpoints, TLS and credentials.
 
 use std::{fmt, time::Duration};
 
-/// Where an etcd cluster is and how it is talked to.
+/// The endpoints of an etcd cluster and how to connect to them.
 #[derive(Clone, Debug)]
 pub struct EtcdConfig {
     /// The members' client URLs: `http://`, `https://` or `unix://`.
@@ -10,44 +10,44 @@ pub struct EtcdConfig {
     /// Needed for `https://`.
     pub tls: Option<Tls>,
     pub credentials: Option<Credentials>,
-    /// How long one request may take in all, tries at other members included.
+    /// The total timeout of a request, including retries at other members.
     pub request_timeout: Duration,
-    /// How long one member may take to answer before another is asked: longer than the longest list
-    /// takes, and than etcd itself waits for a new leader.
+    /// How long one member may take to answer before another is tried: longer than the longest list
+    /// takes, and longer than etcd itself waits for a new leader.
     pub attempt_timeout: Duration,
-    /// How long a watch tries to go on before it ends as unavailable.
+    /// How long a watch tries to resume before it ends as unavailable.
     pub watch_patience: Duration,
 }
 
 /// PEM texts.
 #[derive(Clone)]
 pub struct Tls {
-    /// Who signed the members' certificates.
+    /// The CA of the members' certificates.
     pub authority: Vec<u8>,
-    /// Our own certificate and its key.
+    /// The client certificate and its key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// The name in the members' certificates, where it is not the one in their URLs.
+    /// The server name in the members' certificates, if it differs from the host in their URLs.
     pub server_name: Option<String>,
 }
 
-/// A user of etcd's own.
+/// An etcd user.
 #[derive(Clone)]
 pub struct Credentials {
     pub name: String,
     pub password: String,
 }
 
-/// What is wrong with a configuration.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("no etcd endpoint is given")]
+    #[error("no etcd endpoints given")]
     NoEndpoint,
     #[error("etcd endpoint {endpoint}: {reason}")]
     Endpoint { endpoint: String, reason: String },
 }
 
 impl EtcdConfig {
-    /// The members at `endpoints`, with neither TLS nor credentials.
+    /// The members at `endpoints`, without TLS and credentials.
     pub fn new(endpoints: impl IntoIterator<Item = impl Into<String>>) -> Self {
         EtcdConfig {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
@@ -60,7 +60,7 @@ impl EtcdConfig {
     }
 }
 
-// Keys and passwords do not belong in logs.
+// Keys and passwords must not appear in logs.
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

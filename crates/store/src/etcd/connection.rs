@@ -1,8 +1,8 @@
-//! The members, one connection to each, and which of them is asked.
+//! The connections to the members, and which member gets a request.
 //!
 //! All requests go to the preferred member until it fails; then the next one is preferred. A failed
-//! request is sent again where that can do no harm: a read always, a write only if no member can
-//! have seen it.
+//! request is retried where that is safe: a read always, a write only if no member can have seen
+//! it.
 
 use super::config::{ConfigError, Credentials, EtcdConfig};
 use super::outcome::Fault;
@@ -31,11 +31,11 @@ use tonic::{
 /// A connection to one member.
 pub(crate) type Wire = Channel;
 
-/// When a request may be sent again after a failure.
+/// When a request may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
     Always,
-    /// Only if the first one surely did nothing.
+    /// Only if the first attempt certainly had no effect.
     Unsent,
 }
 
@@ -49,20 +49,19 @@ pub(crate) struct Connection {
     pub(crate) watch_patience: Duration,
 }
 
-/// Largest message taken: etcd answers ranges of any size in one.
+/// Largest message accepted: etcd sends a range of any size in one message.
 const MESSAGE_LIMIT: usize = 2 << 30;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A member that is gone without a word is noticed after these two. etcd refuses pings more often
-/// than every 5 s.
+/// With these two a dead member is detected. etcd rejects pings more often than every 5 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
-/// What a member may send ahead on one stream: what a watch holds whose reader is slow.
+/// The flow-control window of a stream: what is buffered for a watch with a slow reader.
 const STREAM_WINDOW: u32 = 2 << 20;
-/// What it may send ahead on all. The HTTP library takes many small frames that nobody has read yet
-/// for an attack and ends the connection; how many are too many depends on this. Small events of
-/// slow watches are such frames.
+/// The flow-control window of a connection. The HTTP library treats many small unread frames as an
+/// attack and closes the connection; its limit depends on this window. Small events of slow watches
+/// are such frames.
 const CONNECTION_WINDOW: u32 = 256 << 20;
-/// Between rounds over all members.
+/// Delay between rounds over all members.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -102,7 +101,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request until it is answered, refused, or the time is over.
+    /// Sends a request until it is answered or rejected, or the timeout is over.
     pub(crate) async fn call<M: Clone, A, F>(
         &self,
         repeat: Repeat,
@@ -121,11 +120,11 @@ impl Connection {
                 Err(fault) => fault,
             };
 
-            if fault.may_pass() {
-                self.leave(member);
+            if fault.is_transient() {
+                self.switch_from(member);
             }
 
-            let again = fault.did_nothing() || repeat == Repeat::Always && fault.may_pass();
+            let again = fault.had_no_effect() || repeat == Repeat::Always && fault.is_transient();
             let pause = rounds.pause();
             if !again || Instant::now() + pause >= deadline {
                 return Err(fault);
@@ -135,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// One try at one member; a second one with a new token where the old is not valid any more.
+    /// One attempt at one member, repeated once with a new token if the token has expired.
     async fn attempt<M: Clone, A, F>(
         &self,
         channel: Wire,
@@ -153,7 +152,7 @@ impl Connection {
             outcome => return outcome,
         };
 
-        self.forget_token();
+        self.discard_token();
 
         self.attempt_once(channel, message, call)
             .await
@@ -180,10 +179,10 @@ impl Connection {
         }
     }
 
-    /// A request with what every request carries.
+    /// A request with the metadata that every request carries.
     pub(crate) async fn request<M>(&self, channel: &Wire, message: M) -> Result<Request<M>, Fault> {
         let mut request = Request::new(message);
-        // A member without a leader says so at once, instead of waiting for one.
+        // Without a leader the member returns an error at once instead of waiting for one.
         request
             .metadata_mut()
             .insert("hasleader", MetadataValue::from_static("true"));
@@ -193,17 +192,17 @@ impl Connection {
         Ok(request)
     }
 
-    /// The member that requests go to now.
+    /// The member that gets requests now.
     pub(crate) fn preferred(&self) -> (usize, Wire) {
         let member = self.preferred.load(Ordering::Relaxed) % self.members.len();
         (member, self.members[member].clone())
     }
 
-    /// Prefers another member than this one, which failed. If somebody else left it already,
-    /// nothing happens.
-    pub(crate) fn leave(&self, member: usize) {
+    /// Prefers another member than this one, which failed. Does nothing if that has happened
+    /// already.
+    pub(crate) fn switch_from(&self, member: usize) {
         let next = (member + 1) % self.members.len();
-        // Lost the race: another request has left the member, which is all that is wanted.
+        // Lost the race: another request has switched to another member already.
         self.preferred
             .compare_exchange(member, next, Ordering::Relaxed, Ordering::Relaxed)
             .unwrap_or(member);
@@ -219,7 +218,7 @@ impl Connection {
             )
     }
 
-    pub(crate) fn forget_token(&self) {
+    pub(crate) fn discard_token(&self) {
         *self.token.write().expect(UNPOISONED) = None;
     }
 
@@ -243,18 +242,18 @@ impl Connection {
             Ok(Ok(answer)) => answer.into_inner(),
             Ok(Err(status)) => {
                 return match Fault::read(&status) {
-                    // Whoever is let in without a token needs none.
+                    // Authentication is disabled, so no token is needed.
                     Fault::Refused(Refusal::AuthNotEnabled) => Ok(None),
-                    // The request itself was not sent yet.
+                    // The request itself has not been sent yet.
                     Fault::InDoubt(reason) => Err(Fault::NotReached(reason)),
                     fault => Err(fault),
                 };
             }
-            Err(_) => return Err(Fault::NotReached("no answer to the credentials".to_owned())),
+            Err(_) => return Err(Fault::NotReached("authentication timed out".to_owned())),
         };
 
         let token = MetadataValue::try_from(answer.token)
-            .map_err(|_| Fault::NotReached("the token is not text".to_owned()))?;
+            .map_err(|_| Fault::NotReached("the auth token is not ASCII".to_owned()))?;
         *self.token.write().expect(UNPOISONED) = Some(token.clone());
 
         Ok(Some(token))
@@ -268,7 +267,7 @@ impl Connection {
         self.call(Repeat::Always, message, call).await
     }
 
-    /// The newest revision of the whole cluster, not only of the member that answers.
+    /// The current revision of the whole cluster, not only of the member that answers.
     pub(crate) async fn current_revision(&self) -> Result<Revision, Fault> {
         let key = Bytes::from_static(super::ANY_KEY);
         let message = rpc::RangeRequest {
@@ -295,7 +294,7 @@ impl Connection {
             .version)
     }
 
-    /// Opens a watch that is asked nothing more.
+    /// Opens a watch on which no further requests are sent.
     pub(crate) async fn watch(
         &self,
         create: rpc::WatchCreateRequest,
@@ -304,7 +303,7 @@ impl Connection {
         let create = rpc::WatchRequest {
             request_union: Some(RequestUnion::CreateRequest(create)),
         };
-        // The request stream stays open: etcd takes its end for the watch's.
+        // The request stream stays open: its end would end the watch.
         let requests = tokio_stream::once(create).chain(tokio_stream::pending());
         let request = self.request(&channel, requests).await?;
         let answers = watcher(channel).watch(request).await;
@@ -330,12 +329,12 @@ impl Connection {
             Ok(Response::new(answer))
         };
 
-        // Kept alive twice is as good as once.
+        // Keeping alive twice is harmless.
         self.call(Repeat::Always, message, call).await
     }
 }
 
-const UNPOISONED: &str = "nobody panics while holding the token";
+const UNPOISONED: &str = "the token lock is never held across a panic";
 
 fn member(url: &str, config: &EtcdConfig) -> Result<Channel, ConfigError> {
     let refuse = |error: tonic::transport::Error| {
@@ -373,8 +372,7 @@ fn member(url: &str, config: &EtcdConfig) -> Result<Channel, ConfigError> {
     Ok(endpoint.connect_lazy())
 }
 
-/// How long to wait before the next try: not at all until every member was asked, then longer every
-/// round.
+/// The delay before the next attempt: none until every member was tried, then longer every round.
 pub(crate) struct Rounds {
     members: usize,
     tries: usize,

@@ -1,5 +1,5 @@
-//! How far back etcd's history goes. Its refusals do not tell; a watch from a compacted revision
-//! does, as it ends.
+//! Finds the oldest revision that etcd still has. etcd's errors do not contain it; the response
+//! that cancels a watch at a compacted revision does.
 
 use super::ANY_KEY;
 use super::connection::Connection;
@@ -9,15 +9,14 @@ use crate::{Revision, StoreError};
 use bytes::Bytes;
 use tokio::time::timeout;
 
-/// The error for a revision that etcd does not have any more, or not yet.
+/// The error for a revision that is compacted or in the future.
 pub(crate) async fn revision_error(
     connection: &Connection,
     refusal: Refusal,
     requested: Revision,
 ) -> StoreError {
     if refusal == Refusal::Compacted {
-        // Should the answer be lost, what is certain is that everything through the revision is
-        // gone.
+        // If the lookup fails, at least everything through the requested revision is compacted.
         let compacted = compaction(connection).await.unwrap_or(requested.next());
         return StoreError::Compacted {
             requested,
@@ -31,7 +30,7 @@ pub(crate) async fn revision_error(
     }
 }
 
-/// The oldest revision kept; zero where nothing was ever compacted.
+/// The oldest revision that is not compacted; zero if nothing was ever compacted.
 pub(crate) async fn compacted(connection: &Connection) -> Result<Revision, StoreError> {
     let key = Bytes::from_static(ANY_KEY);
     let oldest = Revision::FIRST;
@@ -46,13 +45,12 @@ pub(crate) async fn compacted(connection: &Connection) -> Result<Revision, Store
         Ok(_) => Ok(Revision::ZERO),
         Err(Fault::Refused(Refusal::Compacted)) => compaction(connection)
             .await
-            .ok_or_else(|| unreachable("no word of its history".into())),
+            .ok_or_else(|| unreachable("cannot determine the compacted revision".into())),
         Err(fault) => Err(unreachable(fault.reason())),
     }
 }
 
-/// The oldest revision kept, where it is known that there was a compaction: told by a watch from
-/// the very first.
+/// The compacted revision, where there was a compaction: read from a watch at revision 1.
 async fn compaction(connection: &Connection) -> Option<Revision> {
     let ask = async {
         let key = Bytes::from_static(ANY_KEY);

@@ -1,11 +1,11 @@
-//! The etcd engine: the trait on a real etcd cluster.
+//! The etcd engine: the store on an etcd cluster.
 //!
-//! A request goes to one of the members (`connection`), which changes when a member fails; what is
-//! safe to send again is sent again there. Refusals come back as etcd's texts and become our errors
+//! A request goes to the preferred member (`connection`), which changes when a member fails;
+//! requests that are safe to retry are retried there. etcd's error texts become our errors
 //! (`outcome`). A watch is a task with a stream of its own (`watch`): when the stream breaks, it
-//! opens another from the revision after the last one delivered, so that nothing is lost or
-//! repeated. Progress is asked of servers that answer it truly, and proved by reading from those
-//! that do not (`progress`).
+//! opens another from the revision after the last one delivered, so that no event is lost or
+//! repeated. Progress is requested from servers that report it correctly, and proved by reading
+//! from those that do not (`progress`).
 
 mod config;
 mod connection;
@@ -37,16 +37,15 @@ use tonic::Request;
 /// A store on an etcd cluster.
 pub struct Etcd {
     connection: Arc<Connection>,
-    /// Where each open watch hears that progress is wanted.
+    /// Progress requests for each open watch.
     watches: Mutex<Vec<Weak<Notify>>>,
 }
 
-/// A name that no key needs to have, for asking something of the whole store.
+/// A key that need not exist, for requests about the whole store.
 pub(crate) const ANY_KEY: &[u8] = b"\0";
 
 impl Etcd {
-    /// Prepares to talk to the members; connects when there is something to say. Must be called on
-    /// a runtime.
+    /// Creates the connections, which connect on first use. Must be called on a runtime.
     pub fn new(config: &EtcdConfig) -> Result<Self, ConfigError> {
         Ok(Etcd {
             connection: Arc::new(Connection::new(config)?),
@@ -68,7 +67,7 @@ impl Etcd {
         self.connection.call(repeat, message, call).await
     }
 
-    /// Makes an error of a fault, looking up what the error tells and etcd does not.
+    /// Converts a fault to an error, looking up the revisions that etcd's error does not contain.
     async fn error(&self, fault: Fault, about: About) -> StoreError {
         match fault {
             Fault::Refused(refusal) => match about.error(refusal) {
@@ -124,7 +123,7 @@ impl Store for Etcd {
     }
 
     async fn watch(&self, request: WatchRequest) -> Result<Watch, StoreError> {
-        // A member may lag behind: without this, a watch on it could begin before an acknowledged
+        // A member may lag behind: without this, a watch on it could start before an acknowledged
         // write.
         let created_at = self.current_revision().await?;
         let asked = Arc::new(Notify::new());
@@ -180,7 +179,7 @@ impl Store for Etcd {
         match self.lease_call(Repeat::Unsent, message, call).await {
             Ok(answer) => {
                 let granted = outcome::seconds(answer.ttl);
-                let id = LeaseId::from_wire(answer.id).ok_or_else(outcome::nonsense)?;
+                let id = LeaseId::from_wire(answer.id).ok_or_else(outcome::invalid_response)?;
                 Ok(LeaseStatus {
                     id,
                     granted,
@@ -221,7 +220,7 @@ impl Store for Etcd {
             client.lease_time_to_live(request).await
         };
         match self.lease_call(Repeat::Always, message, call).await {
-            // A lease that is gone is told by a negative time, not by an error.
+            // A missing lease is reported as a negative TTL, not as an error.
             Ok(answer) if answer.ttl < 0 => Err(StoreError::LeaseNotFound(id)),
             Ok(mut answer) => {
                 answer.keys.sort_unstable();
@@ -266,7 +265,7 @@ impl Store for Etcd {
     }
 }
 
-const UNPOISONED: &str = "nobody panics while holding the list of watches";
+const UNPOISONED: &str = "the list of watches is never held across a panic";
 
 /// Whether a transaction could write.
 fn writes(txn: &Txn) -> bool {
@@ -277,7 +276,8 @@ fn writes(txn: &Txn) -> bool {
     })
 }
 
-/// A lease that the transaction attaches: the one meant where etcd says that it has none such.
+/// A lease that the transaction attaches: the one that is missing when etcd reports "lease not
+/// found".
 fn attached(txn: &Txn) -> Option<LeaseId> {
     txn.then
         .iter()

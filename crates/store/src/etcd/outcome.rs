@@ -1,29 +1,28 @@
-//! What became of a request, and the error it makes.
+//! The outcome of a failed request, and the error for it.
 
 use crate::wire::Refusal;
 use crate::{InvalidRequest, LeaseId, Revision, StoreError, Unavailable};
 use std::{error::Error, time::Duration};
 use tonic::{Code, ConnectError, Status};
 
-/// Why a request has no answer.
+/// Why a request was not answered.
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
-    /// etcd said no.
+    /// etcd rejected it.
     Refused(Refusal),
-    /// No member got the request: it did nothing.
+    /// No member received the request: it had no effect.
     NotReached(String),
-    /// A member may have got it: it may have been done.
+    /// A member may have received the request: it may have taken effect.
     InDoubt(String),
-    /// No member would read so large a request.
+    /// The request exceeds gRPC's message limit.
     TooLarge { limit: usize },
-    /// The member does not take such requests, for a reason we have no name for. Asking again will
-    /// not help.
+    /// The member rejects such requests with an unknown code. A retry will not help.
     Rejected(String),
 }
 
-/// etcd's limit of a request unless it is told another; its refusal does not tell.
+/// etcd's default request limit; its error does not contain it.
 const REQUEST_LIMIT: usize = 1536 << 10;
-/// etcd's limit of operations in a transaction unless it is told another.
+/// etcd's default limit of operations in a transaction.
 const OPS_LIMIT: usize = 128;
 
 impl Fault {
@@ -45,8 +44,8 @@ impl Fault {
         Fault::InDoubt(format!("no answer within {after:?}"))
     }
 
-    /// The request did nothing and another member may do it.
-    pub(crate) fn did_nothing(&self) -> bool {
+    /// The request had no effect, and another member may accept it.
+    pub(crate) fn had_no_effect(&self) -> bool {
         use Refusal::{Learner, NoLeader, TooManyRequests};
         matches!(
             self,
@@ -54,8 +53,8 @@ impl Fault {
         )
     }
 
-    /// Nothing is wrong with the request: another member, or the same one later, may answer it.
-    pub(crate) fn may_pass(&self) -> bool {
+    /// The request is valid: another member, or the same one later, may answer it.
+    pub(crate) fn is_transient(&self) -> bool {
         use Refusal::{
             LeaderChanged, Learner, NoLeader, NotLeader, Stopped, Timeout, TimeoutConnectionLost,
             TimeoutLeaderFail, TooManyRequests,
@@ -90,7 +89,7 @@ impl Fault {
     }
 }
 
-/// What a request was about: an error names it, a refusal of etcd's does not.
+/// What the request referred to: our errors contain it, etcd's do not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum About {
     Range(Option<Revision>),
@@ -127,7 +126,7 @@ impl About {
         }
     }
 
-    /// The error that a refusal makes. `None`: one about revisions, which have to be looked up.
+    /// The error for a refusal. `None`: one about revisions, which have to be looked up.
     pub(crate) fn error(self, refusal: Refusal) -> Option<StoreError> {
         let invalid = |invalid: InvalidRequest| Some(StoreError::Invalid(invalid));
         let denied = || {
@@ -164,15 +163,15 @@ impl About {
             Refusal::LeaseNotFound => self
                 .lease()
                 .map(StoreError::LeaseNotFound)
-                .or_else(|| Some(nonsense())),
+                .or_else(|| Some(invalid_response())),
             Refusal::LeaseExists => self
                 .lease()
                 .map(StoreError::LeaseExists)
-                .or_else(|| Some(nonsense())),
+                .or_else(|| Some(invalid_response())),
             Refusal::NoSpace => Some(Unavailable::OverQuota.into()),
             Refusal::Corrupt => Some(StoreError::Corrupt {
                 what: refusal.text().to_owned(),
-                place: "etcd".to_owned(),
+                location: "etcd".to_owned(),
             }),
             Refusal::AuthFailed
             | Refusal::AuthNotEnabled
@@ -200,16 +199,16 @@ pub(crate) fn unreachable(reason: String) -> StoreError {
     Unavailable::Unreachable { reason }.into()
 }
 
-/// The server broke its own protocol.
-pub(crate) fn nonsense() -> StoreError {
-    unreachable("it answered something that is not of its protocol".to_owned())
+/// The server violated its protocol.
+pub(crate) fn invalid_response() -> StoreError {
+    unreachable("the server sent an invalid response".to_owned())
 }
 
 pub(crate) fn seconds(wire: i64) -> Duration {
     Duration::from_secs(u64::try_from(wire).unwrap_or_default())
 }
 
-/// The text of an error with those of its causes: "transport error" alone tells nobody anything.
+/// The text of an error with its causes, because "transport error" alone is not helpful.
 pub(crate) fn reason(status: &Status) -> String {
     let mut text = status.message().to_owned();
     let mut cause = status.source();
@@ -223,7 +222,7 @@ pub(crate) fn reason(status: &Status) -> String {
     text
 }
 
-/// Codes that say what is wrong with a request, not with the way to its answer.
+/// Codes that report a fault of the request, not of the transport.
 fn is_final(code: Code) -> bool {
     matches!(
         code,
@@ -249,7 +248,7 @@ fn never_connected(status: &Status) -> bool {
     false
 }
 
-/// The limit in gRPC's own refusal, which comes before etcd sees the request.
+/// The limit in gRPC's own error, which is returned before etcd sees the request.
 fn larger_than(message: &str) -> Option<usize> {
     let (_, limit) = message
         .strip_prefix("grpc: received message larger than max (")?
@@ -262,12 +261,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_surely_did_nothing_may_be_written_again() {
-        let check = |status: Status, did_nothing: bool, may_pass: bool| {
+    fn a_write_is_retried_only_if_it_certainly_had_no_effect() {
+        let check = |status: Status, had_no_effect: bool, is_transient: bool| {
             let fault = Fault::read(&status);
             assert_eq!(
-                (fault.did_nothing(), fault.may_pass()),
-                (did_nothing, may_pass),
+                (fault.had_no_effect(), fault.is_transient()),
+                (had_no_effect, is_transient),
                 "{status:?}"
             );
         };
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_too_large_tells_the_limit() {
+    fn the_error_of_a_too_large_request_contains_the_limit() {
         let status = Status::resource_exhausted(
             "grpc: received message larger than max (2097163 vs. 2097152)",
         );

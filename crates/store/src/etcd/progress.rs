@@ -1,14 +1,14 @@
-//! How far a watch has come, where the server cannot be asked.
+//! The progress of a watch on servers that report it incorrectly.
 //!
-//! Servers before 3.4.31 and 3.5.13 answer a progress request with their own revision, whether or
-//! not the watch has been told everything before it. There progress is proved by a second watch, of
-//! all keys, from the revision after the last one delivered: every revision changed some key, so
-//! once this one has told of the store's newest revision it has told of everything before, and what
-//! it told of our range was all there is. That costs as much as was written since the last proof;
-//! servers that can be asked are asked.
+//! Servers before 3.4.31 and 3.5.13 answer a progress request with their own revision, even if the
+//! watch has not delivered everything before it. For those, progress is proved by a second watch of
+//! all keys from the revision after the last one delivered: every revision changes some key, so
+//! once this watch has delivered the store's current revision, it has delivered everything before
+//! it, and its events of our range are all there are. The cost is proportional to what was written
+//! since the last proof, so this is used only for such servers.
 //!
-//! One thing escapes it: a newest revision that deleted something and was compacted to at once is
-//! told by no watch. Then there is no proof before the next write.
+//! One case cannot be proved: if the current revision deleted a key and was compacted immediately,
+//! no watch reports it. Then there is no proof before the next write.
 
 use super::connection::Connection;
 use super::outcome::Fault;
@@ -17,23 +17,23 @@ use crate::{KeyRange, Revision};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// What the second watch has shown.
+/// The result of a proof.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum Proof {
     /// Everything through this revision has been delivered.
     Through(Revision),
     /// Something through this revision is still on its way.
     OnItsWay(Revision),
-    /// Nothing: the watch begins later, or the proof took too long.
+    /// No result: the watch starts later, or the proof timed out.
     Nothing,
-    /// What comes next is compacted.
+    /// The next revision is compacted.
     Forgotten,
 }
 
-/// How long a proof may take before it is begun anew.
-const PROOF: Duration = Duration::from_secs(2);
+/// How long a proof may take before it is restarted.
+const PROOF_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether a server of this version answers progress requests truly.
+/// Whether a server of this version reports progress correctly.
 pub(crate) fn answers_progress(version: &str) -> bool {
     let mut numbers = version
         .split(['.', '-', '+'])
@@ -52,27 +52,27 @@ pub(crate) async fn prove(
     connection: &Connection,
     range: &KeyRange,
     next: Revision,
-) -> Result<Shown, Fault> {
+) -> Result<Proof, Fault> {
     let newest = connection.current_revision().await?;
     if newest < next {
         let here = newest.next() == next;
         return Ok(if here {
-            Shown::Through(newest)
+            Proof::Through(newest)
         } else {
-            Shown::Nothing
+            Proof::Nothing
         });
     }
-    let told = timeout(PROOF, everything(connection, range, next, newest)).await;
-    told.unwrap_or(Ok(Shown::Nothing))
+    let proof = timeout(PROOF_TIMEOUT, everything(connection, range, next, newest)).await;
+    proof.unwrap_or(Ok(Proof::Nothing))
 }
 
-/// Watches all keys from `next` on until `newest` has been told of.
+/// Watches all keys from `next` on until an event of `newest` arrives.
 async fn everything(
     connection: &Connection,
     range: &KeyRange,
     next: Revision,
     newest: Revision,
-) -> Result<Shown, Fault> {
+) -> Result<Proof, Fault> {
     let (key, range_end) = encode_range(&KeyRange::all());
     let start_revision = next.to_wire();
     let create = rpc::WatchCreateRequest {
@@ -91,9 +91,9 @@ async fn everything(
     {
         if answer.canceled {
             return Ok(if answer.compact_revision > 0 {
-                Shown::Forgotten
+                Proof::Forgotten
             } else {
-                Shown::Nothing
+                Proof::Nothing
             });
         }
 
@@ -103,18 +103,17 @@ async fn everything(
             ours |= last <= newest && range.contains(&event.kv.key);
         }
 
-        // All changes of a revision come in one message: whoever was told of the newest was told of
-        // all of it.
+        // All changes of a revision come in one message.
         if last >= newest {
             return Ok(if ours {
-                Shown::OnItsWay(newest)
+                Proof::OnItsWay(newest)
             } else {
-                Shown::Through(newest)
+                Proof::Through(newest)
             });
         }
     }
 
-    Ok(Shown::Nothing)
+    Ok(Proof::Nothing)
 }
 
 #[cfg(test)]
@@ -122,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_that_answer_progress_truly_are_known_by_their_version() {
+    fn versions_that_report_progress_correctly_are_recognized() {
         let check = |version: &str, expected: bool| {
             assert_eq!(answers_progress(version), expected, "{version}")
         };

@@ -1,13 +1,13 @@
-//! A watch: a task that follows one stream after another and hands on what they tell.
+//! A watch: a task that reads one stream after another and forwards the items.
 //!
-//! The task knows the next revision it wants. Every stream begins there, whatever member it is
-//! from; when it breaks in the middle of a message, the message did not count. So the seam between
-//! two streams shows nowhere. The task belongs to the watch and ends with it.
+//! The task knows the next revision to deliver. Every stream starts there, at any member; a message
+//! that was received only in part is discarded. So a reader does not notice the change from one
+//! stream to another. The task is owned by the watch and ends with it.
 
 use super::connection::{Connection, Rounds, Wire, watcher};
 use super::history;
 use super::outcome::{Fault, unreachable};
-use super::progress::{Shown, answers_progress, prove};
+use super::progress::{Proof, answers_progress, prove};
 use crate::wire::{Refusal, decode_event, encode_range, header, rpc};
 use crate::{Event, Revision, StoreError, Unavailable, WatchItem, WatchRequest, WatchSource};
 use async_trait::async_trait;
@@ -21,16 +21,16 @@ use tokio::{
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-/// Items that wait for the reader before the stream is left to wait itself.
+/// Items buffered for the reader before reading from the stream pauses.
 const ITEMS: usize = 32;
-/// Requests on their way to the server: the watch, and word that progress is wanted.
+/// Requests buffered for the server: the watch, and progress requests.
 const REQUESTS: usize = 4;
-/// A server that is not ready to tell progress drops the request; it is repeated after this time.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// How long whoever opens a watch waits for the server to say that it is open.
+/// A server that is not ready to report progress drops the request; it is repeated after this time.
+const PROGRESS_RETRY: Duration = Duration::from_millis(100);
+/// How long opening a watch waits for the server's confirmation.
 const OPENED_WITHIN: Duration = Duration::from_secs(2);
 
-/// The reader's end of a watch.
+/// The reader's side of a watch.
 pub(crate) struct EtcdWatch {
     items: mpsc::Receiver<Result<WatchItem, StoreError>>,
     asked: Arc<Notify>,
@@ -38,10 +38,10 @@ pub(crate) struct EtcdWatch {
     _task: JoinSet<()>,
 }
 
-/// Opens a watch on a store that is at `current`. It wakes at `asked` to tell progress.
+/// Opens a watch on a store that is at `current`. A message on `asked` requests progress.
 ///
-/// It is open when the server says so: a compaction that follows then no longer concerns it. A
-/// server that takes long to say so is not waited for.
+/// The watch is open when the server confirms it: a later compaction then no longer affects it. If
+/// the confirmation takes too long, the watch is returned without it.
 pub(crate) async fn open(
     connection: Arc<Connection>,
     request: WatchRequest,
@@ -65,7 +65,7 @@ pub(crate) async fn open(
     let mut task = JoinSet::new();
     task.spawn(follower.run());
 
-    // Whether it was said, the time is over or the watch has ended already: its reader will see.
+    // On a timeout or an early end of the watch, its reader sees the result.
     timeout(OPENED_WITHIN, opened).await.ok();
 
     EtcdWatch {
@@ -83,7 +83,7 @@ impl WatchSource for EtcdWatch {
             return Err(error.clone());
         }
 
-        // The task says why it ends; only a runtime that shuts down takes it away without a word.
+        // The task reports why it ends; only a runtime shutdown drops it without an error.
         let item = self
             .items
             .recv()
@@ -109,22 +109,22 @@ struct Follower {
     next: Revision,
     items: mpsc::Sender<Result<WatchItem, StoreError>>,
     asked: Arc<Notify>,
-    /// Progress is to be told.
+    /// Progress was requested.
     wanted: bool,
     last_item: Instant,
-    /// What was found to be still on its way when progress was to be proved.
+    /// What the last proof of progress found to be outstanding.
     on_its_way: Option<Revision>,
-    /// Who waits for the watch to be open.
+    /// The caller that waits for the watch to be open.
     created: Option<oneshot::Sender<()>>,
 }
 
-/// Why a stream is not followed any more.
+/// Why reading from a stream ended.
 enum End {
-    /// Go on with another one.
+    /// Continue with another stream.
     Broken(String),
-    /// The watch is over.
+    /// The watch has ended.
     Over(StoreError),
-    /// Nobody listens.
+    /// The reader was dropped.
     Unheard,
 }
 
@@ -134,15 +134,15 @@ struct Stream {
     channel: Wire,
     requests: mpsc::Sender<rpc::WatchRequest>,
     answers: Streaming<rpc::WatchResponse>,
-    /// The first revision it was asked for.
+    /// The first revision requested on it.
     start: Revision,
-    /// Whether it said anything yet.
+    /// Whether anything was received on it.
     spoken: bool,
-    /// Parts of a message that is not whole yet.
+    /// Fragments of an incomplete message.
     parts: Vec<Event>,
-    /// Whether the member answers progress requests truly, once that is known.
+    /// Whether the member reports progress correctly, once that is known.
     tells_progress: Option<bool>,
-    /// When progress is asked for again.
+    /// When progress is requested again.
     ask_at: Option<Instant>,
 }
 
@@ -155,9 +155,9 @@ impl Follower {
                 Ok(mut stream) => {
                     let end = self.follow(&mut stream).await;
                     if matches!(end, End::Broken(_)) {
-                        self.connection.leave(stream.member);
+                        self.connection.switch_from(stream.member);
                     }
-                    // A stream that said nothing is no better than none.
+                    // A stream on which nothing was received counts as a failed attempt.
                     if stream.spoken {
                         (broken_since, rounds) = (None, self.connection.rounds());
                     }
@@ -180,7 +180,7 @@ impl Follower {
                 }
             };
 
-            // Nobody there to hear it is fine: the watch ends either way.
+            // A send error means that the reader was dropped; the watch ends either way.
             return self.items.send(Err(over)).await.unwrap_or_default();
         }
     }
@@ -213,7 +213,7 @@ impl Follower {
         };
         requests
             .try_send(create)
-            .expect("the channel is new and has room");
+            .expect("the channel is new and not full");
         let opened = async {
             let request = self
                 .connection
@@ -243,25 +243,25 @@ impl Follower {
             Err(_) => Fault::timed_out(self.connection.attempt_timeout),
         };
 
-        self.connection.leave(member);
+        self.connection.switch_from(member);
 
         Err(self.end(fault))
     }
 
-    /// Hands on what a stream tells until it breaks.
+    /// Forwards the items of a stream until it breaks.
     async fn follow(&mut self, stream: &mut Stream) -> End {
         loop {
             let period = self.request.progress_every;
             tokio::select! {
                 biased;
                 () = self.items.closed() => return End::Unheard,
-                answer = stream.answers.message() => match self.told(stream, answer).await {
+                answer = stream.answers.message() => match self.received(stream, answer).await {
                     Ok(()) => {}
                     Err(end) => return end,
                 },
-                () = self.asked.notified() => self.want_progress(stream),
+                () = self.asked.notified() => self.request_progress_from(stream),
                 () = until(period.map(|period| self.last_item + period)), if !self.wanted => {
-                    self.want_progress(stream);
+                    self.request_progress_from(stream);
                 }
                 () = until(stream.ask_at), if self.wanted => match self.ask(stream).await {
                     Ok(()) => {}
@@ -275,12 +275,12 @@ impl Follower {
         }
     }
 
-    fn want_progress(&mut self, stream: &mut Stream) {
+    fn request_progress_from(&mut self, stream: &mut Stream) {
         self.wanted = true;
         stream.ask_at = Some(Instant::now());
     }
 
-    async fn told(
+    async fn received(
         &mut self,
         stream: &mut Stream,
         answer: Result<Option<rpc::WatchResponse>, tonic::Status>,
@@ -298,7 +298,7 @@ impl Follower {
         }
 
         if answer.created {
-            // Whoever waited may have gone on.
+            // The caller may have stopped waiting.
             self.created
                 .take()
                 .and_then(|created| created.send(()).ok());
@@ -308,8 +308,8 @@ impl Follower {
         if answer.events.is_empty() && !answer.fragment && stream.parts.is_empty() {
             let here = header(answer.header.as_ref());
 
-            // Of a member that tells its own revision instead of the watch's only the watch's own
-            // are believed.
+            // From a member that reports its own revision instead of the watch's, only events
+            // count.
             let believed = answer.watch_id >= 0 || stream.tells_progress == Some(true);
             return if believed {
                 self.progress(stream, here).await
@@ -339,7 +339,7 @@ impl Follower {
         self.next = last.next();
         self.deliver(WatchItem::Events(events)).await?;
 
-        // What is told is in order: nothing before it is still to come.
+        // Events are ordered: nothing before them is outstanding.
         match self.on_its_way.take_if(|revision| last >= *revision) {
             Some(_) => self.progress(stream, last).await,
             None => Ok(()),
@@ -347,7 +347,7 @@ impl Follower {
     }
 
     async fn progress(&mut self, stream: &mut Stream, here: Revision) -> Result<(), End> {
-        // A member that lags behind the last one tells nothing new.
+        // A member that lags behind the previous one reports nothing new.
         if here.next() < self.next {
             return Ok(());
         }
@@ -363,9 +363,9 @@ impl Follower {
         self.items.send(Ok(item)).await.map_err(|_| End::Unheard)
     }
 
-    /// Asks the member for progress, or proves it where the member cannot be trusted with that.
+    /// Requests progress from the member, or proves it if the member reports it incorrectly.
     async fn ask(&mut self, stream: &mut Stream) -> Result<(), End> {
-        stream.ask_at = Some(Instant::now() + ASK_AGAIN);
+        stream.ask_at = Some(Instant::now() + PROGRESS_RETRY);
         let tells = match stream.tells_progress {
             Some(tells) => tells,
             None => {
@@ -377,8 +377,8 @@ impl Follower {
 
         if tells {
             let ask = RequestUnion::ProgressRequest(rpc::WatchProgressRequest {});
-            // A full queue holds such a request already; a closed one shows when the stream is
-            // read.
+            // A full queue contains such a request already; a closed one is noticed when the stream
+            // is read.
             drop(stream.requests.try_send(rpc::WatchRequest {
                 request_union: Some(ask),
             }));
@@ -386,13 +386,13 @@ impl Follower {
         }
 
         match prove(&self.connection, &self.request.range, self.next).await {
-            Ok(Shown::Through(here)) => self.progress(stream, here).await,
-            Ok(Shown::OnItsWay(revision)) => {
+            Ok(Proof::Through(here)) => self.progress(stream, here).await,
+            Ok(Proof::OnItsWay(revision)) => {
                 self.on_its_way.get_or_insert(revision);
                 Ok(())
             }
-            Ok(Shown::Nothing) => Ok(()),
-            Ok(Shown::Forgotten) => {
+            Ok(Proof::Nothing) => Ok(()),
+            Ok(Proof::Forgotten) => {
                 let gone = history::revision_error(&self.connection, Refusal::Compacted, self.next);
                 Err(End::Over(gone.await))
             }
@@ -400,8 +400,8 @@ impl Follower {
         }
     }
 
-    /// A member tells no progress before it is at the revision that the stream began with. Where it
-    /// never came there, because nothing was written, everything has been delivered.
+    /// A member reports no progress before it has reached the first revision of the stream. If it
+    /// never does, because nothing was written, everything has been delivered.
     async fn nothing_since(&mut self, stream: &mut Stream) -> Result<(), End> {
         if stream.start < self.next {
             return Ok(());
@@ -436,7 +436,7 @@ impl Follower {
 
     fn end(&self, fault: Fault) -> End {
         if self.connection.wants_new_token(&fault) {
-            self.connection.forget_token();
+            self.connection.discard_token();
             return End::Broken(fault.reason());
         }
 
@@ -454,7 +454,7 @@ impl Follower {
     }
 }
 
-/// Waits for a moment; without one, for ever.
+/// Waits until `moment`; without one, forever.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,

@@ -1,4 +1,4 @@
-//! Answers: encoded by the face, decoded by the engine.
+//! Responses: encoded by the etcd server, decoded by the etcd engine.
 
 use super::keys::{count, decode_kv, encode_kv, revision};
 use super::requests::selection;
@@ -6,7 +6,7 @@ use super::rpc;
 use crate::{OpAnswer, RangeAnswer, Revision, TxnAnswer};
 use rpc::{request_op::Request, response_op::Response};
 
-/// The revision an answer was made at.
+/// The revision in a response header.
 pub(crate) fn header(header: Option<&rpc::ResponseHeader>) -> Revision {
     revision(header.map_or(0, |header| header.revision))
 }
@@ -25,8 +25,8 @@ pub(crate) fn decode_txn_answer(answer: rpc::TxnResponse) -> TxnAnswer {
     decode_txn_at(answer, at)
 }
 
-/// Every answer of a transaction tells the revision it ended at, whatever etcd wrote into its
-/// parts.
+/// Every answer of a transaction gets the revision of the transaction; etcd does not set it in all
+/// of its parts.
 fn decode_txn_at(answer: rpc::TxnResponse, at: Revision) -> TxnAnswer {
     let answers = answer.responses.into_iter().filter_map(|op| op.response);
     TxnAnswer {
@@ -53,7 +53,7 @@ fn decode_op_answer(answer: Response, at: Revision) -> OpAnswer {
     }
 }
 
-/// Encodes what was found for `request`, sorted and filtered as it asks.
+/// Encodes the answer to `request`, sorted and filtered as requested.
 pub(crate) fn encode_range_answer(
     request: &rpc::RangeRequest,
     answer: RangeAnswer,
@@ -96,7 +96,7 @@ pub(crate) fn encode_delete_answer(
     }
 }
 
-/// Encodes what `request` did; it is walked along because it says how ranges are sorted.
+/// Encodes the answer to `request`, which is needed because it says how ranges are sorted.
 pub(crate) fn encode_txn_answer(
     request: &rpc::TxnRequest,
     answer: TxnAnswer,
@@ -134,7 +134,7 @@ fn encode_op_answer(request: &Request, answer: OpAnswer, header: rpc::ResponseHe
         (Request::RequestDeleteRange(_), answer) => {
             Response::ResponseDeleteRange(encode_delete_answer(answer, header))
         }
-        // What is left is a put: an engine answers each operation in kind.
+        // The remaining case is a put: the kind of an answer matches its operation.
         (_, answer) => Response::ResponsePut(encode_put_answer(answer, header)),
     }
 }

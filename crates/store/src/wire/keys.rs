@@ -1,10 +1,10 @@
-//! Keys, ranges of them, and what happens to them.
+//! Keys, key ranges and events.
 
 use super::mvccpb;
 use crate::{End, Event, EventKind, KeyRange, KeyValue, LeaseId, Revision};
 use bytes::Bytes;
 
-/// As the end of a range: every key from its start on. As its start: the smallest key there can be.
+/// As the end of a range: every key from its start on. As its start: the smallest possible key.
 const ZERO_BYTE: &[u8] = b"\0";
 
 /// The `key` and `range_end` of a request.
@@ -22,8 +22,8 @@ pub(crate) fn encode_range(range: &KeyRange) -> (Bytes, Bytes) {
     };
 
     let end = match range.end() {
-        // These two mean something else on the wire. No key is before them: a range that ends where
-        // it starts.
+        // These two have a special meaning on the wire. No key is before them, so the range is
+        // empty: encode it as one that ends where it starts.
         End::Before(end) if end.is_empty() || end == ZERO_BYTE => start.clone(),
         End::Before(end) => end.clone(),
         End::Single | End::Unbounded => smallest(),
@@ -87,7 +87,7 @@ pub(crate) fn decode_event(event: mvccpb::Event) -> Event {
     }
 }
 
-/// A revision that a server sent; it sends no negative ones.
+/// A revision that a server sent; it is never negative.
 pub(crate) fn revision(wire: i64) -> Revision {
     Revision::from_wire(wire).unwrap_or_default()
 }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_means_the_same_on_the_wire() {
+    fn a_range_survives_encoding_and_decoding() {
         let check = |range: KeyRange| {
             let (key, end) = encode_range(&range);
             let decoded = decode_range(key, end);

@@ -1,9 +1,9 @@
-//! etcd's v3 API on the wire: the stubs that the engine calls and the face answers, and how both of
-//! them spell keys, requests, answers and refusals.
+//! etcd's v3 API on the wire: the gRPC stubs that the etcd engine (client) and the etcd server use,
+//! and the conversion of keys, requests, responses and errors.
 //!
-//! The stubs are compiled from `proto/` by `build.rs`. `encode` turns ours into theirs, `decode`
-//! theirs into ours; each direction of a request is used by one side and that of its answer by the
-//! other.
+//! The stubs are compiled from `proto/` by `build.rs`. `encode` converts our types to etcd's,
+//! `decode` etcd's to ours; client and server each use one direction for requests and the other for
+//! responses.
 
 mod answers;
 mod keys;

@@ -1,10 +1,10 @@
-//! Refusals: etcd's codes and texts for them. Clients compare both, so they are etcd's to the
+//! etcd's errors with their codes and texts. Clients compare both, so they are etcd's to the
 //! letter.
 
 use crate::{InvalidRequest, StoreError, Unavailable};
 use tonic::{Code, Status};
 
-/// What etcd says no to.
+/// An error that etcd returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     EmptyKey,
@@ -193,12 +193,12 @@ const TABLE: &[(Refusal, Code, &str)] = &[
 ];
 
 impl Refusal {
-    /// What a server meant. `None`: no refusal of etcd's, something failed on the way.
+    /// The refusal in a status. `None`: not one of etcd's, but for example a transport error.
     pub(crate) fn read(status: &Status) -> Option<Self> {
         Self::read_text(status.message())
     }
 
-    /// What a server meant by the reason of a cancelled watch.
+    /// The refusal in the reason of a cancelled watch.
     pub(crate) fn read_text(text: &str) -> Option<Self> {
         TABLE
             .iter()
@@ -228,7 +228,7 @@ impl From<Refusal> for Status {
     }
 }
 
-/// How the face says what the engine behind it refused.
+/// The status with which the etcd server reports an error of the engine.
 impl From<StoreError> for Status {
     fn from(error: StoreError) -> Self {
         let refusal = match &error {
@@ -248,7 +248,7 @@ impl From<StoreError> for Status {
                 Unavailable::DiskFull { .. } | Unavailable::OverQuota => Refusal::NoSpace,
                 Unavailable::Closed => Refusal::Stopped,
                 Unavailable::AccessDenied { .. } => Refusal::PermissionDenied,
-                // etcd has no words for these; ours tell more than one of its would.
+                // etcd has no text for these; ours are more specific than any of etcd's.
                 Unavailable::ReadOnly { .. }
                 | Unavailable::DiskFailed { .. }
                 | Unavailable::Unreachable { .. } => {

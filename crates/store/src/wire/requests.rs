@@ -1,7 +1,7 @@
-//! Requests: encoded by the engine, decoded by the face.
+//! Requests: encoded by the etcd engine, decoded by the etcd server.
 //!
-//! etcd's ranges can also be sorted and filtered. Our trait has no use for that, so the face asks
-//! its engine for the whole range and applies a [`Selection`] to the answer.
+//! etcd's ranges can also be sorted and filtered. The `Store` trait does not support that, so the
+//! server reads the whole range and applies a [`Selection`] to the answer.
 
 use super::keys::{decode_range, encode_range};
 use super::{Refusal, mvccpb, rpc};
@@ -24,7 +24,7 @@ pub(crate) fn encode_range_request(request: &RangeRequest) -> rpc::RangeRequest 
             .map_or(0, |limit| i64::try_from(limit).unwrap_or(i64::MAX)),
         revision: request.at.map_or(0, Revision::to_wire),
         keys_only: request.content == Content::KeysOnly,
-        // A limit of zero means none on the wire; whoever wants no keys wants their number.
+        // A limit of zero means no limit on the wire; a request for no keys becomes a count.
         count_only: request.content == Content::CountOnly || request.limit == Some(0),
         ..rpc::RangeRequest::default()
     }
@@ -37,7 +37,7 @@ pub(crate) fn decode_range_request(request: &rpc::RangeRequest) -> Result<RangeR
 
     let content = match (request.count_only, request.keys_only) {
         (true, _) => Content::CountOnly,
-        // Sorting by value needs the values; they are taken out afterwards.
+        // Sorting by value needs the values; they are removed afterwards.
         (false, true) if !selection(request).sorts_by_value() => Content::KeysOnly,
         (false, _) => Content::Full,
     };
@@ -54,7 +54,7 @@ pub(crate) fn decode_range_request(request: &rpc::RangeRequest) -> Result<RangeR
     })
 }
 
-/// Which keys of a range an answer holds, and in which order.
+/// Which keys of a range a response contains, and in which order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selection {
     order: SortOrder,
@@ -66,7 +66,7 @@ pub(crate) struct Selection {
 }
 
 pub(crate) fn selection(request: &rpc::RangeRequest) -> Selection {
-    // Unlike keys, other properties are sorted even where no order is given.
+    // Unlike keys, other properties are sorted even if no order is given.
     let order = match (request.sort_order(), request.sort_target()) {
         (SortOrder::Ascend, SortTarget::Key) => SortOrder::None,
         (SortOrder::None, target) if target != SortTarget::Key => SortOrder::Ascend,
@@ -84,7 +84,7 @@ pub(crate) fn selection(request: &rpc::RangeRequest) -> Selection {
 }
 
 impl Selection {
-    /// Nothing is sorted and nothing filtered: the engine's answer is the answer.
+    /// Nothing is sorted or filtered: the engine's answer is used as it is.
     pub(crate) fn is_everything(&self) -> bool {
         self.order == SortOrder::None && self.modified == (0, 0) && self.created == (0, 0)
     }
@@ -235,7 +235,7 @@ pub(crate) fn decode_txn(txn: &rpc::TxnRequest) -> Result<Txn, Refusal> {
     })
 }
 
-/// An operation of a kind that is not known does nothing and answers nothing, as in etcd.
+/// An operation of unknown kind does nothing and has no answer, as in etcd.
 fn decode_ops(ops: &[rpc::RequestOp]) -> Result<Vec<Op>, Refusal> {
     ops.iter()
         .filter_map(|op| op.request.as_ref())
@@ -308,7 +308,7 @@ fn decode_compare(compare: &rpc::Compare) -> Result<Compare, Refusal> {
 
     let revision = |number: i64| Revision::from_wire(number).unwrap_or_default();
 
-    // What to compare with may be left out where it is zero.
+    // The operand may be missing, which means zero.
     let with = match (compare.target(), &compare.target_union) {
         (CompareTarget::Version, Some(TargetUnion::Version(version))) => {
             Target::Version(u64::try_from(*version).unwrap_or_default())

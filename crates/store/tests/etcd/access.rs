@@ -1,17 +1,19 @@
-//! Who is let in: TLS, client certificates, users and their passwords; on etcd and on the face.
+//! Access control: TLS, client certificates, users and passwords; on etcd and on our etcd server.
 
 use crate::cluster::{Cluster, Release};
 use crate::etcdctl::Etcdctl;
-use crate::faces::shown;
+use crate::servers::serve;
 use coracle_store::{
     Put, Store, StoreError, Unavailable, WatchItem, WatchRequest,
     etcd::{Credentials, Etcd, EtcdConfig, Tls},
-    face::{ClientRule, Clients, Face, FaceConfig, FaceError, FaceTls, Listen},
+    etcd_server::{
+        ClientRule, Clients, EtcdServer, EtcdServerConfig, EtcdServerError, Listen, ServerTls,
+    },
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::{path::Path, sync::Arc, time::Duration};
 
-/// An authority, and what it signed for a server on loopback and a client.
+/// A CA, and the certificates that it signed for a server on loopback and a client.
 pub(crate) struct Certificates {
     pub(crate) authority: String,
     server: (String, String),
@@ -46,9 +48,9 @@ impl Certificates {
         }
     }
 
-    /// A server that lets in whom the authority signed.
-    pub(crate) fn of_server(&self) -> FaceTls {
-        FaceTls {
+    /// A server that accepts the clients of the CA.
+    pub(crate) fn of_server(&self) -> ServerTls {
+        ServerTls {
             certificate: self.server.0.clone().into(),
             key: self.server.1.clone().into(),
             clients: Some(Clients {
@@ -90,13 +92,13 @@ fn config(endpoints: impl IntoIterator<Item = impl Into<String>>, tls: Tls) -> E
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_face_lets_in_whom_its_authority_signed() {
+async fn the_etcd_server_accepts_the_clients_of_its_ca() {
     let certificates = Certificates::new();
-    let shown = shown(
+    let server = serve(
         Listen::Tcp("127.0.0.1:0".parse().unwrap()),
         Some(certificates.of_server()),
     );
-    let store = Etcd::new(&config([shown.face.url()], certificates.of_client())).unwrap();
+    let store = Etcd::new(&config([server.etcd.url()], certificates.of_client())).unwrap();
     store.put(Put::new("a", "1")).await.unwrap();
 
     let stranger = Tls {
@@ -104,10 +106,10 @@ async fn the_face_lets_in_whom_its_authority_signed() {
         ..certificates.of_client()
     };
 
-    // Whoever is refused tries again until its patience ends.
+    // A rejected client retries until its timeout.
     let impatient = EtcdConfig {
         request_timeout: Duration::from_secs(3),
-        ..config([shown.face.url()], stranger)
+        ..config([server.etcd.url()], stranger)
     };
     let stranger = Etcd::new(&impatient).unwrap();
 
@@ -127,7 +129,7 @@ async fn the_face_lets_in_whom_its_authority_signed() {
         path("client"),
         path("client-key")
     );
-    let etcdctl = Etcdctl::on(shown.face.url()).with(&flags);
+    let etcdctl = Etcdctl::on(server.etcd.url()).with(&flags);
     assert_eq!(etcdctl.says("get a --print-value-only").await, "1\n");
 
     assert!(
@@ -146,15 +148,15 @@ async fn the_face_lets_in_whom_its_authority_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_that_others_reach_must_demand_certificates() {
-    let shown = crate::faces::on_a_port();
+async fn a_non_loopback_address_requires_client_certificates() {
+    let server = crate::servers::on_a_port();
     let listen = Listen::Tcp("0.0.0.0:0".parse().unwrap());
-    let exposed = Face::show(shown.store.clone(), FaceConfig::new(listen));
-    assert!(matches!(exposed, Err(FaceError::Exposed { .. })));
+    let exposed = EtcdServer::start(server.store.clone(), EtcdServerConfig::new(listen));
+    assert!(matches!(exposed, Err(EtcdServerError::Exposed { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn etcd_lets_in_users_by_password_over_tls() {
+async fn etcd_accepts_users_by_password_over_tls() {
     let certificates = Certificates::new();
     let folder = tempfile::tempdir().unwrap();
     certificates.write(folder.path());
@@ -201,7 +203,7 @@ async fn etcd_lets_in_users_by_password_over_tls() {
         );
     }
 
-    // A restarted member does not know the tokens it gave out.
+    // A restarted member does not know the tokens that it issued before.
     cluster.kill(0);
     cluster.restart(0);
     wait(&store).await;
@@ -209,7 +211,7 @@ async fn etcd_lets_in_users_by_password_over_tls() {
 
     match watch.next().await.unwrap() {
         WatchItem::Events(events) => assert_eq!(&events[0].kv.value[..], b"2"),
-        WatchItem::Progress(revision) => panic!("progress {revision} nobody asked for"),
+        WatchItem::Progress(revision) => panic!("unrequested progress {revision}"),
     }
 }
 
@@ -220,5 +222,5 @@ async fn wait(store: &Etcd) {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("etcd does not start");
+    panic!("etcd did not start");
 }

@@ -1,4 +1,4 @@
-//! Real etcds, started on loopback and ended with the test, however it ends.
+//! Real etcd processes on loopback, which end with the test.
 
 use coracle_store::Store;
 use coracle_store::etcd::{Etcd, EtcdConfig};
@@ -12,7 +12,8 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Which etcd: Debian's, without trustworthy progress; or the one built beside the tests.
+/// The etcd release: Debian's, with unreliable progress reports, or the one installed for the
+/// tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Release {
     V34,
@@ -26,7 +27,7 @@ pub(crate) struct Cluster {
     _directory: TempDir,
 }
 
-/// One member. Its process ends when it is dropped, also by a panic.
+/// One member. Its process ends when it is dropped, also in a panic.
 struct Member {
     command: Vec<String>,
     client_port: u16,
@@ -66,7 +67,7 @@ impl Cluster {
         cluster
     }
 
-    /// Starts `count` members with more arguments. Nothing is waited for.
+    /// Starts `count` members with extra arguments, without waiting for them.
     pub(crate) fn launch(
         release: Release,
         count: usize,
@@ -142,7 +143,7 @@ impl Cluster {
         self.store_that_waits(Duration::from_secs(3))
     }
 
-    /// A store on all members that asks another one when it is not answered in time.
+    /// A store on all members that tries another one if the answer takes too long.
     pub(crate) fn store_that_waits(&self, attempt_timeout: Duration) -> Etcd {
         Etcd::new(&EtcdConfig {
             attempt_timeout,
@@ -167,10 +168,10 @@ impl Cluster {
             .iter()
             .map(|member| std::fs::read_to_string(&member.log))
             .collect();
-        panic!("etcd does not start: {logs:?}");
+        panic!("etcd did not start: {logs:?}");
     }
 
-    /// Ends a member as a power cut would.
+    /// Kills a member with SIGKILL.
     pub(crate) fn kill(&mut self, member: usize) {
         self.members[member].kill();
     }
@@ -179,12 +180,12 @@ impl Cluster {
         self.members[member].start();
     }
 
-    /// Lets a member hang: its connections stay, and nothing is answered on them.
+    /// Stops a member's process: its connections stay open, and nothing is answered.
     pub(crate) fn hang(&self, member: usize) {
         self.members[member].signal(Signal::STOP);
     }
 
-    /// Lets a member that hangs go on, as if it had slept.
+    /// Continues a stopped member.
     pub(crate) fn wake(&self, member: usize) {
         self.members[member].signal(Signal::CONT);
     }
@@ -232,8 +233,8 @@ impl Drop for Member {
     }
 }
 
-/// Ports that nobody listens on now. The system gives none of this range to connections, which
-/// would be in the way of a member that comes back.
+/// Free ports outside of the ephemeral range, so that no outgoing connection takes the port of a
+/// member that restarts.
 pub(crate) fn free_ports(count: usize) -> Vec<u16> {
     let random =
         std::iter::repeat_with(|| TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..30_000))));

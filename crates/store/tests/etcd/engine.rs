@@ -1,5 +1,4 @@
-//! The engine's own: what etcd refuses, what it cannot answer, and what happens to watches
-//! meanwhile.
+//! The etcd engine: rejected requests, unavailable members, and watches meanwhile.
 
 use crate::cluster::{Cluster, Release};
 use coracle_store::{
@@ -28,7 +27,7 @@ async fn event(watch: &mut Watch) -> Event {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_large_is_refused_by_type() {
+async fn a_too_large_request_returns_a_typed_error() {
     let cluster = Cluster::start(Release::V34, 1).await;
     let store = cluster.store();
     for size in [1_600_000, 3_000_000] {
@@ -90,7 +89,7 @@ async fn without_etcd_requests_and_watches_end_as_unavailable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_majority_nothing_is_answered_and_afterwards_nothing_is_lost() {
+async fn without_quorum_requests_fail_and_afterwards_nothing_is_lost() {
     let mut cluster = Cluster::start(Release::V36, 3).await;
     let store = impatient(&cluster);
     let patient = cluster.store();
@@ -118,7 +117,7 @@ async fn without_a_majority_nothing_is_answered_and_afterwards_nothing_is_lost()
     assert_eq!(&event(&mut watch).await.kv.value[..], b"1");
 
     loop {
-        // The write in doubt may have happened.
+        // The write with unknown outcome may have happened.
         let event = event(&mut watch).await;
         if event.kv.mod_revision == revision {
             break assert_eq!(&event.kv.value[..], b"3");
@@ -128,7 +127,7 @@ async fn without_a_majority_nothing_is_answered_and_afterwards_nothing_is_lost()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_was_on_a_member_that_hangs_goes_on_at_another() {
+async fn requests_and_watches_move_away_from_a_member_that_hangs() {
     let cluster = Cluster::start(Release::V36, 3).await;
     let store = cluster.store();
     store.put(Put::new("a", "1")).await.unwrap();
@@ -141,7 +140,7 @@ async fn whoever_was_on_a_member_that_hangs_goes_on_at_another() {
 
     watch.next().await.unwrap();
 
-    // The one that is preferred, and that the watch is on, because nothing has failed yet.
+    // The preferred member, which the watch is on too, because nothing has failed yet.
     cluster.hang(0);
     assert_eq!(
         &store.get("a".into()).await.unwrap().unwrap().value[..],
@@ -151,8 +150,7 @@ async fn whoever_was_on_a_member_that_hangs_goes_on_at_another() {
 
     let revision = store.put(Put::new("a", "2")).await.unwrap();
 
-    // Nobody but a ping that is not answered tells that the watch's member is silent for another
-    // reason than peace.
+    // Only an unanswered ping shows that the watch's member hangs.
     assert_eq!(
         event(&mut watch).await.kv.mod_revision,
         revision,
@@ -161,7 +159,7 @@ async fn whoever_was_on_a_member_that_hangs_goes_on_at_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_goes_on_when_its_member_comes_back() {
+async fn a_watch_resumes_when_its_member_restarts() {
     for release in [Release::V34, Release::V36] {
         let mut cluster = Cluster::start(release, 1).await;
         let store = cluster.store();
@@ -186,7 +184,7 @@ async fn a_watch_goes_on_when_its_member_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_that_was_away_is_told_everything_or_of_the_compaction() {
+async fn an_interrupted_watch_gets_all_events_or_a_compaction_error() {
     let mut cluster = Cluster::start(Release::V36, 3).await;
     let endpoints = cluster.endpoints();
     let cut_off = Etcd::new(&EtcdConfig::new(&endpoints[..1])).unwrap();
@@ -201,7 +199,7 @@ async fn a_watch_that_was_away_is_told_everything_or_of_the_compaction() {
 
     cluster.kill(0);
 
-    // The member that is gone may have led the others: what they do not answer is asked again.
+    // The killed member may have been the leader: retry until the others have elected a new one.
     while others.put(Put::new("k", "1")).await.is_err() {}
     let kept = others.put(Put::new("k", "2")).await.unwrap();
     others.compact(kept).await.unwrap();
@@ -210,7 +208,7 @@ async fn a_watch_that_was_away_is_told_everything_or_of_the_compaction() {
 
     cluster.restart(0);
 
-    // The member may let the watch in before or after it has caught up with the compaction.
+    // The member may accept the watch before or after it has applied the compaction.
     match watch.next().await {
         Err(StoreError::Compacted {
             requested,
@@ -224,7 +222,7 @@ async fn a_watch_that_was_away_is_told_everything_or_of_the_compaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_from_before_the_compaction_ends_with_it() {
+async fn a_watch_from_before_the_compaction_ends_with_an_error() {
     let cluster = Cluster::start(Release::V36, 1).await;
     let store = cluster.store();
     let status = store.status().await.unwrap();
@@ -255,7 +253,7 @@ async fn a_watch_from_before_the_compaction_ends_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watches_that_nobody_reads_hold_up_nothing_and_lose_nothing() {
+async fn unread_watches_block_nothing_and_lose_nothing() {
     let cluster = Cluster::start(Release::V36, 1).await;
     let store = std::sync::Arc::new(cluster.store());
     let first = store.current_revision().await.unwrap().next();
@@ -299,7 +297,7 @@ async fn watches_that_nobody_reads_hold_up_nothing_and_lose_nothing() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_none_is_refused_by_name() {
+async fn an_invalid_endpoint_is_named_in_the_error() {
     assert!(matches!(
         Etcd::new(&EtcdConfig::new([""; 0])),
         Err(ConfigError::NoEndpoint)

@@ -1,6 +1,6 @@
-//! `etcdctl` as Debian ships it, on the face.
+//! Debian's `etcdctl` on our etcd server.
 
-use crate::faces::{on_a_port, shown};
+use crate::servers::{on_a_port, serve};
 use coracle_store::{
     KeyRange, Put, RangeRequest, Store,
     embedded::{
@@ -8,7 +8,7 @@ use coracle_store::{
         files::{Files, RealFiles},
         restore,
     },
-    face::Listen,
+    etcd_server::Listen,
 };
 use std::{
     io::{BufRead, BufReader, Write},
@@ -50,7 +50,7 @@ impl Etcdctl {
             .arg("--endpoints")
             .arg(&self.endpoint)
             .args(&self.more);
-        // Its own limits are for servers that have a machine to themselves.
+        // The default timeouts are too short on a busy machine.
         command.args(["--dial-timeout=10m", "--command-timeout=10m"]);
         command.args(arguments.split_whitespace());
         command
@@ -78,7 +78,7 @@ impl Etcdctl {
         tokio::task::spawn_blocking(run).await.unwrap()
     }
 
-    /// What it prints; it must succeed.
+    /// Runs a command, which must succeed, and returns its output.
     pub(crate) async fn says(&self, arguments: &str) -> String {
         self.answers(arguments, "").await
     }
@@ -90,7 +90,7 @@ impl Etcdctl {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What it complains about; it must fail.
+    /// Runs a command, which must fail, and returns its error output.
     async fn refuses(&self, arguments: &str) -> String {
         let output = self.output(arguments, "").await;
         assert!(
@@ -103,7 +103,7 @@ impl Etcdctl {
 
 const PROGRAM: &str = "/usr/bin/etcdctl";
 
-/// A command that goes on; it ends with the test.
+/// A running command, which ends with the test.
 struct Running(Child);
 
 impl Running {
@@ -117,7 +117,7 @@ impl Running {
         )
     }
 
-    /// The next `count` lines it prints.
+    /// The next `count` lines that it prints.
     async fn lines(&mut self, count: usize) -> Vec<String> {
         let output = self.0.stdout.take().unwrap();
         let read = move || {
@@ -140,8 +140,8 @@ impl Drop for Running {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_put_got_and_deleted() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
     for key in ["/registry/pods/a", "/registry/pods/b", "/registry/nodes/n"] {
         assert_eq!(etcdctl.says(&format!("put {key} of-{key}")).await, "OK\n");
     }
@@ -198,9 +198,9 @@ async fn keys_are_put_got_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_tells_revisions_and_the_header() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+async fn json_output_has_revisions_and_the_header() {
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
     etcdctl.says("put a 1").await;
     etcdctl.says("put a 2").await;
 
@@ -224,8 +224,8 @@ async fn json_tells_revisions_and_the_header() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_compare_and_choose() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
     etcdctl.says("put a 1").await;
     let swap = "mod(\"a\") = \"2\"\n\nput a 2\nget a\n\nget a\n\n";
     assert_eq!(
@@ -236,9 +236,9 @@ async fn transactions_compare_and_choose() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn compaction_forgets_and_is_told_in_etcds_words() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+async fn reads_below_the_compaction_fail_with_etcds_error() {
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
     for value in 1..4 {
         etcdctl.says(&format!("put a {value}")).await;
     }
@@ -272,9 +272,9 @@ async fn compaction_forgets_and_is_told_in_etcds_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_shows_what_was_and_what_comes() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+async fn a_watch_prints_past_and_new_events() {
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
     etcdctl.says("put w/a 1").await;
     let mut watch = Running::start(etcdctl.command("watch w/ --prefix --rev 2 --prev-kv"));
     etcdctl.says("put w/a 2").await;
@@ -287,9 +287,9 @@ async fn a_watch_shows_what_was_and_what_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leases_are_granted_kept_alive_asked_after_and_revoked() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+async fn leases_are_granted_kept_alive_queried_and_revoked() {
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
     let granted = etcdctl.says("lease grant 60").await;
     let id = granted.split_whitespace().nth(1).unwrap();
     assert_eq!(granted, format!("lease {id} granted with TTL(60s)\n"));
@@ -327,12 +327,12 @@ async fn leases_are_granted_kept_alive_asked_after_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_endpoint_tells_its_health_and_status_as_tables() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+async fn endpoint_health_and_status_print_as_tables() {
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
     let health = etcdctl.says("endpoint health -w table").await;
     assert!(
-        health.contains("true") && health.contains(shown.face.url()),
+        health.contains("true") && health.contains(server.etcd.url()),
         "{health}"
     );
 
@@ -344,7 +344,7 @@ async fn the_endpoint_tells_its_health_and_status_as_tables() {
 
     let members = etcdctl.says("member list -w table").await;
     assert!(
-        members.contains("default") && members.contains(shown.face.url()),
+        members.contains("default") && members.contains(server.etcd.url()),
         "{members}"
     );
 
@@ -352,7 +352,7 @@ async fn the_endpoint_tells_its_health_and_status_as_tables() {
         etcdctl
             .says("endpoint hashkv")
             .await
-            .contains(shown.face.url())
+            .contains(server.etcd.url())
     );
 
     assert_eq!(etcdctl.says("alarm list").await, "");
@@ -366,11 +366,11 @@ async fn the_endpoint_tells_its_health_and_status_as_tables() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saved_snapshot_can_be_restored() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
 
     for number in 0..500 {
-        shown
+        server
             .store
             .put(Put::new(format!("k{number:03}"), vec![b'x'; 2000]))
             .await
@@ -390,17 +390,17 @@ async fn a_saved_snapshot_can_be_restored() {
     let report = restore("snapshot", &bytes, &files, None, &SystemClock::default()).unwrap();
     assert_eq!(
         (report.keys, report.backup_revision),
-        (500, shown.store.revision())
+        (500, server.store.revision())
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_serves_as_well_as_a_port() {
     let directory = tempfile::tempdir().unwrap();
-    let shown = shown(Listen::Unix(directory.path().join("etcd.sock")), None);
-    let etcdctl = Etcdctl::on(shown.face.url());
+    let server = serve(Listen::Unix(directory.path().join("etcd.sock")), None);
+    let etcdctl = Etcdctl::on(server.etcd.url());
     assert_eq!(etcdctl.says("put a 1").await, "OK\n");
-    let all = shown
+    let all = server
         .store
         .range(RangeRequest::new(KeyRange::all()))
         .await
@@ -409,12 +409,12 @@ async fn a_socket_serves_as_well_as_a_port() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stopping_the_face_ends_its_watches() {
-    let shown = on_a_port();
-    let etcdctl = Etcdctl::on(shown.face.url());
+async fn stopping_the_etcd_server_ends_its_watches() {
+    let server = on_a_port();
+    let etcdctl = Etcdctl::on(server.etcd.url());
     etcdctl.says("put a 1").await;
     let mut watch = Running::start(etcdctl.command("watch a --rev 2"));
     assert_eq!(watch.lines(3).await, ["PUT", "a", "1"]);
-    // It ends because the watch does, not because its patience does.
-    shown.face.stop_within(Duration::MAX).await;
+    // It ends because the watch ends, not because of its timeout.
+    server.etcd.stop_within(Duration::MAX).await;
 }

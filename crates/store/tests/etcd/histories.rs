@@ -1,13 +1,12 @@
-//! Recorded histories of stores under traffic, while the processes that hold them are killed, are
-//! sound.
+//! Histories recorded under traffic, while the store's processes are killed, are consistent.
 
 use crate::cluster::{Cluster, Release, free_ports};
-use crate::trouble::{Blow, IMPATIENCE, Trouble};
+use crate::failures::{ATTEMPT_TIMEOUT, Failure, Failures};
 use coracle_store::{
-    checker::{Did, History, Traffic, Written, check},
+    checker::{Action, History, Traffic, Written, check},
     embedded::{Config, Embedded, SystemClock, files::RealFiles},
     etcd::{Etcd, EtcdConfig},
-    face::{Face, FaceConfig, Listen},
+    etcd_server::{EtcdServer, EtcdServerConfig, Listen},
 };
 use std::{
     io::Read,
@@ -36,12 +35,12 @@ fn assert_sound(history: &History) {
     assert!(history.watches.iter().all(|watch| !watch.items.is_empty()));
 }
 
-/// How many writes were left in doubt: proof that the trouble was felt.
+/// How many writes have an unknown outcome: proof that the failures had an effect.
 fn doubts(history: &History) -> usize {
-    let doubt = |did: &Did| {
+    let doubt = |action: &Action| {
         matches!(
-            did,
-            Did::Write {
+            action,
+            Action::Write {
                 outcome: Written::Unknown,
                 ..
             }
@@ -51,7 +50,7 @@ fn doubts(history: &History) -> usize {
     history
         .operations
         .iter()
-        .filter(|operation| doubt(&operation.did))
+        .filter(|operation| doubt(&operation.action))
         .count()
 }
 
@@ -72,18 +71,18 @@ async fn the_history_of_an_embedded_store_is_sound() {
 async fn the_history_of_three_members_is_sound_while_they_are_killed() {
     let cluster = Cluster::start(Release::V36, 3).await;
     let store = Arc::new(cluster.store());
-    let trouble = Trouble::begin(cluster, Blow::Killed);
+    let failures = Failures::begin(cluster, Failure::Killed);
     let history = Traffic { seed: 1, ..TRAFFIC }.run(store).await;
-    assert!(trouble.end().await >= 2);
+    assert!(failures.end().await >= 2);
     assert_sound(&history);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_history_of_three_members_is_sound_while_they_hang() {
     let cluster = Cluster::start(Release::V36, 3).await;
-    let store = Arc::new(cluster.store_that_waits(IMPATIENCE));
+    let store = Arc::new(cluster.store_that_waits(ATTEMPT_TIMEOUT));
 
-    let trouble = Trouble::begin(cluster, Blow::Hung);
+    let failures = Failures::begin(cluster, Failure::Hung);
     let history = Traffic {
         seed: 4,
         lasts: Duration::from_secs(12),
@@ -92,7 +91,7 @@ async fn the_history_of_three_members_is_sound_while_they_hang() {
     .run(store)
     .await;
 
-    assert!(trouble.end().await >= 3, "every member hung");
+    assert!(failures.end().await >= 3, "every member hung");
 
     assert_sound(&history);
     assert!(doubts(&history) > 0);
@@ -102,15 +101,15 @@ async fn the_history_of_three_members_is_sound_while_they_hang() {
 async fn the_history_of_an_old_member_is_sound_while_it_is_killed() {
     let cluster = Cluster::start(Release::V34, 1).await;
     let store = Arc::new(cluster.store());
-    let trouble = Trouble::begin(cluster, Blow::Killed);
+    let failures = Failures::begin(cluster, Failure::Killed);
     let history = Traffic { seed: 2, ..TRAFFIC }.run(store).await;
-    assert!(trouble.end().await >= 2);
+    assert!(failures.end().await >= 2);
     assert_sound(&history);
     assert!(doubts(&history) > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_history_of_an_embedded_store_behind_its_face_is_sound_while_it_is_killed() {
+async fn the_history_of_an_embedded_store_behind_its_etcd_server_is_sound_while_it_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let port = free_ports(1)[0];
     let mut child = Served::start(directory.path(), port);
@@ -140,7 +139,7 @@ fn open(directory: &Path) -> Embedded {
     Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap()
 }
 
-/// This test's own program as another process, which shows a face until it is killed.
+/// This test program as another process, which runs an etcd server until it is killed.
 struct Served(Child);
 
 const DIRECTORY: &str = "STORE_SERVED_DIRECTORY";
@@ -168,8 +167,8 @@ impl Drop for Served {
     }
 }
 
-/// The other process. Where nobody asked for it, nothing is done. It ends with whoever started it:
-/// its input does.
+/// The test in the child process; does nothing without its environment variables. It ends when its
+/// parent does, by the end of its standard input.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn serve_until_killed() {
     let (Some(directory), Some(port)) = (std::env::var_os(DIRECTORY), std::env::var_os(PORT))
@@ -179,14 +178,14 @@ async fn serve_until_killed() {
     let port: u16 = port.to_str().unwrap().parse().unwrap();
     let listen = Listen::Tcp(([127, 0, 0, 1], port).into());
 
-    // Progress comes unasked all the time, as from an etcd that is set up for Kubernetes.
-    let config = FaceConfig {
+    // Frequent periodic progress, as with an etcd configured for Kubernetes.
+    let config = EtcdServerConfig {
         progress_every: Duration::from_millis(500),
-        ..FaceConfig::new(listen)
+        ..EtcdServerConfig::new(listen)
     };
-    let face = Face::show(Arc::new(open(Path::new(&directory))), config).unwrap();
+    let etcd = EtcdServer::start(Arc::new(open(Path::new(&directory))), config).unwrap();
 
     let input = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     input.await.unwrap().unwrap();
-    face.stop().await;
+    etcd.stop().await;
 }

@@ -1,16 +1,16 @@
-//! The store beside real etcds: the engine on their clusters, and their command line on ours.
+//! The store with real etcds: the etcd engine on etcd clusters, and `etcdctl` on our etcd server.
 //!
 //! Needs what `scripts/test-prereqs.sh` installs.
 
-#![expect(clippy::unwrap_used, reason = "a test panics where something is wrong")]
+#![expect(clippy::unwrap_used, reason = "tests panic on failure")]
 
 mod access;
 mod cluster;
 mod contract;
 mod engine;
 mod etcdctl;
-mod faces;
+mod failures;
 mod histories;
 mod migration;
+mod servers;
 mod tls;
-mod trouble;

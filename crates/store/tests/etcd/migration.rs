@@ -1,4 +1,4 @@
-//! What one store holds, taken into another: an embedded one, and an etcd.
+//! Migration from one store into another: an embedded one and an etcd.
 
 use crate::cluster::{Cluster, Release};
 use coracle_store::{
@@ -8,23 +8,23 @@ use coracle_store::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// Keys as `key=value`, and whether they hang on a lease.
-async fn held(store: &dyn Store) -> Vec<(String, bool)> {
+/// Keys as `key=value`, and whether they have a lease.
+async fn contents(store: &dyn Store) -> Vec<(String, bool)> {
     let answer = store
         .range(RangeRequest::new(KeyRange::all()))
         .await
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let shown = |kv: &coracle_store::KeyValue| format!("{}={}", text(&kv.key), text(&kv.value));
+    let pair = |kv: &coracle_store::KeyValue| format!("{}={}", text(&kv.key), text(&kv.value));
     answer
         .kvs
         .iter()
-        .map(|kv| (shown(kv), kv.lease.is_some()))
+        .map(|kv| (pair(kv), kv.lease.is_some()))
         .collect()
 }
 
-/// Whoever asks for what was then is told that it is forgotten.
-async fn forgets(store: &dyn Store, revision: Revision) {
+/// Reads and watches at this revision fail as compacted.
+async fn is_compacted_at(store: &dyn Store, revision: Revision) {
     let read = store
         .range(RangeRequest::new(KeyRange::all()).at(revision))
         .await;
@@ -48,7 +48,7 @@ async fn forgets(store: &dyn Store, revision: Revision) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_goes_from_an_etcd_into_an_embedded_store_and_back_into_another() {
+async fn an_etcd_migrates_into_an_embedded_store_and_back_into_another_etcd() {
     for (first, second) in [(Release::V34, Release::V36), (Release::V36, Release::V34)] {
         let (from, to) = (
             Cluster::start(first, 1).await,
@@ -79,7 +79,7 @@ async fn everything_goes_from_an_etcd_into_an_embedded_store_and_back_into_anoth
             .await
             .unwrap();
 
-        let wanted = held(&etcd).await;
+        let wanted = contents(&etcd).await;
 
         let directory = tempfile::tempdir().unwrap();
         let copied = migrate::read(&etcd, &KeyRange::all()).await.unwrap();
@@ -93,19 +93,21 @@ async fn everything_goes_from_an_etcd_into_an_embedded_store_and_back_into_anoth
         let files = Arc::new(RealFiles::new(directory.path()).unwrap());
         let store =
             Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
-        assert_eq!(held(&store).await, wanted);
+        assert_eq!(contents(&store).await, wanted);
 
-        forgets(&store, gone).await;
+        is_compacted_at(&store, gone).await;
         let newest = store.put(Put::new("/registry/new", "y")).await.unwrap();
         assert!(newest > gone);
 
         let other: Arc<dyn Store> = Arc::new(to.store());
         let copied = migrate::read(&store, &KeyRange::all()).await.unwrap();
-        migrate::lift(&other, newest.next()).await.unwrap();
+        migrate::raise_revision(&other, newest.next())
+            .await
+            .unwrap();
         let revision = migrate::write(copied.clone(), &*other, &KeyRange::all())
             .await
             .unwrap();
-        assert_eq!(held(&*other).await, held(&store).await);
+        assert_eq!(contents(&*other).await, contents(&store).await);
 
         let lowest = other
             .range(RangeRequest::new(KeyRange::all()))
@@ -117,7 +119,7 @@ async fn everything_goes_from_an_etcd_into_an_embedded_store_and_back_into_anoth
             "no revision is met twice"
         );
 
-        forgets(&*other, newest).await;
+        is_compacted_at(&*other, newest).await;
         assert!(other.put(Put::new("a", "b")).await.unwrap() > revision);
 
         let again = migrate::write(copied, &*other, &KeyRange::all())
@@ -125,7 +127,7 @@ async fn everything_goes_from_an_etcd_into_an_embedded_store_and_back_into_anoth
             .unwrap_err();
         assert!(matches!(again, MigrateError::NotEmpty), "{again}");
 
-        let far = migrate::lift(&other, Revision::new(1_000_000_000))
+        let far = migrate::raise_revision(&other, Revision::new(1_000_000_000))
             .await
             .unwrap_err();
         assert!(matches!(far, MigrateError::TooFar { .. }), "{far}");

@@ -1,11 +1,11 @@
-//! Connections with TLS: every one of them is served, whatever its bytes look like.
+//! TLS connections: each is served, whatever its bytes are.
 
 use crate::access::Certificates;
-use crate::faces::{Shown, shown};
+use crate::servers::{TestServer, serve};
 use coracle_store::{
     KeyRange, Put, RangeRequest, Store,
     etcd::{Etcd, EtcdConfig},
-    face::Listen,
+    etcd_server::Listen,
 };
 use rustls::{
     ClientConfig, RootCertStore,
@@ -23,7 +23,8 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// A source of chance that always says the same, so that a test chooses the bytes of a handshake.
+/// A random source that always returns the same byte, so that a test chooses the bytes of a
+/// handshake.
 #[derive(Debug)]
 struct Always(u8);
 
@@ -34,23 +35,23 @@ impl SecureRandom for Always {
     }
 }
 
-fn with_tls(certificates: &Certificates) -> Shown {
-    shown(
+fn with_tls(certificates: &Certificates) -> TestServer {
+    serve(
         Listen::Tcp("127.0.0.1:0".parse().unwrap()),
         Some(certificates.of_server()),
     )
 }
 
-fn address(shown: &Shown) -> String {
-    shown
-        .face
+fn address(server: &TestServer) -> String {
+    server
+        .etcd
         .url()
         .strip_prefix("https://")
         .unwrap()
         .to_owned()
 }
 
-/// A connection whose handshake is made of one byte, as far as the client chooses.
+/// A connection whose handshake repeats one byte, as far as the client chooses it.
 async fn connect(certificates: &Certificates, address: &str, byte: u8) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots
@@ -81,7 +82,7 @@ async fn connect(certificates: &Certificates, address: &str, byte: u8) -> TlsStr
         .unwrap()
 }
 
-/// The kind of the first frame that a server of HTTP/2 sends.
+/// The type of the first frame that an HTTP/2 server sends.
 async fn first_frame(mut stream: TlsStream<TcpStream>) -> u8 {
     let empty_settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     stream
@@ -96,14 +97,14 @@ async fn first_frame(mut stream: TlsStream<TcpStream>) -> u8 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_handshake_is_taken_for_http() {
+async fn no_handshake_is_mistaken_for_plain_http() {
     const SETTINGS: u8 = 4;
     let certificates = Certificates::new();
-    let shown = with_tls(&certificates);
+    let server = with_tls(&certificates);
     for byte in 0..=255 {
         let asked =
-            async { first_frame(connect(&certificates, &address(&shown), byte).await).await };
-        // Only so that a connection that hangs is an answer.
+            async { first_frame(connect(&certificates, &address(&server), byte).await).await };
+        // The timeout only turns a hanging connection into a failure.
         let answered = tokio::time::timeout(Duration::from_secs(60), asked).await;
         assert_eq!(answered, Ok(SETTINGS), "a handshake made of {byte:#04x}");
     }
@@ -112,10 +113,10 @@ async fn no_handshake_is_taken_for_http() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_connections_and_many_bytes_arrive_whole() {
     let certificates = Certificates::new();
-    let shown = with_tls(&certificates);
+    let server = with_tls(&certificates);
     let config = EtcdConfig {
         tls: Some(certificates.of_client()),
-        ..EtcdConfig::new([shown.face.url()])
+        ..EtcdConfig::new([server.etcd.url()])
     };
 
     for number in 0..200_u32 {
@@ -129,14 +130,14 @@ async fn many_connections_and_many_bytes_arrive_whole() {
             .unwrap();
     }
 
-    let small = shown
+    let small = server
         .store
         .range(RangeRequest::new(KeyRange::prefix("small/")))
         .await
         .unwrap();
     assert_eq!(small.count, 200);
 
-    // Every byte and every pair of neighbours comes many times, at every place of a frame.
+    // Every byte and every pair of neighbours occurs many times, at every offset of a frame.
     let value = |number: u32| -> Vec<u8> {
         let mut dice = fastrand::Rng::with_seed(number.into());
         (0..1_000_000).map(|_| dice.u8(..)).collect()
@@ -163,24 +164,24 @@ async fn many_connections_and_many_bytes_arrive_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_connections_keep_nobody_out() {
+async fn idle_connections_do_not_block_others() {
     let certificates = Certificates::new();
-    let shown = with_tls(&certificates);
+    let server = with_tls(&certificates);
     let mut silent = Vec::new();
     for _ in 0..400 {
-        silent.push(TcpStream::connect(address(&shown)).await.unwrap());
+        silent.push(TcpStream::connect(address(&server)).await.unwrap());
     }
 
     assert_eq!(
-        first_frame(connect(&certificates, &address(&shown), 7).await).await,
+        first_frame(connect(&certificates, &address(&server), 7).await).await,
         4
     );
 
-    // The oldest had to make room.
+    // The oldest one was dropped.
     assert_eq!(silent[0].read(&mut [0; 1]).await.unwrap_or_default(), 0);
 }
 
-/// What curl prints: the status, and the body behind it.
+/// The output of curl: the status, followed by the body.
 async fn curl(arguments: Vec<String>) -> String {
     let run = move || {
         let mut command = Command::new("curl");
@@ -214,12 +215,12 @@ async fn pages_of_etcd_are_answered_in_both_versions_of_http() {
     let folder = tempfile::tempdir().unwrap();
     certificates.write(folder.path());
     let file = |name: &str| folder.path().join(name).display().to_string();
-    let shown = with_tls(&certificates);
-    shown.store.put(Put::new("a", "1")).await.unwrap();
+    let server = with_tls(&certificates);
+    server.store.put(Put::new("a", "1")).await.unwrap();
 
     for (flag, version) in [("--http1.1", "1.1"), ("--http2", "2")] {
         let get = |path: &str, more: &[&str]| {
-            let url = format!("{}{path}", shown.face.url());
+            let url = format!("{}{path}", server.etcd.url());
             let files = [
                 ("--cacert", "ca"),
                 ("--cert", "client"),

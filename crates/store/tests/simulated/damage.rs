@@ -1,6 +1,7 @@
-//! Damaged files are refused, with the file and what to do; a torn end of the log is not damage.
+//! Damaged files are rejected with the file's name and what to do; a torn end of the log is no
+//! damage.
 
-use super::machine::{HandClock, Machine, now};
+use super::machine::{Machine, ManualClock, now};
 use coracle_store::{
     KeyRange, RangeRequest, Revision, Store, StoreError,
     embedded::{
@@ -20,7 +21,7 @@ fn config() -> Config {
 }
 
 fn start(disk: &SimulatedDisk) -> Result<Machine, OpenError> {
-    Machine::start(disk, &Arc::new(HandClock::default()), config())
+    Machine::start(disk, &Arc::new(ManualClock::default()), config())
 }
 
 /// A disk with a store of some parts and some segments.
@@ -42,7 +43,7 @@ fn filled() -> SimulatedDisk {
     disk
 }
 
-/// Files by name, and how much is in them: what a segment has behind that is its runway.
+/// Files by name, and their size without the preallocation.
 fn files(disk: &SimulatedDisk, ending: &str) -> Vec<(String, usize)> {
     let ours = disk
         .listing()
@@ -73,7 +74,7 @@ fn assert_damaged(disk: &SimulatedDisk, name: &str) {
 }
 
 #[test]
-fn a_sound_store_passes_the_check() {
+fn an_intact_store_passes_the_check() {
     let disk = filled();
     let files: Arc<dyn Files> = Arc::new(disk.files());
     let report = embedded::check(&files).unwrap();
@@ -97,8 +98,8 @@ fn a_changed_bit_anywhere_is_found() {
     let disk = filled();
     let mut logs = files(&disk, ".log");
 
-    // The last batch was written again into a segment of its own: whatever became of it is told by
-    // nothing else, and where it was first does not matter any more.
+    // The last batch was written again into a segment of its own. Damage to it cannot be detected,
+    // and its first copy is not used any more.
     let last = logs.pop().unwrap();
     let (before_last, size) = logs.pop().unwrap();
 
@@ -159,7 +160,7 @@ fn the_error_says_what_where_and_what_to_do() {
 }
 
 #[test]
-fn a_damaged_batch_in_the_last_segment_is_told_from_a_torn_one() {
+fn a_damaged_batch_in_the_last_segment_is_distinguished_from_a_torn_one() {
     let disk = SimulatedDisk::default();
     let mut machine = start(&disk).unwrap();
     machine.put("a", "1").unwrap();
@@ -181,13 +182,13 @@ fn a_damaged_batch_in_the_last_segment_is_told_from_a_torn_one() {
 }
 
 #[test]
-fn an_old_value_that_rotted_is_an_error_of_its_own_and_not_the_wrong_value() {
+fn a_damaged_old_value_is_an_error_and_not_a_wrong_value() {
     let disk = SimulatedDisk::default();
     let config = Config {
         recent_bytes: 0,
         ..Config::default()
     };
-    let mut machine = Machine::start(&disk, &Arc::new(HandClock::default()), config).unwrap();
+    let mut machine = Machine::start(&disk, &Arc::new(ManualClock::default()), config).unwrap();
     let old = machine.put("a", "old value").unwrap();
     machine.put("a", "new value").unwrap();
 

@@ -1,7 +1,7 @@
-//! Full, read-only, failing and slow disks: writes are refused or slow, reads go on, and all
-//! recovers by itself.
+//! Full, read-only, failing and slow disks: writes fail or are slow, reads continue, and everything
+//! recovers without a restart.
 
-use super::machine::{HandClock, Machine, brief, now, poll};
+use super::machine::{Machine, ManualClock, brief, now, poll};
 use coracle_store::{
     KeyRange, Op, Put, Revision, Store, StoreError, Txn, Unavailable, WatchRequest,
     embedded::{Config, Embedded, OpenError, SystemClock, files::SimulatedDisk},
@@ -12,7 +12,7 @@ use std::{
 };
 
 fn machine(disk: &SimulatedDisk) -> Machine {
-    Machine::start(disk, &Arc::new(HandClock::default()), Config::default()).unwrap()
+    Machine::start(disk, &Arc::new(ManualClock::default()), Config::default()).unwrap()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn concurrent_writes_share_one_sync() {
 }
 
 #[test]
-fn most_writes_do_not_make_a_file_longer_and_a_disk_without_room_for_that_takes_them_too() {
+fn most_writes_do_not_extend_the_file_and_preallocation_needs_no_free_space() {
     let disk = SimulatedDisk::default();
     let mut machine = machine(&disk);
     machine.put("first", "makes the segment").unwrap();
@@ -48,7 +48,7 @@ fn most_writes_do_not_make_a_file_longer_and_a_disk_without_room_for_that_takes_
 
     assert_eq!(disk.used(), with_runway);
 
-    // Beyond the runway, each write needs no more than its own bytes.
+    // After the preallocation, each write needs only its own bytes.
     disk.set_capacity(Some(with_runway + 100_000));
     let big = "v".repeat(50_000);
     let taken = (0..100)
@@ -80,7 +80,7 @@ fn a_reader_does_not_wait_for_a_whole_batch_to_become_visible() {
         })
     };
 
-    // The reader has to be running just then, which the machine does not promise.
+    // The reader has to run just then, which the scheduler does not guarantee.
     assert!(
         (0..100).any(|_| batch()),
         "nothing between two batches was ever seen"
@@ -88,7 +88,7 @@ fn a_reader_does_not_wait_for_a_whole_batch_to_become_visible() {
 }
 
 #[test]
-fn a_full_disk_refuses_writes_serves_reads_and_recovers_by_itself() {
+fn a_full_disk_fails_writes_serves_reads_and_recovers() {
     let disk = SimulatedDisk::default();
     let mut machine = machine(&disk);
     let known = machine.put("a", "1").unwrap();
@@ -97,7 +97,7 @@ fn a_full_disk_refuses_writes_serves_reads_and_recovers_by_itself() {
     for _ in 0..3 {
         match machine.put("a", "too much for the disk") {
             Err(StoreError::Unavailable(refused @ Unavailable::DiskFull { .. })) => {
-                assert!(refused.to_string().contains("free some"), "{refused}");
+                assert!(refused.to_string().contains("free space"), "{refused}");
             }
             other => panic!("expected a full disk, got {other:?}"),
         }
@@ -127,7 +127,7 @@ fn a_store_opens_on_a_full_disk_and_serves_reads() {
 }
 
 #[test]
-fn a_disk_that_turns_read_only_refuses_writes_and_recovers_by_itself() {
+fn a_disk_that_becomes_read_only_fails_writes_and_recovers() {
     let disk = SimulatedDisk::default();
     let mut machine = machine(&disk);
     machine.put("a", "1").unwrap();
@@ -144,7 +144,7 @@ fn a_disk_that_turns_read_only_refuses_writes_and_recovers_by_itself() {
 #[test]
 fn a_new_store_on_a_full_or_read_only_disk_is_a_clear_error() {
     let open = |disk: &SimulatedDisk| {
-        let clock = Arc::new(HandClock::default());
+        let clock = Arc::new(ManualClock::default());
         Machine::start(disk, &clock, Config::default())
             .err()
             .expect("refused")
@@ -164,7 +164,7 @@ fn a_new_store_on_a_full_or_read_only_disk_is_a_clear_error() {
     );
 
     assert!(
-        read_only.to_string().contains("mount it writable"),
+        read_only.to_string().contains("remount it read-write"),
         "{read_only}"
     );
 }
@@ -173,7 +173,7 @@ fn a_new_store_on_a_full_or_read_only_disk_is_a_clear_error() {
 fn a_store_in_use_is_a_clear_error() {
     let disk = SimulatedDisk::default();
     let _machine = machine(&disk);
-    let again = Machine::start(&disk, &Arc::new(HandClock::default()), Config::default())
+    let again = Machine::start(&disk, &Arc::new(ManualClock::default()), Config::default())
         .err()
         .unwrap();
     assert!(matches!(again, OpenError::InUse { .. }), "{again}");
@@ -198,7 +198,7 @@ fn what_a_failed_sync_left_is_never_acknowledged_nor_trusted() {
 
     assert_eq!(before.events(known.next()).unwrap(), vec![]);
 
-    // The disk works again: the refused write's revision goes to another one.
+    // The disk works again: the failed write's revision is used by the next one.
     assert_eq!(before.put("b", "3").unwrap(), known.next());
 
     drop(before);
@@ -219,7 +219,7 @@ fn what_a_failed_sync_left_is_made_durable_before_a_restarted_process_shows_it()
     disk.fail_syncs(1);
     before.put("a", "2").unwrap_err();
     drop(before);
-    // The process restarts: the system still shows it the bytes that the disk does not have.
+    // The process restarts: the kernel still shows the bytes that are not on the disk.
     let shown = machine(&disk).read(None).unwrap();
     disk.cut_power(&mut |_| 2);
     assert_eq!(machine(&disk).read(None).unwrap(), shown);

@@ -1,6 +1,6 @@
-//! Faults that etcd had, by the number of their report: none of them may be ours.
+//! Bugs that etcd had, by issue number; we must not have them.
 
-use super::machine::{HandClock, Machine, brief, now, poll};
+use super::machine::{Machine, ManualClock, brief, now, poll};
 use coracle_store::{
     Compare, KeyRange, Op, Put, Relation, Revision, Store, StoreError, Target, Txn, WatchItem,
     WatchRequest,
@@ -17,12 +17,12 @@ fn start(disk: &SimulatedDisk) -> Machine {
         part_bytes: 500,
         ..Config::default()
     };
-    Machine::start(disk, &Arc::new(HandClock::default()), config)
+    Machine::start(disk, &Arc::new(ManualClock::default()), config)
         .expect("starts after whatever happened")
 }
 
-/// Plays `scene` again and again on a machine that is switched off one disk operation later each
-/// time, and `after` on what a restart finds. The scene's answer is what was acknowledged.
+/// Runs `scene` repeatedly on a machine that is switched off one disk operation later each time,
+/// and `after` on the restarted machine. The scene returns what was acknowledged.
 fn at_every_moment<T>(scene: impl Fn(&mut Machine) -> T, after: impl Fn(&mut Machine, T)) {
     for loss in [0, 1, 2] {
         for operations in 0..150 {
@@ -37,7 +37,7 @@ fn at_every_moment<T>(scene: impl Fn(&mut Machine) -> T, after: impl Fn(&mut Mac
     }
 }
 
-/// 13766: a crash under load left data and revision of different moments: some writes were applied
+/// 13766: after a crash under load, data and revision were inconsistent: some writes were applied
 /// twice or skipped.
 #[test]
 fn etcd_13766_a_crash_leaves_data_and_revision_of_one_moment() {
@@ -79,7 +79,7 @@ fn etcd_13766_a_crash_leaves_data_and_revision_of_one_moment() {
     );
 }
 
-/// 14370: a single member acknowledged a write before it was on its disk, and lost it in a crash.
+/// 14370: a single member acknowledged a write before it was durable, and lost it in a crash.
 #[test]
 fn etcd_14370_an_acknowledged_write_survives_a_crash() {
     at_every_moment(
@@ -116,7 +116,14 @@ fn etcd_15271_a_watch_never_goes_back_in_time_over_a_restore() {
     let seen = machine.put("a", "2").unwrap();
     let disk = SimulatedDisk::default();
     let files: Arc<dyn Files> = Arc::new(disk.files());
-    embedded::restore("backup", &bytes, &files, Some(seen), &HandClock::default()).unwrap();
+    embedded::restore(
+        "backup",
+        &bytes,
+        &files,
+        Some(seen),
+        &ManualClock::default(),
+    )
+    .unwrap();
 
     let mut restored = start(&disk);
     let resumed = restored.events(seen.next());
@@ -132,10 +139,9 @@ fn etcd_15271_a_watch_never_goes_back_in_time_over_a_restore() {
     );
 }
 
-/// 17529: with many slow watches, events were held back for minutes and then dropped without a
-/// word.
+/// 17529: with many slow watches, events were delayed for minutes and then dropped silently.
 #[test]
-fn etcd_17529_many_slow_watches_get_every_event_or_are_told() {
+fn etcd_17529_many_slow_watches_get_every_event_or_an_error() {
     let mut machine = start(&SimulatedDisk::default());
     let first = machine.put("key0", "0").unwrap();
     let request = WatchRequest::new(KeyRange::all())
@@ -246,7 +252,7 @@ fn etcd_19179_a_watch_opened_at_the_compaction_sees_the_deletion_after_a_restart
     check(&start(&disk));
 }
 
-/// 20221: a watch from a future revision got older events, and progress below where it began.
+/// 20221: a watch from a future revision got older events, and progress below its start.
 #[test]
 fn etcd_20221_a_watch_from_the_future_gets_neither_events_nor_progress_of_the_past() {
     let mut machine = start(&SimulatedDisk::default());

@@ -1,4 +1,4 @@
-//! A store in a simulated machine on one thread, and a model of what it must hold.
+//! A store in a simulated machine on one thread, and a model of its expected contents.
 
 use coracle_store::{
     Delete, Event, EventKind, KeyRange, Op, Put, RangeRequest, Revision, Store, StoreError, Txn,
@@ -17,18 +17,18 @@ use std::{
     time::Duration,
 };
 
-/// A clock that moves when told to.
+/// A clock that is advanced by the test.
 #[derive(Default)]
-pub(crate) struct HandClock(AtomicU64);
+pub(crate) struct ManualClock(AtomicU64);
 
-impl HandClock {
+impl ManualClock {
     pub(crate) fn advance(&self, time: Duration) {
         self.0
             .fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
     }
 }
 
-impl Clock for HandClock {
+impl Clock for ManualClock {
     fn elapsed(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
@@ -38,7 +38,7 @@ impl Clock for HandClock {
     }
 }
 
-/// A store whose writer runs when the test says so.
+/// A store whose writer is run by the test.
 pub(crate) struct Machine {
     pub(crate) store: Embedded,
     pub(crate) driver: Driver,
@@ -47,14 +47,14 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn start(
         disk: &SimulatedDisk,
-        clock: &Arc<HandClock>,
+        clock: &Arc<ManualClock>,
         config: Config,
     ) -> Result<Self, OpenError> {
         let (store, driver) = Embedded::open_driven(config, Arc::new(disk.files()), clock.clone())?;
         Ok(Machine { store, driver })
     }
 
-    /// Runs transactions that all wait when the writer takes its turn.
+    /// Runs transactions that are all queued when the writer runs.
     pub(crate) fn together(&mut self, txns: Vec<Txn>) -> Vec<Result<TxnAnswer, StoreError>> {
         let store = &self.store;
         let mut waiting: Vec<_> = txns
@@ -106,14 +106,14 @@ impl Machine {
         poll(asked.as_mut()).expect("answered after the turn")
     }
 
-    /// Lets the writer do all its chores.
+    /// Runs all background work of the writer.
     pub(crate) fn settle(&mut self) {
         for _ in 0..10_000 {
             if self.driver.turn() != Some(Duration::ZERO) {
                 return;
             }
         }
-        panic!("the chores do not end");
+        panic!("the background work does not end");
     }
 
     pub(crate) fn defragment(&mut self) -> Result<(), StoreError> {
@@ -167,7 +167,7 @@ impl Machine {
 
 pub(crate) type State = BTreeMap<String, String>;
 
-/// Everything that ever happened: the writes of each revision.
+/// The complete history: the writes of each revision.
 #[derive(Default, Clone)]
 pub(crate) struct Model {
     pub(crate) history: BTreeMap<u64, Vec<(String, Option<String>)>>,
@@ -190,7 +190,7 @@ impl Model {
         state
     }
 
-    /// The events of the revisions from `from` on, as [`brief`] writes them.
+    /// The events of the revisions from `from` on, in the form of [`brief`].
     pub(crate) fn events(&self, from: Revision) -> Vec<String> {
         let mut state = self.at(from.previous());
         let mut events = Vec::new();
@@ -208,7 +208,7 @@ impl Model {
     }
 }
 
-/// An event as the model writes it.
+/// An event in the form of the model.
 pub(crate) fn brief(event: &Event) -> String {
     let value = (event.kind == EventKind::Put).then(|| text(&event.kv.value));
     let previous = event.previous.as_ref().map(|kv| text(&kv.value));
@@ -223,7 +223,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a future gives without waiting for anybody.
+/// The result of a future that must not wait.
 pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     poll(Box::pin(future).as_mut()).expect("nothing to wait for")
 }

@@ -1,8 +1,8 @@
-//! Power cuts at every kind of moment, over the simulated disk: whatever was not synced is kept,
-//! torn or gone. No acknowledged write is lost, no revision goes backwards, no event is lost or
-//! doubled, and what was refused happened wholly or not at all.
+//! Power cuts at all kinds of moments, on the simulated disk: writes that were not synced are kept,
+//! torn or lost. No acknowledged write is lost, no revision goes back, no event is lost or
+//! repeated, and a failed write happened completely or not at all.
 
-use super::machine::{HandClock, Machine, Model, State, brief, text};
+use super::machine::{Machine, ManualClock, Model, State, brief, text};
 use coracle_store::{
     Delete, Event, EventKind, KeyRange, Op, Put, Revision, StoreError, Txn, Unavailable,
     embedded::{Config, files::SimulatedDisk},
@@ -13,18 +13,18 @@ use std::{sync::Arc, time::Duration};
 #[test]
 fn power_cuts_lose_nothing_acknowledged() {
     for seed in 0..seeds(300) {
-        Story::new(seed).play(8);
+        Scenario::new(seed).play(8);
     }
 }
 
 #[test]
 fn a_long_history_of_power_cuts_loses_nothing_acknowledged() {
     for seed in 0..seeds(4) {
-        Story::new(1_000_000 + seed).play(60);
+        Scenario::new(1_000_000 + seed).play(60);
     }
 }
 
-/// How many stories are played: more by `STORE_SEEDS`, a factor, for a night of it.
+/// How many scenarios are run; `STORE_SEEDS` is a factor for longer runs.
 fn seeds(count: u64) -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
     let factor = std::env::var("STORE_SEEDS")
@@ -33,24 +33,24 @@ fn seeds(count: u64) -> u64 {
     count * factor.unwrap_or(1)
 }
 
-/// One machine's life, and what its clients know.
-struct Story {
+/// The life of one machine, and what its clients know.
+struct Scenario {
     seed: u64,
     rng: Rng,
     disk: SimulatedDisk,
-    clock: Arc<HandClock>,
+    clock: Arc<ManualClock>,
     config: Config,
     model: Model,
-    /// The newest revision anybody was told of.
+    /// The newest revision that any client knows.
     known: Revision,
-    /// What was refused since the last start, each wholly in doubt.
+    /// The writes that failed since the last start, each with unknown outcome.
     doubtful: Vec<Vec<(String, Option<String>)>>,
-    /// Where a watcher that lives through everything goes on.
+    /// The next revision of a watcher that resumes after every restart.
     watcher_from: Revision,
     values: u64,
 }
 
-impl Story {
+impl Scenario {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let config = Config {
@@ -62,7 +62,7 @@ impl Story {
             ..Config::default()
         };
 
-        Story {
+        Scenario {
             seed,
             rng,
             disk: SimulatedDisk::default(),
@@ -87,7 +87,7 @@ impl Story {
 
     fn live(&mut self) {
         if self.rng.u8(..4) == 0 {
-            // Even starting may be cut short; the next start must not mind.
+            // Even a start may be interrupted; the next one must work.
             self.disk.switch_off_after(self.rng.u32(0..12));
             if Machine::start(&self.disk, &self.clock, self.config.clone()).is_err() {
                 self.cut();
@@ -107,7 +107,7 @@ impl Story {
         self.disk.switch_off_after(self.rng.u32(0..150));
 
         for _ in 0..self.rng.u32(1..25) {
-            self.trouble(false);
+            self.inject_fault(false);
             self.batch(&mut machine);
             self.clock
                 .advance(Duration::from_millis(self.rng.u64(0..3000)));
@@ -117,7 +117,7 @@ impl Story {
             self.watch(&machine);
         }
 
-        self.trouble(true);
+        self.inject_fault(true);
         drop(machine);
 
         if self.rng.u8(..4) == 0 {
@@ -129,8 +129,8 @@ impl Story {
         self.disk.switch_off_after(u32::MAX);
     }
 
-    /// Now and then the disk fails without the machine dying.
-    fn trouble(&mut self, over: bool) {
+    /// Now and then the disk fails while the machine keeps running.
+    fn inject_fault(&mut self, over: bool) {
         let full = !over && self.rng.u8(..12) == 0;
         self.disk
             .set_capacity(full.then(|| self.disk.used() + self.rng.u64(0..300)));
@@ -199,8 +199,8 @@ impl Story {
         self.known = revision;
     }
 
-    /// After a start: everything known is there; what is there besides was in doubt, and is known
-    /// now.
+    /// After a start: everything acknowledged is there; everything else had an unknown outcome, and
+    /// is known now.
     fn check(&mut self, machine: &Machine) {
         let seed = self.seed;
         let revision = machine.store.revision();
@@ -223,8 +223,8 @@ impl Story {
                 .iter()
                 .position(|writes| real(writes, &before) == happened);
 
-            let author =
-                author.unwrap_or_else(|| panic!("seed {seed}: nobody wrote just {happened:?}"));
+            let author = author
+                .unwrap_or_else(|| panic!("seed {seed}: no client wrote exactly {happened:?}"));
             self.doubtful.swap_remove(author);
             self.model.history.insert(revision.get(), happened);
         }
@@ -252,8 +252,7 @@ impl Story {
         );
     }
 
-    /// The watcher sees everything once, wherever it was interrupted; or is told that it came too
-    /// late.
+    /// The watcher sees every event once, wherever it was interrupted, or gets a compaction error.
     fn watch(&mut self, machine: &Machine) {
         let next = machine.store.revision().next();
         match machine.events(self.watcher_from) {
@@ -281,7 +280,7 @@ impl Story {
     }
 }
 
-/// What of these writes changes anything: deleting what is not there is no write.
+/// The writes that have an effect: deleting a missing key is no write.
 fn real(writes: &[(String, Option<String>)], before: &State) -> Vec<(String, Option<String>)> {
     let changes =
         |(key, value): &&(String, Option<String>)| value.is_some() || before.contains_key(key);

@@ -1,9 +1,9 @@
-//! Ports of a pod: each connection to one is a pair of streams, one for its data and one to tell
-//! why it failed.
+//! Port forwarding: each connection to a pod's port is a pair of streams, one for data and one for
+//! errors.
 //!
-//! Over SPDY, also where that is tunnelled through a WebSocket, the client opens a pair whenever
-//! somebody connects to it ([`pairs`] puts the two together). Over numbered channels there is one
-//! connection for each port that the request names.
+//! Over SPDY, also tunnelled through a WebSocket, the client opens a pair for every local
+//! connection ([`pairs`] matches the two). Over numbered channels there is one connection for each
+//! port in the request.
 
 mod pairs;
 
@@ -21,10 +21,10 @@ use crate::upgrade::Protocol;
 use crate::websocket::{self, Channels, Role};
 use pairs::{Pair, Pairs};
 
-/// How much is read from a port at a time.
+/// The read buffer size of a port.
 const PIECE: usize = 16 << 10;
 
-/// Makes connections to ports.
+/// Connects to ports.
 pub trait Ports {
     type Connection: AsyncRead + AsyncWrite + Send;
     type Error: Display;
@@ -32,8 +32,7 @@ pub trait Ports {
     fn connect(&self, port: u16) -> impl Future<Output = Result<Self::Connection, Self::Error>>;
 }
 
-/// Serves one client on a connection that has left HTTP. `named` are the ports that its request
-/// names.
+/// Serves one client on an upgraded connection. `named` are the ports in its request.
 pub async fn serve<IO, P>(io: IO, protocol: Protocol, named: &[u16], ports: &P)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -82,7 +81,7 @@ async fn carry_pair(mut pair: Pair, ports: &impl Ports) {
     let connection = match ports.connect(pair.port).await {
         Ok(connection) => connection,
         Err(error) => {
-            // Whether or not the client still hears it, this is the end of the pair.
+            // Whether or not the client receives it, this is the end of the pair.
             pair.error
                 .sender
                 .send(Bytes::from(error.to_string()))
@@ -96,39 +95,39 @@ async fn carry_pair(mut pair: Pair, ports: &impl Ports) {
     let cut = pair.data.cut();
     tokio::select! {
         () = carry(connection, &mut pair.data.receiver, &pair.data.sender) => {}
-        // The client has had enough of it.
+        // The client has reset the stream.
         () = cut.happened() => {}
     }
 
     pair.error.sender.finish().await.unwrap_or_default();
 }
 
-/// Carries bytes in both directions until both have ended.
-async fn carry(connection: impl AsyncRead + AsyncWrite, coming: &mut Receiver, going: &Sender) {
+/// Copies bytes in both directions until both have ended.
+async fn carry(connection: impl AsyncRead + AsyncWrite, receiver: &mut Receiver, sender: &Sender) {
     let (from, to) = tokio::io::split(connection);
-    tokio::join!(inward(coming, to), outward(from, going));
+    tokio::join!(inward(receiver, to), outward(from, sender));
 }
 
-async fn inward(coming: &mut Receiver, mut to: impl AsyncWrite + Unpin) {
-    while let Some(bytes) = coming.next().await {
+async fn inward(receiver: &mut Receiver, mut to: impl AsyncWrite + Unpin) {
+    while let Some(bytes) = receiver.next().await {
         if to.write_all(&bytes).await.is_err() {
             return;
         }
     }
-    // An error says that the port has been closed first.
+    // An error means that the port was closed first.
     to.shutdown().await.unwrap_or_default();
 }
 
-async fn outward(mut from: impl AsyncRead + Unpin, going: &Sender) {
+async fn outward(mut from: impl AsyncRead + Unpin, sender: &Sender) {
     let mut piece = BytesMut::new();
     loop {
         piece.reserve(PIECE);
         match from.read_buf(&mut piece).await {
-            Ok(1..) if going.send(piece.split().freeze()).await.is_ok() => {}
+            Ok(1..) if sender.send(piece.split().freeze()).await.is_ok() => {}
             _ => break,
         }
     }
-    going.finish().await.unwrap_or_default();
+    sender.finish().await.unwrap_or_default();
 }
 
 async fn serve_channels(channels: Channels, named: &[u16], ports: &impl Ports) {
@@ -148,10 +147,10 @@ async fn carry_channels(
     port: u16,
     data: &Sender,
     error: &Sender,
-    mut coming: Receiver,
+    mut receiver: Receiver,
     ports: &impl Ports,
 ) {
-    // A client is told first which port a channel is about.
+    // The first message of a channel is its port number.
     let number = Bytes::copy_from_slice(&port.to_le_bytes());
     if data.send(number.clone()).await.is_err() || error.send(number).await.is_err() {
         return;
@@ -162,12 +161,11 @@ async fn carry_channels(
             .send(Bytes::from(failure.to_string()))
             .await
             .unwrap_or_default(),
-        // Such a client cannot close its side alone: when the port is closed, nothing more is to be
-        // said.
+        // Such a client cannot half-close: when the port is closed, the channel ends.
         Ok(connection) => {
             let (from, to) = tokio::io::split(connection);
             tokio::select! {
-                () = inward(&mut coming, to) => {}
+                () = inward(&mut receiver, to) => {}
                 () = outward(from, data) => {}
             }
         }

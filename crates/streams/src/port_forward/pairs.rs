@@ -1,4 +1,4 @@
-//! The two streams of a connection, found by the number that the client gave it.
+//! Matches the two streams of a connection by the client's request id.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::pipe::Gone;
 use crate::spdy::{Headers, Incoming, Stream};
 
 /// How long the second stream of a pair may take.
-const SECOND_WITHIN: Duration = Duration::from_secs(30);
+const PAIR_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Both streams of a connection to a port.
 pub(super) struct Pair {
@@ -19,7 +19,7 @@ pub(super) struct Pair {
     pub(super) error: Stream,
 }
 
-/// Streams that wait for their other half.
+/// Streams that wait for their counterpart.
 #[derive(Default)]
 pub(super) struct Pairs {
     waiting: HashMap<String, (Kind, Stream, Instant)>,
@@ -32,9 +32,9 @@ enum Kind {
 }
 
 impl Pairs {
-    /// Takes a stream, or refuses it; answers with the pair that it makes whole.
+    /// Accepts or rejects a stream; returns the pair that it completes.
     pub(super) async fn take(&mut self, incoming: Incoming) -> Result<Option<Pair>, Gone> {
-        let Some((kind, port)) = wanted(&incoming.headers) else {
+        let Some((kind, port)) = requested(&incoming.headers) else {
             return incoming.refuse().await.map(|()| None);
         };
         let request = request(&incoming, kind);
@@ -43,7 +43,7 @@ impl Pairs {
         match self.waiting.remove(&request) {
             None => {
                 self.waiting
-                    .insert(request, (kind, stream, Instant::now() + SECOND_WITHIN));
+                    .insert(request, (kind, stream, Instant::now() + PAIR_TIMEOUT));
                 Ok(None)
             }
             Some((first, other, _)) if first != kind => {
@@ -72,7 +72,7 @@ impl Pairs {
         }
     }
 
-    /// Resolves when a stream has waited too long; it is given up then. Never, while none waits.
+    /// Resolves when a stream has waited too long and was removed. Never, while none waits.
     pub(super) async fn expired(&mut self) {
         let next = self.waiting.iter().min_by_key(|(_, (.., until))| *until);
         let Some((request, (.., until))) = next else {
@@ -96,8 +96,8 @@ impl Pairs {
     }
 }
 
-/// What a stream is to be; `None`: nothing that we know.
-fn wanted(headers: &Headers) -> Option<(Kind, u16)> {
+/// The type and port of a stream; `None`: unknown.
+fn requested(headers: &Headers) -> Option<(Kind, u16)> {
     let kind = match headers.get("streamType") {
         "data" => Kind::Data,
         "error" => Kind::Error,
@@ -107,8 +107,8 @@ fn wanted(headers: &Headers) -> Option<(Kind, u16)> {
     Some((kind, port))
 }
 
-/// Which connection a stream belongs to. Old clients do not say, and open the stream for data right
-/// after the other.
+/// The request id of a stream. Old clients do not send it, and open the data stream right after the
+/// error stream.
 fn request(incoming: &Incoming, kind: Kind) -> String {
     match (incoming.headers.get("requestID"), kind) {
         ("", Kind::Error) => incoming.id.to_string(),
@@ -122,10 +122,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_says_what_it_is() {
+    fn stream_headers_have_type_and_port() {
         let check = |pairs: &[(&str, &str)], expected| {
             assert_eq!(
-                wanted(&Headers::new(pairs.iter().copied())),
+                requested(&Headers::new(pairs.iter().copied())),
                 expected,
                 "{pairs:?}"
             );

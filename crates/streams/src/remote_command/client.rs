@@ -1,4 +1,4 @@
-//! The client's side: opens the streams that it announced in its request.
+//! The client: opens the streams that it announced in its request.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -10,33 +10,35 @@ use crate::spdy::{self, Headers, Side};
 use crate::upgrade::{Protocol, Version};
 use crate::websocket::{self, Role};
 
-/// More is no status.
+/// The maximum length of a status.
 const LONGEST_STATUS: usize = 64 << 10;
 
-/// The other ends of a command's streams.
+/// The client's side of a command's streams.
 pub struct ClientStreams {
     pub stdin: Option<Sender>,
     pub stdout: Option<Receiver>,
     pub stderr: Option<Receiver>,
     pub sizes: Option<Sender>,
     error: Receiver,
-    /// A WebSocket is closed when nobody can say anything any more; somebody who only listens still
-    /// can.
+    /// Keeps the WebSocket open for a client that only reads: it closes when all senders are
+    /// dropped.
     _open: Option<Sender>,
 }
 
 impl ClientStreams {
-    /// How it ended. Read what it prints meanwhile, or it will not end.
+    /// Waits for the outcome. The output must be read meanwhile, or the command will not end.
     pub async fn ended(&mut self) -> Outcome {
         match self.error.collect(LONGEST_STATUS).await {
-            told if told.is_empty() => Outcome::Failed("the connection ended first".to_owned()),
+            told if told.is_empty() => {
+                Outcome::Failed("the connection was closed before the command ended".to_owned())
+            }
             told => Outcome::from_status(&told),
         }
     }
 }
 
-/// Opens the streams on a connection that has left HTTP, in the newest version of SPDY (the fourth)
-/// or of WebSocket (the fifth), and does `work` with them.
+/// Opens the streams on an upgraded connection, in the newest version for SPDY (v4) or WebSocket
+/// (v5), and runs `work` with them.
 pub async fn connect<IO, T>(
     io: IO,
     protocol: Protocol,

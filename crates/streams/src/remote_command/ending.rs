@@ -1,5 +1,4 @@
-//! How a command ended, as the error stream tells it: a Status since the fourth version, text
-//! before.
+//! The outcome of a command on the error stream: a Status since v4, text before.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -7,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use crate::pipe::Sender;
 use crate::upgrade::Version;
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Success,
-    /// It ran, and ended with another code than zero.
+    /// It ended with a non-zero exit code.
     ExitCode {
         code: i32,
         message: String,
     },
-    /// It did not run, or nobody knows how it ended.
+    /// It did not run, or its outcome is unknown.
     Failed(String),
 }
 
-/// Where a client is told.
+/// The error stream of a client.
 pub struct Ending {
     sender: Sender,
     version: Version,
@@ -60,8 +59,8 @@ impl Ending {
         Ending { sender, version }
     }
 
-    /// Tells it, as the last word on the stream. A client that is gone does not hear it.
-    pub async fn tell(self, outcome: &Outcome) {
+    /// Sends the outcome and closes the stream.
+    pub async fn send(self, outcome: &Outcome) {
         let text = if self.version >= Version::V4 {
             outcome.to_status()
         } else {
@@ -70,7 +69,7 @@ impl Ending {
         if !text.is_empty() && self.sender.send(Bytes::from(text)).await.is_err() {
             return;
         }
-        // A client that is gone need not know.
+        // An error means that the client disconnected.
         self.sender.finish().await.unwrap_or_default();
     }
 }
@@ -109,7 +108,7 @@ impl Outcome {
             },
         };
 
-        serde_json::to_vec(&status).expect("strings and numbers can always be written")
+        serde_json::to_vec(&status).expect("strings and numbers can always be serialized")
     }
 
     fn to_text(&self) -> Vec<u8> {
@@ -122,7 +121,7 @@ impl Outcome {
         }
     }
 
-    /// What a server has told, in the newest versions.
+    /// Parses the outcome that a server sent, in the newest versions.
     pub fn from_status(text: &[u8]) -> Outcome {
         let Ok(status) = serde_json::from_slice::<Status>(text) else {
             let told = String::from_utf8_lossy(text);
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ending_is_told_in_upstreams_form() {
+    fn the_outcome_has_upstreams_format() {
         let check = |outcome: Outcome, status: &str, text: &str| {
             assert_eq!(String::from_utf8(outcome.to_status()).unwrap(), status);
             assert_eq!(String::from_utf8(outcome.to_text()).unwrap(), text);

@@ -1,8 +1,6 @@
-//! A command, or what a container runs: input, output, errors, the size of its terminal, and how it
-//! ended.
+//! The streams of a command or container: stdin, stdout, stderr, terminal size and outcome.
 //!
-//! [`serve`] gives the streams that a client has opened to whoever has the process; [`connect`]
-//! opens them at a server.
+//! [`serve`] accepts the streams of a client; [`connect`] opens them at a server.
 
 mod client;
 mod ending;
@@ -23,7 +21,7 @@ use crate::upgrade::{Protocol, Version};
 use crate::websocket::{self, Channels, Coding, Role};
 
 /// How long a client may take to open its streams.
-const STREAMS_WITHIN: Duration = Duration::from_secs(30);
+const STREAMS_TIMEOUT: Duration = Duration::from_secs(30);
 
 const STREAM_TYPE: &str = "streamType";
 
@@ -34,7 +32,7 @@ const ERROR: u8 = 3;
 const RESIZE: u8 = 4;
 const CHANNELS: usize = 5;
 
-/// Which streams there are.
+/// Which streams are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     pub stdin: bool,
@@ -52,7 +50,7 @@ pub struct Streams {
     pub ending: Ending,
 }
 
-/// Serves one client on a connection that has left HTTP: `work` gets its streams. Returns when the
+/// Serves one client on an upgraded connection: `work` gets its streams. Returns when the
 /// connection is closed.
 pub async fn serve<IO, W>(io: IO, protocol: Protocol, options: Options, work: W)
 where
@@ -68,7 +66,7 @@ where
             let (channels, driver) = websocket::channels(io, Role::Server, coding, CHANNELS);
             drive(driver, serve_channels(channels, version, options, work)).await;
         }
-        // Only ports are tunnelled: nobody agrees on this for a command.
+        // Only port forwarding is tunnelled: it is not negotiated for a command.
         Protocol::Tunnel => {}
     }
 }
@@ -80,15 +78,15 @@ async fn serve_spdy(
     work: impl AsyncFnOnce(Streams),
 ) {
     let opened =
-        tokio::time::timeout(STREAMS_WITHIN, opened(&mut connection, version, options)).await;
+        tokio::time::timeout(STREAMS_TIMEOUT, opened(&mut connection, version, options)).await;
     if let Ok(Some(streams)) = opened {
         work(streams).await;
     }
-    // An error says that the client is gone.
+    // An error means that the client disconnected.
     connection.go_away().await.unwrap_or_default();
 }
 
-/// Waits for the streams that the client has announced.
+/// Waits for the streams that the client announced.
 async fn opened(
     connection: &mut spdy::Connection,
     version: Version,
@@ -147,7 +145,7 @@ async fn serve_channels(
     let stdout = options.stdout.then(|| channels.sender(STDOUT));
     let stderr = options.stderr.then(|| channels.sender(STDERR));
 
-    // So a client learns that the connection stands.
+    // An empty message tells a client that the connection is established.
     let first = stdout.as_ref().or(stderr.as_ref()).unwrap_or(&error);
     if first.send(Bytes::new()).await.is_err() {
         return;
@@ -169,7 +167,7 @@ async fn serve_channels(
     .await;
 }
 
-/// How a client of ours writes its channels.
+/// The channel coding of our client.
 const NEWEST: Coding = Coding {
     base64: false,
     closes: true,

@@ -1,11 +1,11 @@
-//! New sizes of a terminal: JSON objects, one after the other.
+//! Terminal sizes: a sequence of JSON objects.
 
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
 use crate::pipe::Receiver;
 
-/// What may stand before an object is complete.
+/// The maximum length of an incomplete object.
 const LONGEST_OBJECT: usize = 4096;
 
 /// In characters.
@@ -16,7 +16,7 @@ pub struct Size {
     pub height: u16,
 }
 
-/// The sizes that a client tells.
+/// The terminal sizes that a client sends.
 pub struct Sizes {
     receiver: Receiver,
     held: BytesMut,
@@ -30,7 +30,7 @@ impl Sizes {
         }
     }
 
-    /// The next size; `None`: there will be none, or nothing that can be understood.
+    /// The next size; `None` at the end or after invalid data.
     pub async fn next(&mut self) -> Option<Size> {
         loop {
             let mut objects = serde_json::Deserializer::from_slice(&self.held).into_iter::<Size>();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sizes_are_read_however_they_are_cut() {
+    async fn sizes_are_read_in_any_chunks() {
         let text = b"{\"Width\":80,\"Height\":24}\n{\"Width\":100,\"Height\":30}\n";
         for at in 0..text.len() {
             let (first, second) = text.split_at(at);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nonsense_ends_them() {
+    async fn invalid_data_ends_the_stream() {
         check(&[b"{\"Width\":80,\"Height\":24}x"], &[(80, 24)]).await;
         check(&[b"{\"Width\":-1}"], &[]).await;
         check(&[&vec![b' '; 5000], b"{\"Width\":80,\"Height\":24}"], &[]).await;

@@ -1,5 +1,4 @@
-//! One connection: frames come in through [`super::reading`], and go out here, in the order they
-//! were given.
+//! A SPDY connection: frames are read by [`super::reading`] and written here, in order.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,25 +15,25 @@ use super::headers::{HeaderError, Headers, Packer};
 use super::reading;
 use crate::pipe::{Gone, Inlet, Receiver, Sender, Way, inlet};
 
-/// Frames that wait to be written.
+/// The queue length of frames to be written.
 const WAITING_FRAMES: usize = 16;
 
-/// The longest piece of data in one frame of ours.
+/// The maximum size of our data frames.
 const LONGEST_DATA: usize = 32 << 10;
 
 /// How long the peer may take to close a connection that we have finished.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const PROTOCOL_ERROR: u32 = 1;
 const CANCEL: u32 = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the connection broke: {0}")]
+    #[error("connection error: {0}")]
     Io(#[from] io::Error),
-    #[error("the peer sent {0}")]
+    #[error("protocol error: the peer sent {0}")]
     Frame(#[from] FrameError),
-    #[error("the peer sent {0}")]
+    #[error("protocol error: the peer sent {0}")]
     Headers(#[from] HeaderError),
 }
 
@@ -44,15 +43,15 @@ pub enum Side {
     Server,
 }
 
-/// A connection. When it and all its streams are dropped, what was said is written and the
-/// connection closed.
+/// A connection. When it and all its streams are dropped, queued frames are written and the
+/// connection is closed.
 pub struct Connection {
     outbox: mpsc::Sender<Out>,
     shared: Arc<Shared>,
     incoming: mpsc::Receiver<Incoming>,
 }
 
-/// A stream that the peer has opened, not yet answered.
+/// A stream that the peer has opened and that is not yet answered.
 pub struct Incoming {
     pub id: u32,
     pub headers: Headers,
@@ -66,39 +65,39 @@ pub struct Stream {
     cut: watch::Receiver<bool>,
 }
 
-/// What the handles, the reading and the writing of a connection share.
+/// The state shared by the handles, the reader and the writer of a connection.
 pub(super) struct Shared {
     pub(super) state: Mutex<State>,
 }
 
 pub(super) struct State {
     pub(super) streams: HashMap<StreamId, Entry>,
-    /// The next stream of ours.
+    /// The id of our next stream.
     next: StreamId,
-    /// The last stream of the peer's; zero: none yet.
+    /// The id of the peer's last stream; zero: none yet.
     pub(super) last_of_peer: StreamId,
     side: Side,
 }
 
 /// An open stream.
 pub(super) struct Entry {
-    /// Absent: the peer has said its last word.
+    /// `None`: the peer has half-closed the stream.
     pub(super) inlet: Option<Inlet>,
-    /// We have said ours.
+    /// We have half-closed the stream.
     finished: bool,
-    /// Who waits for the peer to take the stream.
+    /// Waits for the peer's reply to a new stream.
     pub(super) replied: Option<oneshot::Sender<()>>,
     pub(super) cut: watch::Sender<bool>,
 }
 
-/// What is to be written.
+/// An item to be written.
 pub(super) enum Out {
     Open(StreamId, Headers),
     Reply(StreamId),
     Frame(Frame),
 }
 
-/// Begins to speak SPDY: a handle, and the driver in which bytes come and go.
+/// Starts a SPDY session: a handle, and the driver that does the I/O.
 pub fn open<IO>(io: IO, side: Side) -> (Connection, impl Future<Output = Result<(), Error>>)
 where
     IO: AsyncRead + AsyncWrite + Send + 'static,
@@ -127,9 +126,9 @@ where
             result = &mut write => result?,
         }
 
-        // Closed with something unread the connection would be reset, and the peer might miss our
-        // last words.
-        tokio::time::timeout(GOODBYE_WITHIN, read)
+        // Closing with unread data would reset the connection, and the peer might miss the last
+        // frames.
+        tokio::time::timeout(CLOSE_TIMEOUT, read)
             .await
             .unwrap_or(Ok(()))
     };
@@ -178,12 +177,12 @@ fn write_one(out: Out, packer: &mut Packer, bytes: &mut BytesMut) {
 }
 
 impl Connection {
-    /// The next stream that the peer opens; `None`: it will open none.
+    /// The next stream that the peer opens; `None`: there will be no more.
     pub async fn incoming(&mut self) -> Option<Incoming> {
         self.incoming.recv().await
     }
 
-    /// Opens a stream, and waits for the peer to take it.
+    /// Opens a stream, and waits for the peer's reply.
     pub async fn open_stream(&self, headers: Headers) -> Result<Stream, Gone> {
         let place = self.outbox.reserve().await.map_err(|_| Gone)?;
         let (replied, reply) = oneshot::channel();
@@ -192,7 +191,7 @@ impl Connection {
             let id = state.next;
             state.next += 2;
             let stream = state.insert(id, Some(replied), &self.outbox, &self.shared);
-            // Under the lock: numbers must rise in the order in which streams are opened.
+            // Under the lock: ids must increase in the order in which streams are opened.
             place.send(Out::Open(id, headers));
             stream
         };
@@ -202,7 +201,7 @@ impl Connection {
         Ok(stream)
     }
 
-    /// Says that this was all. Streams that are open may still say what they have to.
+    /// Sends GOAWAY. Open streams may continue.
     pub async fn go_away(&self) -> Result<(), Gone> {
         let last = self.shared.state().last_of_peer;
         self.outbox
@@ -217,14 +216,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream is no more, in either direction.
+    /// Ends the stream in both directions.
     pub(super) fn cut(&self, id: StreamId) {
         if let Some(entry) = self.state().streams.remove(&id) {
             entry.cut.send_replace(true);
         }
     }
 
-    /// The peer has said its last word on a stream.
+    /// The peer has half-closed the stream.
     pub(super) fn finished_by_peer(&self, id: StreamId) {
         let mut state = self.state();
         let Some(entry) = state.streams.get_mut(&id) else {
@@ -249,12 +248,12 @@ impl Shared {
 }
 
 impl State {
-    /// Whether a number is one that the peer may open a stream with now.
+    /// Whether the peer may open a stream with this id now.
     pub(super) fn is_next_of_peer(&self, id: StreamId) -> bool {
         self.is_of_peer(id) && id > self.last_of_peer
     }
 
-    /// Whether a number is one of those that the peer counts with.
+    /// Whether this id belongs to the peer.
     pub(super) fn is_of_peer(&self, id: u32) -> bool {
         (id % 2 == 1) == (self.side == Side::Server)
     }
@@ -300,13 +299,13 @@ impl Incoming {
         }
     }
 
-    /// Takes the stream.
+    /// Accepts the stream.
     pub async fn accept(self) -> Result<Stream, Gone> {
-        self.outlet().say(Out::Reply(self.id)).await?;
+        self.outlet().queue(Out::Reply(self.id)).await?;
         Ok(self.stream)
     }
 
-    /// Refuses it.
+    /// Rejects the stream.
     pub async fn refuse(self) -> Result<(), Gone> {
         self.outlet().reset(PROTOCOL_ERROR).await
     }
@@ -317,12 +316,12 @@ impl Incoming {
 }
 
 impl Stream {
-    /// Tells when the stream is no more, apart from the stream.
+    /// A handle to wait for the end of the stream.
     pub fn cut(&self) -> Cut {
         Cut(self.cut.clone())
     }
 
-    /// Ends the stream in both directions, whatever is under way.
+    /// Resets the stream: ends it in both directions.
     pub async fn reset(&self) -> Result<(), Gone> {
         self.outlet().reset(CANCEL).await
     }
@@ -330,23 +329,23 @@ impl Stream {
     fn outlet(&self) -> &Outlet {
         match &self.sender.0 {
             Way::Spdy(outlet) => outlet,
-            Way::Channel(_) => unreachable!("a stream of SPDY goes out by SPDY"),
+            Way::Channel(_) => unreachable!("a SPDY stream has a SPDY sender"),
         }
     }
 }
 
-/// The end of a stream, waited for.
+/// Waits for the end of a stream.
 pub struct Cut(watch::Receiver<bool>);
 
 impl Cut {
-    /// Resolves when the stream is no more.
+    /// Resolves when the stream has ended.
     pub async fn happened(mut self) {
-        // An error says that both sides have finished, or that the connection is gone.
+        // An error means that both sides have finished, or that the connection is closed.
         drop(self.0.wait_for(|cut| *cut).await);
     }
 }
 
-/// The way out of one stream.
+/// The sender of one stream.
 pub(crate) struct Outlet {
     id: StreamId,
     outbox: mpsc::Sender<Out>,
@@ -362,7 +361,7 @@ impl Outlet {
             }
 
             let piece = bytes.split_to(bytes.len().min(LONGEST_DATA));
-            self.say(Out::Frame(Frame::Data {
+            self.queue(Out::Frame(Frame::Data {
                 stream: self.id,
                 fin: false,
                 bytes: piece,
@@ -374,7 +373,7 @@ impl Outlet {
     }
 
     pub(crate) async fn finish(&self) -> Result<(), Gone> {
-        self.say(Out::Frame(Frame::Data {
+        self.queue(Out::Frame(Frame::Data {
             stream: self.id,
             fin: true,
             bytes: Bytes::new(),
@@ -386,14 +385,14 @@ impl Outlet {
 
     async fn reset(&self, status: u32) -> Result<(), Gone> {
         self.shared.cut(self.id);
-        self.say(Out::Frame(Frame::RstStream {
+        self.queue(Out::Frame(Frame::RstStream {
             stream: self.id,
             status,
         }))
         .await
     }
 
-    async fn say(&self, out: Out) -> Result<(), Gone> {
+    async fn queue(&self, out: Out) -> Result<(), Gone> {
         self.outbox.send(out).await.map_err(|_| Gone)
     }
 }

@@ -1,12 +1,12 @@
-//! The frames of SPDY/3.1, to and from bytes. No I/O.
+//! Encodes and decodes the frames of SPDY/3.1. No I/O.
 //!
-//! Control frames are taken whole and are short; data comes in whatever pieces the connection
-//! brings, so that a frame of 16 MiB is never held. Header blocks stay compressed here: see
+//! Control frames are short and are decoded as a whole; data is passed on in pieces as it is
+//! received, so that a frame of 16 MiB is never buffered. Header blocks stay compressed here: see
 //! [`super::headers`].
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The longest control frame that is read. A block of headers is a few hundred bytes.
+/// The longest control frame accepted. A header block has a few hundred bytes.
 const LONGEST_CONTROL: usize = 64 << 10;
 
 const VERSION: u16 = 3;
@@ -21,12 +21,12 @@ const HEADERS: u16 = 8;
 
 const FLAG_FIN: u8 = 1;
 
-/// The number of a stream. Those that the client opens are odd.
+/// The id of a stream. Those opened by the client are odd.
 pub(super) type StreamId = u32;
 
 const STREAM_MASK: u32 = 0x7fff_ffff;
 
-/// A frame, or a piece of one that carries data.
+/// A frame, or a piece of a data frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// `fin`: the stream's last piece.
@@ -61,37 +61,37 @@ pub(super) enum Frame {
         last: StreamId,
         status: u32,
     },
-    /// Settings, windows, and whatever is not known: their content does not matter to us.
+    /// Settings, windows and unknown frames, which are ignored.
     Other,
 }
 
-/// Why bytes are not SPDY/3.1.
+/// Why bytes are not valid SPDY/3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     #[error("a control frame of version {0}")]
     Version(u16),
     #[error("a control frame of {0} bytes")]
     TooLong(usize),
-    #[error("a control frame that is too short for what it says it is")]
+    #[error("a control frame that is too short for its type")]
     TooShort,
 }
 
-/// Takes frames from bytes as they come.
+/// Decodes frames from a stream of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     held: BytesMut,
-    /// The data frame that is being read: its stream, how much is to come, and whether it is the
+    /// The data frame being read: its stream, how many bytes are missing, and whether it is the
     /// last.
     data: Option<(StreamId, usize, bool)>,
 }
 
 impl Decoder {
-    /// Where the connection's bytes go.
+    /// The buffer for received bytes.
     pub(super) fn buffer(&mut self) -> &mut BytesMut {
         &mut self.held
     }
 
-    /// The next frame, if enough of it is there.
+    /// The next frame, if it is complete.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         loop {
             if let Some((stream, left, last)) = self.data {
@@ -152,8 +152,8 @@ fn control(kind: u16, fin: bool, mut payload: Bytes) -> Result<Frame, FrameError
     Ok(match kind {
         SYN_STREAM => {
             let stream = number(&mut payload)? & STREAM_MASK;
-            number(&mut payload)?; // The stream it belongs to, which nobody uses.
-            payload.try_get_u16().map_err(|_| FrameError::TooShort)?; // Its priority.
+            number(&mut payload)?; // The associated stream, unused.
+            payload.try_get_u16().map_err(|_| FrameError::TooShort)?; // The priority, unused.
             Frame::SynStream {
                 stream,
                 fin,
@@ -191,7 +191,7 @@ fn control(kind: u16, fin: bool, mut payload: Bytes) -> Result<Frame, FrameError
     })
 }
 
-/// Writes a frame. Data must be shorter than 16 MiB, a block of headers than 64 KiB.
+/// Encodes a frame. Data must be shorter than 16 MiB, a header block than 64 KiB.
 pub(super) fn encode(frame: &Frame, out: &mut BytesMut) {
     match frame {
         Frame::Data { stream, fin, bytes } => {
@@ -242,7 +242,7 @@ fn flags_and_length(fin: bool, length: usize) -> u32 {
     let length = u32::try_from(length)
         .ok()
         .filter(|length| *length < 1 << 24);
-    let length = length.expect("who writes a frame keeps it under 16 MiB");
+    let length = length.expect("frames are kept below 16 MiB");
     if fin {
         u32::from(FLAG_FIN) << 24 | length
     } else {
@@ -256,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    /// All frames of some bytes that come in pieces; pieces of data are put together again.
+    /// All frames of some bytes received in pieces; pieces of data are joined.
     fn decoded(pieces: &[&[u8]]) -> Result<Vec<Frame>, FrameError> {
         let (mut decoder, mut frames) = (Decoder::default(), Vec::<Frame>::new());
         for piece in pieces {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_survive_wherever_the_bytes_are_cut() {
+    fn frames_are_decoded_wherever_the_bytes_are_split() {
         let mut bytes = BytesMut::new();
         some_frames()
             .iter()
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_spdy_is_refused() {
+    fn invalid_frames_are_rejected() {
         let check = |bytes: &[u8], expected: FrameError| {
             assert_eq!(decoded(&[bytes]).unwrap_err(), expected, "{bytes:?}");
         };

@@ -1,44 +1,44 @@
-//! Header blocks: names and values, compressed by one stream of zlib per direction that begins with
-//! a dictionary which both sides know (`dictionary.bin`, from the specification of SPDY/3).
+//! Header blocks: names and values, compressed with one zlib stream per direction that starts with
+//! a known dictionary (`dictionary.bin`, from the specification of SPDY/3).
 
 use bytes::{BufMut, Bytes, BytesMut};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 const DICTIONARY: &[u8] = include_bytes!("dictionary.bin");
 
-/// The longest block that is unpacked, the most headers in it.
-const LONGEST_BLOCK: usize = 64 << 10;
-const MOST_HEADERS: usize = 100;
+/// The maximum size of a decompressed block, and of the number of headers.
+const MAX_BLOCK: usize = 64 << 10;
+const MAX_HEADERS: usize = 100;
 
 /// Headers of a stream; names in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
 
-/// Why a block is none. The stream of zlib is lost with it, and so is the connection.
+/// Why a block is invalid. The zlib stream is unusable afterwards, and so is the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    #[error("headers that are not compressed as they should be")]
+    #[error("headers with invalid compression")]
     Compression,
-    #[error("headers of more than {LONGEST_BLOCK} bytes")]
+    #[error("headers of more than {MAX_BLOCK} bytes")]
     TooLong,
-    #[error("headers that are cut off")]
+    #[error("truncated headers")]
     CutOff,
 }
 
 impl Headers {
-    /// From pairs, for a stream of our own.
+    /// Headers of a stream that we open.
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Headers {
         let pair = |(name, value): (&str, &str)| (name.to_ascii_lowercase(), value.to_owned());
         Headers(pairs.into_iter().map(pair).collect())
     }
 
-    /// The value of that name, however it is capitalised; empty: none.
+    /// The value of a name, case-insensitive; empty: none.
     pub fn get(&self, name: &str) -> &str {
         let found = self
             .0
             .iter()
             .find(|(given, _)| given.eq_ignore_ascii_case(name));
-        // Several values of one name are separated by zeros; the first counts.
+        // Several values of one name are separated by NUL; the first one is used.
         found
             .and_then(|(_, value)| value.split('\0').next())
             .unwrap_or_default()
@@ -64,7 +64,7 @@ impl Headers {
         };
 
         let count = number(&mut rest)?;
-        if count > MOST_HEADERS {
+        if count > MAX_HEADERS {
             return Err(HeaderError::TooLong);
         }
 
@@ -85,7 +85,7 @@ impl Headers {
     }
 }
 
-/// Packs the blocks of one direction.
+/// Compresses the header blocks of one direction.
 pub(super) struct Packer(Compress);
 
 impl Packer {
@@ -109,7 +109,7 @@ impl Packer {
                 .expect("compression of short texts into memory does not fail");
             let taken = usize::try_from(self.0.total_in() - begin).unwrap_or(block.len());
 
-            // Room that is left says that everything has been flushed.
+            // Remaining space means that everything was flushed.
             if taken == block.len() && packed.len() < packed.capacity() {
                 return packed.into();
             }
@@ -117,7 +117,7 @@ impl Packer {
     }
 }
 
-/// Unpacks the blocks of the other direction.
+/// Decompresses the header blocks of one direction.
 pub(super) struct Unpacker(Decompress);
 
 impl Unpacker {
@@ -128,7 +128,7 @@ impl Unpacker {
     pub(super) fn unpack(&mut self, packed: &[u8]) -> Result<Headers, HeaderError> {
         let (mut block, mut rest) = (Vec::with_capacity(1024), packed);
         loop {
-            if block.len() >= LONGEST_BLOCK {
+            if block.len() >= MAX_BLOCK {
                 return Err(HeaderError::TooLong);
             }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_survive_and_later_blocks_lean_on_earlier_ones() {
+    fn headers_survive_and_later_blocks_depend_on_earlier_ones() {
         let (mut packer, mut unpacker) = (Packer::new(), Unpacker::new());
         let mut lengths = Vec::new();
         for port in ["80", "8080", "80"] {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_block_that_unpacks_to_much_is_refused() {
+    fn a_decompression_bomb_is_rejected() {
         let mut zlib = Compress::new(Compression::best(), true);
         zlib.set_dictionary(DICTIONARY).unwrap();
         let mut packed = Vec::with_capacity(1 << 20);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_lie_about_their_lengths_are_refused() {
+    fn blocks_with_wrong_lengths_are_rejected() {
         let check =
             |block: &[u8], expected| assert_eq!(Headers::decode(block), Err(expected), "{block:?}");
         check(&[], HeaderError::CutOff);
@@ -237,7 +237,7 @@ mod tests {
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
             drop(Unpacker::new().unpack(&bytes));
             drop(Headers::decode(&bytes));
-            // Damage behind a good beginning.
+            // Damage after a valid start.
             let mut packed = Packer::new().pack(&Headers::new([("streamtype", "data"), ("port", "80")])).to_vec();
             for (at, byte) in bytes.iter().enumerate().take(8) {
                 let place = usize::from(*byte) % packed.len();

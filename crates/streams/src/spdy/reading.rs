@@ -1,4 +1,4 @@
-//! What a connection brings: frames to streams, and the answers that every peer expects.
+//! The reader of a connection: dispatches frames to streams and sends the required replies.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::connection::{Error, Incoming, Out, Shared};
 use super::frame::{Decoder, Frame, StreamId};
 use super::headers::{Headers, Unpacker};
 
-/// Streams that may be open at a time.
-const MOST_STREAMS: usize = 512;
+/// The maximum number of open streams.
+const MAX_STREAMS: usize = 512;
 
-/// How much is read at a time.
+/// The read buffer size.
 const PIECE: usize = 16 << 10;
 
 const PROTOCOL_ERROR: u32 = 1;
 const REFUSED_STREAM: u32 = 3;
 
-/// Reads to the end of the connection, or to the peer's farewell. All streams end with it.
+/// Reads to the end of the connection, or to GOAWAY. All streams end with it.
 pub(super) async fn read<R: AsyncRead>(
     mut io: ReadHalf<R>,
     shared: Arc<Shared>,
@@ -43,7 +43,7 @@ pub(super) async fn read<R: AsyncRead>(
 
         while let Some(frame) = decoder.next()? {
             match frame {
-                // Every block must be unpacked, wanted or not: the next one leans on it.
+                // Every block must be decompressed, needed or not: the next one depends on it.
                 Frame::SynStream { stream, fin, block } => {
                     reading.opened(stream, fin, unpacker.unpack(&block)?).await;
                 }
@@ -69,7 +69,7 @@ pub(super) async fn read<R: AsyncRead>(
 
 struct Reading {
     shared: Arc<Shared>,
-    /// Weak: reading does not keep a connection open that nobody uses any more.
+    /// Weak: the reader does not keep an unused connection open.
     outbox: mpsc::WeakSender<Out>,
     arrivals: mpsc::Sender<Incoming>,
 }
@@ -83,7 +83,7 @@ impl Reading {
             let mut state = self.shared.state();
             if !state.is_next_of_peer(id) {
                 Err(PROTOCOL_ERROR)
-            } else if state.streams.len() >= MOST_STREAMS {
+            } else if state.streams.len() >= MAX_STREAMS {
                 state.last_of_peer = id;
                 Err(REFUSED_STREAM)
             } else {
@@ -101,7 +101,7 @@ impl Reading {
                     }
                     return;
                 }
-                // Nobody waits for streams any more.
+                // No one accepts streams any more.
                 Err(_) => {
                     self.shared.cut(id);
                     REFUSED_STREAM
@@ -109,7 +109,7 @@ impl Reading {
             },
         };
 
-        // An error says that the connection is being closed.
+        // An error means that the connection is being closed.
         drop(
             outbox
                 .send(Out::Frame(Frame::RstStream {
@@ -129,7 +129,7 @@ impl Reading {
             .and_then(|entry| entry.replied.take());
 
         if let Some(replied) = replied {
-            // Whoever opened the stream may not wait any more.
+            // The opener may have stopped waiting.
             replied.send(()).unwrap_or_default();
         }
 
@@ -139,7 +139,7 @@ impl Reading {
     }
 
     async fn data(&self, id: StreamId, fin: bool, bytes: bytes::Bytes) {
-        // Data for a stream that is gone was under way when it went.
+        // The stream may have ended while the data was in transit.
         let inlet = self
             .shared
             .state()
@@ -155,7 +155,7 @@ impl Reading {
         }
     }
 
-    /// Pings of the peer go back; what comes back of ours, if we ever send any, does not.
+    /// Replies to pings of the peer and ignores replies to ours.
     async fn pinged(&self, id: u32) {
         let of_peer = self.shared.state().is_of_peer(id);
         if of_peer && let Some(outbox) = self.outbox.upgrade() {
@@ -164,7 +164,7 @@ impl Reading {
     }
 }
 
-/// However reading ends, whoever waits for a stream hears of it.
+/// Ends all streams when reading ends.
 struct EndStreams(Arc<Shared>);
 
 impl Drop for EndStreams {

@@ -1,33 +1,25 @@
-//! Streams as numbered channels: a message is a channel's number and its bytes, as they are or in
-//! base64.
+//! Streams as numbered channels: a message is a channel's number and its bytes, raw or in base64.
 
+use std::io;
 use std::pin::pin;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{BufMut, Bytes, BytesMut};
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::{GOODBYE_WITHIN, Role, begin};
+use super::frames::{Message, Reader, Received, Role, Writer};
+use super::{CLOSE_TIMEOUT, WAITING_MESSAGES};
 use crate::pipe::{Gone, Inlet, Receiver, Sender, Way, inlet};
 
-/// Messages that wait to be written.
-const WAITING_MESSAGES: usize = 16;
-
-/// The longest piece of a stream in one message of ours.
+/// The maximum size of our messages.
 const LONGEST_PIECE: usize = 32 << 10;
 
-/// The number that stands for "this channel is closed", with the channel behind it.
+/// The channel number of a close message, followed by the closed channel.
 const CLOSE: u8 = 255;
 
-/// How messages are written.
+/// The encoding of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coding {
     /// As text: a digit and base64.
@@ -46,7 +38,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// The way out of a channel.
+    /// The sender of a channel.
     pub fn sender(&self, channel: u8) -> Sender {
         // Only clients close single channels: those of a server end with the connection.
         let closes = self.coding.closes && self.role == Role::Client;
@@ -59,28 +51,30 @@ impl Channels {
     }
 }
 
-/// Opens `count` channels, and the driver in which bytes come and go.
+/// Opens `count` channels, and the driver that does the I/O.
 pub fn channels<IO>(
     io: IO,
     role: Role,
     coding: Coding,
     count: usize,
-) -> (Channels, impl Future<Output = Result<(), Error>>)
+) -> (Channels, impl Future<Output = io::Result<()>>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (inlets, receivers): (Vec<Inlet>, Vec<Receiver>) = (0..count).map(|_| inlet()).unzip();
     let (outbox, waiting) = mpsc::channel(WAITING_MESSAGES);
+    // Weak: pings of the peer must not keep a connection open that has been finished.
+    let replies = outbox.downgrade();
     let driver = async move {
-        let (to, from) = begin(io, role).await.split();
-        let mut read = pin!(read(from, inlets, coding));
-        let mut write = pin!(write(to, waiting));
+        let (from, to) = tokio::io::split(io);
+        let mut read = pin!(read(Reader::new(from, role), inlets, coding, replies));
+        let mut write = pin!(write(Writer::new(to, role), waiting));
         tokio::select! {
             result = &mut read => return result,
             result = &mut write => result?,
         }
 
-        tokio::time::timeout(GOODBYE_WITHIN, read)
+        tokio::time::timeout(CLOSE_TIMEOUT, read)
             .await
             .unwrap_or(Ok(()))
     };
@@ -96,94 +90,131 @@ where
     )
 }
 
-async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
-    mut io: SplitSink<WebSocketStream<IO>, Message>,
+async fn write<W: AsyncWrite + Unpin>(
+    mut writer: Writer<W>,
     mut waiting: mpsc::Receiver<Message>,
-) -> Result<(), Error> {
+) -> io::Result<()> {
     while let Some(message) = waiting.recv().await {
-        io.send(message).await?;
+        writer.write(message).await?;
     }
-    // Without a code clients take it for an accident.
-    let farewell = CloseFrame {
-        code: CloseCode::Normal,
-        reason: Utf8Bytes::default(),
-    };
-    io.send(Message::Close(Some(farewell))).await?;
-    io.close().await
+    writer.write(Message::Close).await
 }
 
-async fn read<IO: AsyncRead + AsyncWrite + Unpin>(
-    mut io: SplitStream<WebSocketStream<IO>>,
+async fn read<R: AsyncRead + Unpin>(
+    mut reader: Reader<R>,
     inlets: Vec<Inlet>,
     coding: Coding,
-) -> Result<(), Error> {
+    replies: mpsc::WeakSender<Message>,
+) -> io::Result<()> {
     let mut inlets: Vec<Option<Inlet>> = inlets.into_iter().map(Some).collect();
-    while let Some(message) = io.next().await {
-        let bytes = match message {
-            Ok(Message::Binary(bytes)) => bytes,
-            Ok(Message::Text(text)) => text.into(),
-            Ok(Message::Close(_)) => return Ok(()),
-            Ok(_) => continue,
-            // So a peer leaves that has had enough.
-            Err(Error::ConnectionClosed | Error::AlreadyClosed) => return Ok(()),
-            Err(error) => return Err(error),
+    let mut decoder = Decoder::new(coding);
+    while let Some(received) = reader.next().await? {
+        let decoded = match received {
+            Received::Piece { bytes, first, last } => decoder.decode(bytes, first, last),
+            Received::Ping(content) => {
+                if let Some(outbox) = replies.upgrade() {
+                    // A full queue means that the peer is written to anyway.
+                    outbox.try_send(Message::Pong(content)).unwrap_or_default();
+                }
+                continue;
+            }
+            Received::Close => return Ok(()),
         };
 
-        match coding.decode(&bytes) {
-            Came::Bytes(channel, bytes) => {
+        match decoded {
+            Decoded::Bytes(channel, bytes) => {
                 if let Some(Some(inlet)) = inlets.get(channel) {
                     inlet.put(bytes).await;
                 }
             }
-            Came::Closed(channel) => match inlets.get_mut(channel) {
+            Decoded::Closed(channel) => match inlets.get_mut(channel) {
                 Some(inlet) => *inlet = None,
                 None => return Ok(()),
             },
-            Came::Nothing => {}
-            Came::Nonsense => return Ok(()),
+            Decoded::Nothing => {}
+            Decoded::Invalid => return Ok(()),
         }
     }
 
     Ok(())
 }
 
-/// What a message says.
+/// A decoded message.
 #[derive(Debug, PartialEq, Eq)]
-enum Came {
+enum Decoded {
     Bytes(usize, Bytes),
     Closed(usize),
     Nothing,
-    /// After this nobody knows what the peer means.
-    Nonsense,
+    /// The connection ends.
+    Invalid,
 }
 
-impl Coding {
-    fn decode(self, message: &Bytes) -> Came {
-        let Some(&first) = message.first() else {
-            return Came::Nothing;
-        };
-        if self.closes && first == CLOSE {
-            return match message[1..] {
-                [channel] => Came::Closed(usize::from(channel)),
-                _ => Came::Nonsense,
-            };
-        }
+/// Decodes messages that come in pieces.
+struct Decoder {
+    coding: Coding,
+    /// The channel of the present message; `None`: what is left of it is ignored.
+    channel: Option<u8>,
+    /// Base64 that is not a whole group of four characters yet.
+    rest: Vec<u8>,
+}
 
-        let bytes = message.slice(1..);
-        if !self.base64 {
-            return Came::Bytes(usize::from(first), bytes);
-        }
-
-        match STANDARD.decode(&bytes) {
-            Ok(decoded) => Came::Bytes(usize::from(first.wrapping_sub(b'0')), decoded.into()),
-            Err(_) => Came::Nothing,
+impl Decoder {
+    fn new(coding: Coding) -> Decoder {
+        Decoder {
+            coding,
+            channel: None,
+            rest: Vec::new(),
         }
     }
 
+    fn decode(&mut self, mut piece: Bytes, first: bool, last: bool) -> Decoded {
+        if first {
+            self.rest.clear();
+            self.channel = None;
+            if piece.is_empty() {
+                return Decoded::Nothing;
+            }
+            let number = piece.split_to(1)[0];
+            if self.coding.closes && number == CLOSE {
+                return match piece[..] {
+                    [channel] if last => Decoded::Closed(usize::from(channel)),
+                    _ => Decoded::Invalid,
+                };
+            }
+            self.channel = Some(number);
+        }
+
+        let Some(number) = self.channel else {
+            return Decoded::Nothing;
+        };
+        if !self.coding.base64 {
+            return Decoded::Bytes(usize::from(number), piece);
+        }
+
+        self.rest.extend_from_slice(&piece);
+        let whole = if last {
+            self.rest.len()
+        } else {
+            self.rest.len() / 4 * 4
+        };
+        match STANDARD.decode(&self.rest[..whole]) {
+            Ok(decoded) => {
+                self.rest.drain(..whole);
+                Decoded::Bytes(usize::from(number.wrapping_sub(b'0')), decoded.into())
+            }
+            Err(_) => {
+                self.channel = None;
+                Decoded::Nothing
+            }
+        }
+    }
+}
+
+impl Coding {
     fn encode(self, channel: u8, bytes: &[u8]) -> Message {
         if self.base64 {
             let digit = char::from(b'0'.wrapping_add(channel));
-            return Message::text(format!("{digit}{}", STANDARD.encode(bytes)));
+            return Message::Text(format!("{digit}{}", STANDARD.encode(bytes)).into());
         }
         let mut message = BytesMut::with_capacity(1 + bytes.len());
         message.put_u8(channel);
@@ -192,7 +223,7 @@ impl Coding {
     }
 }
 
-/// The way out of one channel.
+/// The sender of one channel.
 pub(crate) struct Outlet {
     channel: u8,
     coding: Coding,
@@ -201,7 +232,7 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// Nothing at all is a message as well: it tells a client that the connection stands.
+    /// An empty message is valid: it tells a client that the connection is established.
     pub(crate) async fn send(&self, bytes: Bytes) -> Result<(), Gone> {
         let mut rest = bytes;
         loop {
@@ -220,7 +251,7 @@ impl Outlet {
         if !self.closes {
             return Ok(());
         }
-        let message = Message::binary(Bytes::copy_from_slice(&[CLOSE, self.channel]));
+        let message = Message::Binary(Bytes::copy_from_slice(&[CLOSE, self.channel]));
         self.outbox.send(message).await.map_err(|_| Gone)
     }
 }
@@ -230,51 +261,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_say_which_channel_they_are_for() {
-        let check = |base64: bool, closes: bool, message: &'static [u8], expected: Came| {
+    fn messages_have_a_channel_number() {
+        let check = |base64: bool, closes: bool, message: &'static [u8], expected: Decoded| {
             assert_eq!(
-                Coding { base64, closes }.decode(&Bytes::from_static(message)),
+                Decoder::new(Coding { base64, closes }).decode(
+                    Bytes::from_static(message),
+                    true,
+                    true
+                ),
                 expected,
                 "{message:?}"
             );
         };
-        check(false, false, b"", Came::Nothing);
+        check(false, false, b"", Decoded::Nothing);
 
         check(
             false,
             false,
             b"\x00abc",
-            Came::Bytes(0, Bytes::from_static(b"abc")),
+            Decoded::Bytes(0, Bytes::from_static(b"abc")),
         );
 
         check(
             false,
             false,
             b"\xff\x00",
-            Came::Bytes(255, Bytes::from_static(b"\x00")),
+            Decoded::Bytes(255, Bytes::from_static(b"\x00")),
         );
 
-        check(false, true, b"\xff\x00", Came::Closed(0));
-        check(false, true, b"\xff", Came::Nonsense);
-        check(false, true, b"\xff\x00\x00", Came::Nonsense);
+        check(false, true, b"\xff\x00", Decoded::Closed(0));
+        check(false, true, b"\xff", Decoded::Invalid);
+        check(false, true, b"\xff\x00\x00", Decoded::Invalid);
         check(
             true,
             false,
             b"0YWJj",
-            Came::Bytes(0, Bytes::from_static(b"abc")),
+            Decoded::Bytes(0, Bytes::from_static(b"abc")),
         );
 
-        check(true, false, b"0!", Came::Nothing);
+        check(true, false, b"0!", Decoded::Nothing);
         check(
             true,
             false,
             b"\x00YWJj",
-            Came::Bytes(208, Bytes::from_static(b"abc")),
+            Decoded::Bytes(208, Bytes::from_static(b"abc")),
         );
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn encoded_messages_are_decoded() {
         for coding in [
             Coding {
                 base64: true,
@@ -285,11 +320,43 @@ mod tests {
                 closes: true,
             },
         ] {
-            let message = coding.encode(4, b"\x00\xffabc");
+            let (Message::Binary(message) | Message::Text(message)) =
+                coding.encode(4, b"\x00\xffabc")
+            else {
+                panic!("data is sent as text or binary");
+            };
             assert_eq!(
-                coding.decode(&message.into_data()),
-                Came::Bytes(4, Bytes::from_static(b"\x00\xffabc"))
+                Decoder::new(coding).decode(message, true, true),
+                Decoded::Bytes(4, Bytes::from_static(b"\x00\xffabc"))
             );
+        }
+    }
+
+    #[test]
+    fn a_message_may_come_in_pieces_of_any_length() {
+        let text: Vec<u8> = (0..=255).collect();
+        for base64 in [true, false] {
+            let coding = Coding {
+                base64,
+                closes: false,
+            };
+            let (Message::Binary(message) | Message::Text(message)) = coding.encode(2, &text)
+            else {
+                panic!("data is sent as text or binary");
+            };
+            for length in [1, 2, 3, 5, 64, 1000] {
+                let mut decoder = Decoder::new(coding);
+                let mut decoded = Vec::new();
+                let pieces: Vec<&[u8]> = message.chunks(length).collect();
+                for (at, piece) in pieces.iter().enumerate() {
+                    let last = at + 1 == pieces.len();
+                    match decoder.decode(Bytes::copy_from_slice(piece), at == 0, last) {
+                        Decoded::Bytes(2, bytes) => decoded.extend_from_slice(&bytes),
+                        other => panic!("{other:?}"),
+                    }
+                }
+                assert_eq!(decoded, text, "{base64} {length}");
+            }
         }
     }
 }

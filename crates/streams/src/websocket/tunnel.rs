@@ -1,38 +1,45 @@
-//! A WebSocket whose messages are the bytes of another protocol, one after the other.
+//! A WebSocket whose messages are the bytes of another protocol.
 
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt as _, StreamExt as _};
+use std::io;
+
+use bytes::Bytes;
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf,
 };
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tokio::sync::mpsc;
 
-use super::{GOODBYE_WITHIN, Role, begin};
+use super::frames::{MAX_PIECE, Message, Reader, Received, Role, Writer};
+use super::{CLOSE_TIMEOUT, WAITING_MESSAGES};
 
-/// How much may be under way in each direction.
-const UNDER_WAY: usize = 64 << 10;
+/// The buffer size of each direction.
+const BUFFER: usize = 64 << 10;
 
-/// The bytes that the tunnel carries, and the driver in which they come and go.
-pub fn tunnel<IO>(io: IO, role: Role) -> (DuplexStream, impl Future<Output = Result<(), Error>>)
+/// The tunnelled stream, and the driver that does the I/O.
+pub fn tunnel<IO>(io: IO, role: Role) -> (DuplexStream, impl Future<Output = io::Result<()>>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (inside, outside) = tokio::io::duplex(UNDER_WAY);
+    let (inside, outside) = tokio::io::duplex(BUFFER);
     let driver = async move {
-        let (to, mut from) = begin(io, role).await.split();
-        let (leaving, coming) = tokio::io::split(outside);
+        let (from, to) = tokio::io::split(io);
+        let mut reader = Reader::new(from, role);
+        let (outgoing, incoming) = tokio::io::split(outside);
+        let (pings, pinged) = mpsc::channel(WAITING_MESSAGES);
         tokio::select! {
-            result = carry_in(&mut from, coming) => return result,
-            result = carry_out(to, leaving) => result?,
+            result = carry_in(&mut reader, incoming, pings) => return result,
+            result = carry_out(Writer::new(to, role), outgoing, pinged) => result?,
         }
 
-        // Closed with something unread the connection would be reset, and the peer might miss our
-        // last words.
-        let unread = async { while let Some(Ok(_)) = from.next().await {} };
-        tokio::time::timeout(GOODBYE_WITHIN, unread)
+        // Closing with unread data would reset the connection, and the peer might miss the last
+        // messages.
+        let unread = async {
+            while let Ok(Some(received)) = reader.next().await {
+                if received == Received::Close {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(CLOSE_TIMEOUT, unread)
             .await
             .unwrap_or_default();
 
@@ -42,33 +49,37 @@ where
     (inside, driver)
 }
 
-async fn carry_in<IO: AsyncRead + AsyncWrite + Unpin>(
-    from: &mut SplitStream<WebSocketStream<IO>>,
+async fn carry_in<R: AsyncRead + Unpin>(
+    reader: &mut Reader<R>,
     mut to: WriteHalf<DuplexStream>,
-) -> Result<(), Error> {
-    while let Some(message) = from.next().await {
-        match message? {
-            Message::Binary(bytes) => to.write_all(&bytes).await.map_err(Error::Io)?,
-            Message::Close(_) => break,
-            _ => {}
+    pings: mpsc::Sender<Bytes>,
+) -> io::Result<()> {
+    while let Some(received) = reader.next().await? {
+        match received {
+            Received::Piece { bytes, .. } => to.write_all(&bytes).await?,
+            // A full queue means that the peer is written to anyway.
+            Received::Ping(content) => pings.try_send(content).unwrap_or_default(),
+            Received::Close => break,
         }
     }
-    to.shutdown().await.map_err(Error::Io)
+    to.shutdown().await
 }
 
-async fn carry_out<IO: AsyncRead + AsyncWrite + Unpin>(
-    mut to: SplitSink<WebSocketStream<IO>, Message>,
+async fn carry_out<W: AsyncWrite + Unpin>(
+    mut writer: Writer<W>,
     mut from: ReadHalf<DuplexStream>,
-) -> Result<(), Error> {
-    let mut piece = vec![0; 32 << 10];
-    while let Ok(count @ 1..) = from.read(&mut piece).await {
-        to.send(Message::binary(piece[..count].to_vec())).await?;
+    mut pinged: mpsc::Receiver<Bytes>,
+) -> io::Result<()> {
+    let mut piece = vec![0; MAX_PIECE];
+    loop {
+        let message = tokio::select! {
+            read = from.read(&mut piece) => match read {
+                Ok(count @ 1..) => Message::Binary(Bytes::copy_from_slice(&piece[..count])),
+                _ => break,
+            },
+            Some(content) = pinged.recv() => Message::Pong(content),
+        };
+        writer.write(message).await?;
     }
-    // Without a code clients take it for an accident.
-    let farewell = CloseFrame {
-        code: CloseCode::Normal,
-        reason: Utf8Bytes::default(),
-    };
-    to.send(Message::Close(Some(farewell))).await?;
-    to.close().await
+    writer.write(Message::Close).await
 }

@@ -90,7 +90,7 @@ impl Machine {
             ranges: vec!["10.244.0.0/24".parse().unwrap()],
             mtu: Some(1500),
             masquerade_outside: Vec::new(),
-            led_by_rules: Vec::new(),
+            service_ranges: Vec::new(),
         })
         .await
         .unwrap();

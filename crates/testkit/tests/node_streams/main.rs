@@ -3,7 +3,7 @@
 //!
 //! Each way is gone over WebSocket and over SPDY, with the newest kubectl and an older one. The
 //! pods are not a kubelet's: the test makes them in a runtime of its own, and tells the kubelet's
-//! roster.
+//! pod manager.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod clients;

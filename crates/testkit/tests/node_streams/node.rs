@@ -13,7 +13,7 @@ use coracle_client::Patch;
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::*;
 use coracle_kubelet::observed::Observed;
-use coracle_kubelet::roster::Roster;
+use coracle_kubelet::pod_manager::PodManager;
 use coracle_kubelet::server::access::{Access, Authorities};
 use coracle_kubelet::server::{Server, certificate};
 use coracle_runtime::{
@@ -39,7 +39,7 @@ pub(crate) struct Node {
     cluster: Cluster,
     runtime: Arc<Runtime>,
     config: Config,
-    roster: Roster,
+    pod_manager: PodManager,
     port: u16,
     stop: watch::Sender<bool>,
     serving: std::sync::Mutex<Option<JoinHandle<()>>>,
@@ -69,7 +69,7 @@ impl Node {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
 
-        let roster = Roster::default();
+        let pod_manager = PodManager::default();
         let read = |name: &str| fs::read(cluster.file(name)).unwrap();
         let authorities = Authorities::new(&read("ca.crt")).unwrap();
         let client = cluster.client_as("system:node:here", &["system:nodes"]);
@@ -78,7 +78,7 @@ impl Node {
         let server = Server::over(
             "here",
             Arc::clone(&runtime) as Arc<_>,
-            roster.clone(),
+            pod_manager.clone(),
             access,
             REAL,
         );
@@ -98,7 +98,7 @@ impl Node {
             cluster,
             runtime,
             config,
-            roster,
+            pod_manager,
             port,
             stop,
             serving,
@@ -175,15 +175,15 @@ impl Node {
             .status
             .unwrap();
 
-        self.roster.want(Arc::new(pod));
-        self.roster
-            .observe(&uid, Arc::new(Observed::of(&[sandbox], &[seen])));
+        self.pod_manager.set(Arc::new(pod));
+        self.pod_manager
+            .set_observed(&uid, Arc::new(Observed::of(&[sandbox], &[seen])));
         let status = json!({"phase": "Running", "containerStatuses": [{
             "name": name, "image": "busybox", "imageID": "", "ready": true, "restartCount": 0,
             "containerID": format!("coracle://{id}"), "state": {"running": {}},
         }]});
 
-        self.roster.report(
+        self.pod_manager.set_status(
             &uid,
             Arc::new(serde_json::from_value(status.clone()).unwrap()),
         );

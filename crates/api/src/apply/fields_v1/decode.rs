@@ -1,8 +1,8 @@
-//! A set from its FieldsV1 text.
+//! Decodes a field set from its FieldsV1 text.
 //!
-//! The text is read once, without a tree in between. Steps of a kind we do not know are left out: a
-//! later version may have written them. Anything that is no object, and any step that cannot be
-//! read, makes the whole text useless.
+//! One pass, without a tree in between. Path elements of an unknown kind are skipped: a later
+//! version may have written them. A value that is no object, or a path element that cannot be
+//! parsed, fails the whole text.
 
 use crate::apply::element::Element;
 use crate::apply::set::{Node, Set};
@@ -12,7 +12,7 @@ use crate::go_text;
 use crate::{Map, Text, Value};
 use std::borrow::Cow;
 
-/// Why a text is no set of fields.
+/// Why a text is no field set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldsError {
     #[error("{expected} expected at byte {at}")]
@@ -23,7 +23,7 @@ pub enum FieldsError {
     Element(String),
 }
 
-/// The set that a text describes.
+/// Decodes the field set of a text.
 pub fn decode(text: &str) -> Result<Set, FieldsError> {
     let mut reader = Reader { text, at: 0 };
     let (set, _) = reader.set(0)?;
@@ -40,8 +40,8 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// What stands below a step, and whether the step is a member: it says so, or there is nothing
-    /// below it.
+    /// The children of a path element, and whether the element is a member: it is marked so, or has
+    /// no children.
     fn set(&mut self, depth: usize) -> Result<(Set, bool), FieldsError> {
         if depth > MAX_TREE_DEPTH {
             return Err(FieldsError::TooDeep);
@@ -139,7 +139,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Passes over any value.
+    /// Skips any value.
     fn skip_value(&mut self, depth: usize) -> Result<(), FieldsError> {
         if depth > MAX_TREE_DEPTH {
             return Err(FieldsError::TooDeep);
@@ -246,7 +246,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The steps of one level: mostly they come sorted, as they were written.
+/// The path elements of one level, which mostly arrive sorted.
 #[derive(Default)]
 struct Collected {
     nodes: Vec<Node>,
@@ -262,7 +262,7 @@ impl Collected {
         self.nodes.push(node);
     }
 
-    /// Of equal steps each makes a member, and the last that leads on says where.
+    /// Of duplicate path elements any makes a member, and the last with children provides them.
     fn finish(mut self) -> Set {
         if self.unsorted {
             self.nodes.sort_by(|a, b| {
@@ -286,7 +286,7 @@ impl Collected {
     }
 }
 
-/// The step that a name describes; `None`: of a kind we do not know.
+/// The path element that a name describes; `None`: of an unknown kind.
 fn element(name: &str) -> Result<Option<Element>, FieldsError> {
     let unreadable = || FieldsError::Element(name.to_owned());
     let bytes = name.as_bytes();
@@ -319,8 +319,8 @@ fn element(name: &str) -> Result<Option<Element>, FieldsError> {
     Ok(Some(element))
 }
 
-/// A key as nearly all are: one or two fields, their values plain strings or short numbers.
-/// Anything else is for the full reader to say.
+/// The common form of a key: one or two fields with plain strings or short numbers as values.
+/// Anything else takes the full parser.
 fn plain_key(text: &str) -> Option<Value> {
     let mut rest = text.strip_prefix('{')?;
     let mut fields = Vec::with_capacity(2);
@@ -355,7 +355,7 @@ fn plain_string(text: &str) -> Option<(&str, &str)> {
     plain.then_some((string, behind))
 }
 
-/// Upstream reads every number as a float; whole ones stay exact here as far as floats are.
+/// Upstream reads every number as a float; whole numbers stay exact here as far as floats are.
 fn key_value(value: Value) -> Value {
     const EXACT: i64 = 1 << 53;
 

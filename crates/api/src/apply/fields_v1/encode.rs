@@ -1,4 +1,4 @@
-//! A set as its FieldsV1 text.
+//! Encodes a field set as its FieldsV1 text.
 
 use crate::apply::element::Element;
 use crate::apply::set::Set;
@@ -19,7 +19,7 @@ pub fn encode(set: &Set) -> RawJson {
 
 struct Writer {
     out: String,
-    /// A step's text, before it is quoted.
+    /// The text of a path element, before it is quoted.
     name: String,
 }
 
@@ -76,8 +76,7 @@ impl Writer {
     }
 }
 
-/// Text in quotes. Unlike in objects, only what must be escaped is, and control characters by their
-/// number.
+/// Quotes text. Unlike in objects, only what must be escaped is, and control characters by number.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
@@ -103,10 +102,10 @@ fn quote(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A key's value. Its strings are escaped as for a browser, where the names beside them are not.
+/// A key's value. Its strings are HTML-escaped, unlike the names beside them.
 fn write_value(value: &Value, out: &mut String) {
     match value {
-        Value::String(text) => quote_for_browsers(text, out),
+        Value::String(text) => quote_html_safe(text, out),
         Value::Float(number) => out.push_str(&float(*number)),
         Value::Int(number) => out.push_str(&number.to_string()),
         Value::Array(items) => {
@@ -130,14 +129,14 @@ fn write_map(map: &Map, out: &mut String) {
         if place > 0 {
             out.push(',');
         }
-        quote_for_browsers(name, out);
+        quote_html_safe(name, out);
         out.push(':');
         write_value(value, out);
     }
     out.push('}');
 }
 
-fn quote_for_browsers(text: &str, out: &mut String) {
+fn quote_html_safe(text: &str, out: &mut String) {
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return quote(text, out);
     }
@@ -157,7 +156,7 @@ fn quote_for_browsers(text: &str, out: &mut String) {
     }
 }
 
-/// As `f:…` objects have numbers; the exponent has at least two digits.
+/// A float in the notation of `f:…` objects; the exponent has at least two digits.
 fn float(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {

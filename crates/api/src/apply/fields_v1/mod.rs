@@ -1,9 +1,9 @@
-//! FieldsV1: a set of fields as objects carry it.
+//! FieldsV1: the encoding of a field set in objects.
 //!
 //! `{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}}}}`: a JSON object whose names are
-//! the steps, with `.` where a step that leads on is a member itself. Clients and caches compare
-//! the text, so [`encode`] writes upstream's, byte by byte; [`decode`] takes whatever upstream
-//! takes.
+//! path elements, with `.` where an element with children is a member itself. Clients and caches
+//! compare the text, so [`encode`] writes upstream's, byte by byte; [`decode`] accepts whatever
+//! upstream accepts.
 
 mod decode;
 mod encode;

@@ -5,7 +5,7 @@ use crate::apply::element::{Element, FieldPath};
 use crate::apply::set::Set;
 
 #[test]
-fn what_is_written_in_order_is_read_and_written_again() {
+fn canonical_texts_round_trip() {
     for text in [
         "{}",
         r#"{"f:a":{}}"#,
@@ -24,7 +24,7 @@ fn what_is_written_in_order_is_read_and_written_again() {
 }
 
 #[test]
-fn what_is_written_otherwise_is_read_as_upstream_reads_it() {
+fn other_texts_decode_as_upstream_decodes_them() {
     let check = |text: &str, expected: &str| {
         let set = decode(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(encode(&set).as_str(), expected, "{text}");
@@ -50,10 +50,10 @@ fn what_is_written_otherwise_is_read_as_upstream_reads_it() {
 
     check(r#"{"k:null":{}}"#, r#"{"k:{}":{}}"#);
 
-    // Steps of a kind nobody knows are left out, with all below them.
+    // Path elements of an unknown kind are skipped, with their children.
     check(r#"{"x:a":{"nonsense":1},"f:a":{"z:":{}}}"#, r#"{"f:a":{}}"#);
 
-    // Of equal steps the last that leads on counts, and any makes a member.
+    // Of duplicates the last one with children counts, and any makes a member.
     check(
         r#"{"f:a":{},"f:a":{"f:b":{}}}"#,
         r#"{"f:a":{".":{},"f:b":{}}}"#,
@@ -80,7 +80,7 @@ fn what_is_written_otherwise_is_read_as_upstream_reads_it() {
 }
 
 #[test]
-fn what_is_no_set_is_refused() {
+fn invalid_texts_are_refused() {
     for text in [
         "",
         "{",
@@ -115,7 +115,7 @@ fn what_is_no_set_is_refused() {
 }
 
 #[test]
-fn nesting_has_an_end() {
+fn nesting_is_limited() {
     let deep = r#"{"f:a":"#.repeat(100_000);
     assert_eq!(decode(&deep), Err(FieldsError::TooDeep));
     let deep = format!(r#"{{"x:":{}"#, "[".repeat(100_000));
@@ -123,7 +123,7 @@ fn nesting_has_an_end() {
 }
 
 #[test]
-fn strings_in_keys_are_escaped_as_for_browsers() {
+fn strings_in_keys_are_html_escaped() {
     let key = Element::key(vec![(Text::new("<n>"), Value::string("<&>\u{2028}\x08"))]);
     let set = Set::of([FieldPath(vec![key]), FieldPath::fields(&["<&>"])]);
     let expected = r#"{"f:<&>":{},"k:{\"<n>\":\"\\u003c\\u0026\\u003e\\u2028\\u0008\"}":{}}"#;

@@ -1,7 +1,7 @@
-//! Bounds on the number of updaters.
+//! Limits the number of updaters.
 //!
-//! Whoever applies wants to be remembered; of those who only update, the ones that have not done so
-//! for the longest time are put together, one entry for each version.
+//! Appliers are always kept; of the updaters, the oldest are merged into one entry for each
+//! version.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,16 +10,15 @@ use crate::Text;
 use crate::apply::set::Set;
 use crate::time::Timestamp;
 
-/// As many updaters are kept apart.
+/// The number of updaters that keep entries of their own.
 const MAX_UPDATE_MANAGERS: usize = 10;
 
-/// The manager that inherits what others updated long ago.
+/// The manager of merged entries.
 const ANCIENT: &str = "ancient-changes";
 
 impl Owners {
-    /// Puts the oldest updaters of one version together until there are few enough. An object may
-    /// come with as many as its size allows: each is looked at once, and what they own is put
-    /// together in the end.
+    /// Merges the oldest updaters of each version until there are few enough. An object may have as
+    /// many as its size allows, so each is visited once, and their sets are united at the end.
     pub(in crate::apply) fn cap_updaters(&mut self) {
         let is_update = |owner: &&Owner| owner.manager.operation == Operation::Update;
         let mut count = self.0.iter().filter(is_update).count();
@@ -52,10 +51,10 @@ impl Owners {
     }
 }
 
-/// Updaters while some of them are put together.
+/// Updaters while some of them are being merged.
 struct Updaters {
     of: BTreeMap<Manager, Owner>,
-    /// What the ancient entry of a version inherits.
+    /// The sets that the merged entry of a version receives.
     inherited: HashMap<Text, Vec<Set>>,
 }
 
@@ -85,7 +84,8 @@ impl Updaters {
             .collect()
     }
 
-    /// What `manager` updated becomes ancient, and so does what `first` did, if nothing is yet.
+    /// Moves what `manager` owns into the merged entry, and what `first` owns too if there is none
+    /// yet.
     fn join_ancient(&mut self, first: &Manager, manager: &Manager) {
         let ancient = ancient(&manager.api_version);
         if !self.of.contains_key(&ancient)
@@ -99,8 +99,8 @@ impl Updaters {
             return;
         };
         if *manager == ancient {
-            // The ancient entry itself, where an older one came before it, goes the same way: so it
-            // is upstream.
+            // A merged entry that comes after an older updater is merged the same way, as upstream
+            // does.
             self.inherited.remove(&manager.api_version);
         } else if let Some(owner) = self.of.get_mut(&ancient) {
             owner.time = joining.time;
@@ -130,7 +130,7 @@ fn ancient(api_version: &Text) -> Manager {
     }
 }
 
-/// The union of sets, two by two, so that no large one is copied for every small one.
+/// The union of sets, pairwise, so that no large set is copied for every small one.
 fn union_of(mut sets: Vec<Set>) -> Set {
     while sets.len() > 1 {
         sets = sets

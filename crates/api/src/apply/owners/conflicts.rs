@@ -1,4 +1,4 @@
-//! Fields that somebody else owns and an applied configuration would change.
+//! Conflicts: fields of an applied configuration that other managers own.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::{Manager, Operation};
 use crate::apply::element::FieldPath;
 use crate::go_text::Quoted;
 
-/// A field that somebody else owns.
+/// A field that another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     pub manager: Manager,
@@ -14,22 +14,21 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// The message of the cause that stands for this conflict in a Status: `conflict with "kubectl"
-    /// using apps/v1`.
+    /// The message of this conflict's cause in a Status: `conflict with "kubectl" using apps/v1`.
     pub fn message(&self) -> String {
-        format!("conflict with {}", Shown(&self.manager))
+        format!("conflict with {}", ManagerText(&self.manager))
     }
 }
 
-/// All that keeps a configuration from being applied without force, by manager.
+/// All conflicts of a configuration that is applied without force, by manager.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Conflicts(pub Vec<Conflict>);
 
 impl Conflicts {
-    /// Paths of conflicts are gathered until they have taken so many bytes.
+    /// Limit for the memory that the paths of conflicts take, in bytes.
     pub(in crate::apply) const MOST_BYTES: usize = 1024 * 1024;
 
-    /// Whether there may be more than these.
+    /// Whether there may be more conflicts than these.
     pub(in crate::apply) fn may_be_cut(&self) -> bool {
         self.0
             .iter()
@@ -39,7 +38,7 @@ impl Conflicts {
     }
 
     pub(in crate::apply) fn sort(&mut self) {
-        // Stable: the fields of one manager stay in their order.
+        // Stable: the fields of one manager keep their order.
         self.0
             .sort_by_cached_key(|conflict| conflict.manager.identifier());
     }
@@ -60,7 +59,11 @@ impl fmt::Display for Conflicts {
         let groups = self.0.chunk_by(|a, b| a.manager == b.manager);
         for (place, group) in groups.enumerate() {
             let line = if place > 0 { "\n" } else { "" };
-            write!(out, "{line}conflicts with {}:", Shown(&group[0].manager))?;
+            write!(
+                out,
+                "{line}conflicts with {}:",
+                ManagerText(&group[0].manager)
+            )?;
             group
                 .iter()
                 .try_for_each(|conflict| write!(out, "\n- {}", conflict.path))?;
@@ -72,10 +75,10 @@ impl fmt::Display for Conflicts {
 
 impl std::error::Error for Conflicts {}
 
-/// A manager as conflicts name it.
-struct Shown<'a>(&'a Manager);
+/// A manager as conflict messages print it.
+struct ManagerText<'a>(&'a Manager);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ManagerText<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Manager {
             name,

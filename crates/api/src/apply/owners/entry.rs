@@ -24,7 +24,7 @@ pub enum EntryError {
     Fields { place: usize, source: FieldsError },
 }
 
-/// The entries as they stand in an object. An object whose entries are no entries has none.
+/// The entries of an object; none if they are malformed.
 pub(super) fn entries(object: &Value) -> Option<&[Value]> {
     let entries = object.at(&["metadata", "managedFields"])?.as_array()?;
     entries.iter().all(is_well_formed).then_some(entries)
@@ -51,7 +51,7 @@ fn is_well_formed(entry: &Value) -> bool {
     })
 }
 
-/// An entry that says nothing.
+/// Whether an entry is empty.
 pub(super) fn is_blank(entry: &Value) -> bool {
     let blank = |value: &Value| value.is_null() || value.as_str() == Some("");
     entry.as_object().is_some_and(|map| map.values().all(blank))
@@ -101,7 +101,7 @@ pub(super) fn decode(entry: &Value, place: usize) -> Result<Owner, EntryError> {
     })
 }
 
-/// Objects decoded by type carry the text; custom resources carry the tree.
+/// Objects decoded by type have the raw text; custom resources have a tree.
 fn decode_fields(fields: Option<&Value>) -> Result<Set, FieldsError> {
     match fields {
         None | Some(Value::Null) => Ok(Set::new()),

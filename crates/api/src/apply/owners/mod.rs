@@ -1,8 +1,8 @@
-//! Who owns which fields: `metadata.managedFields`, read, kept and written.
+//! Owners of fields: `metadata.managedFields`, decoded, kept and encoded.
 //!
-//! An entry belongs to a manager, told apart by name, operation and subresource; whoever updates is
-//! someone else in every version. [`Owners::decode`] reads the entries of an object,
-//! [`Owners::encode`] writes them in their order. [`cap`] keeps the number of updaters in bounds.
+//! An entry belongs to a manager, identified by name, operation and subresource; an updater is a
+//! different manager in every version. [`Owners::decode`] reads the entries of an object,
+//! [`Owners::encode`] writes them in order. [`cap`] limits the number of updaters.
 
 mod cap;
 mod conflicts;
@@ -33,20 +33,20 @@ impl Operation {
     }
 }
 
-/// Who owns fields.
+/// An owner of fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
     pub name: Text,
     pub operation: Operation,
-    /// Of the last request. Updates of another version are another manager's; whoever applies is
-    /// one in all versions.
+    /// Of the last request. An updater is another manager in each version; an applier is the same
+    /// in all versions.
     pub api_version: Text,
     /// Empty for the object itself.
     pub subresource: Text,
 }
 
 impl Manager {
-    /// Whether the two are one manager.
+    /// Whether both are the same manager.
     pub(super) fn is(&self, other: &Manager) -> bool {
         self.name == other.name
             && self.operation == other.operation
@@ -54,7 +54,7 @@ impl Manager {
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
 
-    /// The text by which upstream tells managers apart, and sorts them where nothing else does.
+    /// The text by which upstream identifies managers, and sorts them where nothing else does.
     pub(super) fn identifier(&self) -> String {
         let version = if self.operation == Operation::Update {
             self.api_version.as_str()
@@ -93,12 +93,12 @@ pub struct Owner {
     pub fields: Set,
 }
 
-/// How an object carries sets of fields.
+/// How an object stores field sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As their text, steps in their own order: built-in kinds.
+    /// As raw text, path elements in their own order: built-in kinds.
     Text,
-    /// As a tree like all the rest, and so with steps in the order of their names: custom
+    /// As a tree like the rest of the object, so path elements are sorted by name: custom
     /// resources.
     Tree,
 }
@@ -116,7 +116,7 @@ impl Owners {
         self.0.iter()
     }
 
-    /// The versions in which fields are owned, each once: those the object will be needed in.
+    /// The versions in which fields are owned, each once: the object will be converted to these.
     pub fn api_versions(&self) -> Vec<Text> {
         let mut versions: Vec<Text> = self
             .0
@@ -137,7 +137,7 @@ impl Owners {
         Some(self.0.swap_remove(place))
     }
 
-    /// Puts an owner in the place of what the same manager owned before.
+    /// Replaces what the same manager owned before.
     pub(super) fn set(&mut self, owner: Owner) {
         match self
             .0
@@ -149,21 +149,20 @@ impl Owners {
         }
     }
 
-    /// Reads an object's entries. Of several of one manager the last counts.
+    /// Decodes an object's entries. Of several entries of one manager the last counts.
     pub fn decode(object: &Value) -> Result<Owners, EntryError> {
         let mut owners = Vec::new();
         for (place, entry) in entry::entries(object).into_iter().flatten().enumerate() {
             owners.push(entry::decode(entry, place)?);
         }
-        // Sorted, so that the same manager is found among neighbours, however many entries there
-        // are.
+        // Sorted, so that duplicates are neighbours, however many entries there are.
         owners.reverse();
         owners.sort_by_cached_key(|owner: &Owner| owner.manager.identifier());
         owners.dedup_by(|later, first| later.manager.is(&first.manager));
         Ok(Owners(owners))
     }
 
-    /// Writes the entries into an object; without any it has no `managedFields`.
+    /// Writes the entries into an object; without any, `managedFields` is removed.
     pub fn encode(mut self, object: &mut Value, form: Form) {
         self.0.sort_by_cached_key(|owner| {
             let manager = &owner.manager;
@@ -194,8 +193,7 @@ impl Owners {
         }
     }
 
-    /// Whether an object asks for its owners to be forgotten: `managedFields` is `[]`, or one entry
-    /// that says nothing.
+    /// Whether an object requests to reset its owners: `managedFields` is `[]`, or one empty entry.
     pub(super) fn are_reset(object: &Value) -> bool {
         match entry::entries(object) {
             Some([]) => true,
@@ -205,8 +203,7 @@ impl Owners {
     }
 }
 
-/// Fields that no manager ever owns, because the server sets them, or because they say which object
-/// it is.
+/// Fields that are never owned, because the server sets them or they identify the object.
 pub(super) fn untracked() -> &'static Set {
     static UNTRACKED: std::sync::LazyLock<Set> = std::sync::LazyLock::new(|| {
         let top = ["apiVersion", "kind", "metadata"].map(|name| FieldPath::fields(&[name]));

@@ -1,46 +1,46 @@
-//! Applying: ownership, conflicts, force, omission, and the sorts of lists and maps.
+//! Applying: ownership, conflicts, force, omission, and the types of lists and maps.
 
 use super::*;
 
 #[test]
-fn whoever_applies_owns_the_fields_of_the_configuration() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story
+fn an_applier_owns_the_fields_of_its_configuration() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario
         .apply(
             "one",
             "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '1'}}",
         )
         .unwrap();
-    story.check_owners(&[
+    scenario.check_owners(&[
         r#"one Apply +0 {"f:data":{"f:k":{},"f:x":{}},"f:metadata":{"f:labels":{"f:l":{}}}}"#,
     ]);
 }
 
 #[test]
 fn applying_the_same_again_changes_nothing_not_even_a_time() {
-    let mut story = Story::of("v1", "ConfigMap");
+    let mut scenario = Scenario::of("v1", "ConfigMap");
     let config = "{data: {k: '1'}}";
-    story.apply("one", config).unwrap();
-    let before = story.live.clone();
-    story.apply("one", config).unwrap();
-    assert_eq!(story.live, before);
+    scenario.apply("one", config).unwrap();
+    let before = scenario.live.clone();
+    scenario.apply("one", config).unwrap();
+    assert_eq!(scenario.live, before);
 }
 
 #[test]
 fn a_new_owner_of_what_is_there_already_has_no_time() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story.apply("one", "{data: {k: '1'}}").unwrap();
-    story.apply("two", "{data: {k: '1'}}").unwrap();
-    story.check_owners(&[
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario.apply("one", "{data: {k: '1'}}").unwrap();
+    scenario.apply("two", "{data: {k: '1'}}").unwrap();
+    scenario.check_owners(&[
         r#"one Apply +0 {"f:data":{"f:k":{}}}"#,
         r#"two Apply never {"f:data":{"f:k":{}}}"#,
     ]);
 }
 
 #[test]
-fn another_value_for_what_somebody_owns_is_a_conflict() {
-    let mut story = Story::of("apps/v1", "Deployment");
-    story
+fn changing_a_field_that_another_manager_owns_is_a_conflict() {
+    let mut scenario = Scenario::of("apps/v1", "Deployment");
+    scenario
         .apply(
             "one",
             "{spec: {replicas: 1, template: {spec: {containers: [{name: a, image: x}]}}}}",
@@ -48,12 +48,12 @@ fn another_value_for_what_somebody_owns_is_a_conflict() {
         .unwrap();
 
     assert_eq!(
-        story.refused("two", "{spec: {replicas: 2}}"),
+        scenario.refused("two", "{spec: {replicas: 2}}"),
         r#"Apply failed with 1 conflict: conflict with "one": .spec.replicas"#
     );
 
     assert_eq!(
-        story.refused(
+        scenario.refused(
             "two",
             "{spec: {replicas: 2, template: {spec: {containers: [{name: a, image: w}]}}}}"
         ),
@@ -61,12 +61,12 @@ fn another_value_for_what_somebody_owns_is_a_conflict() {
          - .spec.template.spec.containers[name=\"a\"].image"
     );
 
-    story.update(
+    scenario.update(
         "upd",
         "{spec: {replicas: 3, template: {spec: {containers: [{name: a, image: x}]}}}}",
     );
 
-    let refusal = story.apply("two", "{spec: {replicas: 2}}").unwrap_err();
+    let refusal = scenario.apply("two", "{spec: {replicas: 2}}").unwrap_err();
     assert_eq!(
         refusal.to_string(),
         r#"Apply failed with 1 conflict: conflict with "upd" using apps/v1: .spec.replicas"#
@@ -88,15 +88,15 @@ fn another_value_for_what_somebody_owns_is_a_conflict() {
 
 #[test]
 fn conflicts_are_listed_by_manager() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story.apply("b", "{data: {b: '1', c: '1'}}").unwrap();
-    story.apply("a", "{data: {a: '1'}}").unwrap();
-    story.tracker.subresource = "status";
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario.apply("b", "{data: {b: '1', c: '1'}}").unwrap();
+    scenario.apply("a", "{data: {a: '1'}}").unwrap();
+    scenario.tracker.subresource = "status";
 
-    story.update("a", "{data: {a: '1', b: '1', c: '1', d: '1'}}");
-    story.tracker.subresource = "";
+    scenario.update("a", "{data: {a: '1', b: '1', c: '1', d: '1'}}");
+    scenario.tracker.subresource = "";
     assert_eq!(
-        story.refused("me", "{data: {a: '2', b: '2', c: '2', d: '2'}}"),
+        scenario.refused("me", "{data: {a: '2', b: '2', c: '2', d: '2'}}"),
         "Apply failed with 4 conflicts: conflicts with \"a\":\n- .data.a\n\
          conflicts with \"a\" with subresource \"status\" using v1:\n- .data.d\n\
          conflicts with \"b\":\n- .data.b\n- .data.c"
@@ -105,38 +105,38 @@ fn conflicts_are_listed_by_manager() {
 
 #[test]
 fn force_takes_exactly_what_changes() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario
         .apply("one", "{data: {k: '1', x: '1', z: '1'}}")
         .unwrap();
-    story.force("two", "{data: {k: '2', x: '1'}}");
-    story.check_owners(&[
+    scenario.force("two", "{data: {k: '2', x: '1'}}");
+    scenario.check_owners(&[
         r#"one Apply +0 {"f:data":{"f:x":{},"f:z":{}}}"#,
         r#"two Apply +1 {"f:data":{"f:k":{},"f:x":{}}}"#,
     ]);
-    story.check_at(&["data"], r#"{"k":"2","x":"1","z":"1"}"#);
+    scenario.check_at(&["data"], r#"{"k":"2","x":"1","z":"1"}"#);
 }
 
 #[test]
-fn what_is_left_out_goes_unless_somebody_else_owns_it() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story
+fn omitted_fields_are_removed_unless_another_manager_owns_them() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario
         .apply(
             "one",
             "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '1', z: '1'}}",
         )
         .unwrap();
 
-    story.apply("two", "{data: {k: '1'}}").unwrap();
-    story.update(
+    scenario.apply("two", "{data: {k: '1'}}").unwrap();
+    scenario.update(
         "upd",
         "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '2', z: '1', free: '1'}}",
     );
 
-    story.apply("one", "{data: {}}").unwrap();
-    story.check_at(&["data"], r#"{"free":"1","k":"1","x":"2"}"#);
-    story.check_at(&["metadata", "labels"], "absent");
-    story.check_owners(&[
+    scenario.apply("one", "{data: {}}").unwrap();
+    scenario.check_at(&["data"], r#"{"free":"1","k":"1","x":"2"}"#);
+    scenario.check_at(&["metadata", "labels"], "absent");
+    scenario.check_owners(&[
         r#"one Apply +3 {"f:data":{}}"#,
         r#"two Apply never {"f:data":{"f:k":{}}}"#,
         r#"upd Update +2 {"f:data":{"f:free":{},"f:x":{}}}"#,
@@ -145,22 +145,22 @@ fn what_is_left_out_goes_unless_somebody_else_owns_it() {
 
 #[test]
 fn elements_of_a_keyed_list_have_their_own_owners() {
-    let mut story = Story::of("v1", "Service");
-    story
+    let mut scenario = Scenario::of("v1", "Service");
+    scenario
         .apply(
             "one",
             "{spec: {ports: [{port: 80, name: a}, {port: 443, name: b}]}}",
         )
         .unwrap();
 
-    story
+    scenario
         .apply(
             "two",
             "{spec: {ports: [{port: 80, targetPort: 8080}, {port: 80, protocol: UDP, name: c}]}}",
         )
         .unwrap();
 
-    story.check_at(
+    scenario.check_at(
         &["spec", "ports"],
         concat!(
             r#"[{"name":"a","port":80,"targetPort":8080},{"name":"b","port":443,"targetPort":0},"#,
@@ -168,10 +168,10 @@ fn elements_of_a_keyed_list_have_their_own_owners() {
         ),
     );
 
-    story
+    scenario
         .apply("one", "{spec: {ports: [{port: 443, name: b}]}}")
         .unwrap();
-    story.check_owners(&[
+    scenario.check_owners(&[
         r#"one Apply +2 {"f:spec":{"f:ports":{"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{}}}}}"#,
         concat!(
             r#"two Apply +1 {"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"#,
@@ -179,8 +179,8 @@ fn elements_of_a_keyed_list_have_their_own_owners() {
         ),
     ]);
 
-    // The defaulted protocol is no field of the configuration, but part of the key.
-    story.check_at(
+    // The defaulted protocol is not in the configuration, but part of the key.
+    scenario.check_at(
         &["spec", "ports"],
         concat!(
             r#"[{"port":80,"targetPort":8080},{"name":"b","port":443,"targetPort":0},"#,
@@ -200,11 +200,11 @@ fn the_order_of_a_keyed_list_follows_the_configuration() {
             format!("{{spec: {{containers: [{}]}}}}", items.join(", "))
         };
 
-        let mut story = Story::of("v1", "Pod");
-        story.update("someone", &names(live));
-        story.apply("one", &names(config)).unwrap();
+        let mut scenario = Scenario::of("v1", "Pod");
+        scenario.update("someone", &names(live));
+        scenario.apply("one", &names(config)).unwrap();
 
-        let object = story.live.unwrap();
+        let object = scenario.live.unwrap();
         let containers = object
             .at(&["spec", "containers"])
             .unwrap()
@@ -230,71 +230,73 @@ fn the_order_of_a_keyed_list_follows_the_configuration() {
 
 #[test]
 fn a_set_has_an_owner_for_each_value() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario
         .apply("one", "{metadata: {finalizers: [a/b, c/d]}}")
         .unwrap();
-    story
+    scenario
         .apply("two", "{metadata: {finalizers: [c/d, e/f]}}")
         .unwrap();
 
-    story.apply("one", "{metadata: {finalizers: []}}").unwrap();
-    story.check_at(&["metadata", "finalizers"], r#"["c/d","e/f"]"#);
-    story.check_owners(&[
+    scenario
+        .apply("one", "{metadata: {finalizers: []}}")
+        .unwrap();
+    scenario.check_at(&["metadata", "finalizers"], r#"["c/d","e/f"]"#);
+    scenario.check_owners(&[
         r#"two Apply +1 {"f:metadata":{"f:finalizers":{"v:\"c/d\"":{},"v:\"e/f\"":{}}}}"#,
     ]);
 }
 
 #[test]
 fn lists_maps_and_structs_can_be_owned_as_a_whole() {
-    let mut story = Story::of("v1", "Pod");
+    let mut scenario = Scenario::of("v1", "Pod");
     let one = "{spec: {nodeSelector: {a: b}, containers: [{name: c, args: [x, z], env: [{name: E, valueFrom: {fieldRef: {fieldPath: p}}}]}]}}";
-    story.apply("one", one).unwrap();
-    story.check_owners(&[concat!(
+    scenario.apply("one", one).unwrap();
+    scenario.check_owners(&[concat!(
         r#"one Apply +0 {"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:args":{},"f:env":{"k:{\"name\":\"E\"}":"#,
         r#"{".":{},"f:name":{},"f:valueFrom":{"f:fieldRef":{}}}},"f:name":{}}},"f:nodeSelector":{}}}"#
     )]);
 
     assert_eq!(
-        story.refused("two", "{spec: {nodeSelector: {c: d}}}"),
+        scenario.refused("two", "{spec: {nodeSelector: {c: d}}}"),
         r#"Apply failed with 1 conflict: conflict with "one": .spec.nodeSelector"#
     );
 
-    story.force("two", "{spec: {nodeSelector: {c: d}}}");
-    story.check_at(&["spec", "nodeSelector"], r#"{"c":"d"}"#);
+    scenario.force("two", "{spec: {nodeSelector: {c: d}}}");
+    scenario.check_at(&["spec", "nodeSelector"], r#"{"c":"d"}"#);
 }
 
 #[test]
-fn null_says_that_a_field_is_mentioned_and_nothing_more() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story
+fn null_owns_a_field_without_setting_it() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario
         .apply("one", "{data: {a: '1'}, binaryData: null}")
         .unwrap();
-    story.check_owners(&[r#"one Apply +0 {"f:binaryData":{},"f:data":{"f:a":{}}}"#]);
-    story.apply("two", "{data: null}").unwrap();
-    story.check_at(&["data"], r#"{"a":"1"}"#);
-    story.force("two", "{data: {a: null}}");
-    // As a struct is written: the zero of a string.
-    story.check_at(&["data"], r#"{"a":""}"#);
+    scenario.check_owners(&[r#"one Apply +0 {"f:binaryData":{},"f:data":{"f:a":{}}}"#]);
+    scenario.apply("two", "{data: null}").unwrap();
+    scenario.check_at(&["data"], r#"{"a":"1"}"#);
+    scenario.force("two", "{data: {a: null}}");
+    // As a struct is written: the zero value of a string.
+    scenario.check_at(&["data"], r#"{"a":""}"#);
 }
 
 #[test]
-fn duplicates_that_are_there_already_are_one_thing() {
-    let mut story = Story::of("v1", "Pod");
-    story.update(
+fn existing_duplicates_are_owned_together() {
+    let mut scenario = Scenario::of("v1", "Pod");
+    scenario.update(
         "old",
         "{spec: {containers: [{name: a, image: x}, {name: a, image: w}, {name: b, image: z}]}}",
     );
 
-    story.check_owners(&[concat!(
+    scenario.check_owners(&[concat!(
         r#"old Update +0 {"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{},"#,
         r#""k:{\"name\":\"b\"}":{".":{},"f:image":{},"f:name":{}}}}}"#
     )]);
 
-    story
+    scenario
         .apply("one", "{spec: {containers: [{name: b, command: [c]}]}}")
         .unwrap();
-    story.check_at(
+    scenario.check_at(
         &["spec", "containers"],
         concat!(
             r#"[{"image":"x","name":"a","resources":{}},{"image":"w","name":"a","resources":{}},"#,
@@ -302,29 +304,29 @@ fn duplicates_that_are_there_already_are_one_thing() {
         ),
     );
 
-    // One takes the place of several.
-    story.force("one", "{spec: {containers: [{name: a, image: v}]}}");
-    story.check_at(
+    // One replaces several.
+    scenario.force("one", "{spec: {containers: [{name: a, image: v}]}}");
+    scenario.check_at(
         &["spec", "containers"],
         r#"[{"image":"v","name":"a","resources":{}},{"image":"z","name":"b","resources":{}}]"#,
     );
 }
 
-/// The complaint about a configuration that is not of its type.
-fn complaint(api_version: &'static str, kind: &'static str, config: &str) -> String {
-    let refusal = Story::of(api_version, kind).refused("me", config);
-    let (start, complaint) = refusal.split_once("): ").unwrap();
+/// The error for a configuration that is not of its type.
+fn type_error(api_version: &'static str, kind: &'static str, config: &str) -> String {
+    let refusal = Scenario::of(api_version, kind).refused("me", config);
+    let (start, type_error) = refusal.split_once("): ").unwrap();
     assert!(
         start.starts_with("failed to create typed patch object (/x; "),
         "{start}"
     );
-    complaint.to_owned()
+    type_error.to_owned()
 }
 
 #[test]
 fn a_configuration_must_be_of_its_type() {
     let check = |config: &str, expected: &str| {
-        assert_eq!(complaint("v1", "ConfigMap", config), expected, "{config}")
+        assert_eq!(type_error("v1", "ConfigMap", config), expected, "{config}")
     };
     check(
         "{data: {k: 5}}",
@@ -352,7 +354,7 @@ fn a_configuration_must_be_of_its_type() {
     );
 
     let check = |config: &str, expected: &str| {
-        assert_eq!(complaint("apps/v1", "Deployment", config), expected)
+        assert_eq!(type_error("apps/v1", "Deployment", config), expected)
     };
     check(
         "{spec: {replicas: many}}",
@@ -367,9 +369,9 @@ fn a_configuration_must_be_of_its_type() {
 }
 
 #[test]
-fn the_elements_of_a_list_must_be_told_apart() {
+fn the_elements_of_a_list_must_be_distinguishable() {
     let check = |finalizers: &str, expected: &str| {
-        let found = complaint(
+        let found = type_error(
             "v1",
             "ConfigMap",
             &format!("{{metadata: {{finalizers: {finalizers}}}}}"),
@@ -396,7 +398,7 @@ fn the_elements_of_a_list_must_be_told_apart() {
 
     let check = |containers: &str, expected: &str| {
         let config = format!("{{spec: {{template: {{spec: {{containers: {containers}}}}}}}}}");
-        let found = complaint("apps/v1", "Deployment", &config);
+        let found = type_error("apps/v1", "Deployment", &config);
         assert_eq!(found, format!(".spec.template.spec.containers{expected}"));
     };
 
@@ -422,16 +424,16 @@ fn the_elements_of_a_list_must_be_told_apart() {
 }
 
 #[test]
-fn a_configuration_says_nothing_about_owners() {
-    let refusal = Story::of("v1", "ConfigMap").refused("me", "{metadata: {managedFields: []}}");
+fn a_configuration_must_not_have_managed_fields() {
+    let refusal = Scenario::of("v1", "ConfigMap").refused("me", "{metadata: {managedFields: []}}");
     assert_eq!(refusal, "metadata.managedFields must be nil");
 }
 
 #[test]
-fn a_configuration_must_be_of_the_kind_that_is_asked_for() {
-    let story = Story::of("apps/v1", "Deployment");
+fn a_configuration_must_be_of_the_requested_kind() {
+    let scenario = Scenario::of("apps/v1", "Deployment");
     let check = |config: &str, expected: &str| {
-        let refusal = story
+        let refusal = scenario
             .tracker
             .apply(None, &tree(config), "me", false, NOON)
             .unwrap_err();
@@ -452,13 +454,13 @@ fn a_configuration_must_be_of_the_kind_that_is_asked_for() {
 }
 
 #[test]
-fn what_was_there_before_anybody_applied_has_an_owner_too() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story.live = Some(tree(
+fn fields_from_before_the_first_apply_get_an_owner() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario.live = Some(tree(
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, uid: u}, data: {a: '1', b: '1'}}",
     ));
-    story.apply("one", "{data: {b: '1', c: '1'}}").unwrap();
-    story.check_owners(&[
+    scenario.apply("one", "{data: {b: '1', c: '1'}}").unwrap();
+    scenario.check_owners(&[
         r#"before-first-apply Update +0 {"f:data":{".":{},"f:a":{},"f:b":{}}}"#,
         r#"one Apply +0 {"f:data":{"f:b":{},"f:c":{}}}"#,
     ]);

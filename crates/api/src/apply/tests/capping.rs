@@ -1,4 +1,4 @@
-//! Many updaters.
+//! The limit on the number of updaters.
 
 use super::*;
 
@@ -8,24 +8,24 @@ fn data(keys: usize) -> String {
 }
 
 #[test]
-fn the_oldest_of_many_updaters_become_ancient() {
-    let mut story = Story::of("v1", "ConfigMap");
+fn the_oldest_updaters_are_merged() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
     for writer in 0..10 {
-        story.update(&format!("w{writer:02}"), &data(writer + 1));
+        scenario.update(&format!("w{writer:02}"), &data(writer + 1));
     }
 
-    assert_eq!(story.owners().len(), 10);
+    assert_eq!(scenario.owners().len(), 10);
 
-    story.update("w10", &data(11));
-    let owners = story.owners();
+    scenario.update("w10", &data(11));
+    let owners = scenario.owners();
     assert_eq!(owners.len(), 10);
     assert_eq!(
         owners[0],
         r#"ancient-changes Update +1 {"f:data":{".":{},"f:k00":{},"f:k01":{}}}"#
     );
 
-    story.update("w11", &data(12));
-    let owners = story.owners();
+    scenario.update("w11", &data(12));
+    let owners = scenario.owners();
     assert_eq!(owners.len(), 10);
     assert_eq!(
         owners[0],
@@ -34,17 +34,17 @@ fn the_oldest_of_many_updaters_become_ancient() {
 }
 
 #[test]
-fn those_who_apply_are_not_counted() {
-    let mut story = Story::of("v1", "ConfigMap");
+fn appliers_are_not_counted() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
     for writer in 0..20 {
-        story
+        scenario
             .apply(
                 &format!("a{writer:02}"),
                 &format!("{{data: {{k{writer:02}: '1'}}}}"),
             )
             .unwrap();
     }
-    assert_eq!(story.owners().len(), 20);
+    assert_eq!(scenario.owners().len(), 20);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn each_version_has_its_own_ancient_changes() {
 }
 
 #[test]
-fn thousands_of_updaters_are_put_together_at_once() {
+fn thousands_of_updaters_are_merged_at_once() {
     let mut entries = Vec::new();
     for writer in 0..20_000usize {
         entries.push(Owner {

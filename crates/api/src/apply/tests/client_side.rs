@@ -1,23 +1,25 @@
-//! kubectl on its way from client-side to server-side apply.
+//! Migration of kubectl from client-side to server-side apply.
 
 use super::*;
 
-fn client_side(extra: &str) -> Story<'static> {
-    let mut story = Story::of("v1", "ConfigMap");
+fn client_side(extra: &str) -> Scenario<'static> {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
     let last = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":"1","b":"1"}}"#;
     let object = format!(
         "{{metadata: {{annotations: {{{LAST_APPLIED}: '{last}'{extra}}}}}, data: {{a: '1', b: '1'}}}}"
     );
-    story.update("kubectl-client-side-apply", &object);
-    story
+    scenario.update("kubectl-client-side-apply", &object);
+    scenario
 }
 
 #[test]
 fn kubectl_takes_over_what_it_applied_itself() {
-    let mut story = client_side("");
-    story.apply("kubectl", "{data: {a: '2', b: '1'}}").unwrap();
-    story.check_at(&["data"], r#"{"a":"2","b":"1"}"#);
-    story.check_owners(&[
+    let mut scenario = client_side("");
+    scenario
+        .apply("kubectl", "{data: {a: '2', b: '1'}}")
+        .unwrap();
+    scenario.check_at(&["data"], r#"{"a":"2","b":"1"}"#);
+    scenario.check_owners(&[
         r#"kubectl Apply +1 {"f:data":{"f:a":{},"f:b":{}}}"#,
         concat!(
             r#"kubectl-client-side-apply Update +0 {"f:data":{".":{},"f:b":{}},"f:metadata":{"f:annotations":{".":{},"#,
@@ -28,15 +30,15 @@ fn kubectl_takes_over_what_it_applied_itself() {
 
 #[test]
 fn the_annotation_is_kept_up_to_date() {
-    let mut story = client_side("");
-    story
+    let mut scenario = client_side("");
+    scenario
         .apply(
             "kubectl",
             "{metadata: {annotations: {note: '<'}}, data: {a: '2'}}",
         )
         .unwrap();
 
-    let object = story.live.as_ref().unwrap();
+    let object = scenario.live.as_ref().unwrap();
     assert_eq!(
         object.meta().annotation(LAST_APPLIED),
         Some(concat!(
@@ -45,15 +47,15 @@ fn the_annotation_is_kept_up_to_date() {
         ))
     );
 
-    // Too large for an annotation, it goes.
-    story
+    // An annotation that would become too large is removed.
+    scenario
         .apply(
             "kubectl",
             &format!("{{data: {{a: '{}'}}}}", "x".repeat(256 << 10)),
         )
         .unwrap();
 
-    assert_eq!(story.live.unwrap().meta().annotation(LAST_APPLIED), None);
+    assert_eq!(scenario.live.unwrap().meta().annotation(LAST_APPLIED), None);
 }
 
 #[test]
@@ -66,9 +68,9 @@ fn only_kubectl_takes_over() {
 }
 
 #[test]
-fn what_somebody_else_changed_since_is_still_a_conflict() {
-    let mut story = client_side("");
-    let annotation = story
+fn what_another_manager_changed_since_is_still_a_conflict() {
+    let mut scenario = client_side("");
+    let annotation = scenario
         .live
         .as_ref()
         .unwrap()
@@ -77,7 +79,7 @@ fn what_somebody_else_changed_since_is_still_a_conflict() {
         .unwrap()
         .to_owned();
 
-    story.update(
+    scenario.update(
         "other",
         &format!(
             "{{metadata: {{annotations: {{{LAST_APPLIED}: '{annotation}'}}}}, data: {{a: '5', b: '1'}}}}"
@@ -85,26 +87,26 @@ fn what_somebody_else_changed_since_is_still_a_conflict() {
     );
 
     assert_eq!(
-        story.refused("kubectl", "{data: {a: '2', b: '2'}}"),
+        scenario.refused("kubectl", "{data: {a: '2', b: '2'}}"),
         r#"Apply failed with 1 conflict: conflict with "other" using v1: .data.a"#
     );
 }
 
 #[test]
-fn an_annotation_of_no_use_helps_nobody() {
+fn an_unusable_annotation_is_ignored() {
     for annotation in [
         "nonsense",
         "{}",
         r#"{"apiVersion":"v2","kind":"ConfigMap","data":{"a":"1"}}"#,
         r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"a":1}}"#,
     ] {
-        let mut story = Story::of("v1", "ConfigMap");
-        story.update(
+        let mut scenario = Scenario::of("v1", "ConfigMap");
+        scenario.update(
             "old",
             &format!("{{metadata: {{annotations: {{{LAST_APPLIED}: '{annotation}'}}}}, data: {{a: '1'}}}}"),
         );
 
-        let refusal = story.refused("kubectl", "{data: {a: '2'}}");
+        let refusal = scenario.refused("kubectl", "{data: {a: '2'}}");
         assert_eq!(
             refusal, r#"Apply failed with 1 conflict: conflict with "old" using v1: .data.a"#,
             "{annotation}"

@@ -1,10 +1,10 @@
-//! Work grows with the object, not with its square.
+//! Work grows linearly with the object.
 
 use super::*;
 use crate::fuzz::steps;
 
 fn service(ports: usize) -> String {
-    // In an order that is not the sorted one.
+    // Not sorted.
     let ports: Vec<String> = (0..ports)
         .map(|place| format!("{{port: {}, name: p{place}}}", 1 + (place * 7919) % ports))
         .collect();
@@ -14,15 +14,15 @@ fn service(ports: usize) -> String {
 #[test]
 fn a_long_keyed_list_is_applied_in_linear_steps() {
     let cost = |ports: usize| {
-        let mut story = Story::of("v1", "Service");
+        let mut scenario = Scenario::of("v1", "Service");
         let config = service(ports);
-        story.update("before", &config);
+        scenario.update("before", &config);
         let half = service(ports / 2);
 
         steps::taken_by(|| {
-            story.force("one", &config);
-            story.force("two", &half);
-            story.force("one", &half);
+            scenario.force("one", &config);
+            scenario.force("two", &half);
+            scenario.force("one", &half);
         })
     };
 

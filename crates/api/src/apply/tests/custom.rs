@@ -28,7 +28,7 @@ properties:
       template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
 ";
 
-fn story(of: Type<'_>) -> Story<'_> {
+fn scenario(of: Type<'_>) -> Scenario<'_> {
     let tracker = Tracker {
         api_version: "g/v1",
         kind: "Thing",
@@ -38,7 +38,7 @@ fn story(of: Type<'_>) -> Story<'_> {
         convert: &only_version,
     };
 
-    Story {
+    Scenario {
         tracker,
         live: None,
         now: NOON,
@@ -46,44 +46,44 @@ fn story(of: Type<'_>) -> Story<'_> {
 }
 
 #[test]
-fn a_schema_says_how_fields_are_owned() {
+fn a_schema_decides_how_fields_are_owned() {
     let declared = Declared::object(&tree(SCHEMA), false).unwrap();
-    let mut story = story(Type::Declared(&declared));
+    let mut scenario = scenario(Type::Declared(&declared));
 
     let config = "{spec: {replicas: 1, port: http, tags: [a, b], parts: [{name: x, size: 1}], plain: [p],
         color: {r: 1}, labels: {l: m}, free: {a: {b: [1]}}, template: {metadata: {finalizers: [f]}, any: {x: 1}}}}";
-    story.apply("one", config).unwrap();
-    story.check_owners(&[concat!(
+    scenario.apply("one", config).unwrap();
+    scenario.check_owners(&[concat!(
         r#"one Apply +0 {"f:spec":{"f:color":{},"f:free":{"f:a":{".":{},"f:b":{}}},"f:labels":{"f:l":{}},"#,
         r#""f:parts":{"k:{\"kind\":\"plain\",\"name\":\"x\"}":{".":{},"f:name":{},"f:size":{}}},"f:plain":{},"f:port":{},"#,
         r#""f:replicas":{},"f:tags":{"v:\"a\"":{},"v:\"b\"":{}},"#,
         r#""f:template":{"f:any":{".":{},"f:x":{}},"f:metadata":{"f:finalizers":{"v:\"f\"":{}}}}}}"#
     )]);
 
-    story
+    scenario
         .apply(
             "two",
             "{spec: {parts: [{name: x, kind: other}], port: http}}",
         )
         .unwrap();
 
-    story.check_at(
+    scenario.check_at(
         &["spec", "parts"],
         r#"[{"name":"x","size":1},{"kind":"other","name":"x"}]"#,
     );
 
-    story.apply("one", "{spec: {}}").unwrap();
-    story.check_at(
+    scenario.apply("one", "{spec: {}}").unwrap();
+    scenario.check_at(
         &["spec"],
         r#"{"parts":[{"kind":"other","name":"x"}],"port":"http"}"#,
     );
 }
 
 #[test]
-fn what_a_schema_does_not_allow_is_refused() {
+fn values_that_the_schema_does_not_allow_are_refused() {
     let declared = Declared::object(&tree(SCHEMA), false).unwrap();
     let check = |config: &str, expected: &str| {
-        let refusal = story(Type::Declared(&declared)).refused("me", config);
+        let refusal = scenario(Type::Declared(&declared)).refused("me", config);
         assert_eq!(
             refusal,
             format!("failed to create typed patch object (/x; g/v1, Kind=Thing): {expected}")
@@ -112,29 +112,29 @@ fn what_a_schema_does_not_allow_is_refused() {
 }
 
 #[test]
-fn a_key_without_a_default_must_be_there() {
+fn a_key_without_a_default_is_required() {
     let schema = "{type: object, properties: {l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b],
         items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}}";
     let declared = Declared::object(&tree(schema), false).unwrap();
 
-    let mut story = story(Type::Declared(&declared));
+    let mut scenario = scenario(Type::Declared(&declared));
     assert_eq!(
-        story.refused("me", "{l: [{c: x}]}"),
+        scenario.refused("me", "{l: [{c: x}]}"),
         concat!(
             "failed to create typed patch object (/x; g/v1, Kind=Thing): .l: element 0: associative list with keys has an ",
             r#"element that omits all key fields ["a" "b"] (and doesn't have default values for any key fields)"#
         )
     );
 
-    // Given in part, it is a key of its own.
-    story.apply("me", "{l: [{a: x}, {a: x, b: z}]}").unwrap();
-    story.check_owners(&[
+    // An incomplete key is a key of its own.
+    scenario.apply("me", "{l: [{a: x}, {a: x, b: z}]}").unwrap();
+    scenario.check_owners(&[
         r#"me Apply +0 {"f:l":{"k:{\"a\":\"x\"}":{".":{},"f:a":{}},"k:{\"a\":\"x\",\"b\":\"z\"}":{".":{},"f:a":{},"f:b":{}}}}"#,
     ]);
 }
 
 #[test]
-fn schemas_that_cannot_be_used_are_refused() {
+fn unusable_schemas_are_refused() {
     let check = |schema: &str, expected: SchemaError| {
         assert_eq!(
             Declared::object(&tree(schema), false).unwrap_err(),
@@ -164,7 +164,7 @@ fn schemas_that_cannot_be_used_are_refused() {
 }
 
 #[test]
-fn what_was_owned_in_parts_is_owned_as_a_whole_once_the_schema_says_so() {
+fn parts_become_owned_as_a_whole_when_the_schema_turns_atomic() {
     let schema = |list: &str, map: &str| {
         let text = format!(
             "{{type: object, properties: {{
@@ -175,10 +175,10 @@ fn what_was_owned_in_parts_is_owned_as_a_whole_once_the_schema_says_so() {
     };
     let (parts, whole) = (schema("set", "granular"), schema("atomic", "atomic"));
 
-    let mut before = story(Type::Declared(&parts));
+    let mut before = scenario(Type::Declared(&parts));
     before.apply("one", "{l: [a], m: {k: v}}").unwrap();
 
-    let mut after = story(Type::Declared(&whole));
+    let mut after = scenario(Type::Declared(&whole));
     after.live = before.live;
     after.now = before.now;
     after.update("two", "{l: [a], m: {k: v}, metadata: {labels: {l: x}}}");
@@ -190,29 +190,29 @@ fn what_was_owned_in_parts_is_owned_as_a_whole_once_the_schema_says_so() {
 
 #[test]
 fn without_a_schema_maps_are_owned_by_field_and_lists_as_a_whole() {
-    let mut story = story(Type::Deduced);
-    story
+    let mut scenario = scenario(Type::Deduced);
+    scenario
         .apply(
             "one",
             "{metadata: {labels: {l: m}}, spec: {a: {b: 1}, l: [{x: 1}], e: {}, no-value: null}}",
         )
         .unwrap();
 
-    story.check_owners(&[concat!(
+    scenario.check_owners(&[concat!(
         r#"one Apply +0 {"f:metadata":{"f:labels":{".":{},"f:l":{}}},"#,
         r#""f:spec":{".":{},"f:a":{".":{},"f:b":{}},"f:e":{},"f:l":{},"f:no-value":{}}}"#
     )]);
 
     assert_eq!(
-        story.refused("two", "{spec: {l: [{x: 2}], a: 5}}"),
+        scenario.refused("two", "{spec: {l: [{x: 2}], a: 5}}"),
         "Apply failed with 2 conflicts: conflicts with \"one\":\n- .spec.a\n- .spec.l"
     );
 
-    story.force("two", "{spec: {l: [{x: 2}], a: 5}}");
-    story.check_at(&["spec"], r#"{"a":5,"e":{},"l":[{"x":2}],"no-value":null}"#);
+    scenario.force("two", "{spec: {l: [{x: 2}], a: 5}}");
+    scenario.check_at(&["spec"], r#"{"a":5,"e":{},"l":[{"x":2}],"no-value":null}"#);
 
-    // As a tree, because that is what the whole object is.
-    let fields = story
+    // As a tree, like the whole object.
+    let fields = scenario
         .live
         .as_ref()
         .unwrap()

@@ -1,4 +1,4 @@
-//! Stories of objects: who writes what, and who owns it then.
+//! Scenarios: a sequence of writes to one object, and the owners after it.
 
 mod applying;
 mod capping;
@@ -16,8 +16,8 @@ use crate::{Text, Value};
 
 pub(super) const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
-/// An object's life. Every write happens a minute after the one before.
-pub(super) struct Story<'a> {
+/// The history of one object. Every write happens a minute after the previous one.
+pub(super) struct Scenario<'a> {
     pub(super) tracker: Tracker<'a>,
     pub(super) live: Option<Value>,
     pub(super) now: Timestamp,
@@ -27,9 +27,9 @@ pub(super) fn tree(text: &str) -> Value {
     yaml::decode(text.as_bytes()).unwrap()
 }
 
-impl Story<'static> {
+impl Scenario<'static> {
     /// Of a built-in kind.
-    pub(super) fn of(api_version: &'static str, kind: &'static str) -> Story<'static> {
+    pub(super) fn of(api_version: &'static str, kind: &'static str) -> Scenario<'static> {
         let of = Type::of_kind(api_version, kind).unwrap();
         let tracker = Tracker {
             api_version,
@@ -40,7 +40,7 @@ impl Story<'static> {
             convert: &only_version,
         };
 
-        Story {
+        Scenario {
             tracker,
             live: None,
             now: NOON,
@@ -48,7 +48,7 @@ impl Story<'static> {
     }
 }
 
-impl Story<'_> {
+impl Scenario<'_> {
     pub(super) fn apply(&mut self, manager: &str, config: &str) -> Result<(), ApplyError> {
         self.apply_with(manager, config, false)
     }
@@ -66,7 +66,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// The text of a refusal.
+    /// The error text of a refused configuration.
     pub(super) fn refused(&mut self, manager: &str, config: &str) -> String {
         self.apply(manager, config).unwrap_err().to_string()
     }

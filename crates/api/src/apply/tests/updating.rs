@@ -3,23 +3,23 @@
 use super::*;
 
 #[test]
-fn whoever_creates_owns_everything_but_the_identity() {
-    let mut story = Story::of("apps/v1", "Deployment");
-    story.update("me", "{metadata: {labels: {a: b}, namespace: ns, generation: 3, resourceVersion: '5'}, spec: {replicas: 1, template: {spec: {containers: [{name: a, image: i}]}}}}");
-    story.check_owners(&[concat!(
+fn the_creator_owns_everything_but_the_identity() {
+    let mut scenario = Scenario::of("apps/v1", "Deployment");
+    scenario.update("me", "{metadata: {labels: {a: b}, namespace: ns, generation: 3, resourceVersion: '5'}, spec: {replicas: 1, template: {spec: {containers: [{name: a, image: i}]}}}}");
+    scenario.check_owners(&[concat!(
         r#"me Update +0 {"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:replicas":{},"#,
         r#""f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:image":{},"f:name":{}}}}}}}"#
     )]);
 }
 
 #[test]
-fn an_update_takes_what_it_changes_and_forgets_what_is_gone() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story
+fn an_update_takes_changed_fields_and_drops_removed_ones() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario
         .apply("one", "{data: {a: '1', b: '1', c: '1'}}")
         .unwrap();
-    story.update("upd", "{data: {a: '1', b: '2'}}");
-    story.check_owners(&[
+    scenario.update("upd", "{data: {a: '1', b: '2'}}");
+    scenario.check_owners(&[
         r#"one Apply +0 {"f:data":{"f:a":{}}}"#,
         r#"upd Update +1 {"f:data":{"f:b":{}}}"#,
     ]);
@@ -27,35 +27,35 @@ fn an_update_takes_what_it_changes_and_forgets_what_is_gone() {
 
 #[test]
 fn an_update_that_changes_nothing_leaves_the_times() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story.update("a", "{data: {a: '1'}}");
-    story.update("b", "{data: {a: '1'}}");
-    story.check_owners(&[r#"a Update +0 {"f:data":{".":{},"f:a":{}}}"#]);
-    story.update("a", "{data: {a: '1', b: '1'}}");
-    story.check_owners(&[r#"a Update +2 {"f:data":{".":{},"f:a":{},"f:b":{}}}"#]);
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario.update("a", "{data: {a: '1'}}");
+    scenario.update("b", "{data: {a: '1'}}");
+    scenario.check_owners(&[r#"a Update +0 {"f:data":{".":{},"f:a":{}}}"#]);
+    scenario.update("a", "{data: {a: '1', b: '1'}}");
+    scenario.check_owners(&[r#"a Update +2 {"f:data":{".":{},"f:a":{},"f:b":{}}}"#]);
 }
 
 #[test]
 fn subresources_are_managers_of_their_own() {
-    let mut story = Story::of("v1", "Pod");
-    story.update("kubelet", "{spec: {nodeName: here}}");
-    story.tracker.subresource = "status";
-    story.update(
+    let mut scenario = Scenario::of("v1", "Pod");
+    scenario.update("kubelet", "{spec: {nodeName: here}}");
+    scenario.tracker.subresource = "status";
+    scenario.update(
         "kubelet",
         "{spec: {nodeName: here}, status: {phase: Running}}",
     );
 
-    story.check_owners(&[
+    scenario.check_owners(&[
         r#"kubelet Update +0 {"f:spec":{"f:nodeName":{}}}"#,
         r#"kubelet/status Update +1 {"f:status":{"f:phase":{}}}"#,
     ]);
 
-    story.tracker.subresource = "";
-    story
+    scenario.tracker.subresource = "";
+    scenario
         .apply("kubelet", "{status: {phase: Running}}")
         .unwrap();
 
-    let refusal = story.refused("other", "{status: {phase: Failed}}");
+    let refusal = scenario.refused("other", "{status: {phase: Failed}}");
     assert_eq!(
         refusal,
         "Apply failed with 2 conflicts: conflicts with \"kubelet\":\n- .status.phase\n\
@@ -80,18 +80,18 @@ fn what_a_strategy_resets_is_never_owned() {
         convert: &only_version,
     };
 
-    let mut story = Story {
+    let mut scenario = Scenario {
         tracker,
         live: None,
         now: NOON,
     };
-    story.update("me", "{spec: {nodeName: here}, status: {phase: Running}}");
+    scenario.update("me", "{spec: {nodeName: here}, status: {phase: Running}}");
 
-    story.check_owners(&[r#"me Update +0 {"f:spec":{"f:nodeName":{}}}"#]);
-    story
+    scenario.check_owners(&[r#"me Update +0 {"f:spec":{"f:nodeName":{}}}"#]);
+    scenario
         .apply("one", "{spec: {hostname: h}, status: {phase: Failed}}")
         .unwrap();
-    story.check_owners(&[
+    scenario.check_owners(&[
         r#"me Update +0 {"f:spec":{"f:nodeName":{}}}"#,
         r#"one Apply +1 {"f:spec":{"f:hostname":{}}}"#,
     ]);
@@ -100,20 +100,20 @@ fn what_a_strategy_resets_is_never_owned() {
 #[test]
 fn an_empty_list_of_owners_gives_ownership_up() {
     for reset in ["[]", "[{}]", "[{manager: '', time: null}]"] {
-        let mut story = Story::of("v1", "ConfigMap");
-        story.apply("one", "{data: {a: '1'}}").unwrap();
-        story.update(
+        let mut scenario = Scenario::of("v1", "ConfigMap");
+        scenario.apply("one", "{data: {a: '1'}}").unwrap();
+        scenario.update(
             "me",
             &format!("{{metadata: {{managedFields: {reset}}}, data: {{a: '2'}}}}"),
         );
 
-        story.check_at(&["metadata", "managedFields"], "absent");
+        scenario.check_at(&["metadata", "managedFields"], "absent");
 
-        // Nothing is tracked until somebody applies again.
-        story.update("me", "{data: {a: '3'}}");
-        story.check_at(&["metadata", "managedFields"], "absent");
-        story.apply("one", "{data: {b: '1'}}").unwrap();
-        story.check_owners(&[
+        // Nothing is tracked until the next apply.
+        scenario.update("me", "{data: {a: '3'}}");
+        scenario.check_at(&["metadata", "managedFields"], "absent");
+        scenario.apply("one", "{data: {b: '1'}}").unwrap();
+        scenario.check_owners(&[
             r#"before-first-apply Update +3 {"f:data":{".":{},"f:a":{}}}"#,
             r#"one Apply +3 {"f:data":{"f:b":{}}}"#,
         ]);
@@ -121,7 +121,7 @@ fn an_empty_list_of_owners_gives_ownership_up() {
 }
 
 #[test]
-fn owners_can_be_set_by_hand_but_nonsense_and_nothing_leave_them() {
+fn owners_can_be_set_explicitly_but_invalid_or_missing_ones_are_ignored() {
     let entry = |fields: &str| {
         format!(
             "{{manager: hand, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {fields}}}"
@@ -129,13 +129,13 @@ fn owners_can_be_set_by_hand_but_nonsense_and_nothing_leave_them() {
     };
 
     let check = |entries: &str, expected: &[&str]| {
-        let mut story = Story::of("v1", "ConfigMap");
-        story.apply("one", "{data: {a: '1'}}").unwrap();
-        story.update(
+        let mut scenario = Scenario::of("v1", "ConfigMap");
+        scenario.apply("one", "{data: {a: '1'}}").unwrap();
+        scenario.update(
             "me",
             &format!("{{metadata: {{managedFields: {entries}}}, data: {{a: '1'}}}}"),
         );
-        story.check_owners(expected);
+        scenario.check_owners(expected);
     };
 
     let one = r#"one Apply +0 {"f:data":{"f:a":{}}}"#;
@@ -177,21 +177,21 @@ fn owners_can_be_set_by_hand_but_nonsense_and_nothing_leave_them() {
 }
 
 #[test]
-fn through_a_subresource_owners_cannot_be_set_by_hand() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story.apply("one", "{data: {a: '1'}}").unwrap();
-    story.tracker.subresource = "status";
-    story.update("me", "{metadata: {managedFields: []}, data: {a: '1'}}");
-    story.check_owners(&[r#"one Apply +0 {"f:data":{"f:a":{}}}"#]);
+fn owners_cannot_be_set_through_a_subresource() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario.apply("one", "{data: {a: '1'}}").unwrap();
+    scenario.tracker.subresource = "status";
+    scenario.update("me", "{metadata: {managedFields: []}, data: {a: '1'}}");
+    scenario.check_owners(&[r#"one Apply +0 {"f:data":{"f:a":{}}}"#]);
 }
 
 #[test]
-fn a_write_that_cannot_be_followed_has_no_owners() {
-    let story = Story::of("v1", "ConfigMap");
+fn a_write_that_cannot_be_tracked_has_no_owners() {
+    let scenario = Scenario::of("v1", "ConfigMap");
     let bad = tree(
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, managedFields: [{}]}, data: {a: 5}}",
     );
-    let error = story
+    let error = scenario
         .tracker
         .update(None, bad.clone(), "me", NOON)
         .unwrap_err();
@@ -202,16 +202,16 @@ fn a_write_that_cannot_be_followed_has_no_owners() {
          .data.a: expected string, got &value.valueUnstructured{Value:5}"
     );
 
-    let forgotten = story.tracker.update_or_forget(None, bad, "me", NOON);
+    let forgotten = scenario.tracker.update_or_forget(None, bad, "me", NOON);
     assert_eq!(forgotten.at(&["metadata", "managedFields"]), None);
     assert_eq!(forgotten.at(&["data", "a"]), Some(&Value::Int(5)));
 }
 
 #[test]
-fn a_write_without_a_name_is_by_the_unknown() {
-    let mut story = Story::of("v1", "ConfigMap");
-    story.update("", "{data: {a: '1'}}");
-    story.check_owners(&[r#"unknown Update +0 {"f:data":{".":{},"f:a":{}}}"#]);
+fn a_write_without_a_manager_is_by_unknown() {
+    let mut scenario = Scenario::of("v1", "ConfigMap");
+    scenario.update("", "{data: {a: '1'}}");
+    scenario.check_owners(&[r#"unknown Update +0 {"f:data":{".":{},"f:a":{}}}"#]);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn entries_are_sorted_by_operation_time_manager_version_and_subresource() {
 }
 
 #[test]
-fn a_write_that_changes_only_times_is_none() {
+fn a_write_that_changes_only_times_is_a_no_op() {
     let entries = |minute: u8| format!("[{{manager: a, time: '2026-03-01T12:0{minute}:00Z'}}]");
     let object = |minute, data: &str, label: &str| {
         tree(&format!(

@@ -24,7 +24,7 @@ fn convert<'a>(object: &Value, version: &str) -> Conversion<'a> {
     Conversion::Done(object, Type::Deduced)
 }
 
-fn story() -> Story<'static> {
+fn scenario() -> Scenario<'static> {
     let tracker = Tracker {
         api_version: "g/v1",
         kind: "Thing",
@@ -34,38 +34,40 @@ fn story() -> Story<'static> {
         convert: &convert,
     };
 
-    Story {
+    Scenario {
         tracker,
         live: None,
         now: NOON,
     }
 }
 
-fn go_to(story: &mut Story<'static>, version: &'static str) {
-    if let Conversion::Done(object, _) = convert(story.live.as_ref().unwrap(), version) {
-        story.live = Some(object);
+fn switch_version(scenario: &mut Scenario<'static>, version: &'static str) {
+    if let Conversion::Done(object, _) = convert(scenario.live.as_ref().unwrap(), version) {
+        scenario.live = Some(object);
     }
-    story.tracker.api_version = version;
+    scenario.tracker.api_version = version;
 }
 
 #[test]
 fn conflicts_are_found_across_versions() {
-    let mut story = story();
-    story.apply("one", "{spec: {size: 1, color: red}}").unwrap();
-    go_to(&mut story, "g/v2");
+    let mut scenario = scenario();
+    scenario
+        .apply("one", "{spec: {size: 1, color: red}}")
+        .unwrap();
+    switch_version(&mut scenario, "g/v2");
     assert_eq!(
-        story.refused("two", "{spec: {count: 2}}"),
+        scenario.refused("two", "{spec: {count: 2}}"),
         r#"Apply failed with 1 conflict: conflict with "one": .spec.size"#
     );
 
-    story.force("two", "{spec: {count: 2}}");
-    story.check_owners(&[
+    scenario.force("two", "{spec: {count: 2}}");
+    scenario.check_owners(&[
         r#"one Apply +0 {"f:spec":{".":{},"f:color":{}}}"#,
         r#"two Apply +1 {"f:spec":{".":{},"f:count":{}}}"#,
     ]);
 
     assert_eq!(
-        Owners::decode(story.live.as_ref().unwrap())
+        Owners::decode(scenario.live.as_ref().unwrap())
             .unwrap()
             .api_versions(),
         ["g/v1", "g/v2"]
@@ -73,47 +75,47 @@ fn conflicts_are_found_across_versions() {
 }
 
 #[test]
-fn what_was_applied_in_one_version_is_given_up_in_another() {
-    let mut story = story();
-    story
+fn fields_applied_in_one_version_are_given_up_in_another() {
+    let mut scenario = scenario();
+    scenario
         .apply("one", "{spec: {size: 1, color: red, shape: round}}")
         .unwrap();
-    story.apply("two", "{spec: {size: 1}}").unwrap();
-    go_to(&mut story, "g/v2");
+    scenario.apply("two", "{spec: {size: 1}}").unwrap();
+    switch_version(&mut scenario, "g/v2");
 
-    story.apply("one", "{spec: {shape: round}}").unwrap();
-    story.check_at(&["spec"], r#"{"count":1,"shape":"round"}"#);
-    story.check_owners(&[
+    scenario.apply("one", "{spec: {shape: round}}").unwrap();
+    scenario.check_at(&["spec"], r#"{"count":1,"shape":"round"}"#);
+    scenario.check_owners(&[
         r#"one Apply +2 {"f:spec":{".":{},"f:shape":{}}}"#,
         r#"two Apply never {"f:spec":{".":{},"f:size":{}}}"#,
     ]);
 
-    go_to(&mut story, "g/v1");
-    story.apply("two", "{spec: {}}").unwrap();
-    story.check_at(&["spec"], r#"{"shape":"round"}"#);
+    switch_version(&mut scenario, "g/v1");
+    scenario.apply("two", "{spec: {}}").unwrap();
+    scenario.check_at(&["spec"], r#"{"shape":"round"}"#);
 }
 
 #[test]
 fn updates_in_two_versions_are_two_managers() {
-    let mut story = story();
-    story.update("one", "{spec: {size: 1, color: red}}");
-    go_to(&mut story, "g/v2");
-    story.update("one", "{spec: {count: 2, color: red}}");
-    story.check_owners(&[
+    let mut scenario = scenario();
+    scenario.update("one", "{spec: {size: 1, color: red}}");
+    switch_version(&mut scenario, "g/v2");
+    scenario.update("one", "{spec: {count: 2, color: red}}");
+    scenario.check_owners(&[
         r#"one Update +0 {"f:spec":{".":{},"f:color":{}}}"#,
         r#"one Update +1 {"f:spec":{"f:count":{}}}"#,
     ]);
 }
 
 #[test]
-fn a_version_that_is_gone_takes_its_owners_along() {
-    let mut story = story();
-    story.tracker.api_version = "g/v0";
-    story.apply("old", "{spec: {color: red}}").unwrap();
+fn owners_in_a_removed_version_are_dropped() {
+    let mut scenario = scenario();
+    scenario.tracker.api_version = "g/v0";
+    scenario.apply("old", "{spec: {color: red}}").unwrap();
 
-    story.update("older", "{spec: {color: red, shape: flat}}");
-    story.tracker.api_version = "g/v1";
-    story
+    scenario.update("older", "{spec: {color: red, shape: flat}}");
+    scenario.tracker.api_version = "g/v1";
+    scenario
         .live
         .as_mut()
         .unwrap()
@@ -121,19 +123,19 @@ fn a_version_that_is_gone_takes_its_owners_along() {
         .unwrap()
         .insert("apiVersion", "g/v1");
 
-    story.apply("new", "{spec: {color: blue}}").unwrap();
-    story.check_owners(&[r#"new Apply +2 {"f:spec":{".":{},"f:color":{}}}"#]);
-    story.check_at(&["spec"], r#"{"color":"blue","shape":"flat"}"#);
+    scenario.apply("new", "{spec: {color: blue}}").unwrap();
+    scenario.check_owners(&[r#"new Apply +2 {"f:spec":{".":{},"f:color":{}}}"#]);
+    scenario.check_at(&["spec"], r#"{"color":"blue","shape":"flat"}"#);
 }
 
 #[test]
 fn a_conversion_that_fails_is_an_error() {
-    let mut story = story();
-    story.tracker.api_version = "g/broken";
-    story.apply("old", "{spec: {color: red}}").unwrap();
-    story.tracker.api_version = "g/v1";
+    let mut scenario = scenario();
+    scenario.tracker.api_version = "g/broken";
+    scenario.apply("old", "{spec: {color: red}}").unwrap();
+    scenario.tracker.api_version = "g/v1";
     assert_eq!(
-        story.refused("new", "{spec: {color: blue}}"),
+        scenario.refused("new", "{spec: {color: blue}}"),
         "out of order"
     );
 }
@@ -147,7 +149,7 @@ fn the_replicas_of_a_parent_have_the_owners_of_its_scale() {
         replicas: &replicas,
     };
 
-    let mut parent = Story::of("apps/v1", "Deployment");
+    let mut parent = Scenario::of("apps/v1", "Deployment");
     parent
         .apply("one", "{spec: {replicas: 1, paused: true}}")
         .unwrap();
@@ -168,7 +170,7 @@ fn the_replicas_of_a_parent_have_the_owners_of_its_scale() {
     let unchanged = scale.owners_of_parent(&owners, &of_scale);
     assert_eq!(unchanged, owners);
 
-    let mut updated = Story::of("apps/v1", "Deployment");
+    let mut updated = Scenario::of("apps/v1", "Deployment");
     updated.update("maker", "{spec: {replicas: 1, paused: true}}");
     let of_maker = Owners::decode(updated.live.as_ref().unwrap()).unwrap();
 
@@ -181,7 +183,7 @@ fn the_replicas_of_a_parent_have_the_owners_of_its_scale() {
         ]
     );
 
-    let mut child = Story::of("autoscaling/v1", "Scale");
+    let mut child = Scenario::of("autoscaling/v1", "Scale");
     child.tracker.subresource = "scale";
     let mut live = tree(
         "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: x, uid: u}, spec: {replicas: 1}}",

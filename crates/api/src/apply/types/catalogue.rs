@@ -1,29 +1,29 @@
-//! Places of the catalogue as server-side apply sees them.
+//! Types of the catalogue as server-side apply sees them.
 
 use super::{Atom, By, Fields, List, Members, Scalar, Type};
 use crate::Value;
 use crate::catalog::{Extra, FieldRef, ListType, MapType, Node, RawKind, Shape, Struct};
 use crate::codec::{canonical, json};
 
-/// A place of the catalogue: the shape of the value, and what its field says about it.
+/// A type of the catalogue: the shape of the value, and the attributes of its field.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'s> {
+pub struct CatalogueType<'s> {
     pub(super) node: Node<'s>,
     pub(super) extra: Option<&'s Extra>,
 }
 
 impl<'s> Type<'s> {
     pub(super) fn of_field(field: FieldRef<'s>) -> Type<'s> {
-        Type::Catalogue(Place {
+        Type::Catalogue(CatalogueType {
             node: field.node(),
             extra: Some(field.extra()),
         })
     }
 }
 
-impl<'s> Place<'s> {
-    /// The empty object of this type as upstream's structs have it: with whatever is always
-    /// written.
+impl<'s> CatalogueType<'s> {
+    /// The empty object of this type as upstream's structs encode it: with the fields that are
+    /// always written.
     pub(crate) fn empty(self) -> Value {
         let mut empty = Value::object();
         canonical::canonicalize(&mut empty, self.node);
@@ -39,8 +39,7 @@ impl<'s> Place<'s> {
                 Atom::scalar(Scalar::Any)
             }
             Shape::Raw(RawKind::RawExtension) => Type::Whole.atom(),
-            // `items` of a schema and the like: the published schema says nothing about what they
-            // are.
+            // `items` of a schema and the like: the published schema does not describe them.
             Shape::Raw(_)
             | Shape::SchemaOrArray(_)
             | Shape::SchemaOrBool(_)
@@ -58,7 +57,7 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// What the field says outweighs what the type says.
+    /// Attributes of the field take precedence over those of the type.
     fn fields(self, of: Struct<'s>) -> Fields<'s> {
         let whole = match self.map_type() {
             Some(map) => map == MapType::Atomic,
@@ -93,7 +92,8 @@ impl<'s> Place<'s> {
     }
 }
 
-/// The default of a field in the published schema: its own, or the zero of what is always written.
+/// The default of a field in the published schema: its own, or the zero value of what is always
+/// written.
 pub(super) fn published_default(field: FieldRef<'_>) -> Option<Value> {
     if let Some(text) = &field.extra().published_default {
         return json::parse(text.as_bytes()).ok();

@@ -1,26 +1,26 @@
-//! A schema made at run time: what a CustomResourceDefinition declares, read from its OpenAPI form.
+//! Types that a CustomResourceDefinition declares, built from its OpenAPI schema at run time.
 //!
-//! Only what decides ownership is kept: which fields there are, list and map types, keys and their
-//! defaults. Whether a value is valid is the schema engine's business.
+//! Only what decides ownership is kept: fields, list and map types, keys and their defaults.
+//! Whether a value is valid is up to the schema engine.
 
-use super::{Atom, By, Fields, List, Members, Place, Scalar, Type};
+use super::{Atom, By, CatalogueType, Fields, List, Members, Scalar, Type};
 use crate::catalog::BUILTIN;
 use crate::{Map, Text, Value};
 
-/// What a schema declares about a place.
+/// The type of a value that a schema declares.
 #[derive(Clone, Debug)]
-pub struct Declared(What);
+pub struct Declared(DeclaredType);
 
 #[derive(Clone, Debug)]
-enum What {
+enum DeclaredType {
     Values(Values),
-    /// A place of the catalogue: `metadata`.
-    Builtin(Place<'static>),
-    /// An element of a list about which nothing is said.
+    /// A type of the catalogue: `metadata`.
+    Builtin(CatalogueType<'static>),
+    /// An element of a list that the schema does not describe.
     Anything,
 }
 
-/// The values that may stand at a place.
+/// The values that are allowed.
 #[derive(Clone, Debug, Default)]
 struct Values {
     scalar: Option<Scalar>,
@@ -44,7 +44,7 @@ enum DeclaredBy {
 #[derive(Clone, Debug)]
 struct DeclaredMap {
     whole: bool,
-    /// By name.
+    /// Sorted by name.
     fields: Vec<DeclaredField>,
     other: Other,
 }
@@ -76,7 +76,7 @@ pub(super) fn find<'s>(fields: &'s [DeclaredField], name: &str) -> Option<&'s De
         .map(|place| &fields[place])
 }
 
-/// Why a schema cannot be used.
+/// Why a schema is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     #[error("unrecognized type: '{0}'")]
@@ -92,19 +92,19 @@ pub enum SchemaError {
 }
 
 impl Declared {
-    /// The objects of a custom resource, from the structural schema of one version
-    /// (`openAPIV3Schema`). `apiVersion`, `kind` and `metadata` are what they are in every object.
+    /// The type of a custom resource's objects, from the structural schema of one version
+    /// (`openAPIV3Schema`). `apiVersion`, `kind` and `metadata` are the same as in every object.
     pub fn object(schema: &Value, preserve_unknown: bool) -> Result<Declared, SchemaError> {
         let mut values = Reader { preserve_unknown }.values(schema)?;
         values.add_object_fields();
-        Ok(Declared(What::Values(values)))
+        Ok(Declared(DeclaredType::Values(values)))
     }
 
     pub(super) fn atom(&self) -> Atom<'_> {
         match &self.0 {
-            What::Values(values) => values.atom(),
-            What::Builtin(place) => place.atom(),
-            What::Anything => Type::Whole.atom(),
+            DeclaredType::Values(values) => values.atom(),
+            DeclaredType::Builtin(place) => place.atom(),
+            DeclaredType::Anything => Type::Whole.atom(),
         }
     }
 }
@@ -122,12 +122,12 @@ impl Values {
         let metadata = BUILTIN
             .type_named("meta.v1.ObjectMeta")
             .expect("the catalogue has ObjectMeta");
-        let metadata = Declared(What::Builtin(Place {
+        let metadata = Declared(DeclaredType::Builtin(CatalogueType {
             node: metadata.node(),
             extra: None,
         }));
 
-        let text = Declared(What::Values(Values {
+        let text = Declared(DeclaredType::Values(Values {
             scalar: Some(Scalar::String),
             ..Values::default()
         }));
@@ -180,13 +180,13 @@ impl Values {
 
 #[derive(Clone, Copy)]
 struct Reader {
-    /// Set from where the schema says so, for everything below.
+    /// Set where the schema requests it, and inherited by everything below.
     preserve_unknown: bool,
 }
 
 impl Reader {
     fn schema(self, schema: &Value) -> Result<Declared, SchemaError> {
-        Ok(Declared(What::Values(self.values(schema)?)))
+        Ok(Declared(DeclaredType::Values(self.values(schema)?)))
     }
 
     fn values(mut self, schema: &Value) -> Result<Values, SchemaError> {
@@ -288,14 +288,14 @@ impl Reader {
 
         let item = match schema.get("items") {
             Some(items) => self.schema(items)?,
-            None => Declared(What::Anything),
+            None => Declared(DeclaredType::Anything),
         };
 
         Ok(DeclaredList { item, by })
     }
 }
 
-/// A string with a format may stand for something else.
+/// A string with certain formats may also be a number.
 fn string(schema: &Value) -> Scalar {
     match schema
         .get("format")

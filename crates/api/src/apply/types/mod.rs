@@ -1,15 +1,15 @@
-//! What may stand at a place of an object, as server-side apply sees it.
+//! Types of values, as server-side apply sees them.
 //!
-//! One engine serves objects of three sorts. A [`Type`] is a place in the catalogue (built-in
-//! kinds), in a schema made at run time ([`Declared`], custom resources), or nowhere (objects whose
-//! schema nobody knows: maps are merged field by field, lists are owned as a whole). All three
-//! answer the same question with an [`Atom`]: whether a scalar, a list or a map may stand here, and
-//! how the parts of a list or map are told apart and owned.
+//! One engine serves three sorts of objects. A [`Type`] comes from the catalogue (built-in kinds),
+//! from a schema built at run time ([`Declared`], custom resources), or is deduced (objects without
+//! a schema: maps are merged field by field, lists are owned as a whole). All three resolve to an
+//! [`Atom`]: whether a scalar, a list or a map is allowed, and how the parts of a list or map are
+//! identified and owned.
 
 mod catalogue;
 mod declared;
 
-pub use catalogue::Place;
+pub use catalogue::CatalogueType;
 pub use declared::{Declared, SchemaError};
 
 use crate::catalog::{BUILTIN, Node};
@@ -18,11 +18,11 @@ use crate::{Text, Value};
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Type<'s> {
-    Catalogue(Place<'s>),
+    Catalogue(CatalogueType<'s>),
     Declared(&'s Declared),
     /// Deduced from the value: maps field by field, lists as a whole.
     Deduced,
-    /// Anything, as a whole.
+    /// Any value, owned as a whole.
     Whole,
 }
 
@@ -33,9 +33,9 @@ impl<'s> Type<'s> {
         Some(Type::catalogue(BUILTIN.root(kind).node()))
     }
 
-    /// A place of the catalogue about which no field says more.
+    /// A type of the catalogue without attributes of a field.
     pub fn catalogue(node: Node<'s>) -> Type<'s> {
-        Type::Catalogue(Place { node, extra: None })
+        Type::Catalogue(CatalogueType { node, extra: None })
     }
 
     pub(super) fn atom(self) -> Atom<'s> {
@@ -56,7 +56,7 @@ impl<'s> Type<'s> {
     }
 }
 
-/// What may stand at a place: one of these, or any of several.
+/// The values that a type allows: one of these, or any of several.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Atom<'s> {
     pub(super) scalar: Option<Scalar>,
@@ -92,8 +92,8 @@ impl<'s> Atom<'s> {
         }
     }
 
-    /// As what a value is to be taken. What is of no allowed type, and null, is taken for whatever
-    /// is allowed, maps before scalars before lists.
+    /// Decides which alternative a value is treated as. A value of no allowed type, and null, is
+    /// treated as what is allowed: maps before scalars before lists.
     pub(super) fn case(&self, value: &Value) -> Case<'s> {
         let by_value = match value {
             Value::Null => None,
@@ -116,7 +116,7 @@ impl<'s> Atom<'s> {
     }
 }
 
-/// As what a value is taken.
+/// The alternative that a value is treated as.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Case<'s> {
     Scalar(Scalar),
@@ -135,7 +135,7 @@ pub enum Scalar {
     Any,
 }
 
-/// A list: what its elements are, and what tells them apart.
+/// A list: the type of its elements, and what identifies them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'s> {
     pub(super) item: Type<'s>,
@@ -149,7 +149,7 @@ impl List<'static> {
     };
 }
 
-/// What tells the elements of a list apart.
+/// What identifies the elements of a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By<'s> {
     /// Nothing: the list is owned as a whole.
@@ -165,7 +165,7 @@ pub(super) enum By<'s> {
 pub(super) struct Fields<'s> {
     pub(super) whole: bool,
     declared: Members<'s>,
-    /// The type of what no field declares; without one, nothing else is allowed.
+    /// The type of undeclared members; `None`: there may be none.
     pub(super) other: Option<Type<'s>>,
 }
 
@@ -193,8 +193,7 @@ impl<'s> Fields<'s> {
         }
     }
 
-    /// The type of a member, and whether a field declares it. `None`: there is no such field, and
-    /// no other is allowed.
+    /// The type of a member, and whether a field declares it. `None`: it is not allowed.
     pub(super) fn member(&self, name: &str) -> Option<(Type<'s>, bool)> {
         match self.field(name) {
             Some(of) => Some((of, true)),
@@ -213,7 +212,7 @@ impl<'s> Fields<'s> {
         }
     }
 
-    /// What a key is taken to be where it is not given.
+    /// The value of a key that is not given.
     pub(super) fn default(&self, name: &str) -> Option<Value> {
         match self.declared {
             Members::None => None,
@@ -224,8 +223,8 @@ impl<'s> Fields<'s> {
         }
     }
 
-    /// A map without declared fields whose values are of any type: its sets of fields are never
-    /// changed to fit a changed schema.
+    /// Whether this is a map without declared fields whose values are of any type: its field sets
+    /// are never adapted to a changed schema.
     pub(super) fn is_deduced(&self) -> bool {
         matches!(self.declared, Members::None) && matches!(self.other, Some(Type::Deduced))
     }

@@ -17,8 +17,8 @@ pub(in crate::apply) struct Comparison {
 }
 
 impl Comparison {
-    fn push(&mut self, element: &Element, found: Found) {
-        let Found { itself, below } = found;
+    fn push(&mut self, element: &Element, found: Change) {
+        let Change { itself, below } = found;
         for (set, itself, below) in [
             (&mut self.removed, itself.removed, below.removed),
             (&mut self.modified, itself.modified, below.modified),
@@ -39,41 +39,41 @@ impl Comparison {
     }
 }
 
-/// What happened to a value itself. Only where several elements of a list have one step can it be
-/// more than one thing.
+/// The change of a value itself. More than one flag is set only where several elements of a list
+/// have the same key.
 #[derive(Clone, Copy, Debug, Default)]
-struct Change {
+struct OwnChange {
     removed: bool,
     modified: bool,
     added: bool,
 }
 
-impl Change {
-    const NONE: Change = Change {
+impl OwnChange {
+    const NONE: OwnChange = OwnChange {
         removed: false,
         modified: false,
         added: false,
     };
 
-    fn of(old: Option<&Value>, new: Option<&Value>) -> Change {
-        Change {
+    fn of(old: Option<&Value>, new: Option<&Value>) -> OwnChange {
+        OwnChange {
             removed: new.is_none(),
             added: old.is_none(),
-            ..Change::NONE
+            ..OwnChange::NONE
         }
     }
 }
 
-/// What happened to a value, and below it.
+/// The change of a value and of its children.
 #[derive(Default)]
-struct Found {
-    itself: Change,
+struct Change {
+    itself: OwnChange,
     below: Comparison,
 }
 
-impl Found {
+impl Change {
     fn is_something(&self) -> bool {
-        let Found { itself, below } = self;
+        let Change { itself, below } = self;
         let below = [&below.removed, &below.modified, &below.added];
         itself.removed || itself.modified || itself.added || below.iter().any(|set| !set.is_empty())
     }
@@ -88,7 +88,7 @@ pub(in crate::apply) fn compare(
     Ok(values(Some(old), Some(new), of)?.below)
 }
 
-fn values(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Found, TypeErrors> {
+fn values(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Change, TypeErrors> {
     if matches!(old, Some(Value::Raw(_))) || matches!(new, Some(Value::Raw(_))) {
         let (old, new) = (old.map(order::tree), new.map(order::tree));
         return values(old.as_deref(), new.as_deref(), of);
@@ -101,28 +101,28 @@ fn values(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Foun
         | (Some(Case::List(_)), Some(case @ Case::List(_)))
         | (Some(Case::Scalar(_)), Some(case @ Case::Scalar(_)))
         | (None, Some(case)) => as_case(case, old, new)?,
-        // One sort of value became another: what was below the old one is gone, and the new one is
-        // told as its own.
+        // The value changed its type: everything below the old one was removed, and the new one is
+        // compared on its own.
         (Some(before), Some(after)) => {
             let before = as_case(before, old, new)?;
             let after = as_case(after, old, new)?;
-            let itself = Change {
+            let itself = OwnChange {
                 modified: before.itself.modified || after.itself.modified,
-                ..Change::NONE
+                ..OwnChange::NONE
             };
 
-            Found {
+            Change {
                 itself,
                 below: before.below.union(&after.below),
             }
         }
-        (None, None) => Found::default(),
+        (None, None) => Change::default(),
     };
 
     Ok(found)
 }
 
-fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<Found, TypeErrors> {
+fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<Change, TypeErrors> {
     let below = match case {
         Case::Scalar(scalar) => {
             if [old, new]
@@ -143,7 +143,7 @@ fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<F
         }
         Case::Map(fields) => {
             let (old_members, new_members) = (members(old), members(new));
-            // Two that are empty are compared as they are, so that `null` and `{}` differ.
+            // Two empty ones are compared as they are, so that `null` and `{}` differ.
             if fields.whole
                 || old_members.is_none_or(Map::is_empty) && new_members.is_none_or(Map::is_empty)
             {
@@ -154,8 +154,8 @@ fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<F
         Case::Nothing => return Err(TypeErrors::one("schema error: invalid atom: inlined")),
     };
 
-    Ok(Found {
-        itself: Change::of(old, new),
+    Ok(Change {
+        itself: OwnChange::of(old, new),
         below,
     })
 }
@@ -170,14 +170,14 @@ fn could_be(value: &Value, scalar: Scalar) -> bool {
     }
 }
 
-fn leaf(old: Option<&Value>, new: Option<&Value>) -> Found {
+fn leaf(old: Option<&Value>, new: Option<&Value>) -> Change {
     let modified = old
         .zip(new)
         .is_some_and(|(old, new)| !order::same(old, new));
-    Found {
-        itself: Change {
+    Change {
+        itself: OwnChange {
             modified,
-            ..Change::of(old, new)
+            ..OwnChange::of(old, new)
         },
         below: Comparison::default(),
     }
@@ -214,7 +214,7 @@ fn compare_maps(
             .next_if(|(member, _)| *member == name)
             .map(|(_, value)| value);
 
-        // Most of an object stays as it is, and that is seen without types.
+        // Most members are unchanged; equality needs no types.
         if before
             .zip(after)
             .is_some_and(|(before, after)| order::same(before, after))
@@ -234,8 +234,8 @@ fn compare_maps(
     }
 }
 
-/// Elements are compared by their steps. Where a step is there several times, its elements are one
-/// thing, that is there, gone, or another than before.
+/// Compares elements by their keys. Elements with the same key are treated as one value, which is
+/// added, removed or modified as a whole.
 fn compare_lists(old: &[Value], new: &[Value], list: &List<'_>) -> Result<Comparison, TypeErrors> {
     let steps = |items: &[Value]| -> Result<Vec<Element>, TypeErrors> {
         let named = items.iter().enumerate().map(|(index, item)| {
@@ -264,27 +264,27 @@ fn compare_lists(old: &[Value], new: &[Value], list: &List<'_>) -> Result<Compar
     Ok(comparison)
 }
 
-fn compare_items(old: &[&Value], new: &[&Value], of: Type<'_>) -> Result<Found, TypeErrors> {
+fn compare_items(old: &[&Value], new: &[&Value], of: Type<'_>) -> Result<Change, TypeErrors> {
     match (old, new) {
         ([] | [_], [] | [_]) => values(old.first().copied(), new.first().copied(), of),
         ([_, _, ..], [_, _, ..]) => {
             let same = old.len() == new.len()
                 && old.iter().zip(new).all(|(old, new)| order::same(old, new));
-            Ok(Found {
-                itself: Change {
+            Ok(Change {
+                itself: OwnChange {
                     modified: !same,
-                    ..Change::NONE
+                    ..OwnChange::NONE
                 },
                 below: Comparison::default(),
             })
         }
-        // Several became one or none: as several they are gone, and all of the one is new.
+        // Several became one or none: they were removed together, and all of the one was added.
         ([_, _, ..], rest) => {
             let mut found = one(None, rest.first().copied(), of)?;
             found.itself.removed = true;
             Ok(found)
         }
-        // One or none became several: all of the one is gone.
+        // One or none became several: all of the one was removed.
         (rest, _) => {
             let mut found = one(rest.first().copied(), None, of)?;
             found.itself.added = true;
@@ -293,9 +293,9 @@ fn compare_items(old: &[&Value], new: &[&Value], of: Type<'_>) -> Result<Found, 
     }
 }
 
-fn one(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Found, TypeErrors> {
+fn one(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Change, TypeErrors> {
     if old.or(new).is_none() {
-        Ok(Found::default())
+        Ok(Change::default())
     } else {
         values(old, new, of)
     }

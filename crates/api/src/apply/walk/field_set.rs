@@ -1,4 +1,4 @@
-//! Which fields a configuration names.
+//! The fields that a configuration sets.
 
 use super::list::{Index, element_of};
 use crate::Value;
@@ -7,24 +7,24 @@ use crate::apply::order;
 use crate::apply::set::Set;
 use crate::apply::types::{By, Case, Fields, List, Type};
 
-/// The leaves of a value, and the elements of its lists and maps. Fields of structs that only lead
-/// on are left out: whoever sets something in `spec` does not own `spec`.
+/// The leaves of a value, and the elements of its lists and maps. Struct fields that only lead to
+/// others are left out: setting something in `spec` does not own `spec`.
 pub(in crate::apply) fn field_set(value: &Value, of: Type<'_>) -> Set {
     below(value, of).set
 }
 
-/// What a value adds to the set: itself, or something below it.
-struct Named {
+/// What a value adds to the set: itself, or its children.
+struct Contribution {
     itself: bool,
     set: Set,
 }
 
-fn below(value: &Value, of: Type<'_>) -> Named {
+fn below(value: &Value, of: Type<'_>) -> Contribution {
     if let Value::Raw(_) = value {
         return below(&order::tree(value), of);
     }
 
-    let itself = |itself| Named {
+    let itself = |itself| Contribution {
         itself,
         set: Set::new(),
     };
@@ -33,14 +33,14 @@ fn below(value: &Value, of: Type<'_>) -> Named {
         Case::Scalar(_) => itself(true),
         Case::List(list) => match (list.by, value) {
             (By::Nothing, _) => itself(true),
-            (_, Value::Array(items)) => Named {
+            (_, Value::Array(items)) => Contribution {
                 itself: false,
                 set: items_set(items, &list),
             },
             _ => itself(false),
         },
         Case::Map(fields) if fields.whole => itself(true),
-        Case::Map(fields) => Named {
+        Case::Map(fields) => Contribution {
             itself: false,
             set: members_set(value, &fields),
         },
@@ -67,12 +67,12 @@ fn members_set(value: &Value, fields: &Fields<'_>) -> Set {
     set
 }
 
-/// Elements that are there several times are owned together, and nothing of them apart.
+/// Duplicate elements are owned together, without their parts.
 fn items_set(items: &[Value], list: &List<'_>) -> Set {
     let mut named = Vec::with_capacity(items.len());
 
-    // An element without a key was not let in; whoever asks about one all the same does not hear of
-    // it.
+    // Validation refuses elements without a key; in a value that was not validated they are
+    // skipped.
     for item in items {
         if let Ok(element) = element_of(list, item) {
             named.push((item, element));
@@ -101,8 +101,8 @@ fn items_set(items: &[Value], list: &List<'_>) -> Set {
     set
 }
 
-/// The set with the fields of structs that lead to its members as members too: `spec`, if
-/// `spec.replicas` is one.
+/// The set with the struct fields on the way to its members added: `spec`, if `spec.replicas` is a
+/// member.
 pub(in crate::apply) fn with_named_fields(set: &Set, of: Option<Type<'_>>) -> Set {
     let atom = of.map(Type::atom);
     let mut named = Set::new();

@@ -1,4 +1,4 @@
-//! What tells the elements of a list apart.
+//! Identification of list elements.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use crate::apply::types::{By, List};
 use crate::fuzz::steps;
 use crate::{Text, Value};
 
-/// Why an element of a list cannot be told from the others. The texts are upstream's.
+/// Why an element of a list cannot be identified. The texts are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ItemError {
     #[error("associative list with keys may not have a null element")]
@@ -32,7 +32,7 @@ pub(super) enum ItemError {
     Whole,
 }
 
-/// The step to an element of a list.
+/// The path element of an item of a list.
 pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemError> {
     steps::count(1);
 
@@ -65,8 +65,8 @@ pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemE
     }
 }
 
-/// Without a default a key that is not given is no part of the step: the element is another than
-/// any that has one.
+/// A key field that is not given and has no default is left out of the path element: the item
+/// differs from any that has the field.
 fn default_of(list: &List<'_>, name: &Text) -> Result<Option<Value>, ItemError> {
     match list.item.atom().map {
         Some(fields) => Ok(fields.default(name)),
@@ -74,10 +74,10 @@ fn default_of(list: &List<'_>, name: &Text) -> Result<Option<Value>, ItemError> 
     }
 }
 
-/// The elements of one or two lists, those with the same step under one number. Numbers ascend with
-/// the steps.
+/// The elements of one or two lists, numbered; equal path elements have the same number, and
+/// numbers ascend with the path elements.
 pub(super) struct Index {
-    /// The steps, in order, each once.
+    /// The path elements, sorted, each once.
     pub(super) elements: Vec<Element>,
     /// The number of each item of the first list, and of the second.
     pub(super) left: Vec<usize>,

@@ -1,8 +1,8 @@
-//! A configuration laid over an object.
+//! Merges a configuration into an object.
 //!
-//! What the configuration says counts, what it does not mention stays; nothing is taken away. Lists
-//! whose elements can be told apart are merged element by element, in an order that keeps the
-//! configuration's as far as it goes.
+//! Values of the configuration win, what it does not set stays; nothing is removed. Lists with
+//! identifiable elements are merged element by element, and follow the configuration's order where
+//! possible.
 
 use super::list::{Index, element_of};
 use super::validate::TypeErrors;
@@ -12,7 +12,7 @@ use crate::apply::types::{By, Case, Fields, List, Type};
 use crate::fuzz::steps;
 use crate::{Map, Text, Value};
 
-/// `over` laid over `under`.
+/// Merges `over` into `under`.
 pub(in crate::apply) fn merge(
     under: &Value,
     over: &Value,
@@ -27,7 +27,7 @@ pub(in crate::apply) fn merge(
             (Some(under), Some(over)) if !over.is_empty() || !under.is_empty() => {
                 Ok(Value::Object(merge_maps(under, over, &fields)?))
             }
-            // Null says nothing about what is below.
+            // Null sets nothing below it.
             (Some(under), None) if !under.is_empty() => Ok(Value::Object(under.clone())),
             _ => Ok(over.clone()),
         },
@@ -72,8 +72,8 @@ fn merge_maps(under: &Map, over: &Map, fields: &Fields<'_>) -> Result<Map, TypeE
     }
 }
 
-/// Walks both lists. The element of the object comes next, unless the configuration has it too and
-/// puts another shared one first; then the elements of the configuration come up to that one.
+/// Walks both lists. The object's element comes next, unless the configuration has it too and
+/// orders another shared one first; then the elements of the configuration follow up to that one.
 fn merge_lists(under: &[Value], over: &[Value], list: &List<'_>) -> Result<Vec<Value>, TypeErrors> {
     let named = |items: &[Value]| -> Result<Vec<Element>, TypeErrors> {
         let named = items.iter().enumerate().map(|(index, item)| {
@@ -92,7 +92,7 @@ struct Lists<'a, 's> {
     over: &'a [Value],
     index: Index,
     item: Type<'s>,
-    /// By number: the object's element, if there is exactly one.
+    /// By number: the object's element, if it is unique.
     single: Vec<Option<&'a Value>>,
     /// By number: whether the object has it, whether the configuration has it, whether it is
     /// already in the result.
@@ -161,7 +161,7 @@ impl<'a, 's> Lists<'a, 's> {
                     continue;
                 }
 
-                // A shared element, but another is to come first.
+                // A shared element, but another one comes first.
                 if ahead.is_some() && next_shared.is_some_and(|next| next != number) {
                     left += 1;
                     continue;
@@ -185,7 +185,7 @@ impl<'a, 's> Lists<'a, 's> {
         Ok(std::mem::take(&mut self.merged))
     }
 
-    /// Takes an element of the configuration, laid over the object's if there is one. Where the
+    /// Appends an element of the configuration, merged into the object's if there is one. Where the
     /// object has several, the configuration's replaces them all.
     fn take_over(&mut self, right: usize) -> Result<(), TypeErrors> {
         let number = self.index.right[right];

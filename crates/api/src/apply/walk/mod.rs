@@ -1,10 +1,9 @@
-//! Walks over values with their types in hand.
+//! Walks over values along their types.
 //!
-//! [`validate`] is the gate: everything else expects values that passed it. [`field_set`] tells
-//! which fields a configuration names, [`compare`] which fields differ between two objects,
-//! [`merge`] lays a configuration over an object, [`remove`] takes fields out of one.
-//! [`schema_change`] brings a set of fields in line with a schema that has changed since the set
-//! was written.
+//! [`validate`] comes first: the others expect validated values. [`field_set`] returns the fields
+//! that a configuration sets, [`compare`] the fields that differ between two objects, [`merge`]
+//! merges a configuration into an object, [`remove`] removes fields from one. [`schema_change`]
+//! adapts a field set to a schema that has changed since the set was written.
 
 mod compare;
 mod field_set;

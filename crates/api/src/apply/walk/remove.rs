@@ -1,4 +1,4 @@
-//! Fields taken out of an object.
+//! Removes fields from an object.
 
 use super::list::element_of;
 use crate::apply::element::Element;
@@ -7,7 +7,7 @@ use crate::apply::set::{Node, Set};
 use crate::apply::types::{By, Case, Fields, List, Type};
 use crate::{Map, Text, Value};
 
-/// The value without the fields of a set. A map or list out of which something was taken stays,
+/// The value without the fields of a set. A map or list from which something was removed stays,
 /// even if it is empty.
 pub(in crate::apply) fn remove(value: &Value, set: &Set, of: Type<'_>) -> Value {
     if let Value::Raw(_) = value {
@@ -21,7 +21,7 @@ pub(in crate::apply) fn remove(value: &Value, set: &Set, of: Type<'_>) -> Value 
         (Case::List(list), Value::Array(items)) if !matches!(list.by, By::Nothing) => {
             Value::Array(without_items(items, set, &list))
         }
-        // What is owned as a whole has no parts that could go.
+        // What is owned as a whole has no removable parts.
         (Case::Map(_), Value::Object(_)) => Value::object(),
         (Case::List(_), Value::Array(_)) => Value::Array(Vec::new()),
         _ => value.clone(),

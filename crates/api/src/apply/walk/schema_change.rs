@@ -1,15 +1,14 @@
-//! Sets of fields that were written under another schema.
+//! Adapts field sets that were written under another schema.
 //!
-//! A list, map or struct that used to be owned part by part may be owned as a whole now. Whoever
-//! owned a part of it then owns all of it. The other way round nothing is done: that change is not
-//! supported.
+//! A list, map or struct that used to be owned part by part may be atomic now. The owner of a part
+//! then owns all of it. The reverse change is not supported.
 
 use crate::Value;
 use crate::apply::element::Element;
 use crate::apply::set::{Node, Set};
 use crate::apply::types::{Atom, By, Case, Type};
 
-/// The set as the schema of today has it; `None`: it is in line already.
+/// The set adapted to the current schema; `None`: it fits already.
 pub(in crate::apply) fn reconciled(set: &Set, of: Type<'_>) -> Option<Set> {
     (!is_in_line(set, of)).then(|| below(set, of))
 }
@@ -38,8 +37,8 @@ fn below(set: &Set, of: Type<'_>) -> Set {
     result
 }
 
-/// The type of what a step leads to; `None`: nothing is known of it. Values play no part here:
-/// where several types are allowed, maps come before scalars before lists.
+/// The type of a child; `None`: it is unknown. There is no value to decide by: where several types
+/// are allowed, maps come before scalars before lists.
 fn type_below<'s>(atom: &Atom<'s>, node: &Node) -> Option<Type<'s>> {
     match (atom.case(&Value::Null), &node.element) {
         (Case::Map(fields), _) if fields.is_deduced() => None,

@@ -1,4 +1,4 @@
-//! Whether a value is of its type, as far as ownership depends on it.
+//! Validates a value against its type, as far as ownership depends on it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,15 +10,15 @@ use crate::apply::order;
 use crate::apply::types::{By, Case, Fields, List, Scalar, Type};
 use crate::go_text::{GoSyntax, GoValue, go_type};
 
-/// Whether a list may hold two elements with the same step. Objects may have got such elements long
-/// ago, so only what is applied may not.
+/// Whether a list may have two elements with the same key. Existing objects may have such elements;
+/// applied configurations may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::apply) enum Duplicates {
     Allowed,
     Refused,
 }
 
-/// What is wrong at one place.
+/// One type error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeError {
     /// `.spec.ports[port=80]`; empty at the top.
@@ -35,7 +35,7 @@ impl fmt::Display for TypeError {
     }
 }
 
-/// Everything that is wrong with an object, in upstream's words.
+/// All type errors of an object, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TypeErrors(pub Vec<TypeError>);
 
@@ -63,7 +63,7 @@ impl TypeErrors {
         }])
     }
 
-    /// The same errors, seen from the value above.
+    /// The same errors, with the path relative to the parent value.
     pub(super) fn below(mut self, element: &Element) -> TypeErrors {
         for error in &mut self.0 {
             error.path.insert_str(0, &element.to_string());
@@ -72,7 +72,7 @@ impl TypeErrors {
     }
 }
 
-/// Checks a value and all below it.
+/// Validates a value and everything below it.
 pub(in crate::apply) fn validate(
     value: &Value,
     of: Type<'_>,
@@ -83,7 +83,7 @@ pub(in crate::apply) fn validate(
         duplicates,
         errors: &mut errors,
     }
-    .value(value, of, &Above::Top);
+    .value(value, of, &Parents::Top);
     if errors.0.is_empty() {
         Ok(())
     } else {
@@ -91,8 +91,7 @@ pub(in crate::apply) fn validate(
     }
 }
 
-/// Checks a value of the type of another one that has been found good: what both have in common
-/// need not be looked at again.
+/// Validates a value next to a validated one of the same type: what both have in common is skipped.
 pub(in crate::apply) fn validate_beside(
     value: &Value,
     good: &Value,
@@ -109,7 +108,7 @@ pub(in crate::apply) fn validate_beside(
         duplicates,
         errors: &mut errors,
     }
-    .members(map.iter().filter(differs), &fields, &Above::Top);
+    .members(map.iter().filter(differs), &fields, &Parents::Top);
 
     if errors.0.is_empty() {
         Ok(())
@@ -118,26 +117,26 @@ pub(in crate::apply) fn validate_beside(
     }
 }
 
-/// The way down to a value: put into words only when there is something to say.
-enum Above<'a> {
+/// The path to a value, formatted only for errors.
+enum Parents<'a> {
     Top,
-    Field(&'a Above<'a>, &'a str),
-    Element(&'a Above<'a>, &'a Element),
-    Index(&'a Above<'a>, usize),
+    Field(&'a Parents<'a>, &'a str),
+    Element(&'a Parents<'a>, &'a Element),
+    Index(&'a Parents<'a>, usize),
 }
 
-impl fmt::Display for Above<'_> {
+impl fmt::Display for Parents<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Above::Top => Ok(()),
-            Above::Field(above, name) => write!(out, "{above}.{name}"),
-            Above::Element(above, element) => write!(out, "{above}{element}"),
-            Above::Index(above, index) => write!(out, "{above}[{index}]"),
+            Parents::Top => Ok(()),
+            Parents::Field(above, name) => write!(out, "{above}.{name}"),
+            Parents::Element(above, element) => write!(out, "{above}{element}"),
+            Parents::Index(above, index) => write!(out, "{above}[{index}]"),
         }
     }
 }
 
-/// No more errors than these are told of: each names all that stands above its field.
+/// Maximum number of errors: each contains the whole path of its field.
 const MOST_ERRORS: usize = 100;
 
 struct Validator<'e> {
@@ -146,10 +145,10 @@ struct Validator<'e> {
 }
 
 impl Validator<'_> {
-    fn value(&mut self, value: &Value, of: Type<'_>, above: &Above<'_>) {
+    fn value(&mut self, value: &Value, of: Type<'_>, above: &Parents<'_>) {
         let atom = of.atom();
         if let Value::Raw(_) = value {
-            // Where anything is allowed, the text need not be read to know that it is.
+            // Where anything is allowed, the text need not be parsed.
             let anything = atom.scalar.is_some() && atom.list.is_some() && atom.map.is_some();
             if !anything {
                 self.value(&order::tree(value), of, above);
@@ -162,20 +161,18 @@ impl Validator<'_> {
             Case::List(list) => match value {
                 Value::Null => {}
                 Value::Array(items) => self.list(items, &list, above),
-                other => {
-                    self.complain(above, format!("expected list, got &{{{}}}", GoValue(other)))
-                }
+                other => self.report(above, format!("expected list, got &{{{}}}", GoValue(other))),
             },
             Case::Map(fields) => match value {
                 Value::Null => {}
                 Value::Object(map) => self.members(map.iter(), &fields, above),
-                other => self.complain(above, format!("expected map, got &{{{}}}", GoValue(other))),
+                other => self.report(above, format!("expected map, got &{{{}}}", GoValue(other))),
             },
-            Case::Nothing => self.complain(above, "schema error: invalid atom: inlined".to_owned()),
+            Case::Nothing => self.report(above, "schema error: invalid atom: inlined".to_owned()),
         }
     }
 
-    fn scalar(&mut self, value: &Value, scalar: Scalar, above: &Above<'_>) {
+    fn scalar(&mut self, value: &Value, scalar: Scalar, above: &Parents<'_>) {
         let fits = match scalar {
             Scalar::String => matches!(value, Value::String(_) | Value::Null),
             Scalar::Number => matches!(value, Value::Int(_) | Value::Float(_) | Value::Null),
@@ -198,13 +195,13 @@ impl Validator<'_> {
             Scalar::Bool => format!("expected boolean, got &{{{}}}", GoValue(value)),
             Scalar::Any => format!("expected any scalar, got &{{{}}}", GoValue(value)),
         };
-        self.complain(above, message);
+        self.report(above, message);
     }
 
-    fn list(&mut self, items: &[Value], list: &List<'_>, above: &Above<'_>) {
+    fn list(&mut self, items: &[Value], list: &List<'_>, above: &Parents<'_>) {
         if let By::Nothing = list.by {
             for (index, item) in items.iter().enumerate() {
-                self.value(item, list.item, &Above::Index(above, index));
+                self.value(item, list.item, &Parents::Index(above, index));
             }
             return;
         }
@@ -213,15 +210,14 @@ impl Validator<'_> {
         for (index, item) in items.iter().enumerate() {
             let element = match element_of(list, item) {
                 Ok(element) => element,
-                // An element that cannot be named ends the list: nothing below it can be named
-                // either.
-                Err(error) => return self.complain(above, format!("element {index}: {error}")),
+                // An element without a key ends the list: nothing below it can be named either.
+                Err(error) => return self.report(above, format!("element {index}: {error}")),
             };
-            self.value(item, list.item, &Above::Element(above, &element));
+            self.value(item, list.item, &Parents::Element(above, &element));
 
             if self.duplicates == Duplicates::Refused {
                 if seen.contains(&element) {
-                    self.complain(above, format!("duplicate entries for key {element}"));
+                    self.report(above, format!("duplicate entries for key {element}"));
                 }
                 seen.insert(element);
             }
@@ -232,19 +228,19 @@ impl Validator<'_> {
         &mut self,
         members: impl Iterator<Item = (&'m str, &'m Value)>,
         fields: &Fields<'_>,
-        above: &Above<'_>,
+        above: &Parents<'_>,
     ) {
         for (name, value) in members {
-            let above = Above::Field(above, name);
+            let above = Parents::Field(above, name);
             match fields.member(name) {
                 Some((of, _)) => self.value(value, of, &above),
-                // The rest of the members is not looked at.
-                None => return self.complain(&above, "field not declared in schema".to_owned()),
+                // The rest of the members is not validated.
+                None => return self.report(&above, "field not declared in schema".to_owned()),
             }
         }
     }
 
-    fn complain(&mut self, above: &Above<'_>, message: String) {
+    fn report(&mut self, above: &Parents<'_>, message: String) {
         if self.errors.0.len() < MOST_ERRORS {
             self.errors.0.push(TypeError {
                 path: above.to_string(),

@@ -1,11 +1,11 @@
-//! JSON text to a tree, with the catalogue at hand.
+//! Decodes JSON text into a tree, driven by the catalogue.
 //!
-//! One pass: while the text is read, the type says what may stand there. A value of another type is
-//! an error in upstream's words (the first one counts, and a syntax error further on outweighs it,
-//! because upstream reads the whole text before it looks at types). Members that the type does not
-//! have are left out of the tree and, like members given twice, reported beside it: whether that
-//! refuses the request is the caller's business. Values of raw type keep their text. Nulls,
-//! explicit zeros and absent members stay what they are; `codec::canonical` settles them.
+//! One skip_container: while the text is read, the type decides what is allowed. A value of another type is
+//! an error in upstream's words (the first one counts, and a later syntax error takes precedence,
+//! because upstream reads the whole text before it checks types). Members that the type does not
+//! have are left out of the tree and, like duplicate members, reported beside it: whether that
+//! fails the request is up to the caller. Values of raw type keep their text. Nulls, explicit zeros
+//! and absent members stay as they are; `codec::canonical` resolves them.
 
 use std::collections::HashSet;
 
@@ -17,20 +17,20 @@ use crate::go_text::Quoted;
 use crate::value::Map;
 use crate::{Path, Text, Value};
 
-/// Deepest nesting of a tree. Text below it is fine where nobody makes a tree of it (raw values).
+/// Maximum nesting of a tree. Raw values, which do not become a tree, may be nested deeper.
 pub const MAX_TREE_DEPTH: usize = 500;
 
-/// No more complaints than this are collected: a client that sends more has seen enough.
+/// Maximum number of strict decoding errors that are collected.
 const MAX_STRICT_ERRORS: usize = 100;
 
 /// Why a text is no object of its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
-    /// A value is of the wrong type. The message is upstream's, which leaves indices out; `place`
-    /// has them.
+    /// A value is of the wrong type. The message is upstream's, which omits indices; `place` has
+    /// them.
     #[error("{message}")]
     Type { message: String, place: String },
 }
@@ -58,7 +58,7 @@ pub fn decode(text: &[u8], node: Option<Node<'_>>) -> Result<Decoded, DecodeErro
         elements: Vec::new(),
     };
 
-    let place = Place {
+    let place = Location {
         path: Path::Root,
         within: None,
     };
@@ -76,9 +76,9 @@ pub fn decode(text: &[u8], node: Option<Node<'_>>) -> Result<Decoded, DecodeErro
     }
 }
 
-/// Where the decoder is: the path, and the innermost struct on it, which messages name.
+/// The decoder's location: the path, and its innermost struct, which messages name.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Location<'a> {
     path: Path<'a>,
     within: Option<Struct<'a>>,
 }
@@ -88,25 +88,25 @@ struct Decoder<'t, 'p> {
     /// The type of the whole text.
     root: Option<Node<'p>>,
     depth: usize,
-    /// Above zero: inside a value whose type upstream decodes leniently by itself.
+    /// Above zero: inside a value whose type upstream decodes leniently.
     lenient: usize,
     type_error: Option<DecodeError>,
     strict: Vec<String>,
     seen: HashSet<String>,
     /// Members of the objects that are being read, the innermost last; each object takes its own
-    /// when it ends, so that its vector has the right size at once.
+    /// when it ends, so that its vector is allocated once with the right size.
     members: Vec<(Text, Value)>,
     /// The same for lists.
     elements: Vec<Value>,
 }
 
-/// Values are written where they belong instead of being returned: a value that is handed up
-/// through several calls is copied in each, and that was a third of the whole cost.
+/// Values are written into `out` instead of being returned: a returned value would be copied in
+/// each of several nested calls, which was a third of the whole cost.
 impl Decoder<'_, '_> {
     fn value(
         &mut self,
         node: Option<Node<'_>>,
-        place: &Place<'_>,
+        place: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         let Some(node) = node else {
@@ -134,12 +134,12 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// A value of a type that is neither raw nor one of the schema's alternatives.
+    /// A value whose type is neither raw nor one of the schema's alternatives.
     fn typed(
         &mut self,
         token: Token<'_>,
         node: Node<'_>,
-        place: &Place<'_>,
+        place: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         match (node.shape, token) {
@@ -153,12 +153,12 @@ impl Decoder<'_, '_> {
                 self.elements(node.item(), place, out)?
             }
             (Shape::Quantity, Token::Open(bracket)) => {
-                self.pass(bracket)?;
-                self.refuse_with(scalar::NOT_A_QUANTITY.to_string(), place);
+                self.skip_container(bracket)?;
+                self.type_error_with(scalar::NOT_A_QUANTITY.to_string(), place);
             }
             (_, Token::Open(bracket)) => {
-                self.pass(bracket)?;
-                self.refuse(
+                self.skip_container(bracket)?;
+                self.type_error(
                     if bracket == b'{' { "object" } else { "array" },
                     node,
                     place,
@@ -166,33 +166,33 @@ impl Decoder<'_, '_> {
             }
             (_, Token::String(text)) => match scalar::check_text(&text, node.shape) {
                 Some(Ok(())) => *out = Value::String(Text::new(text)),
-                Some(Err(refusal)) => self.refuse_with(refusal, place),
-                None => self.refuse("string", node, place),
+                Some(Err(refusal)) => self.type_error_with(refusal, place),
+                None => self.type_error("string", node, place),
             },
             (_, Token::Bool(flag)) => match scalar::from_bool(flag, node.shape) {
-                Some(result) => self.judged(result, node, place, out),
-                None => self.refuse("bool", node, place),
+                Some(result) => self.store_scalar(result, node, place, out),
+                None => self.type_error("bool", node, place),
             },
             (_, Token::Number(literal)) => match scalar::from_number(literal, node.shape) {
-                Some(result) => self.judged(result, node, place, out),
-                None => self.refuse("number", node, place),
+                Some(result) => self.store_scalar(result, node, place, out),
+                None => self.type_error("number", node, place),
             },
         }
 
         Ok(())
     }
 
-    fn judged(
+    fn store_scalar(
         &mut self,
         result: Result<Value, scalar::Refusal>,
         node: Node<'_>,
-        place: &Place<'_>,
+        place: &Location<'_>,
         out: &mut Value,
     ) {
         match result {
             Ok(value) => *out = value,
-            Err(scalar::Refusal::Text(text)) => self.refuse_with(text, place),
-            Err(scalar::Refusal::Type(found)) => self.refuse(&found, node, place),
+            Err(scalar::Refusal::Text(text)) => self.type_error_with(text, place),
+            Err(scalar::Refusal::Type(found)) => self.type_error(&found, node, place),
         }
     }
 
@@ -200,7 +200,7 @@ impl Decoder<'_, '_> {
         &mut self,
         node: Node<'_>,
         schema: Struct<'_>,
-        place: &Place<'_>,
+        place: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         match (node.shape, self.scanner.value()?) {
@@ -222,22 +222,22 @@ impl Decoder<'_, '_> {
             (Shape::SchemaOrBool(_), Token::Null) => {}
             (Shape::SchemaOrBool(_), token) => {
                 if let Token::Open(bracket) = token {
-                    self.pass(bracket)?;
+                    self.skip_container(bracket)?;
                 }
-                self.refuse_with("boolean or JSON schema expected".to_string(), place);
+                self.type_error_with("boolean or JSON schema expected".to_string(), place);
             }
-            // Upstream takes anything else for nothing at all.
+            // Upstream ignores anything else.
             _ => {}
         }
 
         Ok(())
     }
 
-    /// The members of a struct; the opening bracket is read.
+    /// The members of a struct; the opening bracket has been read.
     fn fields(
         &mut self,
         of: Struct<'_>,
-        place: &Place<'_>,
+        place: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         self.descend(b'{')?;
@@ -252,13 +252,13 @@ impl Decoder<'_, '_> {
             let Some(position) = of.position_near(&name, expected) else {
                 if of.declared.open {
                     if !others.insert(Text::new(&name)) {
-                        self.complain("duplicate", place, &name);
+                        self.strict_error("duplicate", place, &name);
                     }
-                    self.kept(&name, place)?;
+                    self.undeclared_member(&name, place)?;
                     continue;
                 }
 
-                self.complain("unknown", place, &name);
+                self.strict_error("unknown", place, &name);
                 self.scanner.skip(self.depth, None)?;
                 continue;
             };
@@ -267,10 +267,10 @@ impl Decoder<'_, '_> {
             let field = of.at(position);
 
             if !given.add(position) {
-                self.complain("duplicate", place, &name);
+                self.strict_error("duplicate", place, &name);
             }
 
-            let below = Place {
+            let below = Location {
                 path: place.path.field(field.name()),
                 within: Some(of),
             };
@@ -286,9 +286,9 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// A member that an open struct does not name.
-    fn kept(&mut self, name: &str, place: &Place<'_>) -> Result<(), SyntaxError> {
-        let below = Place {
+    /// A member that an open struct does not declare.
+    fn undeclared_member(&mut self, name: &str, place: &Location<'_>) -> Result<(), SyntaxError> {
+        let below = Location {
             path: place.path.field(name),
             within: place.within,
         };
@@ -302,7 +302,7 @@ impl Decoder<'_, '_> {
     fn members(
         &mut self,
         item: Option<Node<'_>>,
-        place: &Place<'_>,
+        place: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         self.descend(b'{')?;
@@ -313,7 +313,7 @@ impl Decoder<'_, '_> {
         while let Some(name) = self.scanner.next_name(first)? {
             first = false;
 
-            // In order, which is how most come, a name cannot have been there.
+            // Members mostly arrive sorted; then a name cannot be a duplicate.
             let before = &self.members[base..];
             let in_order =
                 names.is_empty() && before.last().is_none_or(|(last, _)| last.as_str() < &*name);
@@ -322,11 +322,11 @@ impl Decoder<'_, '_> {
                     names.extend(before.iter().map(|(name, _)| name.clone()));
                 }
                 if !names.insert(Text::new(&name)) {
-                    self.complain("duplicate", place, &name);
+                    self.strict_error("duplicate", place, &name);
                 }
             }
 
-            let below = Place {
+            let below = Location {
                 path: place.path.key(&name),
                 within: place.within,
             };
@@ -342,7 +342,7 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// The object of the members gathered since `base`.
+    /// The object of the members collected since `base`.
     fn object(&mut self, base: usize) -> Value {
         Value::Object(Map::from_members(self.members.drain(base..).collect()))
     }
@@ -350,13 +350,13 @@ impl Decoder<'_, '_> {
     fn elements(
         &mut self,
         item: Option<Node<'_>>,
-        place: &Place<'_>,
+        place: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         self.descend(b'[')?;
         let base = self.elements.len();
         while self.scanner.next_element(self.elements.len() == base)? {
-            let below = Place {
+            let below = Location {
                 path: place.path.index(self.elements.len() - base),
                 within: place.within,
             };
@@ -371,7 +371,7 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    fn untyped(&mut self, place: &Place<'_>, out: &mut Value) -> Result<(), SyntaxError> {
+    fn untyped(&mut self, place: &Location<'_>, out: &mut Value) -> Result<(), SyntaxError> {
         match self.scanner.value()? {
             Token::Null => {}
             Token::Bool(flag) => *out = Value::Bool(flag),
@@ -381,7 +381,7 @@ impl Decoder<'_, '_> {
                     let message = format!(
                         "json: cannot unmarshal number {literal} into Go value of type float64"
                     );
-                    self.refuse_with(message, place);
+                    self.type_error_with(message, place);
                 }
             },
             Token::String(text) => *out = Value::String(Text::new(text)),
@@ -401,8 +401,8 @@ impl Decoder<'_, '_> {
         }
     }
 
-    /// Reads past a container whose opening bracket is read.
-    fn pass(&mut self, bracket: u8) -> Result<(), SyntaxError> {
+    /// Skips the rest of a container whose opening bracket has been read.
+    fn skip_container(&mut self, bracket: u8) -> Result<(), SyntaxError> {
         let mut first = true;
         while match bracket {
             b'{' => self.scanner.next_name(first)?.is_some(),
@@ -414,8 +414,8 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// Records that something else than `node` stands here.
-    fn refuse(&mut self, found: &str, node: Node<'_>, place: &Place<'_>) {
+    /// Records a type error: `found` instead of `node`.
+    fn type_error(&mut self, found: &str, node: Node<'_>, place: &Location<'_>) {
         let wanted = go_names::type_at(node, &place.path, place.within);
         let into = match place.within {
             Some(of) => {
@@ -428,13 +428,13 @@ impl Decoder<'_, '_> {
             None => "value".to_string(),
         };
 
-        self.refuse_with(
+        self.type_error_with(
             format!("json: cannot unmarshal {found} into Go {into} of type {wanted}"),
             place,
         );
     }
 
-    fn refuse_with(&mut self, message: String, place: &Place<'_>) {
+    fn type_error_with(&mut self, message: String, place: &Location<'_>) {
         if self.type_error.is_none() {
             self.type_error = Some(DecodeError::Type {
                 message,
@@ -443,7 +443,7 @@ impl Decoder<'_, '_> {
         }
     }
 
-    fn complain(&mut self, what: &str, place: &Place<'_>, name: &str) {
+    fn strict_error(&mut self, what: &str, place: &Location<'_>, name: &str) {
         if self.lenient > 0 || self.strict.len() >= MAX_STRICT_ERRORS {
             return;
         }
@@ -454,7 +454,7 @@ impl Decoder<'_, '_> {
     }
 }
 
-/// Which fields of a struct have been given.
+/// The fields of a struct that have been read.
 #[derive(Default)]
 struct Given(u64, Vec<usize>);
 
@@ -473,7 +473,7 @@ impl Given {
     }
 }
 
-/// A member's place as the strict messages write it: map keys are joined by dots too.
+/// A member's path as the strict messages print it: map keys are joined by dots too.
 fn strict_path(path: &Path<'_>, name: &str) -> String {
     let text = path.field(name).with_dots().to_string();
     text.strip_prefix('.')

@@ -1,9 +1,8 @@
-//! The names in type errors: of the value that was wanted, and of its place.
+//! The Go names in type errors: of the expected type, and of the fields on the path.
 //!
-//! Upstream's decoder fills structs of its own language, and its messages show more of them than
-//! JSON does: named strings (`v1.Protocol`), and structs whose members stand among those of the
-//! struct around them (`spec.volumes.VolumeSource.emptyDir`). `catalog/go_names.txt` has them; it
-//! is read when the first such message is.
+//! Upstream decodes into Go structs, and its messages reveal more of them than JSON has: named
+//! strings (`v1.Protocol`), and embedded structs (`spec.volumes.VolumeSource.emptyDir`).
+//! `catalog/go_names.txt` lists them; it is parsed for the first such message.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,10 +10,10 @@ use std::sync::LazyLock;
 use crate::Path;
 use crate::catalog::{FieldRef, Node, Shape, Struct};
 
-/// What upstream calls the type of the value at a path.
+/// Upstream's name for the type of the value at a path.
 pub(crate) fn type_at(node: Node<'_>, path: &Path<'_>, within: Option<Struct<'_>>) -> String {
     match node.shape {
-        // These read a plain value first, and that is what they complain about.
+        // These decode a plain value first, whose type the error names.
         Shape::Time | Shape::MicroTime | Shape::Duration => return "string".to_string(),
         Shape::IntOrString => return "int32".to_string(),
         _ => {}
@@ -38,8 +37,7 @@ pub(crate) fn type_at(node: Node<'_>, path: &Path<'_>, within: Option<Struct<'_>
     named.map_or_else(|| node.go_type(), str::to_string)
 }
 
-/// The names of the fields on a path, without indices and map keys, but with the structs that JSON
-/// does not show.
+/// The names of the fields on a path, without indices and map keys, but with embedded structs.
 pub(super) fn fields_on(path: &Path<'_>, root: Option<Node<'_>>) -> String {
     let mut names = Vec::new();
     let mut node = root;
@@ -54,7 +52,7 @@ pub(super) fn fields_on(path: &Path<'_>, root: Option<Node<'_>>) -> String {
                 names.push(*name);
                 node = of.and_then(|of| of.field(name)).map(FieldRef::node);
             }
-            // A list of schemas has no items to the catalogue, but is of one type with them.
+            // In the catalogue a list of schemas has no items; its elements have the same type.
             _ => node = node.and_then(|node| node.item().or(Some(node))),
         }
     }
@@ -71,11 +69,11 @@ fn struct_of(node: Node<'_>) -> Option<Struct<'_>> {
     }
 }
 
-/// What upstream's language knows of a field beyond the catalogue.
+/// What Go declares about a field beyond the catalogue.
 struct Names {
     /// The name of its type.
     declared: Option<&'static str>,
-    /// The structs it stands in.
+    /// The embedded structs that contain it.
     inside: Option<&'static str>,
 }
 
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_upstreams_types() {
+    fn type_errors_name_upstreams_types() {
         let pod = BUILTIN.root(BUILTIN.kind_of("v1", "Pod").unwrap()).node();
         let check = |text: &str, expected: &str| {
             let error = super::super::decode(text.as_bytes(), Some(pod))

@@ -1,9 +1,9 @@
-//! Any JSON as a tree that remembers how its scalars were written.
+//! Parses any JSON into a tree that preserves the notation of its scalars.
 //!
 //! Upstream's patches work on text: a number `2.0` in a patch is still `2.0` in the patched object,
-//! where a decoder refuses it in place of an integer, and a `test` of `"\u0061"` fails on `"a"`. So
-//! a scalar that [`write`](super::write) would write differently stays as its text; all others are
-//! what they are in any other tree.
+//! where the decoder refuses it as an integer, and a `test` of `"\u0061"` fails on `"a"`. So a
+//! scalar that [`write`](super::write) would write differently stays raw text; all others are plain
+//! values.
 
 use super::scan::{self, Scanner, SyntaxError, Token};
 use super::{MAX_TREE_DEPTH, write};
@@ -11,7 +11,7 @@ use crate::codec::scalar;
 use crate::value::RawJson;
 use crate::{Map, Text, Value};
 
-/// Reads a whole text. Of members given twice the last is kept.
+/// Parses a whole text. Of duplicate members the last is kept.
 pub fn parse_literal(text: &[u8]) -> Result<Value, SyntaxError> {
     let mut scanner = Scanner::new(text);
     let value = value(&mut scanner, 0)?;
@@ -24,7 +24,7 @@ fn value(scanner: &mut Scanner<'_>, depth: usize) -> Result<Value, SyntaxError> 
     let bracket = match token {
         Token::Null => return Ok(Value::Null),
         Token::Bool(flag) => return Ok(Value::Bool(flag)),
-        // One too large for any number is still its text.
+        // A number that is out of range stays raw text.
         Token::Number(literal) => {
             return Ok(as_written(
                 scalar::untyped_number(literal).unwrap_or_default(),
@@ -74,7 +74,7 @@ mod tests {
     use crate::codec::json::to_string;
 
     #[test]
-    fn scalars_keep_the_form_they_were_written_in() {
+    fn scalars_keep_their_notation() {
         for text in [
             "2.0",
             "1e3",
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_the_usual_way_is_an_ordinary_value() {
+    fn scalars_in_canonical_notation_are_plain_values() {
         let text = br#"{"b": [1, -5, 2.5, "a\n", true, null], "a": "\u003c"}"#;
         assert_eq!(
             parse_literal(text).unwrap(),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_and_broken_texts_are_refused() {
+    fn deep_and_malformed_texts_are_refused() {
         assert_eq!(
             parse_literal(b"[1,").unwrap_err().0,
             "unexpected end of JSON input"

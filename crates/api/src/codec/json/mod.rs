@@ -1,4 +1,4 @@
-//! JSON: the form in which objects are kept, cached and mostly sent.
+//! JSON: the form in which objects are cached and mostly sent.
 
 mod decode;
 pub(crate) mod go_names;
@@ -28,7 +28,7 @@ pub fn to_string(value: &Value) -> String {
     String::from_utf8(to_vec(value)).expect("every piece written is UTF-8")
 }
 
-/// `value` as JSON for people, with a line break at its end.
+/// `value` as indented JSON, with a line feed at its end.
 pub fn to_pretty(value: &Value) -> String {
     let mut out = Vec::with_capacity(2048);
     write_pretty(value, 0, &mut out);
@@ -36,31 +36,31 @@ pub fn to_pretty(value: &Value) -> String {
     String::from_utf8(out).expect("every piece written is UTF-8")
 }
 
-/// Any JSON, as it is.
+/// Parses any JSON without a type.
 pub fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
     match decode(text, None) {
         Ok(decoded) => Ok(decoded.value),
         Err(DecodeError::Syntax(error)) => Err(error),
-        // A number that no 64 bits hold.
+        // A number that does not fit into 64 bits.
         Err(DecodeError::Type { message, .. }) => Err(SyntaxError(message)),
     }
 }
 
-/// Where a text stops being JSON: the byte at which its reader gives up.
+/// The offset of the first syntax error.
 pub fn fault_at(text: &[u8]) -> Option<usize> {
     let mut scanner = scan::Scanner::new(text);
     let result = scanner.skip(0, None).and_then(|()| scanner.finish());
     result.err().map(|_| scanner.position())
 }
 
-/// The first value of a text, with what stands before it, and what follows.
+/// The first value of a text with any leading white space, and the rest.
 pub fn split_first(text: &[u8]) -> Result<(&[u8], &[u8]), SyntaxError> {
     let mut scanner = scan::Scanner::new(text);
     scanner.skip(0, None)?;
     Ok(text.split_at(scanner.position()))
 }
 
-/// One JSON value that is to be carried as its text: checked, and kept as it stands.
+/// Validates one JSON value and keeps it as raw text.
 pub fn raw(text: &[u8]) -> Result<RawJson, SyntaxError> {
     let mut scanner = scan::Scanner::new(text);
     scanner.skip(0, None)?;

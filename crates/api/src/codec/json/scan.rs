@@ -1,19 +1,18 @@
-//! JSON text, token by token, refused in the words clients know.
+//! JSON tokenizer with upstream's syntax errors.
 //!
-//! Clients show the server's syntax errors to people, and some match on them, so each place where a
-//! byte can be wrong has the text that upstream's decoder has for it. The scanner never recurses
-//! and never looks at a byte twice, except for strings, which are copied out after their end is
-//! found.
+//! Clients show the server's syntax errors to users, and some match on them, so each kind of error
+//! has the text that upstream's decoder has for it. The scanner never recurses and never visits a
+//! byte twice, except for strings, which are copied after their end is found.
 
 use std::borrow::Cow;
 
 use crate::fuzz::steps;
 use crate::value::RawJson;
 
-/// Deepest nesting of a document, whatever it holds.
+/// Maximum nesting of a document, raw values included.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// What is wrong with the text; the message is upstream's.
+/// A syntax error; the message is upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SyntaxError(pub String);
@@ -28,7 +27,7 @@ pub(super) struct Scanner<'a> {
 pub(super) enum Token<'a> {
     Null,
     Bool(bool),
-    /// The literal as it stands.
+    /// The literal text.
     Number(&'a str),
     String(Cow<'a, str>),
     Open(u8),
@@ -72,7 +71,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// As [`Scanner::value`], with the text that the token is made of.
+    /// As [`Scanner::value`], with the source text of the token.
     pub(super) fn value_as_written(&mut self) -> Result<(Token<'a>, &'a [u8]), SyntaxError> {
         self.peek();
         let start = self.at;
@@ -80,7 +79,7 @@ impl<'a> Scanner<'a> {
         Ok((token, &self.text[start..self.at]))
     }
 
-    /// After an opened `[` or a value in it: is there another element?
+    /// After an opened `[` or a value in it: whether there is another element.
     pub(super) fn next_element(&mut self, first: bool) -> Result<bool, SyntaxError> {
         match self.peek() {
             Some(b']') => {
@@ -100,12 +99,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// After an opened `{` or a member of it: the next member's name, with the colon behind it.
+    /// After an opened `{` or a member of it: the next member's name, consuming the colon.
     pub(super) fn next_name(&mut self, first: bool) -> Result<Option<Cow<'a, str>>, SyntaxError> {
         Ok(self.skip_name(first)?.map(Body::text))
     }
 
-    /// As [`Scanner::next_name`], for those who do not want to know it.
+    /// As [`Scanner::next_name`], without decoding the name.
     fn skip_name(&mut self, first: bool) -> Result<Option<Body<'a>>, SyntaxError> {
         match self.peek() {
             Some(b'}') => {
@@ -151,11 +150,11 @@ impl<'a> Scanner<'a> {
     pub(super) fn raw(&mut self, depth: usize) -> Result<RawJson, SyntaxError> {
         let mut compact = Vec::new();
         self.skip(depth, Some(&mut compact))?;
-        // Strings may hold bytes that are no UTF-8; decoders replace them, and so does this.
+        // Strings may contain invalid UTF-8; decoders replace it, and so does this.
         Ok(RawJson::trusted(&String::from_utf8_lossy(&compact)))
     }
 
-    /// Reads past one whole value.
+    /// Skips one whole value.
     pub(super) fn skip(
         &mut self,
         depth: usize,
@@ -183,7 +182,7 @@ impl<'a> Scanner<'a> {
 
             keep(&self.text[start..self.at]);
 
-            // Close what ends here, then stand before the next value.
+            // Closes what ends here, then stops before the next value.
             loop {
                 let more = match open.last() {
                     None => return Ok(()),
@@ -217,7 +216,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the next member's name begins, if the text is as it should be.
+    /// The offset of the next member's name, if the text is well-formed.
     fn name_start(&mut self, first: bool) -> usize {
         let was = self.at;
         let found = self.peek();
@@ -298,7 +297,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads a string; `at` stands on its opening quote.
+    /// Reads a string; `at` is its opening quote.
     fn string(&mut self) -> Result<Body<'a>, SyntaxError> {
         let start = self.at + 1;
         let mut at = start;
@@ -326,7 +325,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Checks the escape whose letter is at `at` and returns the place behind it.
+    /// Validates the escape whose letter is at `at` and returns the offset after it.
     fn escape(&self, at: usize) -> Result<usize, SyntaxError> {
         match self.text.get(at) {
             Some(b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"') => Ok(at + 1),
@@ -349,7 +348,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// What stands between the quotes of a string.
+/// The content of a string, between its quotes.
 struct Body<'a> {
     bytes: &'a [u8],
     /// Without escapes.
@@ -368,7 +367,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Refuses the bracket that opens a level too many.
+/// Refuses the bracket that exceeds the nesting limit.
 pub(super) fn check_depth(depth: usize, bracket: u8) -> Result<(), SyntaxError> {
     if depth > MAX_DEPTH {
         Err(invalid(bracket, "exceeded max depth"))
@@ -385,7 +384,7 @@ fn end() -> SyntaxError {
     SyntaxError("unexpected end of JSON input".to_string())
 }
 
-/// A byte in single quotes, as upstream's messages show it: it is taken for a character by itself.
+/// A byte in single quotes, as upstream's messages print it: each byte is treated as a character.
 fn quote(byte: u8) -> String {
     match byte {
         b'\'' => "'\\''".to_string(),
@@ -439,8 +438,8 @@ fn unescape(body: &[u8]) -> String {
     out
 }
 
-/// The character of a `\u` escape (four digits at the start of `digits`, perhaps a second escape
-/// behind them) and how much of the text it took.
+/// Decodes a `\u` escape (four digits at the start of `digits`, possibly followed by a second
+/// escape). Returns the character and the number of bytes consumed.
 fn unicode(digits: &[u8]) -> (char, usize) {
     let high = hex(&digits[..4]);
     if let Some(character) = char::from_u32(high) {

@@ -101,12 +101,12 @@ fn nesting_has_a_limit_with_a_clear_error() {
         refused
     );
 
-    // Text that never closes is no slower and no deeper.
+    // Unterminated text is neither slower nor deeper.
     assert_eq!(raw("[".repeat(1 << 20).as_bytes()).unwrap_err().0, refused);
 }
 
 #[test]
-fn strings_read_as_upstream_reads_them() {
+fn strings_decode_as_upstream_decodes_them() {
     let check = |text: &[u8], expected: &str| {
         assert_eq!(
             parse(text).unwrap(),
@@ -125,7 +125,7 @@ fn strings_read_as_upstream_reads_them() {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn encoded_values_decode_to_the_same() {
     let check = |text: &str, expected: &str| {
         assert_eq!(
             to_string(&parse(text.as_bytes()).unwrap()),
@@ -161,7 +161,7 @@ fn decode_pod(text: &str) -> Result<Decoded, DecodeError> {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_is_named_with_its_place() {
+fn a_type_error_names_the_field() {
     let check = |text: &str, expected: &str| {
         assert_eq!(
             decode_pod(text).unwrap_err().to_string(),
@@ -203,7 +203,7 @@ fn a_value_of_the_wrong_type_is_named_with_its_place() {
 }
 
 #[test]
-fn the_exact_place_stands_beside_the_message() {
+fn the_exact_path_is_returned_beside_the_message() {
     let text = r#"{"spec":{"containers":[{"ports":[{},{"containerPort":"x"}]}]}}"#;
     let DecodeError::Type { place, .. } = decode_pod(text).unwrap_err() else {
         panic!("a type error")
@@ -212,7 +212,7 @@ fn the_exact_place_stands_beside_the_message() {
 }
 
 #[test]
-fn a_syntax_error_further_on_outweighs_a_type_error() {
+fn a_later_syntax_error_takes_precedence_over_a_type_error() {
     let error = decode_pod(r#"{"metadata":{"name":5},"#).unwrap_err();
     assert_eq!(error.to_string(), "unexpected end of JSON input");
 }
@@ -240,7 +240,7 @@ fn unknown_and_duplicate_fields_are_reported_once_and_in_order() {
 }
 
 #[test]
-fn complaints_are_bounded() {
+fn strict_errors_are_bounded() {
     let members: Vec<String> = (0..1000).map(|n| format!("\"u{n}\":1")).collect();
     assert_eq!(
         decode_pod(&format!("{{{}}}", members.join(",")))

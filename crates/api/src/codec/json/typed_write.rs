@@ -1,14 +1,14 @@
-//! JSON in upstream's order: kind and apiVersion first, then the fields as its structs declare
-//! them.
+//! Encodes JSON in upstream's order: kind and apiVersion first, then the fields as its structs
+//! declare them.
 //!
-//! Upstream's structs follow their protobuf numbers, so the catalogue's wires are that order. What
-//! a type does not know comes last, by name.
+//! Upstream's structs follow their protobuf numbers, so the catalogue's wires give the order.
+//! Members that the type does not declare come last, sorted by name.
 
 use std::cmp::Ordering;
 
 use super::write::{write, write_string};
 use crate::catalog::{Node, Shape, Span, Struct, WireTo};
-use crate::value::Sought;
+use crate::value::SearchKey;
 use crate::{Map, Value};
 
 /// Appends `value` as compact JSON, the members of structs in upstream's order.
@@ -88,14 +88,14 @@ fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
 const FEW: usize = 64;
 const ABSENT: u32 = u32::MAX;
 
-/// Writes for each field of the type which member it is. Both are in the order of their names, so
-/// this is one walk.
+/// For each field of the type, finds the index of its member. Both are sorted by name, so one walk
+/// suffices.
 fn find(map: &Map, of: Struct<'_>, places: &mut [u32]) {
     let mut fields = of.fields().iter().enumerate().peekable();
     for (member, name) in map.keys().enumerate() {
-        let sought = Sought::new(name);
+        let key = SearchKey::new(name);
         while let Some((place, field)) = fields.peek() {
-            let seen = sought.seen_from(&field.name);
+            let seen = key.compare(&field.name);
             if seen == Ordering::Equal {
                 places[*place] = u32::try_from(member).unwrap_or(ABSENT);
             }
@@ -110,7 +110,7 @@ fn find(map: &Map, of: Struct<'_>, places: &mut [u32]) {
 struct Members<'a, 'p> {
     map: &'a Map,
     of: Struct<'p>,
-    /// For each field which member it is.
+    /// For each field the index of its member.
     places: &'a [u32],
     out: &'a mut Vec<u8>,
     first: bool,

@@ -1,4 +1,4 @@
-//! Values as JSON text: compact, members in order, escaped as upstream's encoder does.
+//! Encodes values as compact JSON: members in order, escaped as upstream's encoder does.
 
 use crate::{Map, Value};
 
@@ -26,7 +26,7 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `value` as JSON for people: a member or element a line, four spaces a level.
+/// Appends `value` as indented JSON: a member or element per line, four spaces per level.
 pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
     let line = |level: usize, out: &mut Vec<u8>| {
         out.push(b'\n');
@@ -107,7 +107,7 @@ fn write_int(number: i64, out: &mut Vec<u8>) {
 }
 
 /// The shortest digits that read back as the same number; an exponent only for the very small and
-/// very large. JSON has no words for what is not finite, and no decoder here makes such a number.
+/// very large. JSON has no notation for non-finite numbers, and no decoder here produces one.
 fn write_float(number: f64, out: &mut Vec<u8>) {
     let size = number.abs();
     if !number.is_finite() {
@@ -177,7 +177,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Bytes that stand for themselves in a string without a second look.
+/// Bytes that need no escaping in a string.
 const PLAIN: [bool; 256] = {
     let mut plain = [true; 256];
     let mut byte = 0;

@@ -1,39 +1,40 @@
-//! `Accept`: clauses in the order of their weight, each tried against what the endpoint offers.
+//! Negotiates `Accept`: clauses in the order of their quality, each tried against what the endpoint
+//! offers.
 //!
 //! The grammar is looser than the RFC's, as upstream's is: no quoted strings, a malformed clause is
-//! passed over, a quality that is no number counts as 0, and 0 is the last choice, not a refusal.
+//! skipped, a quality that is no number counts as 0, and 0 is the last choice, not a refusal.
 
 use super::MediaType;
 
-/// What kind of answers an endpoint gives.
+/// What an endpoint can respond with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Objects of a built-in resource.
     BuiltIn,
-    /// Objects of a built-in kind that have no table: reviews, bindings, some subresources.
+    /// Objects of a built-in kind without a table form: reviews, bindings, some subresources.
     WithoutTable,
-    /// Objects of a custom resource. They have no protobuf form, though their metadata alone has.
+    /// Objects of a custom resource. Only their metadata has a protobuf form.
     Custom,
-    /// Documents that cannot be had in another shape.
+    /// Documents that have a single shape.
     Plain,
-    /// The discovery of all groups at once, which must be asked for by its name.
+    /// Aggregated discovery, which must be requested by name.
     AggregatedDiscovery,
 }
 
-/// What the client gets.
+/// The negotiated response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accepted {
     pub media_type: MediaType,
     pub transform: Option<Transform>,
-    /// `pretty=1`: indented for people.
+    /// `pretty=1`: indented.
     pub pretty: bool,
     /// `stream=watch`.
     pub stream: bool,
-    /// `profile=…`, which steers discovery between servers.
+    /// `profile=…`, which selects the discovery profile between servers.
     pub profile: Option<String>,
 }
 
-/// Another shape than that of the object itself.
+/// A shape other than that of the object itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
     Table(MetaVersion),
@@ -50,7 +51,7 @@ pub enum MetaVersion {
     V1beta1,
 }
 
-/// Nothing that the client accepts can be had.
+/// The endpoint offers nothing that the client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAcceptable {
     #[error(
@@ -63,7 +64,7 @@ pub enum NotAcceptable {
     Stream,
 }
 
-/// The form and shape of an answer.
+/// The form and shape of a response.
 pub fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAcceptable> {
     if accept.is_empty() {
         return Ok(Accepted::plain(MediaType::Json));
@@ -76,8 +77,8 @@ pub fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAccept
         .ok_or(NotAcceptable::Object)
 }
 
-/// The offer that the client likes best, of several under `application/`; `None`: it accepts none
-/// of them.
+/// The offer that the client prefers, of several below `application/`; `None`: it accepts none of
+/// them.
 pub fn choose<'o>(accept: &str, offers: &[&'o str]) -> Option<&'o str> {
     if accept.is_empty() {
         return offers.first().copied();
@@ -95,8 +96,8 @@ pub fn choose<'o>(accept: &str, offers: &[&'o str]) -> Option<&'o str> {
 /// The form and shape of the events of a watch.
 pub fn negotiate_stream(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAcceptable> {
     let accepted = negotiate(accept, endpoint).map_err(|_| NotAcceptable::Stream)?;
-    // The best match counts: a client that likes YAML more than JSON gets no watch, though JSON
-    // would do.
+    // The best match counts: a client that prefers YAML to JSON gets no watch, though JSON would
+    // do.
     if accepted.media_type.stream().is_some() {
         Ok(accepted)
     } else {
@@ -137,8 +138,8 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
         return clauses;
     }
 
-    // Upstream's comparison is no order, for a wildcard gives way to its neighbour whatever the
-    // quality of either. So the outcome depends on how it is sorted, and this is how.
+    // Upstream's comparison is not a total order: a wildcard yields to its neighbour regardless of
+    // quality. So the result depends on the sorting algorithm, which is this one.
     for end in 1..clauses.len() {
         let mut place = end;
         while place > 0 && clauses[place].goes_before(&clauses[place - 1]) {
@@ -189,7 +190,7 @@ impl<'a> Clause<'a> {
         }
     }
 
-    /// What this clause makes of an offer that it covers, if the endpoint can give it.
+    /// The result for an offer that this clause covers, if the endpoint supports it.
     fn accepted(&self, offer: MediaType, endpoint: Endpoint) -> Option<Accepted> {
         if self
             .parameter("sv")
@@ -203,7 +204,7 @@ impl<'a> Clause<'a> {
             return None;
         }
 
-        let transform = match self.asked_transform() {
+        let transform = match self.requested_transform() {
             None => None,
             Some(known) => Some(known?),
         };
@@ -229,8 +230,8 @@ impl<'a> Clause<'a> {
             .filter(|value| !value.is_empty())
     }
 
-    /// The shape that is asked for: `None` if none is, `Some(None)` if it is an unknown one.
-    fn asked_transform(&self) -> Option<Option<Transform>> {
+    /// The requested shape: `None` if there is none, `Some(None)` if it is unknown.
+    fn requested_transform(&self) -> Option<Option<Transform>> {
         let names_one = |(name, _): &(&str, &str)| matches!(*name, "as" | "g" | "v");
         if !self.parameters.iter().any(names_one) {
             return None;
@@ -272,7 +273,7 @@ fn split_type(text: &str) -> Option<(&str, &str)> {
     (!subtype.contains('/')).then_some((kind, subtype.trim_matches(' ')))
 }
 
-/// `name=value`. The value of `q` may have no spaces, so none are taken away here.
+/// `name=value`. The value of `q` must not contain spaces, so none are trimmed here.
 fn parameter(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once('=')?;
     let value = value.strip_suffix('=').unwrap_or(value);
@@ -298,7 +299,7 @@ impl Endpoint {
         }
     }
 
-    /// `sv`, the version of the meta group that answers are in.
+    /// `sv`, the version of the meta group used in responses.
     fn serves_version(self, version: &str) -> bool {
         self.is_of_objects() && version == "v1"
     }
@@ -311,5 +312,5 @@ impl Endpoint {
     }
 }
 
-/// Up to so many clauses are sorted exactly as upstream sorts them.
+/// Up to this many clauses are sorted exactly as upstream sorts them.
 const FEW: usize = 12;

@@ -1,24 +1,25 @@
-//! `Content-Type`: the form of a body, and the kind of a patch.
+//! `Content-Type`: the form of a body, and the type of a patch.
 
 use std::collections::HashMap;
 
 use super::MediaType;
 
-/// The body is in a form that is not understood.
+/// The content type is not supported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     #[error(
         "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"
     )]
     Object,
-    /// What a custom resource says to a patch that needs a schema with merge keys.
+    /// Response of custom resources to a strategic merge patch, which needs a schema with merge
+    /// keys.
     #[error(
         "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
     )]
     CustomPatch,
 }
 
-/// The form of a body. Without a type it is JSON; parameters mean nothing, but must be well-formed.
+/// The form of a body. Without a type it is JSON; parameters are ignored, but must be well-formed.
 pub fn body(content_type: &str) -> Result<MediaType, Unsupported> {
     if content_type.is_empty() {
         return Ok(MediaType::Json);
@@ -30,7 +31,7 @@ pub fn body(content_type: &str) -> Result<MediaType, Unsupported> {
     known.ok_or(Unsupported::Object)
 }
 
-/// What a patch says and how it is applied.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchType {
     Json,
@@ -57,7 +58,7 @@ impl PatchType {
         }
     }
 
-    /// The patch type of a request; parameters are left aside, and case counts.
+    /// The patch type of a request; parameters are ignored, and case matters.
     pub fn of(content_type: &str) -> Option<PatchType> {
         let bare = content_type.split(';').next().unwrap_or(content_type);
         PatchType::ALL
@@ -66,7 +67,7 @@ impl PatchType {
     }
 }
 
-/// The type without its parameters, in lower case; nothing if any of it is malformed.
+/// The type without its parameters, in lower case; `None` if any of it is malformed.
 fn essence(content_type: &str) -> Option<String> {
     let (bare, mut rest) = match content_type.find(';') {
         Some(place) => content_type.split_at(place),
@@ -89,7 +90,7 @@ fn essence(content_type: &str) -> Option<String> {
 
         let (name, value, behind) = parameter(rest)?;
 
-        // The same name twice is a mistake only if it says two things.
+        // A repeated parameter is an error only if its values differ.
         if seen.entry(name).or_insert_with(|| value.clone()) != &value {
             return None;
         }
@@ -98,7 +99,7 @@ fn essence(content_type: &str) -> Option<String> {
     }
 }
 
-/// `; name=value`, and what is behind it.
+/// `; name=value`, and the rest.
 fn parameter(text: &str) -> Option<(String, String, &str)> {
     let text = text.strip_prefix(';')?.trim_start();
     let (name, text) = text.split_at(token_length(text));
@@ -121,7 +122,7 @@ fn parameter(text: &str) -> Option<(String, String, &str)> {
     Some((name.to_ascii_lowercase(), value, behind))
 }
 
-/// The text of a quoted string and what is behind its closing quote. Stands behind the opening one.
+/// The content of a quoted string after its opening quote, and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();

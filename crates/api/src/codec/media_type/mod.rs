@@ -1,9 +1,9 @@
-//! Which form a request is in, and which form its answer takes.
+//! Content negotiation: the form of a request's body and of its response.
 //!
-//! A request passes here three times. Its route looks at the bare types it can consume and produce
-//! ([`route`]); the body's `Content-Type` names its form ([`body`]); and `Accept` is weighed
-//! against what the endpoint offers, form and transformation together ([`negotiate`]). Pure
-//! functions; the texts of the refusals are upstream's.
+//! A request passes three checks: its route compares the bare types it can consume and produce
+//! ([`route`]); the body's `Content-Type` names its form ([`body`]); and `Accept` is negotiated
+//! with what the endpoint offers, form and transformation together ([`negotiate`]). Pure functions;
+//! the error texts are upstream's.
 
 mod accept;
 mod content_type;
@@ -37,7 +37,7 @@ impl MediaType {
         }
     }
 
-    /// How a watch in this form is called. There is none in YAML.
+    /// The media type of a watch in this form. There is none for YAML.
     pub const fn stream(self) -> Option<&'static str> {
         match self {
             MediaType::Json => Some("application/json;stream=watch"),
@@ -46,7 +46,7 @@ impl MediaType {
         }
     }
 
-    /// What stands behind the `application/` that all have in front.
+    /// The part after `application/`.
     fn subtype(self) -> &'static str {
         &self.as_str()["application/".len()..]
     }

@@ -1,4 +1,4 @@
-//! What a route can consume and produce: a first look at the bare types, before anybody negotiates.
+//! What a route can consume and produce: a check of the bare types, before negotiation.
 
 /// No route at this path produces what the client accepts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,8 +10,8 @@ pub struct RouteNotAcceptable(pub Vec<&'static str>);
 #[error("415: Unsupported Media Type")]
 pub struct RouteUnsupported;
 
-/// Does a route produce any of the accepted types? Parameters and qualities do not count, and of
-/// wildcards only `*/*` is known: `application/*` is refused.
+/// Whether a route produces any of the accepted types. Parameters and qualities are ignored, and
+/// `*/*` is the only wildcard: `application/*` is refused.
 pub fn produces(accept: &str, produced: &[&'static str]) -> Result<(), RouteNotAcceptable> {
     let fits = |bare: &str| {
         bare == "*/*"
@@ -26,8 +26,8 @@ pub fn produces(accept: &str, produced: &[&'static str]) -> Result<(), RouteNotA
     }
 }
 
-/// Does a route consume the type of the body? A body without a type has an unknown one, unless the
-/// method needs none.
+/// Whether a route consumes the type of the body. A body without a type has an unknown one, unless
+/// the method needs none.
 pub fn consumes(
     content_type: &str,
     method: &str,

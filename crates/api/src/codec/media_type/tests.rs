@@ -1,11 +1,11 @@
-//! Headers and what becomes of them. The expectations are a real server's answers, and those of
+//! Headers and their results. The expectations are a real server's responses, and those of
 //! upstream's negotiation.
 
 use super::MediaType::{Json, Protobuf, Yaml};
 use super::MetaVersion::{V1, V1beta1};
 use super::*;
 
-/// The form and the shape that a resource answers in; nothing: it refuses.
+/// Expects the form and shape of a response; `None`: not acceptable.
 fn check(endpoint: Endpoint, accept: &str, expected: Option<(MediaType, Option<Transform>)>) {
     let found =
         negotiate(accept, endpoint).map(|accepted| (accepted.media_type, accepted.transform));
@@ -13,7 +13,7 @@ fn check(endpoint: Endpoint, accept: &str, expected: Option<(MediaType, Option<T
 }
 
 #[test]
-fn the_best_clause_that_can_be_had_decides() {
+fn the_best_clause_that_is_offered_decides() {
     let check = |accept, expected: Option<MediaType>| {
         check(
             Endpoint::BuiltIn,
@@ -56,14 +56,14 @@ fn the_best_clause_that_can_be_had_decides() {
 }
 
 #[test]
-fn more_clauses_than_anybody_sends_are_sorted_too() {
+fn very_many_clauses_are_sorted_too() {
     let many =
         "text/a;q=0.9,".repeat(1000) + "*/*;q=0.1,application/yaml;q=0.2,application/json;q=0.15";
     check(Endpoint::BuiltIn, &many, Some((Yaml, None)));
 }
 
 #[test]
-fn a_shape_that_is_unknown_is_passed_over() {
+fn an_unknown_shape_is_skipped() {
     use Transform::{PartialObjectMetadata, PartialObjectMetadataList, Table};
 
     let check = |accept, expected| check(Endpoint::BuiltIn, accept, expected);
@@ -177,7 +177,7 @@ fn endpoints_differ_in_what_they_offer() {
 }
 
 #[test]
-fn parameters_that_say_how_are_handed_on() {
+fn parameters_are_returned() {
     let accepted = negotiate(
         "application/json;pretty=1;stream=watch;profile=nopeer;x=y",
         Endpoint::BuiltIn,
@@ -218,7 +218,7 @@ fn a_watch_has_no_yaml() {
 }
 
 #[test]
-fn refusals_list_what_can_be_had() {
+fn refusals_list_what_is_offered() {
     let check = |text: String, expected: &str| assert_eq!(text, expected);
     check(
         NotAcceptable::Object.to_string(),

@@ -1,10 +1,10 @@
-//! Protobuf bytes to a tree, field by field as the catalogue says.
+//! Decodes protobuf bytes into a tree, driven by the catalogue.
 //!
-//! The wire tells a field's number; the type's wires tell which field that is, through messages
-//! that JSON does not show. What comes out is in canonical form (`codec::canonical`): zeros that
-//! JSON omits are not there. Fields that no type knows are passed over, as upstream does. Fields
-//! come in the order of their numbers and go into an object in the order of their names: those of
-//! one message wait on a stack, and a word with a bit for each tells which are there.
+//! The wire has a field's number; the type's wires map it to the field, through messages that JSON
+//! does not have. The result is in canonical form (`codec::canonical`): zeros that JSON omits are
+//! absent. Unknown fields are skipped, as upstream does. Fields arrive sorted by number and are
+//! stored sorted by name: those of one message are collected on a stack, and a word with a bit for
+//! each records which are present.
 
 use super::wire::{Payload, Reader, WireError};
 use super::{ProtobufError, Where};
@@ -18,7 +18,7 @@ use crate::{Map, Path, Text, Value};
 /// Decodes one message as a struct of the catalogue.
 ///
 /// # Errors
-/// The bytes are no such message, or the type has none: objects of a kind made at run time.
+/// The bytes are no such message, or the type has no protobuf form, as kinds created at run time.
 pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufError> {
     if of.declared.json_only {
         return Err(ProtobufError::NoMessage {
@@ -40,7 +40,7 @@ pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufErr
     Ok(value)
 }
 
-/// Boxed while it travels: a large error would make every value that is returned a large move.
+/// Boxed on the way: a large error would make every returned value a large move.
 type Read<T> = Result<T, Box<ProtobufError>>;
 
 struct Decoder {
@@ -49,15 +49,15 @@ struct Decoder {
     depth: usize,
 }
 
-/// A field on its way into an object.
+/// A field that is not yet part of an object.
 enum Pending {
     Value(Value),
-    /// The members of a map as they come: they are sorted once, when all are there.
+    /// The members of a map as they arrive: they are sorted once, when all are read.
     Members(Vec<(Text, Value)>),
 }
 
-/// Values are written where they belong instead of being returned, as in the JSON decoder and for
-/// the same reason.
+/// Values are written in place instead of being returned, as in the JSON decoder and for the same
+/// reason.
 impl Decoder {
     fn message(
         &mut self,
@@ -79,7 +79,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads the fields of a message whose numbers mean `wires`.
+    /// Reads the fields of a message whose numbers `wires` defines.
     fn wires(
         &mut self,
         bytes: &[u8],
@@ -112,7 +112,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads one field; `ahead` is what follows it, and its number.
+    /// Reads one field; `ahead` is the rest of the message, and the field's number.
     fn field(
         &mut self,
         payload: Payload<'_>,
@@ -124,7 +124,7 @@ impl Decoder {
         let field = &reading.fields[usize::from(position)];
         let slot = reading.slot(position);
 
-        // Most of what is on the wire are zeros that JSON does not show: they never become values.
+        // Most fields on the wire are zeros that JSON omits: they never become values.
         if slot.is_none() && is_hidden_zero(payload, field) {
             return Ok(());
         }
@@ -139,14 +139,14 @@ impl Decoder {
             Shape::List(_) => {
                 let slot = slot.unwrap_or_else(|| {
                     let items = Vec::with_capacity(1 + ahead.0.repeats(ahead.1));
-                    self.hold(reading, position, Pending::Value(Value::Array(items)))
+                    self.store(reading, position, Pending::Value(Value::Array(items)))
                 });
                 self.element(payload, node.item().expect("a list has items"), slot, &path)?;
             }
             Shape::Map(_) => {
                 let slot = slot.unwrap_or_else(|| {
                     let members = Vec::with_capacity(1 + ahead.0.repeats(ahead.1));
-                    self.hold(reading, position, Pending::Members(members))
+                    self.store(reading, position, Pending::Members(members))
                 });
 
                 let item = node.item().expect("a map has values");
@@ -155,18 +155,18 @@ impl Decoder {
                     members.push(member);
                 }
             }
-            // Most fields are texts that come once: made in their place, without a stop on the way.
+            // Fast path: most fields are strings that occur once.
             Shape::String if slot.is_none() => {
                 let text = text_of(payload.bytes().within(&path)?);
-                self.hold(reading, position, Pending::Value(Value::String(text)));
+                self.store(reading, position, Pending::Value(Value::String(text)));
             }
             _ => {
                 let mut value = Value::Null;
                 self.value(payload, node, &path, &mut value)?;
-                // The last of several wins.
+                // Of several the last wins.
                 match slot {
                     Some(slot) => self.pending[slot] = Pending::Value(value),
-                    None => drop(self.hold(reading, position, Pending::Value(value))),
+                    None => drop(self.store(reading, position, Pending::Value(value))),
                 }
             }
         }
@@ -174,15 +174,15 @@ impl Decoder {
         Ok(())
     }
 
-    /// Keeps a field that is met for the first time; where it is kept is the answer.
-    fn hold(&mut self, reading: &mut Reading<'_>, position: u16, field: Pending) -> usize {
+    /// Stores a field that occurs for the first time. Returns its slot.
+    fn store(&mut self, reading: &mut Reading<'_>, position: u16, field: Pending) -> usize {
         let slot = self.pending.len();
         self.pending.push(field);
         reading.note(position, slot);
         slot
     }
 
-    /// Reads an element, or several numbers packed into one field, into the list at `slot`.
+    /// Reads an element, or several packed numbers, into the list at `slot`.
     fn element(
         &mut self,
         payload: Payload<'_>,
@@ -257,7 +257,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A value that has a form of its own on the wire.
+    /// A value with a wire format of its own.
     fn wrapped(
         &mut self,
         bytes: &[u8],
@@ -286,7 +286,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A message that holds one of two things: field 1 or field 2.
+    /// A message that contains one of two alternatives: field 1 or field 2.
     fn schema_or(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>) -> Read<Value> {
         let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) =
             node.shape
@@ -331,7 +331,7 @@ impl Decoder {
         })
     }
 
-    /// Makes the object of the fields read.
+    /// Builds the object from the fields read.
     fn assemble(&mut self, reading: &Reading<'_>) -> Value {
         let always = reading
             .of
@@ -339,7 +339,7 @@ impl Decoder {
             .iter()
             .fold(0, |bits, place| bits | 1u64 << place);
 
-        // Places are in order of the names, so this is the order of the members.
+        // Indices are sorted by name, so this is the order of the members.
         let mut left = reading.held | always;
         let mut members = Vec::with_capacity(left.count_ones() as usize);
         while left != 0 {
@@ -351,7 +351,7 @@ impl Decoder {
                 absent(reading.of, field)
             } else {
                 let slot = reading.base + usize::from(reading.slots[place as usize]);
-                shown(
+                present(
                     std::mem::replace(&mut self.pending[slot], Pending::Value(Value::Null)),
                     field,
                 )
@@ -368,7 +368,7 @@ impl Decoder {
     }
 }
 
-/// No type on the wire has more fields: then one word says which of them have been met.
+/// No type with a protobuf form has more fields: so one word can record which are present.
 pub(super) const MAX_FIELDS: usize = 64;
 
 /// A message that is being read.
@@ -377,9 +377,9 @@ struct Reading<'p> {
     fields: &'p [Field],
     /// Where its fields begin among the pending ones.
     base: usize,
-    /// The fields that are pending, by place.
+    /// Bit set of the pending fields, by index.
     held: u64,
-    /// Of each that is, where behind `base`.
+    /// For each of them the slot, relative to `base`.
     slots: [u8; MAX_FIELDS],
 }
 
@@ -394,7 +394,7 @@ impl<'p> Reading<'p> {
         }
     }
 
-    /// Where a field is pending.
+    /// The slot of a pending field.
     fn slot(&self, position: u16) -> Option<usize> {
         let held = self.held & 1 << position != 0;
         held.then(|| self.base + usize::from(self.slots[usize::from(position)]))
@@ -407,7 +407,7 @@ impl<'p> Reading<'p> {
     }
 }
 
-/// A plain value that is zero and that JSON leaves out then.
+/// Whether this is a zero scalar that JSON omits.
 fn is_hidden_zero(payload: Payload<'_>, field: &Field) -> bool {
     let presence = field.presence;
     presence.omit_empty()
@@ -419,7 +419,7 @@ fn is_hidden_zero(payload: Payload<'_>, field: &Field) -> bool {
         }
 }
 
-/// Where the field with that number is among the rows.
+/// The row of the field with that number.
 fn find(rows: &[Wire], number: u32, expected: usize) -> Option<usize> {
     for place in [expected, expected + 1] {
         if rows
@@ -433,8 +433,8 @@ fn find(rows: &[Wire], number: u32, expected: usize) -> Option<usize> {
         .ok()
 }
 
-/// What JSON shows of a field that protobuf carried.
-fn shown(carried: Pending, field: &Field) -> Option<Value> {
+/// The JSON value of a field that the message contains.
+fn present(carried: Pending, field: &Field) -> Option<Value> {
     let value = match carried {
         Pending::Value(value) => value,
         Pending::Members(members) => return Some(Value::Object(Map::from_members(members))),
@@ -455,7 +455,7 @@ fn shown(carried: Pending, field: &Field) -> Option<Value> {
     is_shown.then_some(value)
 }
 
-/// What JSON shows of a field that protobuf did not carry.
+/// The JSON value of a field that the message does not contain.
 fn absent(of: Struct<'_>, field: &Field) -> Option<Value> {
     let mut value = when_unset(field)?;
     if !value.is_null() {
@@ -487,7 +487,7 @@ fn varint_value(number: u64, shape: Shape) -> Value {
     }
 }
 
-/// JSON has no word for infinity, so the tree has none.
+/// JSON has no notation for infinity, so the tree has none.
 fn finite(number: f64) -> f64 {
     if number.is_nan() {
         0.0
@@ -524,7 +524,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, WireError> {
     Ok(Value::String(text))
 }
 
-/// A time that is set has its seconds written; one that is not is an empty message.
+/// A time that is set has its seconds on the wire; one that is not is an empty message.
 fn timestamp(bytes: &[u8], shape: Shape) -> Result<Value, WireError> {
     if bytes.is_empty() {
         return Ok(Value::Null);
@@ -574,7 +574,7 @@ fn strings(bytes: &[u8]) -> Result<Value, WireError> {
     Ok(Value::Array(items))
 }
 
-/// The JSON text in field 1, kept as it is.
+/// The JSON text in field 1, unchanged.
 fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Read<Value> {
     debug_assert_ne!(
         kind,

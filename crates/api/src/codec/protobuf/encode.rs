@@ -1,7 +1,7 @@
-//! A tree to protobuf bytes, from the last field to the first.
+//! Encodes a tree as protobuf bytes, from the last field to the first.
 //!
-//! Upstream writes a field that is a plain value even when it is zero, a pointer when it is set,
-//! lists element by element and maps by key, so equal objects are equal bytes whoever writes them.
+//! As upstream does: a scalar is written even when it is zero, a pointer when it is set, lists
+//! element by element and maps sorted by key, so equal objects have equal bytes.
 
 use super::ProtobufError;
 use super::wire::{BackWriter, FIXED64};
@@ -115,7 +115,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// One value under a tag. Null is the zero of the type.
+    /// One value under a tag. Null is the zero value of the type.
     fn single(
         &mut self,
         tag: u16,
@@ -237,7 +237,7 @@ impl Encoder<'_> {
             (Shape::SchemaOrBool(_), Value::Bool(flag)) => self.out.number(1, u64::from(*flag)),
             (Shape::SchemaOrBool(_), Value::Object(_)) => {
                 self.single(2, value, schema.node(), path)?;
-                // A schema allows what it describes.
+                // A schema implies `allows`.
                 self.out.number(1, 1);
             }
             (_, Value::Object(_)) => self.single(1, value, schema.node(), path)?,
@@ -280,11 +280,11 @@ impl Encoder<'_> {
     }
 }
 
-/// The members of an object by the place of their field in the struct: names are compared once, not
+/// The members of an object by the index of their field in the struct: names are compared once, not
 /// once per tag.
 struct Members<'v> {
     near: [Option<&'v Value>; Members::NEAR],
-    /// Of the few structs with more fields.
+    /// For the few structs with more fields.
     far: Vec<(u16, &'v Value)>,
 }
 

@@ -1,9 +1,8 @@
-//! Kubernetes protobuf: how upstream keeps objects in etcd and sends them to clients that ask for
-//! it.
+//! Kubernetes protobuf: the form of objects in upstream's etcd and for clients that request it.
 //!
-//! An object is an envelope, the four bytes `k8s\0` and a message that names apiVersion and kind,
-//! around the message of the type itself. There are no generated structs: the catalogue's wires
-//! drive both directions.
+//! An object is an envelope, the four bytes `k8s\0` and a message with apiVersion and kind, around
+//! the message of the type itself. There are no generated structs: the catalogue's wires drive both
+//! directions.
 
 mod decode;
 mod encode;
@@ -21,10 +20,10 @@ use crate::value::text_of;
 use crate::{Path, Text, Value};
 use wire::{BackWriter, Reader};
 
-/// What every envelope begins with.
+/// The prefix of every envelope.
 pub const MAGIC: &[u8; 4] = b"k8s\0";
 
-/// Why bytes are no object, or an object has no bytes.
+/// Why bytes could not be decoded, or an object could not be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
     #[error("empty data")]
@@ -44,7 +43,7 @@ pub enum ProtobufError {
     },
     #[error("{place}: nested too deeply")]
     TooDeep { place: String },
-    #[error("the envelope names no kind: it may be cut off")]
+    #[error("envelope without a kind: the data may be truncated")]
     NoKind,
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind { api_version: String, kind: String },
@@ -78,7 +77,7 @@ fn met_at(error: WireError, path: &Path<'_>) -> Box<ProtobufError> {
     })
 }
 
-/// Gives an error of the wire the place where it was met.
+/// Adds the path to a wire error.
 trait Where<T> {
     fn within(self, path: &Path<'_>) -> Result<T, Box<ProtobufError>>;
 }
@@ -95,12 +94,12 @@ impl<T> Where<T> for Result<T, WireError> {
 pub struct Envelope<'a> {
     pub api_version: Text,
     pub kind: Text,
-    /// The message of the object itself; JSON if `content_type` says so.
+    /// The message of the object itself; JSON if `content_type` is JSON.
     pub raw: &'a [u8],
     pub content_type: Text,
 }
 
-/// Opens the envelope around an object.
+/// Parses the envelope around an object.
 pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     let message = match bytes.strip_prefix(MAGIC) {
         Some([]) => return Err(ProtobufError::EmptyBody),
@@ -153,7 +152,7 @@ impl From<Box<ProtobufError>> for ProtobufError {
     }
 }
 
-/// Decodes an enveloped object of whatever kind it says it is.
+/// Decodes an enveloped object of the kind that its envelope names.
 pub fn decode(bytes: &[u8], page: &Page) -> Result<Value, ProtobufError> {
     let envelope = open(bytes)?;
 
@@ -179,7 +178,7 @@ pub fn decode(bytes: &[u8], page: &Page) -> Result<Value, ProtobufError> {
     decode_opened(&envelope, page.root(kind))
 }
 
-/// Decodes the content of an opened envelope as the given type; apiVersion and kind come from the
+/// Decodes the content of a parsed envelope as the given type; apiVersion and kind come from the
 /// envelope.
 pub fn decode_opened(envelope: &Envelope<'_>, of: Struct<'_>) -> Result<Value, ProtobufError> {
     let mut value = decode_message(envelope.raw, of)?;
@@ -223,8 +222,8 @@ pub fn encode(value: &Value, of: Struct<'_>) -> Result<Vec<u8>, ProtobufError> {
     Ok(out.finish())
 }
 
-/// The beginning and the end of an envelope around a message of so many bytes, for those who write
-/// it piece by piece.
+/// The beginning and the end of an envelope around a message of `length` bytes, for streaming
+/// writers.
 pub fn around(api_version: &str, kind: &str, length: usize) -> (Vec<u8>, Vec<u8>) {
     let mut after = BackWriter::with_capacity(8);
     after.text(4, b"");
@@ -242,7 +241,7 @@ pub fn around(api_version: &str, kind: &str, length: usize) -> (Vec<u8>, Vec<u8>
     (before.finish(), after.finish())
 }
 
-/// Encodes an element of a list as the message around it has it, under the tag of the list.
+/// Encodes an element of a list with the list's tag, as it appears in the surrounding message.
 pub fn encode_element(tag: u16, value: &Value, of: Struct<'_>) -> Result<Vec<u8>, ProtobufError> {
     let mut out = BackWriter::with_capacity(1024);
     let end = out.len();
@@ -251,8 +250,7 @@ pub fn encode_element(tag: u16, value: &Value, of: Struct<'_>) -> Result<Vec<u8>
     Ok(out.finish())
 }
 
-/// Encodes a watch event around an object that is encoded already. In a stream an event stands
-/// without an envelope.
+/// Encodes a watch event around an encoded object. In a stream, events have no envelope.
 pub fn encode_event(change: &str, object: &[u8]) -> Vec<u8> {
     let mut out = BackWriter::with_capacity(object.len() + 64);
     // The object ends where the event does.

@@ -1,4 +1,4 @@
-//! Messages as no encoder writes them, but as any client may send them.
+//! Messages that no encoder here produces, but clients may send.
 
 use super::*;
 use crate::catalog::{BUILTIN, PageBuilder};
@@ -77,7 +77,7 @@ fn of_a_field_that_comes_twice_the_last_counts() {
 }
 
 #[test]
-fn a_list_that_breaks_off_is_refused_where_it_does() {
+fn a_truncated_list_is_refused_at_its_end() {
     let metadata = [&bytes(14, b"x")[..], &[14 << 3 | 2, 9, b'y']].concat();
     assert_eq!(
         decoded("ConfigMap", &bytes(1, &metadata)),
@@ -111,7 +111,7 @@ fn no_type_has_more_fields_than_a_word_has_bits() {
 }
 
 #[test]
-fn an_event_around_bytes_is_the_event_around_the_object() {
+fn an_event_around_encoded_bytes_equals_the_encoded_event() {
     let event = json::parse(br#"{"type":"ADDED","object":{"kind":"Widget"}}"#).unwrap();
     let of = BUILTIN.type_named("meta.v1.WatchEvent").unwrap();
     let event = json::decode(&json::to_vec(&event), Some(of.node()))

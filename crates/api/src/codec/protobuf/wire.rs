@@ -26,7 +26,7 @@ const GROUP: u8 = 3;
 const END_GROUP: u8 = 4;
 const FIXED32: u8 = 5;
 
-/// One field as it stands on the wire.
+/// One field's content on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Payload<'a> {
     Varint(u64),
@@ -92,7 +92,8 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// How many fields with this number come next, as far as that is plain to see. Nothing is read.
+    /// Number of consecutive fields with this number that follow, a lower bound. Nothing is
+    /// consumed.
     pub(super) fn repeats(&self, number: u32) -> usize {
         let mut ahead = Reader { bytes: self.bytes };
         let mut count = 0;
@@ -152,7 +153,7 @@ impl<'a> Reader<'a> {
         Ok((number, u8::try_from(tag & 7).expect("three bits")))
     }
 
-    /// Reads past a group; nothing of ours uses them, but an unknown field may.
+    /// Skips a group; our types do not use them, but an unknown field may.
     fn skip_group(&mut self) -> Result<(), WireError> {
         let mut open = 1usize;
         while open > 0 {
@@ -221,8 +222,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes a message from its end to its start: a length is known when it is its turn, so nothing is
-/// measured twice and nothing is moved.
+/// Writes a message from its end to its start: a length is known when it is written, so nothing is
+/// measured or moved.
 pub(super) struct BackWriter {
     /// Filled from the end; the message is `buffer[start..]`.
     buffer: Vec<u8>,
@@ -237,7 +238,7 @@ impl BackWriter {
         }
     }
 
-    /// How much is written.
+    /// The number of bytes written.
     pub(super) fn len(&self) -> usize {
         self.buffer.len() - self.start
     }

@@ -1,11 +1,11 @@
-//! A place in the text, with the line and column that error texts and the rules of indentation
-//! need.
+//! A position in the text, with the line and column that error texts and indentation need.
 
-/// Reads forward through checked text. Past the end it sees NUL, which checked text never holds.
+/// Reads forward through validated text. At the end it returns NUL, which validated text never
+/// contains.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
-    place: usize,
+    offset: usize,
     mark: Mark,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Cursor<'a> {
         Cursor {
             text,
-            place: 0,
+            offset: 0,
             mark: Mark::default(),
         }
     }
@@ -39,20 +39,20 @@ impl<'a> Cursor<'a> {
     }
 
     /// The byte offset, for [`Cursor::slice`].
-    pub(super) fn place(&self) -> usize {
-        self.place
+    pub(super) fn offset(&self) -> usize {
+        self.offset
     }
 
     pub(super) fn slice(&self, from: usize, to: usize) -> &'a str {
         &self.text[from..to]
     }
 
-    /// The byte `ahead` of here; 0 at the end.
+    /// The byte `ahead` of the cursor; 0 at the end.
     #[inline]
     pub(super) fn at(&self, ahead: usize) -> u8 {
         self.text
             .as_bytes()
-            .get(self.place + ahead)
+            .get(self.offset + ahead)
             .copied()
             .unwrap_or(0)
     }
@@ -63,13 +63,13 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn at_end(&self) -> bool {
-        self.place >= self.text.len()
+        self.offset >= self.text.len()
     }
 
-    /// Are there fewer than `count` characters left?
+    /// Whether fewer than `count` characters are left.
     pub(super) fn fewer_than(&self, count: usize) -> bool {
-        self.text.len() - self.place < count * 4
-            && self.text[self.place..].chars().take(count).count() < count
+        self.text.len() - self.offset < count * 4
+            && self.text[self.offset..].chars().take(count).count() < count
     }
 
     #[inline]
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         matches!(self.at(ahead), b' ' | b'\t')
     }
 
-    /// A line break: CR, LF, NEL, LS or PS.
+    /// Whether there is a line break: CR, LF, NEL, LS or PS.
     #[inline]
     pub(super) fn line_break(&self, ahead: usize) -> bool {
         match self.at(ahead) {
@@ -98,12 +98,12 @@ impl<'a> Cursor<'a> {
         self.blank(ahead) || self.break_or_end(ahead)
     }
 
-    /// A character of names: anchors, tag handles, directives.
+    /// Whether there is a character of names: anchors, tag handles, directives.
     pub(super) fn name_character(&self) -> bool {
         self.here().is_ascii_alphanumeric() || matches!(self.here(), b'_' | b'-')
     }
 
-    /// `---` or `...` alone at the beginning of a line.
+    /// Whether there is `---` or `...` alone at the beginning of a line.
     pub(super) fn document_indicator(&self, sign: u8) -> bool {
         self.mark.column == 0
             && self.here() == sign
@@ -112,10 +112,10 @@ impl<'a> Cursor<'a> {
             && self.blank_or_end(3)
     }
 
-    /// Steps over one character of the line.
+    /// Skips one character of the line.
     #[inline]
     pub(super) fn skip(&mut self) {
-        self.place += match self.here() {
+        self.offset += match self.here() {
             0..=0x7F => 1,
             0x80..=0xDF => 2,
             0xE0..=0xEF => 3,
@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A comment, if one begins here, up to the line break.
+    /// Skips a comment, if one begins here, up to the line break.
     pub(super) fn skip_comment(&mut self) {
         if self.here() == b'#' {
             while !self.break_or_end(0) {
@@ -146,8 +146,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over a line break, if there is one, and tells what it stands for: LS and PS for
-    /// themselves, all others for a line feed.
+    /// Skips a line break, if there is one, and returns its normalized form: LS and PS are kept,
+    /// all others become a line feed.
     pub(super) fn skip_line_break(&mut self) -> Option<char> {
         if !self.line_break(0) {
             return None;
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
             (_, _, 0xA8) => (3, 1, '\u{2028}'),
             (_, _, _) => (3, 1, '\u{2029}'),
         };
-        self.place += width;
+        self.offset += width;
 
         self.mark = Mark {
             index: self.mark.index + characters,
@@ -171,7 +171,7 @@ impl<'a> Cursor<'a> {
         Some(stands_for)
     }
 
-    /// The end of the stream counts as the end of its last line.
+    /// The end of the stream ends its last line.
     pub(super) fn end_line(&mut self) {
         if self.mark.column != 0 {
             self.mark.column = 0;

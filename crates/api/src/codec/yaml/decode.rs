@@ -1,8 +1,8 @@
-//! From the tape to a value: aliases are followed, merge keys merged, keys become names.
+//! Builds a value from the tape: resolves aliases, merges merge keys, converts keys to names.
 //!
-//! A stack of half-made collections, no deeper than JSON's; nothing recurses. Aliases can make a
-//! small text enormous: the share of the work they may cause is upstream's, the text they may copy
-//! is bounded on top.
+//! Uses a stack of unfinished collections, no deeper than JSON's; nothing recurses. Aliases can
+//! make a small text enormous: the share of work they may cause is limited as upstream limits it,
+//! and the text they may copy is limited on top.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::codec::json::MAX_TREE_DEPTH;
 use crate::fuzz::steps;
 use crate::value::{Map, Text, Value};
 
-/// The value of a document, and what strict decoding has to say about it.
+/// The value of a document, and the errors of strict decoding.
 pub(super) struct Decoded {
     pub(super) value: Value,
     pub(super) duplicates: Vec<String>,
@@ -70,15 +70,15 @@ struct Decoder<'a> {
     frames: Vec<Frame<'a>>,
     /// The members of the open mappings.
     maps: Vec<Vec<Member<'a>>>,
-    /// The aliases that are being followed.
+    /// The aliases that are being resolved.
     active: HashSet<usize>,
     /// Open collections.
     depth: usize,
     budget: Budget,
-    /// An infinity or NaN was read; it counts only if it is still there in the end.
+    /// An infinity or NaN was read; it is an error only if it remains in the result.
     infinite: bool,
     unsupported: Option<Error>,
-    /// With the number of the decoded node, for the order.
+    /// With the number of the decoded node, for sorting.
     duplicates: Vec<(usize, String)>,
 }
 
@@ -89,7 +89,7 @@ enum Frame<'a> {
         items: Vec<Value>,
     },
     Mapping(Mapping<'a>),
-    /// Mappings to be merged into the one below, the last first.
+    /// Mappings to be merged into the one below, in reverse order.
     Merges(Vec<usize>),
     Alias(usize),
 }
@@ -100,9 +100,9 @@ struct Mapping<'a> {
     at: usize,
     next: usize,
     end: usize,
-    /// Read, and waiting for its value.
+    /// A key that is waiting for its value.
     key: Option<Resolved<'a>>,
-    /// Its members go to the mapping around it.
+    /// Its members belong to the surrounding mapping.
     merged: bool,
 }
 
@@ -113,8 +113,8 @@ struct Member<'a> {
     number: usize,
 }
 
-/// What comes out of a node.
-enum Made<'a> {
+/// The result of a node.
+enum Output<'a> {
     Scalar(Resolved<'a>),
     Collection(Value),
     /// A mapping that was merged into the one around it.
@@ -152,8 +152,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Begins the node at `place`: a scalar is made at once, a collection is left open.
-    fn enter(&mut self, mut place: usize, merged: bool) -> Result<Option<Made<'a>>, Error> {
+    /// Enters the node at `place`: a scalar is complete at once, a collection is left open.
+    fn enter(&mut self, mut place: usize, merged: bool) -> Result<Option<Output<'a>>, Error> {
         let tape = self.tape;
         loop {
             self.budget.node()?;
@@ -169,7 +169,7 @@ impl<'a> Decoder<'a> {
                 }
                 Content::Scalar(scalar) => {
                     self.budget.text(scalar.text.len())?;
-                    return resolve(scalar).map(|scalar| Some(Made::Scalar(scalar)));
+                    return resolve(scalar).map(|scalar| Some(Output::Scalar(scalar)));
                 }
                 Content::Sequence(end) => {
                     self.deepen('[')?;
@@ -215,13 +215,13 @@ impl<'a> Decoder<'a> {
         next: usize,
         end: usize,
         items: Vec<Value>,
-    ) -> Result<Option<Made<'a>>, Error> {
+    ) -> Result<Option<Output<'a>>, Error> {
         if next == end {
             self.depth -= 1;
-            return Ok(Some(Made::Collection(Value::Array(items))));
+            return Ok(Some(Output::Collection(Value::Array(items))));
         }
         self.frames.push(Frame::Sequence {
-            next: self.behind(next),
+            next: self.end_of(next),
             end,
             items,
         });
@@ -231,32 +231,32 @@ impl<'a> Decoder<'a> {
     fn advance_mapping(
         &mut self,
         mut mapping: Mapping<'a>,
-        done: Option<Made<'a>>,
-    ) -> Result<Option<Made<'a>>, Error> {
+        done: Option<Output<'a>>,
+    ) -> Result<Option<Output<'a>>, Error> {
         match (mapping.key.take(), done) {
-            (None, Some(Made::Scalar(key))) => mapping.key = Some(key),
-            (None, Some(Made::Collection(key))) => {
+            (None, Some(Output::Scalar(key))) => mapping.key = Some(key),
+            (None, Some(Output::Collection(key))) => {
                 return Err(Error::CollectionKey(message::value(&key)));
             }
             (Some(key), Some(done)) => self.member(key, done, self.tape[mapping.at].line),
-            (_, None | Some(Made::Merged)) => {}
+            (_, None | Some(Output::Merged)) => {}
         }
 
         let place = mapping.next;
         if place == mapping.end {
             return Ok(Some(if mapping.merged {
-                Made::Merged
+                Output::Merged
             } else {
                 self.finish_mapping()
             }));
         }
 
         mapping.at = place;
-        mapping.next = self.behind(place);
+        mapping.next = self.end_of(place);
 
         if mapping.key.is_none() && self.is_merge(place) {
             let source = mapping.next;
-            mapping.next = self.behind(source);
+            mapping.next = self.end_of(source);
             self.frames.push(Frame::Mapping(mapping));
             return self.merge(source);
         }
@@ -266,29 +266,29 @@ impl<'a> Decoder<'a> {
         self.enter(place, false)
     }
 
-    /// The place behind the node at `place`, with all it holds.
-    fn behind(&self, place: usize) -> usize {
+    /// The position after the node at `place` and its content.
+    fn end_of(&self, place: usize) -> usize {
         match self.tape[place].content {
             Content::Sequence(end) | Content::Mapping(end) => end,
             Content::Scalar(_) | Content::Alias(..) => place + 1,
         }
     }
 
-    fn value(&mut self, made: Made<'a>) -> Value {
+    fn value(&mut self, made: Output<'a>) -> Value {
         match made {
-            Made::Scalar(scalar) => {
+            Output::Scalar(scalar) => {
                 self.infinite |= matches!(scalar, Resolved::Float(number) if !number.is_finite());
                 scalar_value(scalar)
             }
-            Made::Collection(value) => value,
-            Made::Merged => Value::Null,
+            Output::Collection(value) => value,
+            Output::Merged => Value::Null,
         }
     }
 }
 
 /// Mappings.
 impl<'a> Decoder<'a> {
-    fn member(&mut self, key: Resolved<'a>, made: Made<'a>, line: usize) {
+    fn member(&mut self, key: Resolved<'a>, made: Output<'a>, line: usize) {
         let value = self.value(made);
         if self.unsupported.is_none() {
             self.unsupported = match key {
@@ -311,7 +311,7 @@ impl<'a> Decoder<'a> {
             .push(member);
     }
 
-    fn finish_mapping(&mut self) -> Made<'a> {
+    fn finish_mapping(&mut self) -> Output<'a> {
         self.depth -= 1;
         let members = self
             .maps
@@ -329,7 +329,7 @@ impl<'a> Decoder<'a> {
             .map(|member| (name(member.key), member.value))
             .collect();
 
-        Made::Collection(Value::Object(Map::from_members(members)))
+        Output::Collection(Value::Object(Map::from_members(members)))
     }
 
     fn note_duplicates(&mut self, members: &[Member<'a>]) {
@@ -350,14 +350,14 @@ impl<'a> Decoder<'a> {
             if text == "<<" && (*implicit || *tag == Tag::Merge))
     }
 
-    fn merge(&mut self, place: usize) -> Result<Option<Made<'a>>, Error> {
+    fn merge(&mut self, place: usize) -> Result<Option<Output<'a>>, Error> {
         match &self.tape[place].content {
             Content::Sequence(end) => {
                 let mut places = Vec::new();
                 let mut item = place + 1;
                 while item < *end {
                     places.push(item);
-                    item = self.behind(item);
+                    item = self.end_of(item);
                 }
                 self.advance_merges(places)
             }
@@ -365,9 +365,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn advance_merges(&mut self, mut places: Vec<usize>) -> Result<Option<Made<'a>>, Error> {
+    fn advance_merges(&mut self, mut places: Vec<usize>) -> Result<Option<Output<'a>>, Error> {
         match places.pop() {
-            None => Ok(Some(Made::Merged)),
+            None => Ok(Some(Output::Merged)),
             Some(place) => {
                 self.frames.push(Frame::Merges(places));
                 self.merge_one(place)
@@ -375,7 +375,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn merge_one(&mut self, place: usize) -> Result<Option<Made<'a>>, Error> {
+    fn merge_one(&mut self, place: usize) -> Result<Option<Output<'a>>, Error> {
         let mapping = match self.tape[place].content {
             Content::Alias(_, target) => matches!(self.tape[target].content, Content::Mapping(_)),
             Content::Mapping(_) => true,
@@ -389,7 +389,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// What two keys have in common when they are the same; NaN is never the same.
+/// The identity of a key, equal for equal keys; NaN has none.
 fn identity<'k>(key: &'k Resolved<'_>) -> Option<(u8, u64, &'k str)> {
     Some(match key {
         Resolved::Null => (0, 0, ""),
@@ -423,7 +423,7 @@ fn name(key: Resolved<'_>) -> Text {
     }
 }
 
-/// Upstream goes through JSON, where a float without a fraction is an integer.
+/// Upstream converts through JSON, where a float without a fraction is an integer.
 fn scalar_value(scalar: Resolved<'_>) -> Value {
     match scalar {
         Resolved::Null => Value::Null,
@@ -475,8 +475,8 @@ impl Budget {
         Ok(())
     }
 
-    /// 99 percent may come from aliases in a small document, 10 percent in a large one, less and
-    /// less in between.
+    /// Aliases may cause 99 percent of the work in a small document, 10 percent in a large one, and
+    /// a decreasing share in between.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn too_many_aliased(&self) -> bool {
         let share = self.aliased_nodes as f64 / self.nodes as f64;
@@ -497,6 +497,6 @@ impl Budget {
     }
 }
 
-/// More than any object may be large. Upstream counts nodes only, so that one long string, aliased
-/// often, fills its memory.
+/// More than the maximum size of an object. Upstream counts nodes only, so that one long string,
+/// aliased often, fills its memory.
 const MAX_ALIASED_TEXT: usize = 16 << 20;

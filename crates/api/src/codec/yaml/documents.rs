@@ -1,13 +1,13 @@
-//! A file of several documents, cut at its `---` lines without being parsed.
+//! Splits a file into documents at its `---` lines without parsing it.
 
 /// A line that begins with `---` but is no separator.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("invalid Yaml document separator: {0}")]
 pub struct DocumentError(String);
 
-/// The documents of a text, as upstream's reader cuts them: at every line that begins with `---`
-/// and says nothing else but a comment. A separator with nothing before it belongs to the document
-/// behind it; so two in a row make a document that holds nothing but the first.
+/// The documents of a text, split as upstream's reader splits them: at every line that begins with
+/// `---` and contains nothing else but a comment. A separator with nothing before it belongs to the
+/// document after it; so two in a row make a document that consists of the first.
 pub fn documents(text: &str) -> impl Iterator<Item = Result<&str, DocumentError>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -20,7 +20,7 @@ pub fn documents(text: &str) -> impl Iterator<Item = Result<&str, DocumentError>
     })
 }
 
-/// The text up to the next separator, and the text behind it.
+/// The text up to the next separator, and the text after it.
 fn next_document(text: &str) -> Result<(&str, &str), DocumentError> {
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_separator_line_that_says_more_is_an_error_and_the_end() {
+    fn a_separator_line_with_other_text_is_an_error_and_the_end() {
         let error = "invalid Yaml document separator: x: 1";
         check("a: 1\n--- x: 1\n---\nb: 2\n", &[Err(error)]);
         check("a: 1\n---\n---x: 1\n", &[Ok("a: 1\n"), Err(error)]);

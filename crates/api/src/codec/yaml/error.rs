@@ -1,21 +1,21 @@
-//! Why a text is not YAML, or not what JSON can hold. The texts are upstream's.
+//! Why a text is not YAML, or cannot be represented as JSON. The texts are upstream's.
 
-/// What [`decode`](super::decode) refuses.
+/// An error of [`decode`](super::decode).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// The text breaks the rules of YAML.
+    /// The text is not well-formed YAML.
     #[error("yaml: {}{problem}", place(*.line))]
     Syntax { problem: &'static str, line: usize },
     #[error("yaml: unknown anchor '{0}' referenced")]
     UnknownAnchor(String),
     #[error("yaml: anchor '{0}' value contains itself")]
     SelfReference(String),
-    /// Aliases make far more of the text than it says.
+    /// Aliases expand the text excessively.
     #[error("yaml: document contains excessive aliasing")]
     ExcessiveAliasing,
     #[error("yaml: map merge requires map or sequence of maps as the value")]
     Merge,
-    /// An explicit tag does not fit what it tags.
+    /// An explicit tag does not fit its value.
     #[error("yaml: cannot decode {found} `{text}` as a {wanted}")]
     Tag {
         found: &'static str,
@@ -27,7 +27,7 @@ pub enum Error {
     /// A collection cannot be a key.
     #[error("yaml: invalid map key: {0}")]
     CollectionKey(String),
-    /// A scalar that no JSON name can stand for.
+    /// A scalar that cannot be a JSON member name.
     #[error("unsupported map key of type: {kind}, key: {key}, value: {value}")]
     ScalarKey {
         kind: &'static str,
@@ -37,7 +37,7 @@ pub enum Error {
     /// Infinities and NaN.
     #[error("json: unsupported value: {0}")]
     NotInJson(&'static str),
-    /// The bracket that JSON would open one level too deep.
+    /// The bracket that would exceed JSON's maximum nesting.
     #[error("invalid character '{0}' exceeded max depth")]
     TooDeep(char),
 }
@@ -61,13 +61,13 @@ fn place(line: usize) -> String {
     }
 }
 
-/// The keys that a mapping has more than once: what strict decoding reports beside the value.
+/// Duplicate keys of mappings, which strict decoding reports beside the value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("yaml: unmarshal errors:\n  {}", .0.join("\n  "))]
 pub struct DuplicateKeys(pub(super) Vec<String>);
 
 impl DuplicateKeys {
-    /// A complaint for each key.
+    /// One message per key.
     pub fn each(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

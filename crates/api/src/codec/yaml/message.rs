@@ -1,11 +1,11 @@
-//! Values inside error texts, in the notation of upstream's language.
+//! Values inside error texts, in Go's notation.
 
 use super::number;
 use super::resolve::Resolved;
 use crate::go_text::Quoted;
 use crate::value::Value;
 
-/// A key in the message about it.
+/// A key in its error message.
 pub(super) fn key(key: &Resolved<'_>) -> String {
     match key {
         Resolved::Null => "<nil>".to_owned(),
@@ -17,7 +17,7 @@ pub(super) fn key(key: &Resolved<'_>) -> String {
     }
 }
 
-/// A value that stands for itself.
+/// A value on its own.
 pub(super) fn lone_value(lone: &Value) -> String {
     if lone.is_null() {
         "<nil>".to_owned()

@@ -1,16 +1,17 @@
-//! YAML, read and written as upstream's API machinery does it.
+//! YAML, decoded and encoded as upstream's API machinery does it.
 //!
-//! Reading: bytes are checked ([`reader`]), cut into tokens ([`scanner`]), laid out as the nodes of
-//! the first document ([`tape`]), and made a [`Value`] ([`decode`]), whose scalars are what YAML
-//! 1.1 says they are ([`resolve`]). Writing ([`print`]) is the block style that `kubectl get -o
+//! Decoding: bytes are validated ([`reader`]), tokenized ([`scanner`]), parsed into the nodes of
+//! the first document ([`tape`]), and converted to a [`Value`] ([`decode`]), whose scalars have
+//! their YAML 1.1 types ([`resolve`]). Encoding ([`print`]) is the block style that `kubectl get -o
 //! yaml` shows, byte for byte.
 //!
 //! The parser is our own. Users see its error texts, so it must find the same errors at the same
-//! places as upstream's decoder, an old branch of libyaml with changes of its own: `unsafe-libyaml`
-//! and `libyaml-safer` follow a later libyaml, which takes `{a:1}` and `%YAML 1.2` differently,
-//! looks through all open brackets at every token (so that a megabyte of `[` costs the square of
-//! it), and has no limit of depth; `saphyr-parser` reads YAML 1.2 and has its own texts. What
-//! upstream does and we do not: let a long string that is aliased often fill the memory.
+//! positions as upstream's decoder, an old branch of libyaml with changes of its own:
+//! `unsafe-libyaml` and `libyaml-safer` follow a later libyaml, which treats `{a:1}` and `%YAML
+//! 1.2` differently, searches all open brackets at every token (so that a megabyte of `[` takes
+//! quadratic time), and has no nesting limit; `saphyr-parser` reads YAML 1.2 and has its own texts.
+//! One difference to upstream is intended: a long string that is aliased often cannot fill the
+//! memory.
 //!
 //! Work is linear in the text, and nothing recurses: text may be nested 10,000 deep, as upstream's,
 //! though a value may only be as deep as one from JSON.
@@ -37,21 +38,20 @@ pub use print::print;
 
 use crate::value::Value;
 
-/// The first document of a text; null if there is none. Of a key that occurs more than once the
-/// last is taken.
+/// Decodes the first document of a text; null if there is none. Of duplicate keys the last is
+/// taken.
 ///
 /// # Errors
 /// The texts are those of upstream's `YAMLToJSON`; where it is reached through `Unmarshal`, the
-/// caller puts `error converting YAML to JSON: ` in front.
+/// caller prepends `error converting YAML to JSON: `.
 pub fn decode(text: &[u8]) -> Result<Value, Error> {
     decode_with(text, false).map(|decoded| decoded.value)
 }
 
-/// The same, and the keys that occur more than once: strict decoding complains about them beside
-/// the value.
+/// As [`decode`], and returns the duplicate keys, which strict decoding reports beside the value.
 ///
 /// # Errors
-/// As [`decode`]; duplicate keys alone are none.
+/// As [`decode`]; duplicate keys are not an error.
 pub fn decode_strict(text: &[u8]) -> Result<(Value, Option<DuplicateKeys>), Error> {
     let decoded = decode_with(text, true)?;
     let duplicates = (!decoded.duplicates.is_empty()).then_some(DuplicateKeys(decoded.duplicates));

@@ -1,4 +1,4 @@
-//! Numbers as upstream's language writes and reads them.
+//! Numbers as Go formats and parses them.
 
 use base64::Engine;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -28,7 +28,7 @@ pub(super) fn uint(text: &str) -> Option<u64> {
         _ => (10, text),
     };
 
-    // The standard library would take a sign here.
+    // The standard library would accept a sign here.
     if digits.starts_with(['+', '-']) {
         None
     } else {
@@ -36,14 +36,14 @@ pub(super) fn uint(text: &str) -> Option<u64> {
     }
 }
 
-/// `0b` in front of a sign is binary too, for upstream.
+/// Upstream also accepts `0b` before a sign.
 pub(super) fn signed_binary(text: &str) -> Option<i64> {
     let digits = text.strip_prefix("0b")?;
     i64::from_str_radix(digits, 2).ok()
 }
 
-/// `1`, `1.`, `.5`, `1.5e-3`: digits, a point and an exponent. What is too large for a float is no
-/// number.
+/// `1`, `1.`, `.5`, `1.5e-3`: digits, a point and an exponent. A number that is too large for a
+/// float is none.
 pub(super) fn float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = split_exponent(unsigned);
@@ -71,7 +71,7 @@ fn split_exponent(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A float that begins with its point. Here underscores may only stand between digits.
+/// A float that begins with its point. Here underscores may only occur between digits.
 pub(super) fn dotted_float(text: &str) -> Option<f64> {
     if !text.contains('_') {
         return float(text);
@@ -104,7 +104,7 @@ pub(super) fn print(number: f64) -> String {
     }
 }
 
-/// The same with no more digits than a 32-bit float has, as keys are printed.
+/// As [`print`], with the digits of a 32-bit float, for keys.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "upstream prints keys with 32 bits"
@@ -118,7 +118,7 @@ pub(super) fn print_key(number: f64) -> String {
     }
 }
 
-/// A float as messages show it.
+/// A float in error messages.
 pub(super) fn print_in_message(number: f64) -> String {
     not_in_json(number).map_or_else(|| shortest(&format!("{number:e}")), str::to_owned)
 }
@@ -133,13 +133,14 @@ pub(super) fn not_in_json(number: f64) -> Option<&'static str> {
     }
 }
 
-/// The integer that a float without a fraction is in JSON: its shortest digits, filled up with
+/// The integer that a float without a fraction becomes in JSON: its shortest digits, padded with
 /// zeros.
 pub(super) fn whole(number: f64) -> Option<i64> {
     whole_digits(number)?.parse().ok()
 }
 
-/// A float as upstream's detour through JSON prints it: what looks like an integer there is one.
+/// A float as upstream prints it after converting through JSON: what looks like an integer becomes
+/// one.
 pub(super) fn print_from_json(number: f64) -> String {
     match whole_digits(number) {
         Some(digits) if digits.parse::<i64>().is_ok() || digits.parse::<u64>().is_ok() => digits,
@@ -187,8 +188,7 @@ fn shortest(scientific: &str) -> String {
     }
 }
 
-/// The text in a `!!binary` scalar. Octets that are no UTF-8 become replacement characters, one
-/// each.
+/// Decodes a `!!binary` scalar. Invalid UTF-8 becomes replacement characters, one per octet.
 pub(super) fn base64(text: &str) -> Option<String> {
     let encoded: String = text
         .chars()
@@ -203,7 +203,7 @@ pub(super) fn base64(text: &str) -> Option<String> {
     Some(decoded)
 }
 
-/// Bits behind the last octet are not looked at.
+/// Trailing bits after the last octet are ignored.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),

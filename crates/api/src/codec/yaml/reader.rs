@@ -1,13 +1,12 @@
-//! From bytes to checked text: byte order mark, encoding, and the characters a YAML stream may
-//! hold.
+//! Validates the bytes of a YAML stream: byte order mark, encoding, and allowed characters.
 //!
-//! Upstream reads its input in pieces and complains about a bad character when it reads the piece
-//! the character is in, not earlier. So bad input is text up to that piece, followed by a
-//! [`Input::fault`] that the scanner meets when it asks for more.
+//! Upstream reads its input in pieces and reports a bad character when it reads the piece with that
+//! character, not earlier. So invalid input becomes text up to that piece, followed by an
+//! [`Input::fault`] that the scanner reports when it needs more.
 
 use std::borrow::Cow;
 
-/// What can be scanned, and what is wrong behind it.
+/// The text to scan, and the error after it.
 pub(super) struct Input<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) fault: Option<&'static str>,
@@ -47,8 +46,8 @@ fn read_utf8(bytes: &[u8], mark: usize) -> Input<'_> {
     }
 }
 
-/// Where the piece begins in which the character at `bad` is read. The byte order mark is part of
-/// the first piece.
+/// The start of the piece that contains the character at `bad`. The byte order mark is part of the
+/// first piece.
 fn piece_before(valid: &str, bad: usize, mark: usize) -> usize {
     let mut begin = 0;
     let mut end = PIECE - mark;
@@ -62,7 +61,7 @@ fn piece_before(valid: &str, bad: usize, mark: usize) -> usize {
     begin
 }
 
-/// The first character that no YAML stream may hold.
+/// The first character that YAML does not allow.
 fn forbidden(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().find_map(|(place, byte)| {
@@ -77,7 +76,7 @@ fn forbidden(text: &str) -> Option<usize> {
     })
 }
 
-/// What is wrong with the first character of `bytes`, which are not UTF-8.
+/// The error of the first character of `bytes`, which is not UTF-8.
 fn utf8_fault(bytes: &[u8]) -> &'static str {
     let width = match bytes[0] {
         0..=0x7F => 1,
@@ -156,5 +155,5 @@ fn read_utf16<'a>(bytes: &'a [u8], unit: fn([u8; 2]) -> u16) -> Input<'a> {
 }
 
 const CONTROL_CHARACTER: &str = "control characters are not allowed";
-/// How much upstream reads at a time.
+/// Size of upstream's reads, in bytes.
 const PIECE: usize = 512;

@@ -1,8 +1,8 @@
-//! What a scalar is: YAML 1.1 as upstream reads it.
+//! Determines the type of a scalar: YAML 1.1 as upstream reads it.
 //!
 //! Booleans are also `yes`, `no`, `on`, `off`, `y` and `n`; integers are decimal, `0x`, `0b`, `0o`
 //! or `0` octal, with underscores anywhere; a date is a string, but one that must be quoted when
-//! printed. Base 60 is not read.
+//! printed. Base 60 is not supported.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::number;
 use super::tape::{Scalar, Tag};
 use super::timestamp;
 
-/// A scalar with the type it turned out to have.
+/// A scalar with its resolved type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Resolved<'a> {
     Null,
@@ -48,14 +48,11 @@ pub(super) fn resolve<'a>(scalar: &'a Scalar<'_>) -> Result<Resolved<'a>, Error>
     }
 }
 
-/// The text must look like what its tag says; only an integer may stand for a float.
+/// The text must match its tag; only an integer may be tagged as a float.
 fn tagged(text: &str, wanted: Tag) -> Result<Resolved<'_>, Error> {
     let found = plain(text);
     match (wanted, found) {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "the number is asked for as a float"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "the tag requests a float")]
         (Tag::Float, Resolved::Int(number)) => Ok(Resolved::Float(number as f64)),
         (wanted, found) if found.tag() == wanted => Ok(found),
         (wanted, found) => Err(Error::Tag {
@@ -77,7 +74,7 @@ fn short(tag: Tag) -> &'static str {
     }
 }
 
-/// What a plain scalar without a tag is.
+/// The type of a plain scalar without a tag.
 pub(super) fn plain(text: &str) -> Resolved<'_> {
     let number = match text.as_bytes().first() {
         None => return Resolved::Null,
@@ -120,12 +117,12 @@ fn signed_or_digit(text: &str) -> Option<Resolved<'static>> {
         .or_else(|| number::signed_binary(&digits).map(Resolved::Int))
 }
 
-/// Would this string, printed plain, be read as something else?
+/// Whether this string, printed plain, would be read as something else.
 pub(super) fn needs_quotes(text: &str) -> bool {
     !matches!(plain(text), Resolved::Text(_)) || timestamp::is_timestamp(text) || is_base_60(text)
 }
 
-/// Other YAML 1.1 readers take `1:30` for a number.
+/// Other YAML 1.1 readers parse `1:30` as a number.
 fn is_base_60(text: &str) -> bool {
     let text = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (digits, fraction) = text.split_once('.').unwrap_or((text, ""));

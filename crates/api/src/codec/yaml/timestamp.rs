@@ -1,4 +1,4 @@
-//! What looks like a timestamp. Such a scalar stays a string, but is printed with quotes.
+//! Detects timestamps. Such a scalar stays a string, but is printed with quotes.
 
 /// `2001-12-14`, `2001-12-14T21:59:43.10-05:00`, `2001-12-14 21:59:43.10`; all parts but the year
 /// may be short.
@@ -23,7 +23,7 @@ pub(super) fn is_timestamp(text: &str) -> bool {
     }
 }
 
-/// The text behind `month-day`, if there is such a day.
+/// The text after `month-day`, if that is a valid date.
 fn date(year: u32, text: &str) -> Option<&str> {
     let (month, rest) = number(text)?;
     let (day, rest) = number(rest.strip_prefix('-')?)?;
@@ -38,7 +38,7 @@ fn date(year: u32, text: &str) -> Option<&str> {
     (1..=days).contains(&day).then_some(rest)
 }
 
-/// The text behind `hour:minute:second.fraction`.
+/// The text after `hour:minute:second.fraction`.
 fn clock(text: &str) -> Option<&str> {
     let (hour, rest) = number(text)?;
     let (minute, rest) = number(rest.strip_prefix(':')?)?;
@@ -71,7 +71,7 @@ fn is_zone(text: &str) -> bool {
     }
 }
 
-/// One or two digits, and what is behind them.
+/// One or two digits, and the rest.
 fn number(text: &str) -> Option<(u32, &str)> {
     let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
     Some((text[..digits].parse().ok()?, &text[digits..]))

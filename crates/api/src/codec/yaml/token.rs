@@ -1,12 +1,12 @@
-//! The words of YAML, as the scanner hands them to the parser.
+//! Tokens of YAML, as the scanner passes them to the parser.
 
 use std::borrow::Cow;
 
 pub(super) struct Token<'a> {
     pub(super) kind: Kind<'a>,
-    /// Where it begins, from zero.
+    /// Line of its beginning, from zero.
     pub(super) line: usize,
-    /// The flow level whose simple key this token may turn out to begin.
+    /// The flow level whose simple key this token may begin.
     pub(super) key_level: Option<usize>,
 }
 

@@ -1,6 +1,6 @@
-//! The annotations of version 1 that hold what only version 2 has fields for, as JSON.
+//! Annotations of v1 that hold, as JSON, what only v2 has fields for.
 //!
-//! They are read generously: what cannot be read is dropped, and names match whatever their case,
+//! They are decoded leniently: unreadable ones are dropped, and names match case-insensitively,
 //! because the behaviour is written with the names of upstream's internal type.
 
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ pub(super) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 pub(super) const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 pub(super) const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 pub(super) const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-/// Written by no version any more.
+/// No version writes these any more.
 const TOLERANCES: [&str; 2] = [
     "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
@@ -26,23 +26,23 @@ static RULES: Type = Type::new(|| node_of("autoscaling.v2.HorizontalPodAutoscale
 
 type Type = LazyLock<Node<'static>>;
 
-/// What was found in the annotations: lists of version 1, and the behaviour of version 2.
+/// The content of the annotations: lists of v1, and the behaviour of v2.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Annotations {
     pub(super) metrics: Option<Vec<Value>>,
     pub(super) current_metrics: Option<Vec<Value>>,
     pub(super) conditions: Option<Vec<Value>>,
     pub(super) behavior: Option<Value>,
 }
 
-/// Takes all of them out of the object.
-pub(super) fn take_all(object: &mut Map) -> Found {
+/// Removes all of them from the object and decodes them.
+pub(super) fn take_all(object: &mut Map) -> Annotations {
     let annotations = object
         .below_mut("metadata")
         .and_then(|metadata| metadata.below_mut("annotations"));
 
     let Some(annotations) = annotations else {
-        return Found::default();
+        return Annotations::default();
     };
     for name in TOLERANCES {
         annotations.remove(name);
@@ -53,7 +53,7 @@ pub(super) fn take_all(object: &mut Map) -> Found {
         _ => None,
     };
 
-    Found {
+    Annotations {
         metrics: take(METRICS).and_then(|text| read_list(&text, *METRIC_SPEC)),
         current_metrics: take(CURRENT_METRICS).and_then(|text| read_list(&text, *METRIC_STATUS)),
         conditions: take(CONDITIONS).and_then(|text| read_list(&text, *CONDITION)),
@@ -73,7 +73,7 @@ pub(super) fn write_conditions(conditions: Vec<Value>) -> String {
     write_list(conditions, *CONDITION)
 }
 
-/// The behaviour as upstream's internal type prints: its names, and nothing left out.
+/// The behaviour as upstream's internal type encodes it: with its names, and nothing omitted.
 pub(super) fn write_behavior(behavior: &Map) -> String {
     let direction = |name: &str| match behavior.below(name) {
         Some(rules) => write_rules(rules),
@@ -131,7 +131,7 @@ fn write_list(items: Vec<Value>, node: Node<'_>) -> String {
     String::from_utf8(out).expect("every piece written is UTF-8")
 }
 
-/// None: the text cannot be read as a list of these.
+/// `None`: the text is no list of these.
 fn read_list(text: &str, node: Node<'static>) -> Option<Vec<Value>> {
     match json::parse(text.as_bytes()).ok()? {
         Value::Null => Some(Vec::new()),
@@ -145,12 +145,12 @@ fn read_behavior(text: &str) -> Option<Value> {
         .ok()
         .filter(|value| !value.is_null())?;
     let behavior = read(value, *RULES)?;
-    let says = |direction: &str| {
+    let has = |direction: &str| {
         behavior
             .get(direction)
             .is_some_and(|rules| !rules.is_null())
     };
-    (says("scaleUp") || says("scaleDown")).then_some(behavior)
+    (has("scaleUp") || has("scaleDown")).then_some(behavior)
 }
 
 fn read(mut value: Value, node: Node<'static>) -> Option<Value> {
@@ -160,7 +160,7 @@ fn read(mut value: Value, node: Node<'static>) -> Option<Value> {
         .map(|decoded| decoded.value)
 }
 
-/// Gives members the names of the type's fields, which may be written in any case.
+/// Renames members to the type's field names, which may be written in any case.
 fn match_names(value: &mut Value, node: Node<'_>) {
     match (value, node.shape) {
         (Value::Object(map), Shape::Struct(id)) => {

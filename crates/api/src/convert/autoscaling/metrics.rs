@@ -1,13 +1,12 @@
-//! Metrics of version 2, grouped by what they are, and of version 1, flat: the same values in other
-//! places.
+//! Metrics of v2, which are nested, and of v1, which are flat: the same values at different paths.
 
 use crate::quantity::Quantity;
 use crate::{Map, Text, Value};
 
 /// A source of metrics, and its values.
-type Source = (&'static str, Places);
-/// For each value the place in version 2 and the name in version 1.
-type Places = &'static [(&'static [&'static str], &'static str)];
+type Source = (&'static str, Paths);
+/// For each value its path in v2 and its name in v1.
+type Paths = &'static [(&'static [&'static str], &'static str)];
 
 const SPECS: [Source; 5] = [
     (
@@ -131,7 +130,7 @@ pub(super) fn status_to_v2(metric: Value) -> Value {
     to_v2(metric, &STATUSES, current)
 }
 
-/// A status of version 2 that reports a share of the CPU.
+/// A v2 status that reports a CPU utilization.
 pub(super) fn cpu_status(share: i64) -> Value {
     let mut metric = Map::new();
     metric.insert("type", "Resource");
@@ -171,7 +170,7 @@ fn to_v2(metric: Value, sources: &[Source], complete: fn(&'static str, &mut Map)
 fn each_source(
     metric: Value,
     sources: &[Source],
-    change: impl Fn(Map, Places, &'static str) -> Map,
+    change: impl Fn(Map, Paths, &'static str) -> Map,
 ) -> Value {
     let Value::Object(mut metric) = metric else {
         return metric;
@@ -198,8 +197,7 @@ fn insert_at(map: &mut Map, place: &[&'static str], value: Value) {
     map.insert(Text::const_new(last), value);
 }
 
-/// What a metric is compared with follows from which values there are; version 1 cannot leave all
-/// of them out.
+/// The type of a target follows from which values are set; v1 cannot omit all of them.
 fn target(source: &'static str, metric: &mut Map) {
     let target = metric.object_mut("target");
     let of_type = match source {
@@ -226,7 +224,7 @@ fn target(source: &'static str, metric: &mut Map) {
     target.insert("type", Text::const_new(of_type));
 }
 
-/// Version 1 cannot leave these out.
+/// v1 cannot omit these.
 fn current(source: &'static str, metric: &mut Map) {
     let always = if matches!(source, "object" | "external") {
         "value"

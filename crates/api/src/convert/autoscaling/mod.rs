@@ -1,5 +1,5 @@
-//! Autoscalers: version 1 knows one target, a share of the CPU. What version 2 has beyond that
-//! travels in annotations of version 1, and is taken out of them on the way back.
+//! HorizontalPodAutoscalers: v1 has a single target, CPU utilization. The rest of v2 is stored in
+//! annotations of v1, and restored from them.
 
 mod annotations;
 mod metrics;
@@ -9,8 +9,8 @@ use super::ConvertError;
 use crate::defaults::autoscaling::{CPU_UTILIZATION, cpu_metric};
 use crate::{Map, Text, Value};
 
-/// The annotations of version 1 mean nothing in version 2.
-pub(super) fn settle(object: &mut Map) -> Result<(), ConvertError> {
+/// The annotations of v1 have no meaning in v2.
+pub(super) fn normalize(object: &mut Map) -> Result<(), ConvertError> {
     annotations::take_all(object);
     Ok(())
 }
@@ -81,7 +81,7 @@ pub(super) fn v1_to_v2(object: &mut Map) {
 
     let metrics: Vec<Value> = metrics.unwrap_or_default();
 
-    // Who asks for nothing at all wants what version 1 always meant by that.
+    // v1 without any target means the default CPU utilization.
     let metrics = if metrics.is_empty() {
         vec![cpu_metric(CPU_UTILIZATION)]
     } else {
@@ -96,7 +96,7 @@ pub(super) fn v1_to_v2(object: &mut Map) {
     let status = object.object_mut("status");
     let share = status.remove("currentCPUUtilizationPercentage");
 
-    // What the annotation knows is more than the share alone.
+    // The annotation has more than the utilization alone.
     if let Some(metrics) = found.current_metrics {
         let metrics: Vec<Value> = metrics.into_iter().map(metrics::status_to_v2).collect();
         status.insert("currentMetrics", metrics);
@@ -116,8 +116,7 @@ fn taken(of: &mut Map, name: &str) -> Vec<Value> {
     }
 }
 
-/// The share of the CPU that a metric asks for or reports: the one thing that version 1 has a field
-/// for.
+/// The CPU utilization that a metric requests or reports: the only one v1 has a field for.
 fn cpu_share(metric: &Value, amount: &str) -> Option<i64> {
     let metric = metric.as_object()?;
     let resource = metric.below("resource")?;

@@ -7,8 +7,8 @@ pub(super) mod service;
 use crate::time::Timestamp;
 use crate::{Map, Text, Value};
 
-/// Every namespace carries its own name as a label, so that selectors can name it. One that is yet
-/// to get its name does not.
+/// Every namespace is labelled with its own name, so that selectors can match it. A namespace whose
+/// name is not generated yet is not.
 pub(super) fn namespace(object: &mut Map, _: Timestamp) {
     let metadata = object.object_mut("metadata");
     let name = Text::new(metadata.text("name"));
@@ -19,7 +19,7 @@ pub(super) fn namespace(object: &mut Map, _: Timestamp) {
     }
 }
 
-/// All that a node has may be used, unless it says otherwise.
+/// A node's allocatable resources default to its capacity.
 pub(super) fn node(object: &mut Map, _: Timestamp) {
     let Some(status) = object.below_mut("status") else {
         return;
@@ -50,7 +50,7 @@ pub(super) fn replication_controller(object: &mut Map, _: Timestamp) {
     label_if_unlabelled(object, labels);
 }
 
-/// Gives an object without labels those of its pods.
+/// Copies the labels of its pods to an object without labels.
 pub(super) fn label_if_unlabelled(object: &mut Map, labels: Map) {
     let metadata = object.object_mut("metadata");
     if metadata.below("labels").is_none_or(Map::is_empty) {
@@ -58,8 +58,8 @@ pub(super) fn label_if_unlabelled(object: &mut Map, labels: Map) {
     }
 }
 
-/// A limit for containers: without a default its maximum is one, and without a default request the
-/// default is, or else the minimum.
+/// A limit for containers: `default` is completed from `max`, and `defaultRequest` from `default`,
+/// then from `min`.
 pub(super) fn limit_range(object: &mut Map, _: Timestamp) {
     for item in object.object_mut("spec").structs_mut("limits") {
         if item.text("type") == "Container" {

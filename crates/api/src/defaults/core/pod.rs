@@ -1,12 +1,12 @@
-//! Pods, and the pods that workloads make: what holds for both, and what holds for a Pod alone.
+//! Pods and pod templates: defaults of both, and of Pods alone.
 
 use super::{complete, pod_resources};
 use crate::image::ImageName;
 use crate::time::Timestamp;
 use crate::{Map, Text};
 
-/// A Pod. Requests, host ports and resources of the whole pod are settled here and not in
-/// templates, so that a template stays as its author wrote it.
+/// A Pod. Requests, host ports and pod-level resources are defaulted here and not in templates, so
+/// that a template stays as written.
 pub(in crate::defaults) fn pod(object: &mut Map, _: Timestamp) {
     let spec = object.object_mut("spec");
     for containers in ["containers", "initContainers"] {
@@ -28,12 +28,12 @@ pub(in crate::defaults) fn pod(object: &mut Map, _: Timestamp) {
     pod_spec(spec);
 }
 
-/// The pods of a workload, whose spec has a `template`.
+/// The pod template of a workload.
 pub(in crate::defaults) fn template(spec: &mut Map) {
     pod_spec(spec.object_mut("template").object_mut("spec"));
 }
 
-/// The labels of a workload's pods.
+/// The labels of a workload's pod template.
 pub(in crate::defaults) fn template_labels(spec: &Map) -> Option<Map> {
     spec.below("template")?
         .below("metadata")?
@@ -62,7 +62,7 @@ fn pod_spec(spec: &mut Map) {
     }
 }
 
-/// Whoever asks for the newest image wants it to be looked for.
+/// The tag `latest` is pulled always.
 fn pull_policy(of: &mut Map, image: &str, policy: &'static str) {
     if !of.text(policy).is_empty() {
         return;
@@ -72,7 +72,7 @@ fn pull_policy(of: &mut Map, image: &str, policy: &'static str) {
     of.insert(Text::const_new(policy), Text::const_new(chosen));
 }
 
-/// In the network of the host a container's port is the host's.
+/// With host networking, container ports are host ports.
 fn host_ports(container: &mut Map) {
     for port in container.structs_mut("ports") {
         if port.int("hostPort") == 0 {

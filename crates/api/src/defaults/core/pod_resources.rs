@@ -1,8 +1,7 @@
-//! Resources of a whole pod, completed from those of its containers.
+//! Pod-level resources, completed from those of the containers.
 //!
-//! Only a pod that says something about them itself gets more: the limits of huge pages from its
-//! containers, then the requests from what its containers ask for together, then from its own
-//! limits.
+//! Only a pod that sets some of them gets more: huge page limits from its containers, then requests
+//! from the sum of its containers' requests, then from its own limits.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,8 +15,8 @@ pub(super) fn fill_in(spec: &mut Map) {
         return;
     };
 
-    let says = |list: &str| resources.below(list).is_some_and(|list| !list.is_empty());
-    if !says("limits") && !says("requests") {
+    let has_any = |list: &str| resources.below(list).is_some_and(|list| !list.is_empty());
+    if !has_any("limits") && !has_any("requests") {
         return;
     }
 
@@ -75,18 +74,18 @@ fn is_huge_pages(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// What may be asked for by a whole pod.
+/// Whether a resource is allowed at pod level.
 fn is_of_pods(name: &str) -> bool {
     is_settled_by_containers(name) || is_huge_pages(name)
 }
 
-/// What may be promised more often than it is there: the containers' sum is a request, not a bound.
+/// Whether a resource can be overcommitted: the containers' sum is a request, not a limit.
 fn is_settled_by_containers(name: &str) -> bool {
     matches!(name, "cpu" | "memory")
 }
 
-/// What the containers need together: all that run side by side, or, where that is more, an init
-/// container with the sidecars that were started before it.
+/// The effective sum over the containers: of all that run concurrently, or, if larger, of an init
+/// container with the sidecars started before it.
 fn effective(spec: &Map, list: &str) -> Amounts {
     let amounts = |container: &Value| -> Amounts {
         let list = container
@@ -132,7 +131,7 @@ fn add(to: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// Takes over what is greater.
+/// Raises amounts to the greater of both.
 fn raise(to: &mut Amounts, other: Amounts) {
     for (name, amount) in other {
         if to.get(&name).is_none_or(|least| amount > *least) {

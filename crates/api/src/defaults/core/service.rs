@@ -3,7 +3,7 @@
 use crate::time::Timestamp;
 use crate::{Map, Text, Value};
 
-/// Three hours: how long a client stays with its pod.
+/// Session affinity timeout: three hours.
 const AFFINITY_SECONDS: i64 = 10800;
 
 pub(in crate::defaults) fn service(object: &mut Map, _: Timestamp) {
@@ -68,7 +68,7 @@ fn is_unset_port(port: Option<&Value>) -> bool {
     }
 }
 
-/// An address that a load balancer reports is its own, unless it says otherwise.
+/// The IP mode of a load balancer's address defaults to VIP.
 fn ip_modes(object: &mut Map) {
     let balancer = object
         .below_mut("status")

@@ -1,6 +1,6 @@
-//! Carries the operations of a patch out, one after the other.
+//! Applies the operations of a patch, one after the other.
 
-use super::pointer::{self, Place};
+use super::pointer::{self, Target};
 use super::{Error, MAX_COPIED_BYTES, MAX_OPERATIONS, Operation, Patch};
 use crate::codec::json::{MAX_TREE_DEPTH, to_vec};
 use crate::fuzz::steps;
@@ -8,7 +8,7 @@ use crate::patch::{open, opened};
 use crate::{Text, Value};
 
 impl Patch {
-    /// How many operations there are.
+    /// The number of operations.
     pub fn len(&self) -> usize {
         self.operations.len()
     }
@@ -17,7 +17,7 @@ impl Patch {
         self.operations.is_empty()
     }
 
-    /// Carries out every operation, or none: the patched tree, or the first refusal.
+    /// Applies all operations, or none: returns the patched tree, or the first error.
     pub fn apply(&self, mut document: Value) -> Result<Value, Error> {
         if self.len() > MAX_OPERATIONS {
             return Err(Error::TooManyOperations(self.len()));
@@ -43,26 +43,26 @@ impl Patch {
     }
 }
 
-/// A tree is never deeper while it is being patched. No decoder takes so deep a result; this is so
-/// that nothing else has to recurse into it.
+/// Maximum nesting of a tree while it is being patched. No decoder accepts so deep a result; the
+/// limit protects code that recurses.
 const MAX_PATCHED_DEPTH: usize = 3 * MAX_TREE_DEPTH;
 
-/// What the operations so far add up to.
+/// Accumulated limits of the operations so far.
 struct Totals {
     /// Bytes of JSON that were copied.
     copied: usize,
-    /// The tree is at most this deep.
+    /// Upper bound of the tree's depth.
     depth: usize,
 }
 
 impl Totals {
-    /// A value of at most `depth` levels is put at `path`.
+    /// Accounts for a value of at most `depth` levels at `path`.
     fn grow(&mut self, path: &str, depth: usize) {
         self.depth = self.depth.max(path.matches('/').count() + depth);
     }
 }
 
-/// How deep a tree is, or can become when texts in it are opened.
+/// The depth of a tree, including raw texts in it.
 fn depth(value: &Value) -> usize {
     steps::count(1);
     match value {
@@ -86,7 +86,7 @@ impl Operation {
         }
     }
 
-    /// What is to be written; a value that was not given is null.
+    /// The value to write; null if it was not given.
     fn value(&self) -> Value {
         self.value.clone().unwrap_or_default()
     }
@@ -219,11 +219,11 @@ fn find<'v>(
     document: &'v mut Value,
     path: &Text,
     missing: fn(Text) -> Error,
-) -> Result<Place<'v>, Error> {
+) -> Result<Target<'v>, Error> {
     pointer::find(document, path).ok_or_else(|| missing(path.clone()))
 }
 
-/// Whether two values are the same. Scalars are when they are written the same.
+/// Whether two values are equal. Scalars are compared in their notation.
 fn same(found: &Value, wanted: &Value) -> bool {
     steps::count(1);
 

@@ -1,4 +1,4 @@
-//! Why a JSON patch is none, or does not apply.
+//! Errors of JSON patches.
 
 use super::{MAX_COPIED_BYTES, MAX_OPERATIONS, Unreadable};
 use crate::Text;
@@ -8,7 +8,7 @@ use crate::go_text::{NumberError, Quoted};
 /// Why a text is no JSON patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Found by the checks of [`super::decode`].
+    /// Reported by [`super::decode`].
     #[error("error decoding patch: {0}")]
     Checked(json::DecodeError),
     #[error("{0}")]
@@ -22,14 +22,14 @@ pub enum DecodeError {
 /// Why a patch does not apply. The texts are those of upstream's library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The patch is too large, whatever it says.
+    /// The patch is too large.
     #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
     TooManyOperations(usize),
     #[error(
         "Unable to complete the copy, the accumulated size increase of copy is {0}, exceeding the limit {MAX_COPIED_BYTES}"
     )]
     CopiedTooMuch(usize),
-    /// Operations nested values into each other beyond all sense.
+    /// Operations nest values too deeply.
     #[error("exceeded max depth")]
     TooDeep,
     #[error("Unexpected kind: {0}")]
@@ -43,11 +43,11 @@ pub enum Error {
     #[error("add operation does not apply: doc is missing path: \"{0}\": missing value")]
     AddToMissing(Text),
     #[error("error in add for path: '{0}': {1}")]
-    Add(Text, PlaceError),
+    Add(Text, ElementError),
     #[error("remove operation does not apply: doc is missing path: \"{0}\": missing value")]
     RemoveFromMissing(Text),
     #[error("error in remove for path: '{0}': {1}")]
-    Remove(Text, PlaceError),
+    Remove(Text, ElementError),
     #[error("replace operation does not apply: doc is missing path: {0}: missing value")]
     ReplaceInMissing(Text),
     #[error("replace operation does not apply: doc is missing key: {0}: missing value")]
@@ -60,26 +60,26 @@ pub enum Error {
     #[error("move operation does not apply: doc is missing destination path: {0}: missing value")]
     MoveToMissing(Text),
     #[error("error in move for path: '{0}': {1}")]
-    Move(Text, PlaceError),
+    Move(Text, ElementError),
     #[error("copy operation does not apply: doc is missing from path: {0}: missing value")]
     CopyFromMissing(Text),
     #[error("copy operation does not apply: doc is missing destination path: {0}: missing value")]
     CopyToMissing(Text),
     #[error("error in copy for from: '{0}': {1}")]
-    CopyFrom(Text, PlaceError),
+    CopyFrom(Text, ElementError),
     #[error("error while adding value during copy: {0}")]
-    CopyTo(PlaceError),
+    CopyTo(ElementError),
     #[error("test operation does not apply: is missing path: {0}: missing value")]
     TestOfMissing(Text),
     #[error("error in test for path: '{0}': {1}")]
-    Test(Text, PlaceError),
+    Test(Text, ElementError),
     #[error("testing value {0} failed: test failed")]
     TestFailed(Text),
 }
 
-/// Why a container has no such place.
+/// Why a container has no such element.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
+pub enum ElementError {
     #[error("strconv.Atoi: parsing {}: {reason}", Quoted(key))]
     NoIndex { key: Text, reason: NumberError },
     #[error(
@@ -94,7 +94,7 @@ pub enum PlaceError {
 }
 
 impl Error {
-    /// Some operations keep to themselves why they have no path.
+    /// Some operations do not report why they have no path.
     pub(super) fn no_path(operation: &'static str, member: &'static str) -> Error {
         Error::NoPath {
             operation,

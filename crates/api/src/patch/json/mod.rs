@@ -1,12 +1,12 @@
-//! JSON patch (RFC 6902), with the habits of the library that upstream uses.
+//! JSON patch (RFC 6902), with the behaviour of the library that upstream uses.
 //!
-//! Text becomes a [`Patch`], a list of operations that need not make sense yet; [`Patch::apply`]
-//! carries them out one after the other and stops at the first that cannot be. The habits, which
-//! clients rely on: `replace` sets a member that is not there, an index counts from the end if it
-//! is negative, whatever stands before the first slash of a path is passed over, and a member that
-//! is null cannot be told from one that is absent except by `remove`.
+//! Text is decoded into a [`Patch`], a list of operations that are not validated yet;
+//! [`Patch::apply`] applies them one after the other and stops at the first that fails. Deviations
+//! that clients rely on: `replace` sets an absent member, a negative index counts from the end,
+//! anything before the first slash of a path is ignored, and a null member is indistinguishable
+//! from an absent one except for `remove`.
 //!
-//! The patched tree holds the patch's scalars as they were written (see [`crate::patch`]).
+//! The patched tree keeps the notation of the patch's scalars (see [`crate::patch`]).
 
 mod apply;
 mod error;
@@ -14,16 +14,16 @@ mod pointer;
 #[cfg(test)]
 mod tests;
 
-pub use error::{DecodeError, Error, PlaceError};
+pub use error::{DecodeError, ElementError, Error};
 
 use super::document::{self, Decoded};
 use crate::codec::json::{self, SyntaxError};
 use crate::{Text, Value};
 
-/// No patch may have more operations.
+/// Maximum number of operations in a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// What the `copy` operations of one patch may add, in bytes of JSON.
+/// Maximum size that the `copy` operations of one patch may add, in bytes of JSON.
 pub const MAX_COPIED_BYTES: usize = 3 << 20;
 
 /// A decoded patch.
@@ -32,8 +32,8 @@ pub struct Patch {
     operations: Vec<Operation>,
 }
 
-/// One operation, as far as it could be read: what is missing is an error only when the operation's
-/// turn comes.
+/// One operation, as far as it could be decoded: missing parts are an error only when the operation
+/// is applied.
 #[derive(Clone, Debug, PartialEq)]
 struct Operation {
     kind: Text,
@@ -43,20 +43,20 @@ struct Operation {
     value: Option<Value>,
 }
 
-/// Why a path cannot be had from its operation.
+/// Why an operation has no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unreadable {
     Missing,
-    /// It is not a string but this.
+    /// It is of this type, not a string.
     Is(&'static str),
 }
 
-/// Reads a patch and checks it, for requests that want to know of unknown and repeated members.
+/// Decodes a patch strictly, for requests that report unknown and duplicate members.
 pub fn decode(text: &[u8]) -> Result<Decoded<Patch>, DecodeError> {
-    let complaints = document::check_operations(text).map_err(DecodeError::Checked)?;
-    let strict = complaints
+    let messages = document::check_operations(text).map_err(DecodeError::Checked)?;
+    let strict = messages
         .into_iter()
-        .map(|complaint| format!("json patch {complaint}"))
+        .map(|message| format!("json patch {message}"))
         .collect();
     Ok(Decoded {
         patch: decode_lenient(text)?,
@@ -64,7 +64,7 @@ pub fn decode(text: &[u8]) -> Result<Decoded<Patch>, DecodeError> {
     })
 }
 
-/// Reads a patch and lets pass what does not matter.
+/// Decodes a patch leniently.
 pub fn decode_lenient(text: &[u8]) -> Result<Patch, DecodeError> {
     let operations = match json::parse_literal(text)? {
         Value::Null => Vec::new(),

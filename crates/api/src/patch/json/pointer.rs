@@ -1,12 +1,12 @@
-//! Places in a tree: from a path to the container that holds them, and what can be done there.
+//! JSON pointers: resolves a path to its container, and accesses the element there.
 
-use super::PlaceError;
+use super::ElementError;
 use crate::go_text::parse_int;
 use crate::patch::open;
 use crate::{Map, Text, Value};
 
-/// An object or a list, and the name of a place in it that need not be there.
-pub(super) struct Place<'v> {
+/// An object or a list, and the name of an element that may be absent.
+pub(super) struct Target<'v> {
     container: Container<'v>,
     key: Text,
 }
@@ -16,9 +16,9 @@ enum Container<'v> {
     List(&'v mut Vec<Value>),
 }
 
-/// The place that a path leads to. `None`: there is no container to hold it.
-pub(super) fn find<'v>(root: &'v mut Value, path: &str) -> Option<Place<'v>> {
-    // Whatever stands before the first slash is passed over.
+/// Resolves a path. `None`: there is no container.
+pub(super) fn find<'v>(root: &'v mut Value, path: &str) -> Option<Target<'v>> {
+    // Anything before the first slash is ignored.
     let (_, below) = path.split_once('/')?;
     let (parents, key) = below
         .rsplit_once('/')
@@ -29,7 +29,7 @@ pub(super) fn find<'v>(root: &'v mut Value, path: &str) -> Option<Place<'v>> {
         container = Container::of(container.into_member(&unescape(part))?)?;
     }
 
-    Some(Place {
+    Some(Target {
         container,
         key: unescape(key),
     })
@@ -64,13 +64,13 @@ impl<'v> Container<'v> {
     }
 }
 
-impl Place<'_> {
+impl Target<'_> {
     pub(super) fn key(&self) -> &Text {
         &self.key
     }
 
-    /// What is there. Only an index can be wrong: a member that is absent is as good as null.
-    pub(super) fn get(&self) -> Result<Option<&Value>, PlaceError> {
+    /// The element. Only an index can be invalid: an absent member counts as null.
+    pub(super) fn get(&self) -> Result<Option<&Value>, ElementError> {
         match &self.container {
             Container::Object(map) => Ok(map.get(&self.key)),
             Container::List(items) => {
@@ -80,16 +80,15 @@ impl Place<'_> {
         }
     }
 
-    /// Sets a member, or puts an element before the one at the index. `-` is the place behind the
-    /// last.
-    pub(super) fn add(self, value: Value) -> Result<(), PlaceError> {
+    /// Sets a member, or inserts an element before the index. `-` appends.
+    pub(super) fn add(self, value: Value) -> Result<(), ElementError> {
         match self.container {
             Container::Object(map) => {
                 map.insert(self.key, value);
             }
             Container::List(items) if self.key == "-" => items.push(value),
             Container::List(items) => {
-                let index = parse_int(&self.key).map_err(|reason| PlaceError::NoIndexToAdd {
+                let index = parse_int(&self.key).map_err(|reason| ElementError::NoIndexToAdd {
                     key: self.key.clone(),
                     reason,
                 })?;
@@ -100,8 +99,8 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Sets a member, or an element that is there.
-    pub(super) fn replace(self, value: Value) -> Result<(), PlaceError> {
+    /// Sets a member, or an existing element.
+    pub(super) fn replace(self, value: Value) -> Result<(), ElementError> {
         match self.container {
             Container::Object(map) => {
                 map.insert(self.key, value);
@@ -114,10 +113,10 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Takes out what is there.
-    pub(super) fn remove(self) -> Result<Value, PlaceError> {
+    /// Removes the element.
+    pub(super) fn remove(self) -> Result<Value, ElementError> {
         match self.container {
-            Container::Object(map) => map.remove(&self.key).ok_or(PlaceError::NoKey(self.key)),
+            Container::Object(map) => map.remove(&self.key).ok_or(ElementError::NoKey(self.key)),
             Container::List(items) => {
                 let index = within(index_of(&self.key)?, items.len())?;
                 Ok(items.remove(index))
@@ -126,15 +125,15 @@ impl Place<'_> {
     }
 }
 
-fn index_of(key: &Text) -> Result<i64, PlaceError> {
-    parse_int(key).map_err(|reason| PlaceError::NoIndex {
+fn index_of(key: &Text) -> Result<i64, ElementError> {
+    parse_int(key).map_err(|reason| ElementError::NoIndex {
         key: key.clone(),
         reason,
     })
 }
 
 /// An index below `len`; a negative one counts from the end.
-fn within(index: i64, len: usize) -> Result<usize, PlaceError> {
+fn within(index: i64, len: usize) -> Result<usize, ElementError> {
     let place = match usize::try_from(index) {
         Ok(index) => Some(index),
         Err(_) => usize::try_from(index.unsigned_abs())
@@ -143,5 +142,5 @@ fn within(index: i64, len: usize) -> Result<usize, PlaceError> {
     };
     place
         .filter(|place| *place < len)
-        .ok_or(PlaceError::OutOfBounds(index))
+        .ok_or(ElementError::OutOfBounds(index))
 }

@@ -26,7 +26,7 @@ fn refused(patch: &str, expected: &str) {
 }
 
 #[test]
-fn add_puts_a_value_somewhere() {
+fn add_inserts_a_value() {
     ok(
         r#"[{"op":"add","path":"/new","value":{"k":[1]}}]"#,
         r#"{"a":{"b":1,"n":null},"e/t~i":"esc","f":1.5,"l":[1,2,3],"new":{"k":[1]},"s":"x"}"#,
@@ -87,7 +87,7 @@ fn add_puts_a_value_somewhere() {
         r#"{"a":{"b":1,"n":null},"e/t~i":"esc","f":1.5,"l":[1,2,3],"new":1,"s":"x"}"#,
     );
 
-    // A tilde that is written so does not make a slash of the digit behind it.
+    // An escaped tilde does not form an escape with the digit after it.
     ok(
         r#"[{"op":"add","path":"/a/~01","value":2}]"#,
         r#"{"a":{"b":1,"n":null,"~1":2},"e/t~i":"esc","f":1.5,"l":[1,2,3],"s":"x"}"#,
@@ -168,7 +168,7 @@ fn add_needs_a_container_and_a_proper_index() {
 }
 
 #[test]
-fn remove_takes_away_what_is_there() {
+fn remove_removes_an_existing_value() {
     ok(
         r#"[{"op":"remove","path":"/a/b"}]"#,
         r#"{"a":{"n":null},"e/t~i":"esc","f":1.5,"l":[1,2,3],"s":"x"}"#,
@@ -231,7 +231,7 @@ fn remove_takes_away_what_is_there() {
 }
 
 #[test]
-fn replace_sets_what_may_be_absent() {
+fn replace_sets_an_absent_member() {
     ok(
         r#"[{"op":"replace","path":"/a","value":5}]"#,
         r#"{"a":5,"e/t~i":"esc","f":1.5,"l":[1,2,3],"s":"x"}"#,
@@ -357,7 +357,7 @@ fn move_removes_and_adds() {
 }
 
 #[test]
-fn copy_adds_what_is_elsewhere() {
+fn copy_adds_an_existing_value() {
     ok(
         r#"[{"op":"copy","from":"/a","path":"/a/b"}]"#,
         r#"{"a":{"b":{"b":1,"n":null},"n":null},"e/t~i":"esc","f":1.5,"l":[1,2,3],"s":"x"}"#,
@@ -405,7 +405,7 @@ fn copy_adds_what_is_elsewhere() {
 }
 
 #[test]
-fn test_compares_what_is_written() {
+fn test_compares_notations() {
     ok(
         r#"[{"op":"test","path":"/a","value":{"n":null,"b":1}}]"#,
         r#"{"a":{"b":1,"n":null},"e/t~i":"esc","f":1.5,"l":[1,2,3],"s":"x"}"#,
@@ -513,7 +513,7 @@ fn test_compares_what_is_written() {
 }
 
 #[test]
-fn what_is_no_operation_is_refused() {
+fn invalid_operations_are_refused() {
     refused(r#"[{"op":"twist","path":"/a"}]"#, "Unexpected kind: twist");
     refused(r#"[{"path":"/a"}]"#, "Unexpected kind: unknown");
     refused(r#"[{"op":5,"path":"/a"}]"#, "Unexpected kind: unknown");
@@ -569,7 +569,7 @@ fn a_patch_of_too_many_operations_is_refused_whole() {
 
 #[test]
 fn copies_may_add_up_to_three_mebibytes() {
-    // In JSON the text is as long as it is and two quotes.
+    // In JSON the text has two quotes more.
     let document =
         |size: usize| json::parse(format!(r#"{{"s":"{}"}}"#, "x".repeat(size)).as_bytes()).unwrap();
     let patch = br#"[{"op":"copy","from":"/s","path":"/a"},{"op":"copy","from":"/s","path":"/b"}]"#;
@@ -583,7 +583,7 @@ fn copies_may_add_up_to_three_mebibytes() {
 }
 
 #[test]
-fn operations_cannot_nest_values_without_end() {
+fn nesting_by_operations_is_limited() {
     let mut patch = String::from(r#"[{"op":"add","path":"/a","value":{}}"#);
     for _ in 0..4000 {
         patch.push_str(
@@ -600,7 +600,7 @@ fn operations_cannot_nest_values_without_end() {
 }
 
 #[test]
-fn a_value_carried_as_text_can_be_patched_inside() {
+fn a_raw_value_can_be_patched_inside() {
     let raw = json::raw(br#"{"a":{"b":[1.0]}}"#).unwrap();
     let document = Value::Object(
         [(Text::const_new("data"), Value::Raw(raw))]
@@ -614,7 +614,7 @@ fn a_value_carried_as_text_can_be_patched_inside() {
 }
 
 #[test]
-fn checked_reading_names_what_is_unknown_twice_or_of_the_wrong_type() {
+fn strict_decoding_reports_unknown_duplicate_and_mistyped_members() {
     let strict = |patch: &str| {
         decode(patch.as_bytes())
             .map(|decoded| decoded.strict)

@@ -1,4 +1,4 @@
-//! Makes merge patches: what a client sends so that one object becomes another.
+//! Computes merge patches, for clients.
 
 use super::merge;
 use crate::fuzz::steps;
@@ -6,14 +6,14 @@ use crate::go_text::GoValue;
 use crate::patch::{Precondition, opened};
 use crate::{Map, Text, Value};
 
-/// Why no patch was made.
+/// Why no patch could be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CreateError {
     #[error("precondition failed for: {0}")]
     Precondition(String),
 }
 
-/// The patch that makes `modified` of `original`.
+/// The patch that turns `original` into `modified`.
 pub fn between(original: &Map, modified: &Map) -> Map {
     let mut patch = Vec::new();
     for (name, wanted) in modified.iter() {
@@ -45,7 +45,7 @@ fn change(found: &Value, wanted: &Value) -> Option<Value> {
     }
 }
 
-/// Equal, numbers by their amount.
+/// Equality, with numbers compared by value.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a float that equals an integer only when rounded is close enough"
@@ -70,19 +70,19 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The patch that brings `current` to `modified` where it differs, and removes what `original` had
-/// and `modified` has no more. What others added to `current` stays.
+/// The patch that changes `current` to `modified` where it differs, and removes what `original` had
+/// and `modified` no longer has. What others added to `current` stays.
 pub fn three_way(
     original: &Map,
     modified: &Map,
     current: &Map,
     preconditions: &[Precondition<'_>],
 ) -> Result<Map, CreateError> {
-    let changes = keep(between(current, modified), Kept::Values);
-    let removals = keep(between(original, modified), Kept::Nulls);
+    let changes = keep(between(current, modified), Half::Values);
+    let removals = keep(between(original, modified), Half::Nulls);
 
-    // The two halves never disagree: one removes what `modified` has not, the other sets what it
-    // has. Upstream looks for a conflict between them all the same.
+    // The two halves never conflict: one removes what `modified` lacks, the other sets what it has.
+    // Upstream checks for a conflict between them nevertheless.
     let patch = merge(removals, changes);
     if preconditions
         .iter()
@@ -97,21 +97,21 @@ pub fn three_way(
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kept {
+enum Half {
     Nulls,
     Values,
 }
 
-/// Half of a patch: what it removes, or what it sets. An object that is left without members goes,
-/// unless it was given without any.
-fn keep(patch: Map, what: Kept) -> Map {
+/// Half of a patch: what it removes, or what it sets. An object that becomes empty is removed,
+/// unless it was given empty.
+fn keep(patch: Map, what: Half) -> Map {
     let members = patch.into_iter().filter_map(|(name, value)| {
         let kept = match value {
-            Value::Null => (what == Kept::Nulls).then_some(Value::Null),
+            Value::Null => (what == Half::Nulls).then_some(Value::Null),
             Value::Object(map) if !map.is_empty() => Some(keep(map, what))
                 .filter(|map| !map.is_empty())
                 .map(Value::Object),
-            value => (what == Kept::Values).then_some(value),
+            value => (what == Half::Values).then_some(value),
         };
         kept.map(|kept| (name, kept))
     });

@@ -1,9 +1,8 @@
 //! Merge patch (RFC 7386): an object whose members replace, and whose nulls remove.
 //!
-//! [`apply`] is what the server does; [`between`] and [`three_way`] make patches, for clients. The
-//! habits of upstream's library: a null member of the document counts as absent, and nulls below a
-//! value that is new are left out even inside lists, but not where a list takes the place of an
-//! object.
+//! [`apply`] is for the server; [`between`] and [`three_way`] compute patches, for clients. As in
+//! upstream's library, a null member of the document counts as absent, and nulls below a new value
+//! are removed even inside lists, but not where a list replaces an object.
 
 mod create;
 #[cfg(test)]
@@ -22,7 +21,7 @@ use crate::{Map, Text, Value};
 /// Why a text is no merge patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Found by the checks of [`decode`].
+    /// Reported by [`decode`].
     #[error("error decoding patch: {0}")]
     Checked(TypeError),
     /// Neither an object nor a list.
@@ -30,7 +29,7 @@ pub enum DecodeError {
     Invalid,
 }
 
-/// Reads a patch and checks it, for requests that want to know of repeated members.
+/// Decodes a patch strictly, for requests that report duplicate members.
 pub fn decode(text: &[u8]) -> Result<Decoded<Value>, DecodeError> {
     let strict = document::check_object(text)
         .map_err(DecodeError::Checked)?
@@ -41,8 +40,7 @@ pub fn decode(text: &[u8]) -> Result<Decoded<Value>, DecodeError> {
     })
 }
 
-/// Reads a patch and lets pass what does not matter. A list is taken: it becomes the document,
-/// which no type allows.
+/// Decodes a patch leniently. A list is accepted: it becomes the document, which no type allows.
 pub fn decode_lenient(text: &[u8]) -> Result<Value, DecodeError> {
     match parse_literal(text) {
         Ok(patch @ (Value::Object(_) | Value::Array(_))) => Ok(patch),
@@ -50,7 +48,7 @@ pub fn decode_lenient(text: &[u8]) -> Result<Value, DecodeError> {
     }
 }
 
-/// The document with the patch put into it.
+/// The document with the patch applied.
 pub fn apply(document: Value, patch: Value) -> Value {
     match (document, patch) {
         (Value::Object(document), Value::Object(patch)) => Value::Object(merge(document, patch)),
@@ -58,7 +56,7 @@ pub fn apply(document: Value, patch: Value) -> Value {
     }
 }
 
-/// Members of both, in one walk: they are in the same order.
+/// Merges the members of both in one walk: they are sorted.
 fn merge(document: Map, patch: Map) -> Map {
     let mut merged = Vec::with_capacity(document.len() + patch.len());
     let mut present = document.into_members().into_iter().peekable();
@@ -78,7 +76,7 @@ fn merge(document: Map, patch: Map) -> Map {
     Map::from_members(merged)
 }
 
-/// Hands on what comes before `name` and returns what is there.
+/// Passes on the members before `name` and returns the one of that name.
 pub(super) fn advance(
     present: &mut Peekable<std::vec::IntoIter<(Text, Value)>>,
     name: &Text,

@@ -1,10 +1,10 @@
-//! Merge patches, applied and made. Results and texts are upstream's.
+//! Merge patches, applied and computed. Results and texts are upstream's.
 
 use super::*;
 use crate::codec::json;
 use crate::patch::Precondition;
 
-/// What a case shows, the document, the patch, the result.
+/// Description, document, patch, result.
 type Applied = (&'static str, &'static str, &'static str, &'static str);
 
 const APPLIED: &[Applied] = &[
@@ -78,7 +78,7 @@ const APPLIED: &[Applied] = &[
 ];
 
 #[test]
-fn a_patch_is_put_into_a_document() {
+fn patches_are_applied() {
     for (what, document, patch, expected) in APPLIED {
         let document = json::parse(document.as_bytes()).unwrap();
         let patched = apply(document, decode_lenient(patch.as_bytes()).unwrap());
@@ -87,7 +87,7 @@ fn a_patch_is_put_into_a_document() {
 }
 
 #[test]
-fn what_is_no_patch_is_refused() {
+fn invalid_patches_are_refused() {
     let lenient = |text: &str| decode_lenient(text.as_bytes()).map_err(|error| error.to_string());
     for text in ["null", "5", "\"x\"", "{", ""] {
         assert_eq!(
@@ -171,7 +171,7 @@ fn object(text: &str) -> Map {
 }
 
 #[test]
-fn a_patch_is_made_of_a_difference() {
+fn patches_are_computed() {
     for (what, original, modified, expected) in BETWEEN {
         let patch = between(&object(original), &object(modified));
         assert_eq!(json::to_string(&Value::Object(patch)), *expected, "{what}");
@@ -190,7 +190,7 @@ fn integers_too_large_for_a_float_stay_exact() {
     );
 }
 
-/// What a case shows; original, modified and current; the patch or the error.
+/// Description; original, modified and current; the patch or the error.
 type ThreeWay = (
     &'static str,
     [&'static str; 3],
@@ -237,7 +237,7 @@ const THREE_WAY: &[ThreeWay] = &[
         Ok(r#"{"l":[{}]}"#),
     ),
     (
-        "we drop below what we set anew",
+        "we drop below what we set again",
         [
             r#"{"s":{"a":{"b":1}}}"#,
             r#"{"s":{"a":5}}"#,
@@ -280,7 +280,7 @@ const THREE_WAY: &[ThreeWay] = &[
 ];
 
 #[test]
-fn a_three_way_patch_keeps_what_others_did() {
+fn a_three_way_patch_keeps_changes_of_others() {
     let preconditions = [
         Precondition::KeyUnchanged("kind"),
         Precondition::MetadataKeyUnchanged("name"),

@@ -1,4 +1,4 @@
-//! Whether two patches change the same thing differently.
+//! Detects whether two patches change the same field differently.
 
 use super::key::are_objects;
 use super::schema::{Member, Schema};
@@ -8,9 +8,9 @@ use crate::go_text::{GoString, GoValue};
 use crate::{Map, Value};
 use std::collections::HashMap;
 
-/// Whether some member that both patches have is not the same in both.
+/// Whether some member that both patches have differs.
 pub(super) fn have_conflicts(ours: &Map, theirs: &Map, schema: Schema<'_>) -> Result<bool, Error> {
-    // A directive is about the whole object: it agrees with nothing but itself.
+    // A directive applies to the whole object: it conflicts with everything but itself.
     if ours.get(DIRECTIVE) != theirs.get(DIRECTIVE) {
         return Ok(true);
     }
@@ -108,7 +108,7 @@ fn merged_lists_conflict(
     Ok(false)
 }
 
-/// Elements by the printed form of their key; of several with one the last.
+/// Elements by the printed form of their key; of duplicates the last.
 fn by_key<'v>(list: &'v [Value], merge_key: &str) -> Result<HashMap<String, &'v Map>, Error> {
     let mut found = HashMap::with_capacity(list.len());
     for map in list.iter().filter_map(Value::as_object) {
@@ -120,7 +120,7 @@ fn by_key<'v>(list: &'v [Value], merge_key: &str) -> Result<HashMap<String, &'v 
     Ok(found)
 }
 
-/// Scalars as a set, in the order of their printed forms.
+/// Scalars as a set, sorted by their printed forms.
 fn sorted(list: &[Value]) -> Vec<String> {
     let mut texts: Vec<String> = list
         .iter()

@@ -1,4 +1,4 @@
-//! The difference of two objects, as a patch.
+//! Computes the difference of two objects, as a patch.
 
 use super::diff_lists::{self, ListDiff};
 use super::schema::Schema;
@@ -7,17 +7,16 @@ use crate::fuzz::steps;
 use crate::patch::opened;
 use crate::{Map, Text, Value};
 
-/// Which differences are wanted.
+/// Which differences to include.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Diff {
     /// `$setElementOrder` for lists that changed.
     pub(super) element_order: bool,
-    /// What the modified object has and the original has not, or has otherwise.
+    /// What the modified object has and the original lacks, or has otherwise.
     pub(super) changes: bool,
-    /// What the original has and the modified object has not.
+    /// What the original has and the modified object lacks.
     pub(super) removals: bool,
-    /// The object at hand is one whose members exclude each other: `$retainKeys` says which are to
-    /// stay.
+    /// The members of this object exclude each other: `$retainKeys` lists those that stay.
     pub(super) retain_keys: bool,
 }
 
@@ -106,7 +105,7 @@ impl Diff {
     ) -> Result<(), Error> {
         let member = match schema.object(name) {
             Ok(member) => member,
-            // Nobody needs to know what it is if nothing changed.
+            // The type does not matter if nothing changed.
             Err(_) if found == wanted => return Ok(()),
             Err(unknown) => return Err(unknown),
         };

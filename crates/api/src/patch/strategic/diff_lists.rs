@@ -1,8 +1,8 @@
-//! The difference of two lists that are merged.
+//! Computes the difference of two merged lists.
 //!
 //! Upstream sorts both by the printed form of their keys and walks them side by side; so must we,
-//! because it shows in the order of deletions and in which of several elements with one key is
-//! compared with which.
+//! because it shows in the order of deletions and in which of several elements with one key are
+//! compared.
 
 use super::diff::Diff;
 use super::key::{Identity, Key, Ranks, are_objects};
@@ -15,7 +15,7 @@ use crate::{Map, Text, Value};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// What goes into the patch for one list.
+/// The parts of the patch for one list.
 #[derive(Default)]
 pub(super) struct ListDiff {
     pub(super) changes: Vec<Value>,
@@ -78,7 +78,7 @@ fn objects(
 
     let mut pairs = SideBySide::of(&found, &wanted);
     loop {
-        // An element without the key is an error when its turn comes, not before.
+        // An element without the key is an error only when it is reached.
         if let Some(nameless) = pairs
             .heads()
             .into_iter()
@@ -163,8 +163,7 @@ fn scalars(diff: Diff, original: &[Value], modified: &[Value]) -> ListDiff {
     let changed = lists::in_order(changed, &Ranks::of(modified, Identity::Itself));
     let deletions = once_each(deletions);
 
-    // Upstream compares with the sorted list: one that is not in the order of its scalars always
-    // counts as changed.
+    // Upstream compares with the sorted list: one that is not sorted always counts as changed.
     let differs = !found.iter().map(|entry| entry.key).eq(modified);
     let order_matters = (diff.removals && !deletions.is_empty()) || (diff.changes && differs);
     let order = if diff.element_order && order_matters {
@@ -180,8 +179,7 @@ fn scalars(diff: Diff, original: &[Value], modified: &[Value]) -> ListDiff {
     }
 }
 
-/// Each scalar once; the last of the list takes the place of one that was there before, as upstream
-/// does it.
+/// Removes duplicate scalars; the last of the list replaces a removed one, as upstream does it.
 fn once_each(mut list: Vec<Value>) -> Vec<Value> {
     let mut seen = HashSet::new();
     let mut place = 0;
@@ -196,11 +194,11 @@ fn once_each(mut list: Vec<Value>) -> Vec<Value> {
     list
 }
 
-/// An element with the text that it is sorted by.
+/// An element with its sort key.
 struct Entry<'v> {
     text: Text,
     key: &'v Value,
-    /// It has a key.
+    /// Whether it has a key.
     named: bool,
     map: &'v Map,
 }
@@ -249,8 +247,8 @@ fn text_of(key: &Value) -> Text {
     }
 }
 
-/// By text. Of elements with one text the last comes first: upstream's sort does that to short
-/// lists.
+/// Sorts by text. Of elements with equal texts the last comes first: upstream's sort does that to
+/// short lists.
 fn sort(entries: &mut [Entry<'_>]) {
     entries.reverse();
     entries.sort_by(|a, b| {
@@ -259,7 +257,7 @@ fn sort(entries: &mut [Entry<'_>]) {
     });
 }
 
-/// Entries of two sorted lists, paired where their texts are equal.
+/// Pairs the entries of two sorted lists where their texts are equal.
 struct SideBySide<'e, 'v> {
     found: &'e [Entry<'v>],
     wanted: &'e [Entry<'v>],
@@ -270,7 +268,7 @@ impl<'e, 'v> SideBySide<'e, 'v> {
         SideBySide { found, wanted }
     }
 
-    /// Those that are next, of each list.
+    /// The next entry of each list.
     fn heads(&self) -> [Option<&'e Entry<'v>>; 2] {
         [self.found.first(), self.wanted.first()]
     }

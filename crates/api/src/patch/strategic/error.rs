@@ -1,12 +1,12 @@
-//! Why a strategic merge patch cannot be applied or made. The texts are upstream's.
+//! Errors of strategic merge patches. The texts are upstream's.
 
 use crate::go_text::{GoList, GoString, GoValue, LIST_TYPE, MAP_TYPE, Quoted, go_type};
 use crate::{Map, Text, Value};
 
-/// Why there is no result.
+/// Why a patch could not be applied or computed.
 ///
-/// To the server, the three bad formats are the client's fault (400), lists of lists cannot be
-/// processed (422), and everything else is, as upstream has it, an internal error (500).
+/// In the server, the three bad formats are client errors (400), lists of lists are unprocessable
+/// (422), and everything else is, as in upstream, an internal error (500).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("invalid patch format of primitive list")]
@@ -124,8 +124,8 @@ fn printed_lists(lists: &[&[Value]]) -> String {
     format!("[{}]", all.join(" "))
 }
 
-/// The type of what was found. Null has none, and upstream's message shows that it was not prepared
-/// for it.
+/// The type of a value. Null has none, and upstream's message shows that this case was not
+/// expected.
 fn type_of(found: &Value) -> &'static str {
     if found.is_null() {
         "%!s(<nil>)"

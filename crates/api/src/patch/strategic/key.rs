@@ -1,5 +1,5 @@
-//! Telling the elements of a list apart: by the value of their merge key, or by themselves if they
-//! are scalars.
+//! Identification of list elements: by the value of their merge key, or by themselves if they are
+//! scalars.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::Error;
 use crate::fuzz::steps;
 use crate::{Text, Value};
 
-/// A scalar that can be looked up.
+/// A hashable scalar.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Null,
@@ -18,13 +18,13 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// `None`: a value that equals nothing, because it is no scalar.
+    /// `None`: not a scalar, which equals nothing.
     pub(super) fn of(value: &Value) -> Option<Key> {
         match value {
             Value::Null => Some(Key::Null),
             Value::Bool(flag) => Some(Key::Bool(*flag)),
             Value::Int(number) => Some(Key::Int(*number)),
-            // Adding zero makes the negative zero a positive one: they are equal.
+            // Adding zero turns the negative zero into a positive one: they are equal.
             Value::Float(number) => Some(Key::Float((number + 0.0).to_bits())),
             Value::String(text) => Some(Key::Text(text.clone())),
             Value::Raw(_) | Value::Array(_) | Value::Object(_) => None,
@@ -32,7 +32,7 @@ impl Key {
     }
 }
 
-/// What tells the elements of a list apart.
+/// What identifies the elements of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Identity<'k> {
     Itself,
@@ -48,7 +48,7 @@ impl<'k> Identity<'k> {
         }
     }
 
-    /// The element's key, without which nothing can be done with it.
+    /// The element's key; an error if it has none.
     pub(super) fn required(self, element: &Value) -> Result<Option<Key>, Error> {
         match self {
             Identity::Itself => Ok(Key::of(element)),
@@ -72,15 +72,15 @@ impl<'k> Identity<'k> {
     }
 }
 
-/// Where each key comes first in a list.
+/// The first index of each key in a list.
 ///
-/// Most lists are short, and a walk over a few keys is cheaper than hashing one.
+/// Most lists are short, and a scan over a few keys is cheaper than hashing.
 pub(super) enum Ranks {
     Few(Vec<(Key, usize)>),
     Many(HashMap<Key, usize>),
 }
 
-/// From here on keys are hashed.
+/// From this length on keys are hashed.
 const MANY: usize = 16;
 
 impl Default for Ranks {
@@ -115,7 +115,7 @@ impl Ranks {
         }
     }
 
-    /// Adds a key unless it is there.
+    /// Adds a key unless it is present.
     pub(super) fn insert(&mut self, key: Key, place: usize) {
         match self {
             Ranks::Few(few) if few.len() < MANY => {
@@ -135,7 +135,7 @@ impl Ranks {
     }
 }
 
-/// Whether the elements of merged lists are objects. They must be of one sort.
+/// Whether the elements of merged lists are objects. Mixed lists are an error.
 pub(super) fn are_objects(lists: &[&[Value]]) -> Result<bool, Error> {
     let mut elements = lists.iter().flat_map(|list| list.iter());
     let Some(first) = elements.next() else {

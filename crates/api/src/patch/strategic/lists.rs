@@ -1,9 +1,8 @@
-//! Merging lists, and which element comes where afterwards.
+//! Merges lists, and determines the order of the result.
 //!
-//! The order of a merged list: elements that the patch names are in the patch's order, all others
-//! in the object's, and between the two an element of the object goes first only if it stood before
-//! in the object too. So what a patch adds comes to the front, and what it changes stays where it
-//! was.
+//! Elements that the patch contains are in the patch's order, all others in the object's, and
+//! between the two an element of the object goes first only if it came first in the object too. So
+//! what a patch adds comes to the front, and what it changes stays where it was.
 
 use super::key::{Identity, Key, Ranks, are_objects};
 use super::merge::{Merge, keys};
@@ -13,13 +12,13 @@ use crate::fuzz::steps;
 use crate::{Map, Value};
 use std::collections::HashSet;
 
-/// Two lists as one.
+/// The result of merging two lists.
 #[derive(Default)]
 pub(super) struct Merged {
     pub(super) list: Vec<Value>,
-    /// Where elements stand in the list of the object. An element that the patch adds stands in the
-    /// place, at the end, that one it deletes left free: `$setElementOrder` depends on that.
-    pub(super) standing: Ranks,
+    /// The positions of elements in the list of the object. An element that the patch adds takes
+    /// the position, at the end, of one that it deletes: `$setElementOrder` depends on that.
+    pub(super) positions: Ranks,
 }
 
 /// Both lists as one.
@@ -37,33 +36,39 @@ pub(super) fn merge(
     }
 
     let identity = Identity::by(member.merge_key());
-    let (wanted, standing) = (Ranks::of(&patch, identity), Ranks::of(&list, identity));
+    let (wanted, positions) = (Ranks::of(&patch, identity), Ranks::of(&list, identity));
     let mut seen = HashSet::new();
     let mut all: Vec<Value> = list.into_iter().chain(patch).collect();
     all.retain(|element| Key::of(element).is_none_or(|key| seen.insert(key)));
 
     Ok(Merged {
-        list: arrange(keyed(all, identity)?, &wanted, &standing),
-        standing,
+        list: arrange(keyed(all, identity)?, &wanted, &positions),
+        positions,
     })
 }
 
-/// Takes the elements of one list out of another.
+/// Removes the elements of one list from another.
 pub(super) fn delete(
     list: &mut Vec<Value>,
-    doomed: &[Value],
+    to_remove: &[Value],
     member: &Member<'_>,
 ) -> Result<(), Error> {
-    if list.is_empty() && doomed.is_empty() {
+    if list.is_empty() && to_remove.is_empty() {
         return Ok(());
     }
-    if are_objects(&[list, doomed])? {
+    if are_objects(&[list, to_remove])? {
         // Upstream merges such a list as if it were no list of deletions.
-        *list = merge_objects(Merge::Final, std::mem::take(list), doomed.to_vec(), member)?.list;
+        *list = merge_objects(
+            Merge::Final,
+            std::mem::take(list),
+            to_remove.to_vec(),
+            member,
+        )?
+        .list;
         return Ok(());
     }
-    let doomed = keys(doomed, Identity::Itself);
-    list.retain(|element| Key::of(element).is_none_or(|key| !doomed.contains(&key)));
+    let to_remove = keys(to_remove, Identity::Itself);
+    list.retain(|element| Key::of(element).is_none_or(|key| !to_remove.contains(&key)));
     Ok(())
 }
 
@@ -80,8 +85,8 @@ fn merge_objects(
 
     let identity = Identity::Member(merge_key);
     let before = list.len();
-    let (mut list, patch) = obey_directives(list, patch, merge_key)?;
-    let (wanted, mut standing) = (Ranks::of(&patch, identity), Ranks::of(&list, identity));
+    let (mut list, patch) = apply_directives(list, patch, merge_key)?;
+    let (wanted, mut positions) = (Ranks::of(&patch, identity), Ranks::of(&list, identity));
     let mut added = Ranks::default();
     let first_added = list.len();
 
@@ -90,7 +95,7 @@ fn merge_objects(
         let Value::Object(element) = element else {
             return Err(Error::not_a_map(&element));
         };
-        match standing.get(&key).or_else(|| added.get(&key)) {
+        match positions.get(&key).or_else(|| added.get(&key)) {
             Some(place) => {
                 let Value::Object(found) = list[place].take() else {
                     return Err(Error::mixed(&[&list]));
@@ -113,24 +118,24 @@ fn merge_objects(
         .map(|element| identity.find(element))
         .collect();
 
-    let list = arrange(keyed(list, identity)?, &wanted, &standing);
+    let list = arrange(keyed(list, identity)?, &wanted, &positions);
 
     for (place, key) in in_freed_places.into_iter().enumerate() {
         if let Some(key) = key {
-            standing.insert(key, first_added + place);
+            positions.insert(key, first_added + place);
         }
     }
 
-    Ok(Merged { list, standing })
+    Ok(Merged { list, positions })
 }
 
-/// `$patch` in the elements of a patch. What remains of the list, and of the patch.
-fn obey_directives(
+/// Applies `$patch` in the elements of a patch. Returns the rest of the list, and of the patch.
+fn apply_directives(
     list: Vec<Value>,
     patch: Vec<Value>,
     merge_key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), Error> {
-    let mut doomed = HashSet::new();
+    let mut to_remove = HashSet::new();
     let mut replace = false;
 
     let mut plain = Vec::with_capacity(patch.len());
@@ -142,7 +147,7 @@ fn obey_directives(
                     let key = map
                         .get(merge_key)
                         .ok_or_else(|| Error::no_merge_key(map, merge_key))?;
-                    doomed.extend(Key::of(key));
+                    to_remove.extend(Key::of(key));
                 }
                 Some("replace") => replace = true,
                 Some("merge") => return Err(Error::MergeDirective),
@@ -159,10 +164,10 @@ fn obey_directives(
     let stays = |element: &Value| {
         identity
             .find(element)
-            .is_none_or(|key| !doomed.contains(&key))
+            .is_none_or(|key| !to_remove.contains(&key))
     };
 
-    let list = if doomed.is_empty() {
+    let list = if to_remove.is_empty() {
         list
     } else {
         list.into_iter().filter(stays).collect()
@@ -176,7 +181,7 @@ fn directive(element: &Value) -> Option<(&Value, &Map)> {
     map.get(DIRECTIVE).map(|directive| (directive, map))
 }
 
-/// An element that is only there to delete another.
+/// Whether an element only deletes another.
 fn deletes(element: &Value) -> bool {
     directive(element).is_some_and(|(directive, _)| directive.as_str() == Some("delete"))
 }
@@ -184,7 +189,7 @@ fn deletes(element: &Value) -> bool {
 /// An element with its key.
 pub(super) type Keyed = (Option<Key>, Value);
 
-/// Every element with its key, which each must have.
+/// Every element with its key, which is required.
 pub(super) fn keyed(list: Vec<Value>, identity: Identity<'_>) -> Result<Vec<Keyed>, Error> {
     steps::count(list.len());
     list.into_iter()
@@ -192,19 +197,17 @@ pub(super) fn keyed(list: Vec<Value>, identity: Identity<'_>) -> Result<Vec<Keye
         .collect()
 }
 
-/// Puts a merged list in order: `wanted` ranks what the patch names, `standing` what the object
-/// had.
-pub(super) fn arrange(list: Vec<Keyed>, wanted: &Ranks, standing: &Ranks) -> Vec<Value> {
+/// Orders a merged list: `wanted` ranks the patch's elements, `positions` those of the object.
+pub(super) fn arrange(list: Vec<Keyed>, wanted: &Ranks, positions: &Ranks) -> Vec<Value> {
     let (named, others): (Vec<Keyed>, Vec<Keyed>) = list
         .into_iter()
         .partition(|(key, _)| wanted.get(key).is_some());
     let mut arranged = Vec::with_capacity(named.len() + others.len());
 
-    let mut others = in_order(others, standing).into_iter().peekable();
+    let mut others = in_order(others, positions).into_iter().peekable();
     for (key, element) in in_order(named, wanted) {
-        let rank = standing.get(&key);
-        let stands_before =
-            |(other, _): &Keyed| matches!((standing.get(other), rank), (Some(a), Some(b)) if a < b);
+        let rank = positions.get(&key);
+        let stands_before = |(other, _): &Keyed| matches!((positions.get(other), rank), (Some(a), Some(b)) if a < b);
         while let Some((_, before)) = others.next_if(stands_before) {
             arranged.push(before);
         }
@@ -216,11 +219,10 @@ pub(super) fn arrange(list: Vec<Keyed>, wanted: &Ranks, standing: &Ranks) -> Vec
     arranged
 }
 
-/// Sorted by rank; deletions come last, as they were.
+/// Sorts by rank; deletions come last, in their order.
 ///
-/// Only an order that names nothing at all leaves elements without a rank. Where upstream's sort
-/// leaves those: the ones before the first with a rank at the end, the others in front, each in
-/// reverse.
+/// Only an order without any elements leaves elements without a rank. Upstream's sort moves those
+/// before the first with a rank to the end, the others to the front, each in reverse.
 pub(super) fn in_order(list: Vec<Keyed>, ranks: &Ranks) -> Vec<Keyed> {
     let (mut ranked, mut front, mut back, mut deletions) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());

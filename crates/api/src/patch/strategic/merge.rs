@@ -1,4 +1,4 @@
-//! Merging objects: member by member, in one walk over both.
+//! Merges objects member by member, in one walk over both.
 
 use super::key::{Identity, Key};
 use super::schema::Schema;
@@ -12,22 +12,22 @@ use crate::patch::opened;
 use crate::{Map, Text, Value};
 use std::collections::HashSet;
 
-/// What a patch is merged into.
+/// The target of a patch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Merge {
-    /// An object: directives are obeyed and leave no trace, nulls remove.
+    /// An object: directives are applied and removed, nulls remove members.
     Final,
-    /// Another patch: directives and nulls are kept for whoever applies the sum.
+    /// Another patch: directives and nulls are kept, to be applied later.
     Patches,
 }
 
-/// What is to happen to one member.
+/// The change of one member.
 pub(super) enum Change {
-    /// The patch has this to say about it.
+    /// To be merged with the patch's value.
     Patch(Value),
-    /// This is what it becomes.
-    Settled(Value),
-    /// It has been dealt with.
+    /// The final value.
+    Final(Value),
+    /// Already applied.
     Done,
 }
 
@@ -71,7 +71,7 @@ impl Merge {
             let found = advance(&mut present, &name, &mut merged);
             let value = match change {
                 Change::Done => found,
-                Change::Settled(value) => Some(value),
+                Change::Final(value) => Some(value),
                 Change::Patch(value) => self.member(&name, found, value, schema)?,
             };
             merged.extend(value.map(|value| (name, value)));
@@ -82,7 +82,7 @@ impl Merge {
         Ok(Map::from_members(merged))
     }
 
-    /// What a member becomes; `None`: nothing.
+    /// The new value of a member; `None`: it is removed.
     fn member(
         self,
         name: &str,
@@ -115,7 +115,7 @@ impl Merge {
         }
     }
 
-    /// A value that takes the place of nothing, or of something else altogether.
+    /// A value that is new, or replaces one of another type.
     pub(super) fn fresh(self, value: Value) -> Option<Value> {
         let value = if self == Merge::Final {
             without_nulls(value)
@@ -125,7 +125,7 @@ impl Merge {
         without_directives(value)
     }
 
-    /// `$retainKeys`: what is not listed goes, and the patch may set only what is.
+    /// `$retainKeys`: unlisted members are removed, and the patch may set only listed ones.
     fn retain_keys(self, object: &mut Map, changes: &mut [(Text, Change)]) -> Result<(), Error> {
         let Some(change) = find(changes, RETAIN_KEYS) else {
             return Ok(());
@@ -139,7 +139,7 @@ impl Merge {
                 let (others, keys) = (GoValue(others).to_string(), GoValue(&keys).to_string());
                 return Err(Error::RetainKeysDiffer(others, keys));
             }
-            *change = Change::Settled(keys);
+            *change = Change::Final(keys);
             return Ok(());
         }
 
@@ -163,8 +163,7 @@ impl Merge {
         Ok(())
     }
 
-    /// `$setElementOrder/FIELD`: merges the list that the patch has for the field and puts it in
-    /// order.
+    /// `$setElementOrder/FIELD`: merges the list that the patch has for the field and orders it.
     fn set_element_orders(
         self,
         object: &mut Map,
@@ -185,7 +184,7 @@ impl Merge {
                 if object.get(&name).is_some_and(|others| *others != wanted) {
                     return Err(Error::BadElementOrder);
                 }
-                *change = Change::Settled(wanted.clone());
+                *change = Change::Final(wanted.clone());
             }
 
             let Value::Array(wanted) = wanted else {
@@ -198,7 +197,7 @@ impl Merge {
         Ok(())
     }
 
-    /// `$deleteFromPrimitiveList/FIELD`: takes scalars out of a list.
+    /// `$deleteFromPrimitiveList/FIELD`: removes scalars from a list.
     fn delete_from_lists(
         self,
         object: &mut Map,
@@ -210,11 +209,11 @@ impl Merge {
             .iter_mut()
             .filter(|(name, _)| name.starts_with(DELETE_FROM_LIST))
         {
-            let Change::Patch(doomed) = std::mem::replace(change, Change::Done) else {
+            let Change::Patch(to_remove) = std::mem::replace(change, Change::Done) else {
                 continue;
             };
             if self == Merge::Patches {
-                *change = Change::Settled(doomed);
+                *change = Change::Final(to_remove);
                 continue;
             }
 
@@ -222,12 +221,12 @@ impl Merge {
             let Some(found) = object.get_mut(field) else {
                 continue;
             };
-            let list = match (found, doomed) {
+            let list = match (found, to_remove) {
                 (_, Value::Null) => {
                     dropped.insert(Text::new(field));
                     continue;
                 }
-                (Value::Array(found), Value::Array(doomed)) => (found, doomed),
+                (Value::Array(found), Value::Array(to_remove)) => (found, to_remove),
                 _ => continue,
             };
 
@@ -243,7 +242,7 @@ impl Merge {
     }
 }
 
-/// `$patch` in an object: the patch does not go into the object but takes its place.
+/// `$patch` in an object: the patch replaces the object instead of being merged.
 fn whole(mut patch: Map) -> Result<Map, Error> {
     match patch.get(DIRECTIVE) {
         Some(Value::String(directive)) if directive == "replace" => {
@@ -258,7 +257,7 @@ fn whole(mut patch: Map) -> Result<Map, Error> {
     }
 }
 
-/// The change of one member; the changes are in the order of names.
+/// The change of one member; the changes are sorted by name.
 fn find<'c>(changes: &'c mut [(Text, Change)], name: &str) -> Option<&'c mut Change> {
     let place = changes
         .binary_search_by(|(other, _)| other.as_str().cmp(name))
@@ -266,7 +265,7 @@ fn find<'c>(changes: &'c mut [(Text, Change)], name: &str) -> Option<&'c mut Cha
     Some(&mut changes[place].1)
 }
 
-/// A value that is carried as text, as what it says: without the forms its scalars were written in.
+/// The plain value of a raw one: without the notation of its scalars.
 pub(super) fn plain(value: Value) -> Value {
     match value {
         Value::Raw(_) => opened(&value).into_owned(),
@@ -290,7 +289,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// A value without the objects in it that are only there to be deleted or replaced.
+/// A value without the objects in it that only delete or replace.
 pub(super) fn without_directives(value: Value) -> Option<Value> {
     steps::count(1);
 

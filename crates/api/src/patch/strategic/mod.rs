@@ -1,26 +1,25 @@
-//! Strategic merge patch: a merge patch that knows which lists are sets and maps in disguise.
+//! Strategic merge patch: a merge patch that merges lists of type set or map by element.
 //!
-//! The catalogue says of each field how it is patched: lists of objects are merged by a key of
-//! their elements, lists of scalars as sets, and the rest is replaced. A patch may also hold
+//! The catalogue has the patch strategy of each field: lists of objects are merged by a key of
+//! their elements, lists of scalars as sets, and the rest is replaced. A patch may also contain
 //! directives, which are members with a `$`:
 //!
 //! | | |
 //! |---|---|
-//! | `$patch: delete` | the object, or the element with this key, goes |
-//! | `$patch: replace` | the object, or the whole list, is only what the patch says |
-//! | `$retainKeys: […]` | every member that is not listed goes |
-//! | `$deleteFromPrimitiveList/FIELD: […]` | these scalars go |
-//! | `$setElementOrder/FIELD: […]` | the order that the list has afterwards |
+//! | `$patch: delete` | deletes the object, or the element with this key |
+//! | `$patch: replace` | replaces the object, or the whole list |
+//! | `$retainKeys: […]` | deletes every member that is not listed |
+//! | `$deleteFromPrimitiveList/FIELD: […]` | deletes these scalars |
+//! | `$setElementOrder/FIELD: […]` | the order of the list afterwards |
 //!
-//! Two directions. [`apply`] puts a patch into an object ([`merge`](self) for objects, `lists` for
-//! lists, `order` for what comes where), and [`restore`] sees whether what came out is of its type
-//! still. [`between`] and [`three_way`] compute patches, for clients (`diff`, `diff_lists`); a
-//! three-way patch is two differences, of which one is merged into the other, so it needs the first
-//! direction too.
+//! [`apply`] applies a patch to an object ([`merge`](self) for objects, `lists` for lists, `order`
+//! for their order), and [`restore`] checks the type of the result. [`between`] and [`three_way`]
+//! compute patches, for clients (`diff`, `diff_lists`); a three-way patch is two differences, of
+//! which one is merged into the other, so it uses the merge too.
 //!
 //! Everything is linear in the size of its inputs but for sorting: elements are found by hashed
 //! keys. Where upstream panics (null elements in a merged list, keys that are objects), this
-//! refuses.
+//! returns an error.
 
 mod conflicts;
 mod diff;
@@ -50,7 +49,7 @@ use diff::Diff;
 use merge::Merge;
 use schema::Schema;
 
-/// Reads a patch. Upstream's message for a text that is none is the error's own.
+/// Decodes a patch. The error has upstream's message.
 pub fn decode(text: &[u8]) -> Result<Decoded<Map>, DecodeError> {
     let decoded = document::check_object(text)?;
     let patch = match decoded.value {
@@ -64,12 +63,12 @@ pub fn decode(text: &[u8]) -> Result<Decoded<Map>, DecodeError> {
     })
 }
 
-/// The object with the patch put into it.
+/// The object with the patch applied.
 pub fn apply(object: Map, patch: Map, of: Struct<'_>) -> Result<Map, Error> {
     Merge::Final.objects(object, patch, Schema::of(of.node()))
 }
 
-/// The patch that makes `modified` of `original`.
+/// The patch that turns `original` into `modified`.
 pub fn between(
     original: &Map,
     modified: &Map,
@@ -103,7 +102,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// The field that a directive such as `$setElementOrder/FIELD` is about.
+/// The field of a directive such as `$setElementOrder/FIELD`.
 fn field_of<'d>(directive: &'d str, prefix: &str) -> Option<&'d str> {
     directive.strip_prefix(prefix)?.strip_prefix('/')
 }

@@ -1,4 +1,4 @@
-//! `$setElementOrder`: the order that a list has when its patch is done.
+//! `$setElementOrder`: the order of a patched list.
 
 use super::key::{Identity, Ranks, are_objects};
 use super::lists::{self, Merged};
@@ -8,8 +8,8 @@ use super::{DIRECTIVE, Error};
 use crate::fuzz::steps;
 use crate::{Map, Value};
 
-/// Merges the lists that object and patch have for a field, and puts the result in the `wanted`
-/// order. Elements that the order does not name keep theirs.
+/// Merges the lists that object and patch have for a field, and orders the result as `wanted`.
+/// Elements that are not in the order keep their positions.
 pub(super) fn set(
     mode: Merge,
     field: &str,
@@ -45,28 +45,27 @@ pub(super) fn set(
         patch.as_deref().unwrap_or_default(),
     ]);
 
-    let standing = Ranks::of(list.as_deref().unwrap_or_default(), identity);
+    let positions = Ranks::of(list.as_deref().unwrap_or_default(), identity);
     let had_keys = keys_are_given(list.as_deref().unwrap_or_default(), identity);
 
     let merged = match (list, patch) {
         (None, None) => return Ok(()),
-        (Some(list), None) => Merged { list, standing },
+        (Some(list), None) => Merged { list, positions },
         (None, Some(patch)) => Merged {
             list: patch.into_iter().filter_map(without_directives).collect(),
-            standing,
+            positions,
         },
         (Some(list), Some(patch)) if member.patch.merge => {
             lists::merge(mode, list, patch, &member)?
         }
         (Some(_), Some(patch)) => Merged {
             list: patch,
-            standing,
+            positions,
         },
     };
     let ordered = Value::Array(put_in_order(merged, wanted, identity, one_sort, had_keys)?);
 
-    // From here on it is the object's, old or new: what `$deleteFromPrimitiveList` names goes out
-    // of it.
+    // The result becomes the object's list; then `$deleteFromPrimitiveList` removes from it.
     object.insert(field, ordered);
 
     if let Some(change) = change {
@@ -77,7 +76,7 @@ pub(super) fn set(
 }
 
 /// `one_sort`: whether object and patch have objects in their lists. `had_keys`: whether those of
-/// the object have keys, which matters even if they are gone by now.
+/// the object have keys, which matters even if they have been removed.
 fn put_in_order(
     merged: Merged,
     wanted: &[Value],
@@ -85,7 +84,7 @@ fn put_in_order(
     one_sort: Result<bool, Error>,
     had_keys: Result<(), Error>,
 ) -> Result<Vec<Value>, Error> {
-    let Merged { list, standing } = merged;
+    let Merged { list, positions } = merged;
     let list = lists::keyed(list, identity)?;
     match identity {
         Identity::Itself => {
@@ -113,11 +112,11 @@ fn put_in_order(
     Ok(lists::arrange(
         list,
         &Ranks::of(wanted, identity),
-        &standing,
+        &positions,
     ))
 }
 
-/// Every element must be an object with the key, even where the type names none.
+/// Every element must be an object with the key, even where the type has none.
 fn keys_are_given(list: &[Value], identity: Identity<'_>) -> Result<(), Error> {
     let name = match identity {
         Identity::Itself => "",
@@ -136,7 +135,7 @@ fn keys_are_given(list: &[Value], identity: Identity<'_>) -> Result<(), Error> {
     })
 }
 
-/// What the patch changes must come in the wanted order, and all be in it. Deletions do not matter.
+/// The patch's elements must follow the wanted order, and all be in it. Deletions are exempt.
 fn check_order(patch: &[Value], wanted: &[Value], identity: Identity<'_>) -> Result<(), Error> {
     if patch.is_empty() || wanted.is_empty() {
         return Ok(());

@@ -1,15 +1,14 @@
-//! Whether a merged tree is an object of its type, in the words of upstream's conversion of trees.
+//! Checks a merged tree against its type, with the errors of upstream's conversion of trees.
 //!
-//! Strategic merge works on trees without types; upstream makes a struct of the result member by
-//! member, not through text, so what does not fit is told otherwise than a decoder would. Numbers
-//! are converted as its language converts them: a whole float is an integer, and one of 64 bits is
-//! cut to the 32 that there is room for.
+//! Strategic merge works on untyped trees; upstream converts the result to a struct member by
+//! member, not through text, so type errors differ from a decoder's. Numbers are converted as Go
+//! converts them: a whole float is an integer, and one of 64 bits is truncated to 32.
 
 use crate::catalog::{Node, Shape, Struct};
 use crate::codec::json::{self, go_names};
 use crate::{Map, Path, Value};
 
-/// What does not fit, in upstream's words.
+/// A type error, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     #[error("cannot restore {into} from {found}")]
@@ -25,13 +24,13 @@ pub enum RestoreError {
     Scalar { wanted: &'static str },
     #[error("error decoding from json: {0}")]
     Bytes(String),
-    /// A type that reads its text itself has its own words.
+    /// The error of a type with its own text format.
     #[error("{0}")]
     Own(String),
 }
 
-/// Checks the members of an object of the given type, and brings its numbers into their range.
-/// Members that the type does not have stay.
+/// Checks the members of an object of the given type, and converts its numbers. Unknown members
+/// stay.
 pub fn restore(object: &mut Map, of: Struct<'_>) -> Result<(), RestoreError> {
     members(object, of, &Path::Root)
 }
@@ -45,7 +44,7 @@ fn members(object: &mut Map, of: Struct<'_>, path: &Path<'_>) -> Result<(), Rest
     Ok(())
 }
 
-/// `within` is the innermost struct, whose field the path leads through last.
+/// `within` is the innermost struct on the path.
 fn value(
     found: &mut Value,
     node: Node<'_>,
@@ -122,11 +121,11 @@ fn scalar(
         | (Shape::Bool, Value::Bool(_))
         | (Shape::Int64, Value::Int(_))
         | (Shape::Double, Value::Int(_) | Value::Float(_)) => {}
-        (Shape::Int32, Value::Int(number)) => *found = Value::Int(cut(*number)),
+        (Shape::Int32, Value::Int(number)) => *found = Value::Int(truncate(*number)),
         (Shape::Int32 | Shape::Int64, Value::Float(number)) => match whole(*number) {
             Some(whole) => {
                 *found = Value::Int(if shape == Shape::Int32 {
-                    cut(whole)
+                    truncate(whole)
                 } else {
                     whole
                 })
@@ -138,7 +137,7 @@ fn scalar(
                 });
             }
         },
-        // To upstream's language a number could be a text: the character of that number.
+        // In Go a number can be converted to a string: the character of that number.
         (Shape::String, Value::Int(_)) => {
             return Err(RestoreError::Number {
                 found: "int64",
@@ -152,20 +151,20 @@ fn scalar(
 }
 
 /// The lower 32 bits, with their sign.
-fn cut(number: i64) -> i64 {
+fn truncate(number: i64) -> i64 {
     let bytes = number.to_le_bytes();
     i64::from(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
 fn whole(number: f64) -> Option<i64> {
-    // Exact: a float without a fraction is written as an integer, and one beyond 64 bits does not
+    // Exact: a float without a fraction is printed as an integer, and one beyond 64 bits does not
     // parse.
     (number == number.trunc())
         .then(|| format!("{number:.0}").parse().ok())
         .flatten()
 }
 
-/// What upstream's language calls the sort of value that was found.
+/// Go's kind of a value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",

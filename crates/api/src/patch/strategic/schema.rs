@@ -1,4 +1,4 @@
-//! What the catalogue says about patching the value at hand.
+//! Patch attributes of the value being merged, from the catalogue.
 
 use super::Error;
 use crate::Text;
@@ -10,7 +10,7 @@ pub(super) struct Schema<'p> {
     node: Node<'p>,
 }
 
-/// A member: its type, or for a list that of its elements, and how it is patched.
+/// A member: its type, or for a list that of its elements, and its patch attributes.
 #[derive(Clone, Copy)]
 pub(super) struct Member<'p> {
     pub(super) schema: Schema<'p>,
@@ -18,7 +18,7 @@ pub(super) struct Member<'p> {
 }
 
 impl Member<'_> {
-    /// The key by which elements are told apart; empty for lists of scalars.
+    /// The key that identifies elements; empty for lists of scalars.
     pub(super) fn merge_key(&self) -> &str {
         self.patch.merge_key.as_deref().unwrap_or_default()
     }
@@ -55,7 +55,7 @@ impl<'p> Schema<'p> {
                     patch,
                 })
             }
-            // Upstream looks through one pointer, whatever it leads to.
+            // Upstream dereferences one pointer, whatever it points to.
             Shape::Bytes => Ok(Member {
                 schema: self,
                 patch,
@@ -68,7 +68,7 @@ impl<'p> Schema<'p> {
         }
     }
 
-    /// What upstream's language calls the sort of type this is.
+    /// Go's kind of this type.
     pub(super) fn kind(self) -> &'static str {
         match self.node.shape {
             Shape::String => "string",
@@ -91,7 +91,7 @@ impl<'p> Schema<'p> {
 
         let Some(of) = self.node.as_struct() else {
             return Err(match self.kind() {
-                // A struct to upstream, without members that anybody could name.
+                // A struct in upstream, without named members.
                 "struct" => unknown(
                     self.node
                         .go_type()
@@ -104,7 +104,7 @@ impl<'p> Schema<'p> {
             });
         };
 
-        // Upstream takes a name in another case where none fits.
+        // Upstream falls back to a case-insensitive match.
         let field = of.field(name).or_else(|| {
             of.iter()
                 .find(|field| field.name().eq_ignore_ascii_case(name))

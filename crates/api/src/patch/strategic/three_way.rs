@@ -1,4 +1,4 @@
-//! The patch of a client that remembers what it sent last: `kubectl apply`.
+//! The three-way patch of `kubectl apply`, which remembers the last configuration.
 
 use super::conflicts::have_conflicts;
 use super::diff::Diff;
@@ -10,7 +10,7 @@ use crate::codec::yaml;
 use crate::patch::Precondition;
 use crate::{Map, Value};
 
-/// What happens to fields that somebody else changed as well.
+/// What to do with fields that others changed as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
     /// The patch prevails.
@@ -19,8 +19,8 @@ pub enum Overwrite {
     No,
 }
 
-/// The patch that brings `current` to `modified` where it differs, and removes what `original` had
-/// and `modified` has no more. What others added to `current` stays.
+/// The patch that changes `current` to `modified` where it differs, and removes what `original` had
+/// and `modified` no longer has. What others added to `current` stays.
 pub fn three_way(
     original: &Map,
     modified: &Map,

@@ -1,8 +1,8 @@
-//! From the catalogue to nodes: a built-in kind as the schema it is.
+//! Compiles the schema of a built-in kind from the catalogue.
 //!
-//! A field has a node of its own, because its default, list type and values are the field's, not
-//! the type's. The members of a struct are the type's and shared by all fields of that type, so
-//! types that contain themselves end.
+//! Each field has a node of its own, because its default, list type and values belong to the field,
+//! not the type. The members of a struct belong to the type and are shared by all fields of that
+//! type, so recursive types end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::catalog::{
 use crate::codec::json;
 use crate::{Text, Value};
 
-/// Compiles the schema of a kind. `resource` adds the defaults that hold for this kind only.
+/// Compiles the schema of a kind. `resource` adds the defaults of this kind only.
 pub fn for_kind(page: &Page, kind: &Kind, resource: Option<&Resource>) -> Schema {
     let mut builder = Builder {
         nodes: Vec::new(),
@@ -40,14 +40,14 @@ pub fn for_kind(page: &Page, kind: &Kind, resource: Option<&Resource>) -> Schema
         schema.set_default(path, value_of(default));
     }
 
-    schema.settle_flags();
+    schema.compute_flags();
 
     schema
 }
 
 struct Builder {
     nodes: Vec<Node>,
-    /// The members of the structs that were met.
+    /// The members of the structs visited so far.
     structs: HashMap<TypeId, Arc<[Property]>>,
     /// Nodes of structs that have no members yet.
     unfinished: Vec<(NodeId, TypeId)>,
@@ -104,7 +104,7 @@ impl Builder {
 
         let listed = of.items.or(of.additional.node());
         if !allowed.is_empty() {
-            // The values of a list or map are those of its elements.
+            // The enum of a list or map applies to its elements.
             let place = listed.unwrap_or(node).place();
             self.nodes[place].checks = Some(Box::new(Checks {
                 enumeration: allowed,
@@ -118,7 +118,7 @@ impl Builder {
         }
     }
 
-    /// What the elements of a list or map are.
+    /// The node of a list's or map's elements.
     fn element(&mut self, shaped: Shaped<'_>) -> NodeId {
         let id = self.shape(shaped);
         if matches!(shaped.shape, Shape::Struct(_)) {
@@ -143,7 +143,7 @@ impl Builder {
             Shape::Int32 | Shape::Int64 => self.push(one(Type::Integer)),
             Shape::Double => self.push(one(Type::Number)),
             Shape::IntOrString => self.push(of(Types::IntOrString)),
-            // Quantities may be written as numbers; JSON that nobody looks into may be anything.
+            // Quantities may be written as numbers; untyped JSON may be anything.
             Shape::Quantity
             | Shape::Raw(_)
             | Shape::SchemaOrArray(_)
@@ -178,7 +178,7 @@ impl Builder {
     }
 }
 
-/// The values allowed; a field that is no pointer may also be empty.
+/// The allowed values; a field that is no pointer may also be empty.
 fn enumeration(extra: &Extra, or_empty: bool) -> Vec<Value> {
     let mut values: Vec<Value> = extra
         .enumeration
@@ -196,8 +196,8 @@ fn value_of(text: &str) -> Value {
 }
 
 impl Schema {
-    /// Gives the field at a path a default of its own: the nodes on the way are copied, so that
-    /// other fields of the same types keep theirs.
+    /// Sets the default of the field at a path: the nodes on the way are copied, so that other
+    /// fields of the same types keep theirs.
     fn set_default(&mut self, path: &str, default: Value) {
         let mut at = self.root;
         for name in path.split('.') {

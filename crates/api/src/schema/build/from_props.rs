@@ -1,4 +1,4 @@
-//! From `JSONSchemaProps` to nodes, one node for each schema.
+//! Compiles `JSONSchemaProps` to nodes, one for each schema.
 
 use super::super::format::Format;
 use super::super::node::{
@@ -10,12 +10,12 @@ use super::BuildError;
 use crate::catalog::{ListType, MapType};
 use crate::{Text, Value};
 
-/// What values the schema is for.
+/// What the schema validates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Purpose {
     Objects,
-    /// The defaults within the schema itself. Upstream validates them with formats that it does not
-    /// know left in place, and with nothing asked of an int-or-string.
+    /// The defaults within the schema itself. Upstream validates them with unknown formats kept,
+    /// and int-or-string unchecked.
     Defaults,
 }
 
@@ -29,7 +29,7 @@ pub(in super::super) fn build(props: Props<'_>, purpose: Purpose) -> Result<Sche
         nodes: builder.nodes,
         root,
     };
-    schema.settle_flags();
+    schema.compute_flags();
     Ok(schema)
 }
 
@@ -147,7 +147,7 @@ impl Builder {
 }
 
 impl Checks {
-    /// Whether anything is asked at all.
+    /// Whether there are any checks.
     pub(crate) fn any(&self) -> bool {
         let lengths = [
             self.min_length,

@@ -1,4 +1,4 @@
-//! Compiling schemas: of custom resources from what their authors wrote, of built-in kinds from the
+//! Compiles schemas: of custom resources from their `openAPIV3Schema`, of built-in kinds from the
 //! catalogue.
 
 mod from_catalog;
@@ -10,7 +10,7 @@ pub(super) use from_props::{Purpose, build};
 use super::node::{Additional, Flags, Node, NodeId, Types, Unset};
 use super::{PatternError, Props, Schema};
 
-/// Why a schema cannot be compiled. A definition that passed [`super::check`] can, but for its
+/// Why a schema cannot be compiled. A definition that passed [`super::check`] fails only for its
 /// regular expressions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
@@ -25,14 +25,14 @@ impl Schema {
     /// Compiles the `openAPIV3Schema` of a custom resource.
     ///
     /// # Errors
-    /// A pattern is no regular expression, or one that is too large to run.
+    /// A pattern is no regular expression, or too large.
     pub fn new(props: Props<'_>) -> Result<Schema, BuildError> {
         let mut schema = build(props, Purpose::Objects)?;
         schema.prune_defaults();
         Ok(schema)
     }
 
-    /// Defaults of old definitions may hold what their own schema does not know.
+    /// Defaults of old definitions may contain fields that their own schema does not have.
     fn prune_defaults(&mut self) {
         for place in 0..self.nodes.len() {
             let Some(mut default) = self.nodes[place].default.take() else {
@@ -44,10 +44,10 @@ impl Schema {
         }
     }
 
-    /// Works out what concerns each node or something below it. Types of the catalogue may contain
-    /// themselves, so this goes on until nothing changes; parents stand before their children, so
-    /// one round is the rule.
-    fn settle_flags(&mut self) {
+    /// Computes the flags of each node from its own and those below it. Types of the catalogue may
+    /// be recursive, so this iterates until nothing changes; parents come before their children, so
+    /// one round usually suffices.
+    fn compute_flags(&mut self) {
         for node in &mut self.nodes {
             node.flags = own_flags(node);
         }
@@ -68,12 +68,12 @@ impl Schema {
             }
         }
 
-        self.settle_filled();
+        self.compute_filled();
     }
 
-    /// Works out which properties of each node are filled in: those with a default, and structs
-    /// that are values and have such properties themselves.
-    fn settle_filled(&mut self) {
+    /// Computes which properties of each node defaulting sets: those with a default, and
+    /// non-pointer structs that have such properties themselves.
+    fn compute_filled(&mut self) {
         let mut known = vec![None; self.nodes.len()];
         for place in 0..self.nodes.len() {
             let properties = self.nodes[place].properties.clone();
@@ -100,7 +100,7 @@ impl Schema {
             return filled;
         }
 
-        // A struct that is a value cannot contain itself, so this ends.
+        // A non-pointer struct cannot contain itself, so this ends.
         let filled = node
             .properties
             .iter()
@@ -135,7 +135,7 @@ fn own_flags(node: &Node) -> Flags {
     set(node.embedded, Flags::EMBEDDED);
     set(!node.rules.is_empty(), Flags::RULES);
 
-    // Members that may be anything are kept, but nothing in them is known.
+    // Members of any type are kept, but nothing in them is known.
     let unknown_below = matches!(node.additional, Additional::Any | Additional::Refused);
     set(!node.preserve || unknown_below, Flags::PRUNES);
     set(!node.nullable && node.default.is_none(), Flags::NULLS);

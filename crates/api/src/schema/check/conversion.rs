@@ -1,5 +1,5 @@
-//! What keeps a schema from being read as a structural one at all. Most of it is also said
-//! elsewhere, with its place.
+//! Errors that prevent a schema from being parsed as a structural one. Most of them are also
+//! reported elsewhere, with their path.
 
 use super::super::props::{Props, Sub};
 

@@ -1,7 +1,7 @@
-//! Defaults: each is valid under its own schema and holds nothing that would be pruned.
+//! Validates defaults: each is valid under its own schema and contains nothing that would be
+//! pruned.
 //!
-//! A default inside of metadata is judged with the object around it, which consists of nothing
-//! else.
+//! A default inside of metadata is validated together with a minimal object enclosing it.
 
 use super::super::build::{Purpose, build};
 use super::super::node::{Node, NodeId};
@@ -10,7 +10,7 @@ use crate::field_error::{FieldError, FieldErrors, shown};
 use crate::value::Path;
 use crate::{Map, Text, Value};
 
-/// What is wrong with the defaults of a schema that was compiled for its defaults.
+/// Validates the defaults of a schema that was compiled for its defaults.
 pub(super) fn check(schema: &Schema, pruned: bool, at: &Path<'_>) -> FieldErrors {
     let mut walk = Walk {
         schema,
@@ -20,7 +20,7 @@ pub(super) fn check(schema: &Schema, pruned: bool, at: &Path<'_>) -> FieldErrors
 
     walk.node(
         schema.root,
-        Around {
+        Enclosing {
             root: schema.root,
             steps: &Step::Root,
             metadata: false,
@@ -32,7 +32,7 @@ pub(super) fn check(schema: &Schema, pruned: bool, at: &Path<'_>) -> FieldErrors
     walk.errors
 }
 
-/// Whether some default of an old definition holds what would be pruned.
+/// Whether some default of an old definition contains what would be pruned.
 pub(super) fn any_unpruned(props: Props<'_>) -> bool {
     let Ok(schema) = build(props, Purpose::Defaults) else {
         return false;
@@ -47,14 +47,14 @@ pub(super) fn any_unpruned(props: Props<'_>) -> bool {
     })
 }
 
-/// The object around a value.
+/// The object enclosing a value.
 #[derive(Clone, Copy)]
-struct Around<'a> {
+struct Enclosing<'a> {
     /// The node of that object.
     root: NodeId,
-    /// The way from it to here.
+    /// The steps from it to the value.
     steps: &'a Step<'a>,
-    /// Whether the way leads through what every object has.
+    /// Whether the steps lead through metadata.
     metadata: bool,
 }
 
@@ -71,13 +71,13 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    fn node(&mut self, id: NodeId, mut around: Around<'_>, resource: bool, at: &Path<'_>) {
+    fn node(&mut self, id: NodeId, mut enclosing: Enclosing<'_>, resource: bool, at: &Path<'_>) {
         let schema = self.schema;
         let node = schema.node(id);
 
         let resource = resource || node.embedded;
         if resource {
-            around = Around {
+            enclosing = Enclosing {
                 root: id,
                 steps: &Step::Root,
                 metadata: false,
@@ -86,8 +86,8 @@ impl Walk<'_> {
 
         if let Some(default) = &node.default {
             let place = at.field("default");
-            let errors = if around.metadata {
-                self.in_metadata(id, default, around, &place)
+            let errors = if enclosing.metadata {
+                self.in_metadata(id, default, enclosing, &place)
             } else {
                 self.elsewhere(id, default, resource, &place)
             };
@@ -97,9 +97,9 @@ impl Walk<'_> {
         if let Some(items) = node.items {
             self.node(
                 items,
-                Around {
-                    steps: &Step::Element(around.steps),
-                    ..around
+                Enclosing {
+                    steps: &Step::Element(enclosing.steps),
+                    ..enclosing
                 },
                 false,
                 &at.field("items"),
@@ -108,11 +108,11 @@ impl Walk<'_> {
 
         let properties = at.field("properties");
         for property in node.properties.iter() {
-            let metadata = around.metadata || (resource && prune::is_meta(&property.name));
-            let below = Around {
-                steps: &Step::Member(around.steps, &property.name),
+            let metadata = enclosing.metadata || (resource && prune::is_meta(&property.name));
+            let below = Enclosing {
+                steps: &Step::Member(enclosing.steps, &property.name),
                 metadata,
-                ..around
+                ..enclosing
             };
             self.node(property.node, below, false, &properties.key(&property.name));
         }
@@ -122,13 +122,13 @@ impl Walk<'_> {
         &self,
         id: NodeId,
         default: &Value,
-        around: Around<'_>,
+        enclosing: Enclosing<'_>,
         at: &Path<'_>,
     ) -> FieldErrors {
         let schema = self.schema;
-        let root = schema.node(around.root);
+        let root = schema.node(enclosing.root);
 
-        let mut object = surrounded(default.clone(), around.steps);
+        let mut object = enclosed(default.clone(), enclosing.steps);
         let wrong = |error: String| {
             FieldErrors::from(FieldError::invalid(
                 at,
@@ -185,14 +185,14 @@ impl Walk<'_> {
     }
 }
 
-/// A value with the object around it, which has a type for the purpose.
-fn surrounded(value: Value, steps: &Step<'_>) -> Value {
+/// A value with the object enclosing it, which gets apiVersion and kind.
+fn enclosed(value: Value, steps: &Step<'_>) -> Value {
     match steps {
-        Step::Member(up, name) => surrounded(
+        Step::Member(up, name) => enclosed(
             Value::Object([(Text::new(name), value)].into_iter().collect()),
             up,
         ),
-        Step::Element(up) => surrounded(Value::Array(vec![value]), up),
+        Step::Element(up) => enclosed(Value::Array(vec![value]), up),
         Step::Root => {
             let Value::Object(mut map) = value else {
                 return value;

@@ -1,10 +1,10 @@
-//! Paths that CEL rules and selectable fields name: `.spec.size`, `.labels['a.b']`. They must lead
-//! to something.
+//! Paths in CEL rules and selectable fields: `.spec.size`, `.labels['a.b']`. They must refer to a
+//! field.
 
 use super::super::Props;
 use super::super::props::Sub;
 
-/// Why a path leads nowhere.
+/// Why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldPathError {
     #[error("does not refer to a valid field")]
@@ -21,7 +21,7 @@ pub enum FieldPathError {
     NoStep(String),
 }
 
-/// The schema that a path leads to from `props`, and the names on the way.
+/// The schema at a path from `props`, and the names on the way.
 pub fn field_path<'a>(
     path: &str,
     props: Props<'a>,
@@ -63,7 +63,7 @@ fn step<'a>(props: Props<'a>, name: &str) -> Option<Props<'a>> {
     }
 }
 
-/// What stands between single quotes.
+/// The content of a single-quoted string.
 fn quoted(token: &str) -> Result<String, FieldPathError> {
     let inside = token
         .strip_prefix('\'')
@@ -92,7 +92,7 @@ fn quoted(token: &str) -> Result<String, FieldPathError> {
     Ok(text)
 }
 
-/// A path in its parts: points, brackets, quoted strings, and what stands between.
+/// The tokens of a path: dots, brackets, quoted strings, and the text between.
 struct Tokens<'t>(&'t str);
 
 impl<'t> Iterator for Tokens<'t> {

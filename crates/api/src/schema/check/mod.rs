@@ -1,10 +1,10 @@
-//! Checking a schema itself, before a definition with it is accepted. The words and their order are
+//! Validates a schema itself, before its definition is accepted. The texts and their order are
 //! upstream's.
 //!
-//! Three readings of the same text. `structural`: every value has one type, said outside of logic,
-//! and logic restricts nothing else. `defaults`: every default is valid under its own schema.
-//! `openapi`: which parts of OpenAPI are allowed where, and what list and map types ask for.
-//! Upstream reads in this order, leaves out the second where the first failed, and so do we.
+//! Three passes: `structural`: every value has one type, declared outside of logic, and logic only
+//! restricts. `defaults`: every default is valid under its own schema. `openapi`: which parts of
+//! OpenAPI are allowed where, and the rules of list and map types. As in upstream, the second is
+//! skipped if the first fails.
 
 mod conversion;
 mod defaults;
@@ -22,8 +22,7 @@ use crate::Value;
 use crate::field_error::{FieldError, FieldErrors, as_json};
 use crate::value::Path;
 
-/// What is asked of a schema. An update does not ask for what the old definition did not have
-/// either.
+/// Which checks apply to a schema. An update skips checks that the old definition failed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demands {
     pub structural: bool,
@@ -34,7 +33,7 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Of a new definition.
+    /// Checks for a new definition.
     pub const ALL: Demands = Demands {
         structural: true,
         pruned_defaults: true,
@@ -43,7 +42,7 @@ impl Demands {
         usable_keys: true,
     };
 
-    /// Of a definition whose versions had these schemas before.
+    /// Checks for a definition whose versions had these schemas before.
     pub fn after(old: &[Props<'_>]) -> Demands {
         let none = |fault: fn(Props<'_>) -> bool| !old.iter().any(|props| fault(*props));
         Demands {
@@ -56,7 +55,7 @@ impl Demands {
     }
 }
 
-/// What is wrong with the `openAPIV3Schema` at `at`. `with_status`: the status subresource is on.
+/// Validates the `openAPIV3Schema` at `at`. `with_status`: the status subresource is enabled.
 pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'_>) -> FieldErrors {
     let mut errors = FieldErrors::default();
     if with_status {
@@ -77,7 +76,7 @@ pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'
         if fault.is_none() {
             let before = errors.len();
             errors.extend(structural::check(props, at));
-            // Patterns are known to compile by now, so there is a schema.
+            // Patterns compile at this point, so there is a schema.
             if errors.len() == before
                 && let Ok(compiled) = build(props, Purpose::Defaults)
             {
@@ -95,8 +94,8 @@ pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'
     errors
 }
 
-/// What all patterns of a schema weigh together ([`super::Pattern::weight`]); what is none weighs
-/// nothing.
+/// The weight of all patterns of a schema together ([`super::Pattern::weight`]); invalid ones have
+/// none.
 pub fn pattern_weight(props: Props<'_>) -> usize {
     let sum = Cell::new(0_usize);
     openapi::any(props, &|props: Props<'_>| {
@@ -105,13 +104,13 @@ pub fn pattern_weight(props: Props<'_>) -> usize {
             let weight = Pattern::new(text).map_or(0, |pattern| pattern.weight());
             sum.set(sum.get().saturating_add(weight));
         }
-        // A sum that is too large need not be told exactly.
+        // A sum that exceeds the limit need not be exact.
         sum.get() > MOST_PATTERN_WEIGHT
     });
     sum.get()
 }
 
-/// The patterns of one definition may weigh so much together.
+/// Maximum weight of the patterns of one definition together.
 pub const MOST_PATTERN_WEIGHT: usize = 4_000_000;
 
 /// Whether a schema is structural at all.
@@ -119,8 +118,8 @@ pub fn is_structural(props: Props<'_>) -> bool {
     conversion::fault(props).is_none() && structural::check(props, &Path::Root).is_empty()
 }
 
-/// The schema of the status is taken out of the root, so the root may not say anything that would
-/// be lost.
+/// The schema of the status is extracted from the root, so the root must not contain anything that
+/// would be lost.
 fn at_root_with_status(props: Props<'_>, at: &Path<'_>) -> Option<FieldError> {
     const BEFORE_TYPE: [&str; 3] = ["id", "$schema", "$ref"];
 
@@ -161,7 +160,7 @@ fn at_root_with_status(props: Props<'_>, at: &Path<'_>) -> Option<FieldError> {
         .then(lost)
 }
 
-/// Upstream's name for a field, which its message has, and its JSON name.
+/// Upstream's name for a field, as in its message, and its JSON name.
 const ALLOWED_WITH_STATUS: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),

@@ -1,4 +1,4 @@
-//! What of OpenAPI is allowed where, and what list types, map types and rules ask for.
+//! Validates which parts of OpenAPI are used where, and the rules of list types, map types and CEL.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) fn check(props: Props<'_>, demands: Demands, at: &Path<'_>) -> FieldE
 
     walk.schema(
         props,
-        Place {
+        Context {
             no_defaults: None,
             metadata: false,
         },
@@ -28,12 +28,12 @@ pub(super) fn check(props: Props<'_>, demands: Demands, at: &Path<'_>) -> FieldE
     walk.errors
 }
 
-/// What the schemas around this one forbid in it.
+/// Restrictions from the enclosing schemas.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    /// Why there may be no defaults.
+struct Context<'a> {
+    /// Why defaults are forbidden.
     no_defaults: Option<&'a str>,
-    /// Inside of what every object has.
+    /// Inside of metadata.
     metadata: bool,
 }
 
@@ -43,12 +43,12 @@ struct Walk {
 }
 
 impl Walk {
-    fn schema(&mut self, props: Props<'_>, place: Place<'_>, root: bool, at: &Path<'_>) {
+    fn schema(&mut self, props: Props<'_>, context: Context<'_>, root: bool, at: &Path<'_>) {
         if self.errors.is_full() {
             return;
         }
 
-        self.unsupported(props, place, at);
+        self.unsupported(props, context, at);
 
         if props.flag("uniqueItems") {
             self.forbid(
@@ -57,26 +57,26 @@ impl Walk {
             );
         }
 
-        self.additional(props, place, at);
-        self.properties(props, place, root, at);
+        self.additional(props, context, at);
+        self.properties(props, context, root, at);
 
         if let Some(branch) = props.schema("not") {
-            self.schema(branch, place, false, &at.field("not"));
+            self.schema(branch, context, false, &at.field("not"));
         }
 
         for name in ["allOf", "oneOf", "anyOf"] {
             let branches = at.field(name);
             for (index, branch) in props.schemas(name).enumerate() {
-                self.schema(branch, place, false, &branches.index(index));
+                self.schema(branch, context, false, &branches.index(index));
             }
         }
 
         let definitions = at.field("definitions");
         for (name, below) in props.named("definitions") {
-            self.schema(below, place, false, &definitions.key(name));
+            self.schema(below, context, false, &definitions.key(name));
         }
 
-        self.items(props, place, at);
+        self.items(props, context, at);
         let dependencies = at.field("dependencies");
         let schemas = props
             .get("dependencies")
@@ -85,7 +85,7 @@ impl Walk {
             .flat_map(|map| map.iter());
 
         for (name, below) in schemas.filter(|(_, value)| value.as_object().is_some()) {
-            self.schema(Props::of(below), place, false, &dependencies.key(name));
+            self.schema(Props::of(below), context, false, &dependencies.key(name));
         }
 
         self.map_type(props, at);
@@ -98,14 +98,14 @@ impl Walk {
         self.rules(props, at);
     }
 
-    fn unsupported(&mut self, props: Props<'_>, place: Place<'_>, at: &Path<'_>) {
+    fn unsupported(&mut self, props: Props<'_>, context: Context<'_>, at: &Path<'_>) {
         let of = props.text("type");
         if self.demands.known_types && !of.is_empty() && !TYPES.contains(&of) {
             self.errors
                 .push(FieldError::not_supported(&at.field("type"), of, &TYPES));
         }
 
-        if let Some(reason) = place
+        if let Some(reason) = context
             .no_defaults
             .filter(|_| props.json("default").is_some())
         {
@@ -118,7 +118,7 @@ impl Walk {
         let named = |name: &str| props.named(name).len() > 0;
         let several = matches!(props.items(), Sub::Many(several) if !several.is_empty());
 
-        let nested = place.metadata && props.flag("x-kubernetes-embedded-resource");
+        let nested = context.metadata && props.flag("x-kubernetes-embedded-resource");
         let found = [
             ("id", !props.text("id").is_empty(), "id is not supported"),
             (
@@ -168,7 +168,7 @@ impl Walk {
         }
     }
 
-    fn additional(&mut self, props: Props<'_>, mut place: Place<'_>, at: &Path<'_>) {
+    fn additional(&mut self, props: Props<'_>, mut context: Context<'_>, at: &Path<'_>) {
         let at = at.field("additionalProperties");
         let additional = props.additional();
         if props.named("properties").len() > 0
@@ -180,15 +180,15 @@ impl Walk {
             );
         }
 
-        if place.metadata {
-            place.no_defaults = Some("inside additionalProperties applying to object metadata");
+        if context.metadata {
+            context.no_defaults = Some("inside additionalProperties applying to object metadata");
         }
         if let Some(below) = additional.one() {
-            self.schema(below, place, false, &at);
+            self.schema(below, context, false, &at);
         }
     }
 
-    fn properties(&mut self, props: Props<'_>, place: Place<'_>, root: bool, at: &Path<'_>) {
+    fn properties(&mut self, props: Props<'_>, context: Context<'_>, root: bool, at: &Path<'_>) {
         let resource = root || props.flag("x-kubernetes-embedded-resource");
         let at = at.field("properties");
         for (name, below) in props.named("properties") {
@@ -199,27 +199,27 @@ impl Walk {
                 _ => "",
             };
 
-            let mut place = place;
+            let mut context = context;
             if resource && !top_level.is_empty() {
-                place.metadata = true;
-                place.no_defaults = if root {
+                context.metadata = true;
+                context.no_defaults = if root {
                     Some(top_level)
                 } else {
-                    place.no_defaults
+                    context.no_defaults
                 };
             }
 
-            self.schema(below, place, false, &at.key(name));
+            self.schema(below, context, false, &at.key(name));
         }
     }
 
-    fn items(&mut self, props: Props<'_>, place: Place<'_>, at: &Path<'_>) {
+    fn items(&mut self, props: Props<'_>, context: Context<'_>, at: &Path<'_>) {
         let at = at.field("items");
         match props.items() {
-            Sub::One(below) => self.schema(below, place, false, &at),
+            Sub::One(below) => self.schema(below, context, false, &at),
             Sub::Many(several) => {
                 for (index, below) in several.into_iter().enumerate() {
-                    self.schema(below, place, false, &at.index(index));
+                    self.schema(below, context, false, &at.index(index));
                 }
             }
             _ => {}
@@ -256,7 +256,7 @@ impl Walk {
     fn list_type(&mut self, props: Props<'_>, at: &Path<'_>) {
         let of = props.optional_text("x-kubernetes-list-type");
         let keys = props.elements("x-kubernetes-list-map-keys");
-        let place = at.field("x-kubernetes-list-type");
+        let context = at.field("x-kubernetes-list-type");
 
         if of.is_some() && props.text("type") != "array" {
             self.wants_type(
@@ -282,7 +282,7 @@ impl Walk {
 
         if let Some(of) = of.filter(|of| !matches!(*of, "atomic" | "set" | "map")) {
             self.errors.push(FieldError::not_supported(
-                &place,
+                &context,
                 of,
                 &["atomic", "set", "map"],
             ));
@@ -291,11 +291,11 @@ impl Walk {
         if !keys.is_empty() {
             let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
             match of {
-                None => self.errors.push(FieldError::required(&place, detail)),
+                None => self.errors.push(FieldError::required(&context, detail)),
                 Some("map") => {}
                 Some(other) => self
                     .errors
-                    .push(FieldError::invalid_str(&place, other, detail)),
+                    .push(FieldError::invalid_str(&context, other, detail)),
             }
         }
 
@@ -306,10 +306,10 @@ impl Walk {
 
     fn map_keys(&mut self, props: Props<'_>, at: &Path<'_>) {
         let keys = props.texts("x-kubernetes-list-map-keys");
-        let (place, items_at) = (at.field("x-kubernetes-list-map-keys"), at.field("items"));
+        let (context, items_at) = (at.field("x-kubernetes-list-map-keys"), at.field("items"));
         if keys.is_empty() {
             let detail = "must not be empty if x-kubernetes-list-type is map";
-            self.errors.push(FieldError::required(&place, detail));
+            self.errors.push(FieldError::required(&context, detail));
         }
 
         let items = match props.items() {
@@ -349,22 +349,22 @@ impl Walk {
                     let detail =
                         "must be a scalar type if parent array's x-kubernetes-list-type is map";
                     let at = properties.key(key);
-                    // Upstream shows the type of the element here.
+                    // Upstream prints the type of the element here.
                     self.errors
                         .push(FieldError::invalid_str(&at.field("type"), "object", detail));
                 }
                 Some(_) => {}
                 None => self.invalid(
-                    &place,
-                    list_shown(&keys),
+                    &context,
+                    list_text(&keys),
                     "entries must all be names of item properties",
                 ),
             }
 
             if !seen.insert(key) {
                 self.invalid(
-                    &place,
-                    list_shown(&keys),
+                    &context,
+                    list_text(&keys),
                     "must not contain duplicate entries",
                 );
             }
@@ -427,20 +427,20 @@ impl Walk {
             ));
         }
 
-        let place = at.field("fieldPath");
+        let context = at.field("fieldPath");
         if !path.is_empty() && path.trim().is_empty() {
-            self.invalid(&place, quoted(path), "must be non-empty if specified");
+            self.invalid(&context, quoted(path), "must be non-empty if specified");
         }
 
         if has_line_break(path) {
-            self.invalid(&place, quoted(path), "must not contain line breaks");
+            self.invalid(&context, quoted(path), "must not contain line breaks");
         }
 
         if !path.is_empty()
             && super::conversion::fault(of).is_none()
             && field_path(path, of, true).is_err()
         {
-            self.invalid(&place, quoted(path), "must be a valid path");
+            self.invalid(&context, quoted(path), "must be a valid path");
         }
     }
 
@@ -464,7 +464,7 @@ impl Walk {
     }
 }
 
-/// Whether some schema in this one, or itself, has a fault.
+/// Whether this schema or one inside it has a fault.
 pub(super) fn any(props: Props<'_>, fault: &impl Fn(Props<'_>) -> bool) -> bool {
     let below = |name: &str| props.named(name).any(|(_, below)| any(below, fault));
     fault(props)
@@ -496,7 +496,7 @@ pub(super) fn has_unknown_type(props: Props<'_>) -> bool {
     !of.is_empty() && !TYPES.contains(&of)
 }
 
-/// A set whose elements are merged in parts.
+/// Whether a set has elements that are merged in parts.
 pub(super) fn has_set_of_parts(props: Props<'_>) -> bool {
     let Some(items) = props
         .items()
@@ -521,7 +521,7 @@ pub(super) fn has_unusable_keys(props: Props<'_>) -> bool {
     !errors.is_empty()
 }
 
-/// Elements of sets and maps are there, and keys have a value.
+/// Elements of sets and maps must not be nullable, and keys must be required or have a default.
 fn unusable_keys(props: Props<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     let of = props.text("x-kubernetes-list-type");
     let Some(items) = props.items().one().filter(|_| matches!(of, "set" | "map")) else {
@@ -558,7 +558,7 @@ fn unusable_keys(props: Props<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-fn list_shown(keys: &[Text]) -> String {
+fn list_text(keys: &[Text]) -> String {
     as_json(&Value::Array(
         keys.iter().cloned().map(Value::String).collect(),
     ))

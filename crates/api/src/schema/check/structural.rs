@@ -1,4 +1,4 @@
-//! Structural schemas: each value's type is said once, outside of `allOf`, `anyOf`, `oneOf` and
+//! Structural schemas: each value's type is declared once, outside of `allOf`, `anyOf`, `oneOf` and
 //! `not`.
 
 use super::super::Pattern;
@@ -6,7 +6,7 @@ use super::super::props::{Props, Sub};
 use crate::field_error::{FieldError, FieldErrors};
 use crate::value::Path;
 
-/// What keeps a schema from being structural, in the order of the texts.
+/// The violations of a schema, in the order of the texts.
 pub(super) fn check(props: Props<'_>, at: &Path<'_>) -> FieldErrors {
     let mut errors = FieldErrors::default();
     invariants(props, Level::Root, at, &mut errors);
@@ -123,7 +123,7 @@ fn types(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors
     }
 }
 
-/// What every object has is restricted by its name only.
+/// Metadata may be restricted by name only.
 fn metadata(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors) {
     let resource = level == Level::Root || is_embedded(props);
     let properties = at.field("properties");
@@ -165,8 +165,8 @@ fn metadata(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErr
     }
 }
 
-/// `typed`: its `anyOf` only says that an int-or-string is one. `typed_first`: the same of its
-/// first `allOf`.
+/// `typed`: its `anyOf` only declares an int-or-string. `typed_first`: the same for its first
+/// `allOf`.
 fn logic(
     props: Props<'_>,
     typed: bool,
@@ -207,7 +207,7 @@ fn logic(
     }
 }
 
-/// A schema inside of logic: it restricts values, and says nothing else about them.
+/// A schema inside of logic: it may only restrict values.
 fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors) {
     logic(props, typed, false, at, errors);
 
@@ -221,7 +221,7 @@ fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors
     }
 
     let additional = !matches!(props.additional(), Sub::Absent | Sub::Bool(false));
-    let said = [
+    let forbidden = [
         ("type", !props.text("type").is_empty(), EMPTY),
         ("additionalProperties", additional, UNDEFINED),
         ("default", props.json("default").is_some(), UNDEFINED),
@@ -261,7 +261,7 @@ fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors
         ),
     ];
 
-    let wrong = said.into_iter().filter(|(_, found, _)| *found);
+    let wrong = forbidden.into_iter().filter(|(_, found, _)| *found);
     errors.extend(wrong.map(|(name, _, detail)| FieldError::forbidden(&at.field(name), detail)));
 
     if props.property("metadata").is_some() {
@@ -270,7 +270,7 @@ fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors
     }
 }
 
-/// What logic speaks of must be there outside of it, too.
+/// Fields that logic refers to must be declared outside of it, too.
 fn complete(
     logic: Props<'_>,
     outside: Option<Props<'_>>,
@@ -326,7 +326,7 @@ fn complete_branch(
     }
 }
 
-/// `anyOf` says `integer` or `string`, and nothing else.
+/// Whether `anyOf` is `integer` or `string`, and nothing else.
 fn is_int_or_string(props: Props<'_>) -> bool {
     let only = |branch: Props<'_>, of: &str| {
         branch.text("type") == of && branch.set_members().count() == 1

@@ -1,6 +1,6 @@
-//! Formats of digits and letters: colours, numbers with check digits, UUIDs, base64.
+//! Formats of codes: colours, numbers with check digits, UUIDs, base64.
 
-/// Groups of four characters, the last one filled up; never empty.
+/// Groups of four characters, the last one padded; never empty.
 pub(super) fn is_base64(text: &str) -> bool {
     let plain = |bytes: &[u8]| {
         bytes
@@ -74,7 +74,7 @@ pub(super) fn is_isbn10(text: &str) -> bool {
     digits[..9].iter().all(|digit| *digit < 10) && weighted.sum::<u32>().is_multiple_of(11)
 }
 
-/// Weights 1 and 3 in turn, the last digit fills up to a multiple of 10.
+/// Weights 1 and 3 in turn, the last digit completes to a multiple of 10.
 pub(super) fn is_isbn13(text: &str) -> bool {
     let Some(digits) = isbn_digits::<13>(text) else {
         return false;
@@ -106,8 +106,7 @@ fn isbn_digits<const COUNT: usize>(text: &str) -> Option<[u8; COUNT]> {
     (count == COUNT).then_some(digits)
 }
 
-/// A number of one of the large issuers, whose digits, every second one doubled, add up to a
-/// multiple of ten. What is no digit does not count.
+/// A number of one of the large issuers with a valid Luhn checksum. Other characters are ignored.
 pub(super) fn is_credit_card(text: &str) -> bool {
     let mut digits = [0u8; 16];
     let mut count = 0;

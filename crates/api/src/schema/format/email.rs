@@ -1,5 +1,5 @@
-//! One address as mail headers have it: `a@b.c`, `"x y"@[::1]`, `Some Name <a@b.c> (comment)`, a
-//! group of one.
+//! An address as in mail headers: `a@b.c`, `"x y"@[::1]`, `Some Name <a@b.c> (comment)`, a group of
+//! one.
 
 use std::net::IpAddr;
 
@@ -9,12 +9,12 @@ pub(super) fn is_email(text: &str) -> bool {
     count == Some(1) && reader.skip_comments() && reader.0.is_empty()
 }
 
-/// What is still to be read. Every reading function returns whether it found what it looks for.
+/// The rest of the text. Every parsing function returns whether it matched.
 #[derive(Clone, Copy)]
 struct Reader<'t>(&'t str);
 
 impl Reader<'_> {
-    /// How many addresses: a group may have several, or none.
+    /// Parses an address and returns the number of mailboxes: a group may have several, or none.
     fn address(&mut self, group: bool) -> Option<usize> {
         self.skip_space();
         let start = *self;
@@ -105,7 +105,8 @@ impl Reader<'_> {
 
             if !word {
                 *self = start;
-                // Nothing at all is a phrase to upstream, too; what must follow it is missing then.
+                // Upstream accepts an empty phrase at the end, too; what must follow it is missing
+                // then.
                 return words > 0 || self.0.is_empty();
             }
 
@@ -123,7 +124,7 @@ impl Reader<'_> {
         (!atom.is_empty()).then_some(atom)
     }
 
-    /// The length of what stands in quotes.
+    /// The length of a quoted string.
     fn quoted(&mut self) -> Option<usize> {
         let mut length = 0;
         let mut escaped = false;
@@ -158,7 +159,7 @@ impl Reader<'_> {
         true
     }
 
-    /// The rest of a comment, whose bracket is read already. Comments nest.
+    /// The rest of a comment, whose bracket has been read. Comments nest.
     fn comment(&mut self) -> bool {
         let mut depth = 1;
         let mut escaped = false;

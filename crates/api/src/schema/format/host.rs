@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// An IPv4 address, or an IPv6 one that ends in one. Zeros may stand before the numbers.
+/// An IPv4 address, or an IPv6 one that ends in one. Leading zeros are allowed.
 pub(super) fn is_ipv4(text: &str) -> bool {
     text.contains('.') && sloppy_ip(text).is_some()
 }
@@ -25,7 +25,7 @@ pub(super) fn is_cidr(text: &str) -> bool {
     number(length).is_some_and(|length| length <= longest)
 }
 
-/// An address as Go read them before it asked for no leading zeros.
+/// Parses an address as Go did before it refused leading zeros.
 fn sloppy_ip(text: &str) -> Option<IpAddr> {
     if let Some((front, last)) = text.rsplit_once(':') {
         if !last.contains('.') {
@@ -49,7 +49,7 @@ fn dotted(text: &str) -> Option<[u8; 4]> {
     parts.next().is_none().then_some(bytes)
 }
 
-/// Digits and nothing else.
+/// A number of digits only.
 fn number(digits: &str) -> Option<u32> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.parse().ok()).flatten()
@@ -83,13 +83,13 @@ pub(super) fn is_mac(text: &str) -> bool {
 }
 
 /// One label, or labels and a top-level domain of letters. Letters and symbols of every script are
-/// welcome.
+/// allowed.
 pub(super) fn is_hostname(text: &str) -> bool {
     let short_parts = text.split('.').all(|part| part.len() <= 63);
     text.len() <= 255 && short_parts && (is_single_label(text) || is_domain(text))
 }
 
-/// A character, and then up to 62 with perhaps one dash before them.
+/// A character, and then up to 62, optionally with one dash before them.
 fn is_single_label(text: &str) -> bool {
     let mut characters = text.chars();
     let first = characters.next().is_some_and(is_word);

@@ -1,4 +1,4 @@
-//! String formats: what `format: ipv4` asks of a text. Which there are, and what each accepts, is
+//! String formats, such as `format: ipv4`. The set of formats, and what each accepts, is
 //! upstream's.
 
 mod code;
@@ -41,7 +41,7 @@ pub enum Format {
     Uuid5,
 }
 
-/// Names without their dashes: upstream does not look at those.
+/// Names without their dashes, which upstream ignores.
 const NAMES: [(&str, Format); 26] = [
     ("bsonobjectid", Format::BsonObjectId),
     ("byte", Format::Byte),
@@ -72,7 +72,7 @@ const NAMES: [(&str, Format); 26] = [
 ];
 
 impl Format {
-    /// The format of that name, however it is dashed.
+    /// The format of that name, ignoring dashes.
     pub fn named(name: &str) -> Option<Format> {
         let plain = name.replace('-', "");
         NAMES
@@ -81,7 +81,7 @@ impl Format {
             .map(|(_, format)| *format)
     }
 
-    /// Whether the name of a format says anything about values of these types. Others are ignored.
+    /// Whether a format applies to values of these types. Others are ignored.
     pub fn is_supported(name: &str, types: &Types) -> bool {
         match types {
             Types::Any | Types::IntOrString | Types::One(Type::String) => {

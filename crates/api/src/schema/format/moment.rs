@@ -2,7 +2,7 @@
 
 use crate::time::parse_duration;
 
-/// `2006-01-02`, of a day that there is.
+/// `2006-01-02`, a valid date.
 pub(super) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -37,7 +37,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, digit)
 }
 
-/// A date, `T`, and a time with a zone. What follows another `T` is not looked at.
+/// A date, `T`, and a time with a zone. Text after another `T` is ignored.
 pub(super) fn is_date_time(text: &str) -> bool {
     let mut parts = text.split(['t', 'T']);
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else {
@@ -46,7 +46,7 @@ pub(super) fn is_date_time(text: &str) -> bool {
     is_date(date) && is_time(time)
 }
 
-/// `15:04:05.999Z`, `15:04:05+01:00`. Any character may stand before the fraction.
+/// `15:04:05.999Z`, `15:04:05+01:00`. Any character may precede the fraction.
 fn is_time(text: &str) -> bool {
     let Some((clock, rest)) = text.split_at_checked(8) else {
         return false;
@@ -79,13 +79,13 @@ fn is_zone(text: &str) -> bool {
     }
 }
 
-/// `1h30m` as Go writes durations, or a text with something like `3 days` in it.
+/// `1h30m` as Go formats durations, or a text that contains something like `3 days`.
 pub(super) fn is_duration(text: &str) -> bool {
     parse_duration(text).is_ok() || names_a_duration(text)
 }
 
-/// Looks for numbers with units. One that is too large spoils the text, an unknown unit does not
-/// count.
+/// Searches for numbers with units. One that is too large fails the text, an unknown unit is
+/// ignored.
 fn names_a_duration(text: &str) -> bool {
     let mut found = false;
     let mut rest = text;
@@ -112,7 +112,7 @@ fn names_a_duration(text: &str) -> bool {
     found
 }
 
-/// The long names may go on: `seconds`, `weekly`.
+/// The long names may have suffixes: `seconds`, `weekly`.
 fn is_unit(unit: &str) -> bool {
     const SHORT: [&str; 12] = [
         "ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk", "sec",

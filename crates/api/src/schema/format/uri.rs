@@ -1,4 +1,4 @@
-//! What may stand in a request line: `https://example.com/a?b`, `mailto:x`, `/path`.
+//! Request URIs: `https://example.com/a?b`, `mailto:x`, `/path`.
 
 use std::net::Ipv6Addr;
 
@@ -16,7 +16,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
 
     let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
     if !rest.starts_with('/') {
-        // Without slashes what follows a scheme is opaque.
+        // Without slashes the part after a scheme is opaque.
         return !scheme.is_empty();
     }
 
@@ -28,7 +28,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     is_authority(authority, scheme) && is_escaped(path)
 }
 
-/// The scheme, which may be empty, and the rest. None: a colon without one.
+/// The scheme, which may be empty, and the rest. `None`: a colon without one.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -72,7 +72,7 @@ fn is_host(host: &str, scheme: &str) -> bool {
     }
 }
 
-/// An IPv6 address, perhaps with a zone behind `%25`.
+/// An IPv6 address, optionally with a zone after `%25`.
 fn is_bracketed(inside: &str) -> bool {
     let (address, zone) = match inside.split_once("%25") {
         Some((address, zone)) => (address, Some(zone)),
@@ -90,7 +90,7 @@ fn is_port(text: &str) -> bool {
     }
 }
 
-/// Only bytes beyond ASCII may be escaped in a host, and the percent sign.
+/// Only bytes beyond ASCII, and the percent sign, may be escaped in a host.
 fn is_host_text(text: &str) -> bool {
     let bytes = text.as_bytes();
     let plain = |byte: &u8| {

@@ -1,4 +1,4 @@
-//! Characters and classes of characters in a regular expression.
+//! Characters and character classes in a regular expression.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::PatternError;
 
-/// A class that no character is in.
+/// A class without characters.
 pub(super) const NOTHING: &str = "[a&&b]";
 
-/// Writes a character that stands for itself.
+/// Writes a literal character.
 pub(super) fn write_literal(out: &mut String, character: char) {
     if character.is_ascii_alphanumeric()
         || !character.is_ascii()
@@ -25,7 +25,7 @@ fn write_code(out: &mut String, character: char) {
     write!(out, "\\x{{{:x}}}", u32::from(character)).expect("a String takes everything");
 }
 
-/// A class in brackets, and what follows it.
+/// A class in brackets, and the rest.
 pub(super) fn bracketed(text: &str) -> Result<(String, &str), PatternError> {
     let mut rest = &text[1..];
     let mut out = String::from("[");
@@ -36,7 +36,7 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), PatternError> {
 
     let opened = out.len();
 
-    // Behind the last end of a name there is none, however often one begins.
+    // After the last end of a name there are no more names.
     let names = text.rfind(":]").map_or(0, |end| text.len() - end);
     let mut first = true;
     while first || !rest.starts_with(']') {
@@ -54,7 +54,7 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), PatternError> {
     }
 
     if out.len() == opened {
-        // Only halves of pairs: nothing, or everything.
+        // Only surrogates: nothing, or everything.
         out.push_str(NOTHING);
     }
 
@@ -74,7 +74,7 @@ fn range<'t>(out: &mut String, text: &'t str, class: &str) -> Result<&'t str, Pa
         }
     }
 
-    // Halves of pairs are no characters: the range begins behind them, or ends before.
+    // Surrogates are no characters: the range begins after them, or ends before.
     let low = char::from_u32(low).unwrap_or('\u{e000}');
     let high = char::from_u32(high).unwrap_or('\u{d7ff}');
     if low <= high {
@@ -113,7 +113,7 @@ fn posix(text: &str, names: usize) -> Result<Option<(&str, &str)>, PatternError>
     }
 }
 
-/// `\d`, `\pL`, `\p{Greek}` and the like, and what follows.
+/// `\d`, `\pL`, `\p{Greek}` and the like, and the rest.
 pub(super) fn escaped(text: &str) -> Result<Option<(String, &str)>, PatternError> {
     let class = match text.get(..2) {
         Some("\\d") => "[0-9]",
@@ -128,15 +128,14 @@ pub(super) fn escaped(text: &str) -> Result<Option<(String, &str)>, PatternError
     Ok(Some((class.to_owned(), &text[2..])))
 }
 
-/// About how many ranges a class has that was written so.
+/// Approximate number of ranges of a class written so.
 pub(super) fn ranges(written: &str) -> usize {
     let letters = written.matches("{gc=L").count();
     let named = written.matches("\\p{").count() + written.matches("\\P{").count();
     1 + written.matches('-').count() + LETTERS * letters + OTHERS * named.saturating_sub(letters)
 }
 
-/// Whether there is a category or a script of the name. Those that are there are asked for again
-/// and again.
+/// Whether a category or script of the name exists. Results are cached.
 fn is_known(class: &str) -> bool {
     static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +149,7 @@ fn is_known(class: &str) -> bool {
     is_known
 }
 
-/// So many ranges have letters, and most other categories and scripts at most.
+/// The number of ranges of letters, an upper bound for most other categories and scripts.
 const LETTERS: usize = 650;
 const OTHERS: usize = 250;
 
@@ -175,7 +174,7 @@ fn unicode(text: &str) -> Result<Option<(String, &str)>, PatternError> {
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' '));
 
-    // Go knows categories and scripts, and these three.
+    // Go has categories and scripts, and these three.
     let spellings = match name.to_ascii_lowercase().as_str() {
         "any" | "ascii" | "assigned" => vec![format!("\\{letter}{{{name}}}")],
         _ if plain && !name.is_empty() => {
@@ -193,7 +192,7 @@ fn unicode(text: &str) -> Result<Option<(String, &str)>, PatternError> {
         .ok_or_else(|| PatternError::new(RANGE, written))
 }
 
-/// An escaped character's number, and what follows.
+/// The code point of an escaped character, and the rest.
 pub(super) fn character(text: &str) -> Result<(u32, &str), PatternError> {
     let Some(escaped) = text[1..].chars().next() else {
         return Err(PatternError::new(
@@ -241,7 +240,7 @@ fn octal(text: &str) -> (u32, &str) {
     )
 }
 
-/// `41`, or `{1F600}`; in the error what was not read.
+/// `41`, or `{1F600}`; the error is the unread text.
 fn hexadecimal(text: &str) -> Result<(u32, &str), &str> {
     let after = |from: &'_ str, characters: usize| -> usize {
         from.chars()

@@ -1,11 +1,11 @@
 //! Regular expressions in Go's syntax, matched in time linear in the text.
 //!
-//! Authors write for Go's `regexp`, and its complaints are part of the API. `translate` reads that
-//! syntax, complains in those words, and writes the same expression for the `regex` crate, which
-//! keeps Go's promise: no expression, however hostile, takes more than linear time. What would be
-//! large there, because it counts classes of many characters, is `wide`. An expression is read when
-//! it is made, and compiled when it is first used; what it may cost is bounded by what Go takes,
-//! and [`Pattern::weight`] says what it is, so that the sum of several can be bounded too.
+//! Users write them for Go's `regexp`, and its errors are part of the API. `translate` parses that
+//! syntax, reports Go's errors, and writes the same expression for the `regex` crate, which has
+//! Go's guarantee: no expression takes more than linear time. Expressions that would be large
+//! there, because they repeat classes of many characters, use `wide`. An expression is parsed when
+//! it is created, and compiled on first use; its cost is bounded by Go's limits, and
+//! [`Pattern::weight`] returns it, so that the sum of several can be bounded too.
 
 mod class;
 mod translate;
@@ -29,7 +29,7 @@ pub struct Pattern {
 enum Compiled {
     Small(Regex),
     Wide(Wide),
-    /// Too deep for the parser, though the text broke no rule.
+    /// Too deep for the parser, though the text is valid.
     Never,
 }
 
@@ -42,8 +42,10 @@ pub struct PatternError {
 }
 
 impl Pattern {
+    /// Parses an expression.
+    ///
     /// # Errors
-    /// The text breaks Go's syntax, or is too large for Go.
+    /// The text violates Go's syntax, or is too large for Go.
     pub fn new(text: &str) -> Result<Pattern, PatternError> {
         let translated = translate::translate(text)?;
         Ok(Pattern {
@@ -53,12 +55,12 @@ impl Pattern {
         })
     }
 
-    /// The text it was made of.
+    /// The source text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What it takes when it is used: about an eighth of the bytes.
+    /// Its memory use when compiled: about an eighth of the bytes.
     pub fn weight(&self) -> usize {
         EACH + self.translated.steps + self.translated.ranges
     }
@@ -98,22 +100,22 @@ impl PatternError {
     }
 }
 
-/// What every expression takes.
+/// The base weight of every expression.
 const EACH: usize = 500;
 
-/// Up to so many ranges of characters, copies counted, an expression is small.
+/// Expressions with up to this many character ranges, copies counted, are small.
 const SMALL: usize = 2000;
 
-/// What is higher is not for the `regex` crate, which goes down by calling itself.
+/// Maximum nesting for the `regex` crate, which recurses.
 const LOW: usize = 100;
 
-/// So many steps are taken by Go, copies counted.
+/// Go's maximum number of steps, copies counted.
 const MAX_STEPS: usize = (128 << 20) / 40;
 
-/// So many ranges of characters are, as they are written.
+/// Go's maximum number of character ranges, without copies.
 const MAX_RANGES: usize = (128 << 20) / 8;
 
-/// So many groups around each other are.
+/// Go's maximum nesting of groups.
 const MAX_NESTING: usize = 1000;
 
 const LARGE: &str = "expression too large";
@@ -121,14 +123,14 @@ const DEEP: &str = "expression nests too deeply";
 const COMPILED_LIMIT: usize = 2 << 20;
 const LAZY_LIMIT: usize = 256 << 10;
 
-/// Groups, and what is repeated in them.
+/// Maximum nesting of groups and repetitions for the parser.
 const PARSER_NESTING: u32 = 5000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Both engines, whatever the expression would be matched with.
+    /// Compares both engines, regardless of which one the expression would use.
     #[test]
     fn both_engines_match_the_same() {
         let patterns = [

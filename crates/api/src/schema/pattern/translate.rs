@@ -1,24 +1,24 @@
-//! From Go's syntax to the `regex` crate's.
+//! Translates Go's syntax to the `regex` crate's.
 //!
-//! Most of it is the same. What differs: Go's `\d`, `\w`, `\s`, `\b` know ASCII only; `{` that
-//! counts nothing and `[`, `&&`, `--` in a class are ordinary characters; there are `\Q…\E` and
-//! octal escapes; repetitions are not repeated, and count to 1000 at most, all told. Captures are
-//! not wanted, so every group is a plain one.
+//! Most of it is the same. Differences: Go's `\d`, `\w`, `\s`, `\b` are ASCII only; a `{` that is
+//! no repetition and `[`, `&&`, `--` in a class are literals; there are `\Q…\E` and octal escapes;
+//! repetitions cannot be repeated, and are limited to 1000 in total. Captures are not needed, so
+//! every group is a plain one.
 
 use super::class;
 use super::{DEEP, LARGE, MAX_NESTING, MAX_RANGES, MAX_STEPS, PatternError};
 
-/// An expression for the `regex` crate, and how large it is.
+/// An expression for the `regex` crate, and its size.
 #[derive(Clone, Debug)]
 pub(super) struct Translated {
     pub(super) text: Box<str>,
-    /// Of single characters, copies counted.
+    /// Steps of single characters, copies counted.
     pub(super) steps: usize,
-    /// Of the classes, as they are written.
+    /// Ranges of the classes, without copies.
     pub(super) ranges: usize,
-    /// The same, copies counted.
+    /// Ranges, copies counted.
     pub(super) copied: usize,
-    /// How many things are around each other.
+    /// Nesting depth.
     pub(super) height: usize,
 }
 
@@ -57,16 +57,16 @@ struct Translator<'t> {
     whole: &'t str,
     rest: &'t str,
     out: String,
-    /// The length of the flags at the end of `out`: what is repeated behind them is the piece
+    /// The length of the flags at the end of `out`: a repetition after them applies to the piece
     /// before them.
     flags: usize,
-    /// How many ranges the classes have so far.
+    /// Number of ranges of the classes so far.
     ranges: usize,
-    /// The groups around this place; the outermost is the whole expression.
+    /// The enclosing groups; the outermost is the whole expression.
     groups: Vec<Group>,
 }
 
-/// How large a piece is when it is compiled.
+/// The size of a compiled piece.
 #[derive(Clone, Copy, Default)]
 struct Size {
     steps: usize,
@@ -75,7 +75,7 @@ struct Size {
 }
 
 impl Size {
-    /// Of one character, or a class of so many ranges.
+    /// One character, or a class of that many ranges.
     fn of(ranges: usize) -> Size {
         Size {
             steps: 1,
@@ -109,9 +109,9 @@ impl Size {
 struct Group {
     /// The copies that counted repetitions in it make of their innermost part.
     copies: u32,
-    /// The same for the last piece; None: there is nothing to repeat.
+    /// The same for the last piece; `None`: there is nothing to repeat.
     last: Option<u32>,
-    /// Of all pieces but the last.
+    /// Size of all pieces but the last.
     before: Size,
     last_size: Size,
     pieces: usize,
@@ -134,7 +134,7 @@ impl Group {
 
 impl<'t> Translator<'t> {
     fn run(&mut self) -> Result<(), PatternError> {
-        // Where the repetition that stands directly before this place begins.
+        // The start of the repetition directly before the current position.
         let mut last_repeat: Option<&'t str> = None;
         while let Some(first) = self.rest.chars().next() {
             let before = self.rest;
@@ -226,7 +226,7 @@ impl<'t> Translator<'t> {
         self.atom(place)
     }
 
-    /// `\Q…\E`: everything between stands for itself.
+    /// `\Q…\E`: everything between is literal.
     fn quoted(&mut self) -> Result<(), PatternError> {
         let (inside, rest) = self.rest[2..]
             .split_once("\\E")
@@ -270,7 +270,7 @@ impl<'t> Translator<'t> {
                 ':' | ')' if !minus || flagged => {
                     self.rest = &text[end..];
 
-                    // `(?)` changes nothing, and the `regex` crate does not know it.
+                    // `(?)` changes nothing, and the `regex` crate does not support it.
                     match &text[..end] {
                         "(?)" => {}
                         flags if character == ':' => self.open(flags, false)?,
@@ -322,7 +322,7 @@ impl<'t> Translator<'t> {
         let written = &before[..before.len() - self.rest.len()];
         let bad = || PatternError::new("invalid repeat count", written);
         let low = low.filter(|low| *low <= MAX_COUNT).ok_or_else(bad)?;
-        // Some(None): open at the end.
+        // Some(None): unbounded.
         let times = match high {
             None => low,
             Some(None) => low,
@@ -332,7 +332,7 @@ impl<'t> Translator<'t> {
         self.repeat(before, Some(times), last_repeat)
     }
 
-    /// The repetition from `before` to here, for the piece before it.
+    /// Writes the repetition from `before` to here, for the piece before it.
     fn repeat(
         &mut self,
         before: &'t str,
@@ -389,7 +389,8 @@ impl<'t> Translator<'t> {
         self.push(1, Size::of(1))
     }
 
-    /// A character given by its number, which may be half of a pair: nothing in UTF-8 matches that.
+    /// A character given by its code point, which may be a surrogate: nothing in UTF-8 matches
+    /// that.
     fn code_point(&mut self, number: u32) -> Result<(), PatternError> {
         match char::from_u32(number) {
             Some(character) => self.literal(character),
@@ -408,7 +409,7 @@ impl<'t> Translator<'t> {
         self.check_size()
     }
 
-    /// Refuses what Go finds too large.
+    /// Refuses what is too large for Go.
     fn check_size(&mut self) -> Result<(), PatternError> {
         let size = self.group().size();
         if size.steps > MAX_STEPS || self.ranges > MAX_RANGES {
@@ -431,8 +432,8 @@ impl<'t> Translator<'t> {
     }
 }
 
-/// `{3}`, `{3,}`, `{3,5}`: least, most and length. A number too large to read is None; `{` may also
-/// count nothing.
+/// `{3}`, `{3,}`, `{3,5}`: minimum, maximum and length. A number that overflows is `None`; `{` may
+/// also be no repetition.
 fn counted(text: &str) -> Option<(Option<u32>, Option<Option<u32>>, usize)> {
     let (low, rest) = number(&text[1..])?;
     let (high, rest) = match rest.strip_prefix(',') {
@@ -440,7 +441,7 @@ fn counted(text: &str) -> Option<(Option<u32>, Option<Option<u32>>, usize)> {
         Some(rest) if rest.starts_with('}') => (Some(None), rest),
         Some(rest) => {
             let (high, rest) = number(rest)?;
-            // Too large to read: larger than allowed, too.
+            // It overflows, so it exceeds the limit, too.
             (Some(Some(high.unwrap_or(u32::MAX))), rest)
         }
     };
@@ -449,7 +450,7 @@ fn counted(text: &str) -> Option<(Option<u32>, Option<Option<u32>>, usize)> {
     Some((low, high, text.len() - rest.len()))
 }
 
-/// A number without leading zeros; None in it: too large.
+/// A number without leading zeros; `None` in it: it overflows.
 fn number(text: &str) -> Option<(Option<u32>, &str)> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at(length);

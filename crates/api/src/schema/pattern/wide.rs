@@ -1,8 +1,9 @@
-//! Expressions with large classes of characters, many times over: `[\pL]{0,200}`.
+//! Expressions with large character classes, repeated many times: `[\pL]{0,200}`.
 //!
 //! The `regex` crate works on bytes, and needs hundreds of states for each copy of such a class.
-//! Here a step is a character, as in Go, and all copies of a class share its ranges. All ways
-//! through the expression are followed side by side, so a match takes time linear in the text.
+//! Here a step is a character, as in Go, and all copies of a class share its ranges. All
+//! alternatives are followed in parallel (a Thompson NFA), so a match takes time linear in the
+//! text.
 
 use std::collections::HashMap;
 
@@ -19,19 +20,19 @@ pub(super) struct Wide {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Character(char),
-    /// A character of the class at this place.
+    /// A character of the class at this index.
     Class(u32),
-    /// Nothing is read; both ways are open.
+    /// Reads nothing and continues at both.
     Split(u32, u32),
     Look(Look),
     Matched,
 }
 
-/// A step that is not known yet.
+/// A target that is not known yet.
 const OPEN: u32 = u32::MAX;
 
 impl Wide {
-    /// Compiles what `translate` wrote; `None`: it is too deep, or has more than `most` steps.
+    /// Compiles the output of `translate`; `None`: it is too deep, or has more than `most` steps.
     pub(super) fn new(translated: &str, nesting: u32, most: usize) -> Option<Wide> {
         let hir = ParserBuilder::new()
             .nest_limit(nesting)
@@ -69,7 +70,7 @@ impl Wide {
         for after in text.chars().map(Some).chain([None]) {
             run.begin();
 
-            // What goes on from before, and what begins here.
+            // Threads that continue, and the one that begins here.
             for at in next.drain(..).chain([0]) {
                 if run.follow(at, before, after, &mut now) {
                     return true;
@@ -104,10 +105,10 @@ impl Wide {
     }
 }
 
-/// A match under way.
+/// A match in progress.
 struct Run<'w> {
     wide: &'w Wide,
-    /// In which round a step was last reached.
+    /// The round in which a step was last reached.
     seen: Vec<u32>,
     round: u32,
     rest: Vec<u32>,
@@ -154,8 +155,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether something holds between two characters. Of those that depend on words, Go has the ones
-/// that know ASCII only.
+/// Whether an assertion holds between two characters. Go's word boundaries are ASCII only.
 fn holds(look: Look, before: Option<char>, after: Option<char>) -> bool {
     let is_word =
         |character: Option<char>| character.is_some_and(|c| c == '_' || c.is_ascii_alphanumeric());
@@ -188,15 +188,15 @@ impl Compiler {
         u32::try_from(self.steps.len()).unwrap_or(OPEN)
     }
 
-    /// Sets a way that was left open.
-    fn lead(&mut self, split: u32, to: u32) {
+    /// Sets an open target.
+    fn set_target(&mut self, split: u32, to: u32) {
         if let Step::Split(one, other) = &mut self.steps[split as usize] {
             let open = if *one == OPEN { one } else { other };
             *open = to;
         }
     }
 
-    /// Appends the steps of an expression; what follows it stands behind them.
+    /// Appends the steps of an expression.
     fn add(&mut self, hir: &Hir) -> Option<()> {
         match hir.kind() {
             HirKind::Empty => {}
@@ -257,23 +257,24 @@ impl Compiler {
         match repetition.max {
             None => {
                 let split = self.push(Step::Split(OPEN, OPEN))?;
-                self.lead(split, split + 1);
+                self.set_target(split, split + 1);
                 self.add(&repetition.sub)?;
                 self.push(Step::Split(split, split))?;
-                self.lead(split, self.here());
+                self.set_target(split, self.here());
             }
             Some(max) => {
-                // Each of the rest may be the first that is left out, and all behind it with it.
+                // Each of the rest may be the first that is omitted, with all after it.
                 let mut ends = Vec::new();
                 for _ in repetition.min..max {
                     let split = self.push(Step::Split(OPEN, OPEN))?;
-                    self.lead(split, split + 1);
+                    self.set_target(split, split + 1);
                     ends.push(split);
                     self.add(&repetition.sub)?;
                 }
 
                 let end = self.here();
-                ends.into_iter().for_each(|split| self.lead(split, end));
+                ends.into_iter()
+                    .for_each(|split| self.set_target(split, end));
             }
         }
 
@@ -291,21 +292,21 @@ impl Compiler {
             };
 
             if let Some(split) = split {
-                self.lead(split, split + 1);
+                self.set_target(split, split + 1);
             }
 
             self.add(branch)?;
 
             if let Some(split) = split {
                 ends.push(self.push(Step::Split(OPEN, OPEN))?);
-                self.lead(split, self.here());
+                self.set_target(split, self.here());
             }
         }
 
         let end = self.here();
         for split in ends {
-            self.lead(split, end);
-            self.lead(split, end);
+            self.set_target(split, end);
+            self.set_target(split, end);
         }
 
         Some(())

@@ -1,4 +1,4 @@
-//! Texts of every format, and texts that are not. Recorded from upstream.
+//! Valid and invalid texts of every format. Recorded from upstream.
 
 use crate::schema::Format;
 

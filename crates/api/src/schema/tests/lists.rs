@@ -1,15 +1,14 @@
-//! Lists that are sets or maps, and objects within objects: what upstream says about their values,
-//! as recorded.
+//! Lists of type set or map, and embedded objects: upstream's errors, as recorded.
 
 use super::values::{Row, check};
 
 #[test]
-fn sets_and_maps_hold_nothing_twice() {
+fn sets_and_maps_have_no_duplicates() {
     check(LISTS);
 }
 
 #[test]
-fn objects_within_objects_are_objects() {
+fn embedded_objects_are_validated() {
     check(EMBEDDED);
 }
 

@@ -1,5 +1,5 @@
-//! Tables of cases through a few `check` functions. Complaints about one object come in no order
-//! that upstream promises, so they are compared sorted.
+//! Tables of cases through a few `check` functions. The order of errors is not specified upstream,
+//! so they are compared sorted.
 
 mod formats;
 mod lists;
@@ -67,7 +67,7 @@ fn check_update(schema: &str, old: &str, new: &str, expected: &[&str]) {
     assert_eq!(sorted(&errors), sorted_texts(expected), "{old} to {new}");
 }
 
-/// What decoding does. Returns the fields that are unknown.
+/// The schema's part of decoding. Returns the unknown fields.
 fn admit(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut unknown = schema.prune(object);
     schema.prune_nulls(object);

@@ -1,26 +1,25 @@
-//! Objects on their way in, and what upstream makes of them: pruned, rid of nulls, coerced,
-//! defaulted.
+//! Decoded objects, compared with upstream's results: pruned, nulls removed, coerced, defaulted.
 
 use super::{check_object, check_update, compiled, tree};
 use crate::codec::json;
 use crate::schema::Flags;
 
 #[test]
-fn what_no_schema_names_is_dropped_and_what_is_unset_is_filled_in() {
+fn undeclared_fields_are_dropped_and_unset_ones_defaulted() {
     for (schema, sent, expected, unknown) in ADMITTED {
         check_object(schema, sent, expected, unknown);
     }
 }
 
 #[test]
-fn an_update_is_not_blamed_for_what_was_so_before() {
+fn an_update_ignores_existing_errors() {
     for (schema, old, new, expected) in UPDATED {
         check_update(schema, old, new, expected);
     }
 }
 
 #[test]
-fn an_embedded_object_of_wrong_types_is_refused_when_sent_and_mended_when_read() {
+fn an_embedded_object_of_wrong_types_is_refused_on_write_and_repaired_on_read() {
     let schema = compiled(
         r#"{"type":"object","properties":{"x":{"type":"object","x-kubernetes-embedded-resource":true,
         "x-kubernetes-preserve-unknown-fields":true}}}"#,
@@ -60,7 +59,7 @@ fn an_embedded_object_of_wrong_types_is_refused_when_sent_and_mended_when_read()
 }
 
 #[test]
-fn rules_have_their_place_in_the_compiled_schema() {
+fn rules_are_in_the_compiled_schema() {
     let schema = compiled(
         r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","x-kubernetes-validations":[
         {"rule":"self.min <= self.max","message":"m","reason":"FieldValueForbidden","fieldPath":".min","optionalOldSelf":true},
@@ -90,7 +89,7 @@ fn rules_have_their_place_in_the_compiled_schema() {
         ("true", "'x'")
     );
 
-    // Whoever evaluates them finds the way, and need not go where there are none.
+    // Flags lead to the rules, so that other subtrees can be skipped.
     assert!(schema.root().flags.has(Flags::RULES) && list.flags.has(Flags::RULES));
     assert!(
         !schema
@@ -101,7 +100,7 @@ fn rules_have_their_place_in_the_compiled_schema() {
     );
 }
 
-/// Schema, what is sent, what it becomes, which fields are unknown.
+/// Schema, request, result, unknown fields.
 const ADMITTED: &[(&str, &str, &str, &[&str])] = &[
     (
         r#"{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"object","properties":{"b":{"type":"integer"}}}}}"#,
@@ -219,7 +218,7 @@ const ADMITTED: &[(&str, &str, &str, &[&str])] = &[
     ),
 ];
 
-/// Schema, before, after, complaints.
+/// Schema, before, after, errors.
 const UPDATED: &[(&str, &str, &str, &[&str])] = &[
     (
         r#"{"type":"object","properties":{"spec":{"type":"object","properties":{"x":{"type":"string","maxLength":1},"y":{"type":"string"}}}}}"#,

@@ -1,5 +1,5 @@
-//! Regular expressions in Go's syntax: which of a few texts they match, or why they are none.
-//! Recorded from Go.
+//! Regular expressions in Go's syntax: which of a few texts they match, or Go's error. Recorded
+//! from Go.
 
 use crate::schema::Pattern;
 
@@ -22,7 +22,7 @@ fn expressions_match_what_go_matches_and_fail_in_gos_words() {
 }
 
 #[test]
-fn hostile_expressions_neither_run_away_nor_fill_the_memory() {
+fn hostile_expressions_are_bounded_in_time_and_memory() {
     let text = "a".repeat(100_000);
     for pattern in [
         "(a*)*b",
@@ -75,7 +75,7 @@ fn large_classes_are_counted_as_often_as_go_counts_them() {
     check(r"\b\pL{300}\b", &"a".repeat(300), true);
     check(r"\b\pL{300}\b", &"a".repeat(301), false);
 
-    // As high as Go lets it be.
+    // The maximum nesting in Go.
     let high = format!("{}a{}", "(?:".repeat(990), ")?".repeat(990));
     check(&high, "a", true);
     let many = r"[\pL\pN\pS]{999}".repeat(20);
@@ -85,7 +85,7 @@ fn large_classes_are_counted_as_often_as_go_counts_them() {
 
 #[test]
 fn reading_an_expression_does_not_compile_it() {
-    // As many as there is room for in a definition; each would take milliseconds to compile.
+    // As many as fit into a definition; each would take milliseconds to compile.
     let patterns: Vec<Pattern> = (0..5000)
         .map(|place| Pattern::new(&format!(r"^[\pL\d]{{0,{}}}$", place % 1000)).unwrap())
         .collect();

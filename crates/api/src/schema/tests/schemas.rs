@@ -1,9 +1,9 @@
-//! Schemas, and what upstream says about them. Every expectation was recorded from there; `s` is
-//! the place of the schema.
+//! Schemas and upstream's errors for them. Every expectation was recorded; `s` is the path of the
+//! schema.
 
 use super::check_schema;
 
-/// A schema and the complaints about it.
+/// A schema and its errors.
 type Row = (&'static str, &'static [&'static str]);
 
 #[test]

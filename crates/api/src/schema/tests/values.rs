@@ -1,9 +1,8 @@
-//! Values, and what upstream's validators say about them. Every expectation was recorded from
-//! those.
+//! Values and the errors of upstream's validators. Every expectation was recorded.
 
 use super::check_value;
 
-/// A schema, and values with the complaints about them.
+/// A schema, and values with their errors.
 pub(super) type Row = (
     &'static str,
     &'static [(&'static str, &'static [&'static str])],
@@ -30,7 +29,7 @@ fn collections_keep_their_counts_and_have_what_is_required() {
 }
 
 #[test]
-fn logic_shows_the_nearest_miss() {
+fn logic_reports_the_closest_alternative() {
     check(LOGIC);
 }
 

@@ -1,8 +1,8 @@
-//! `anyOf`, `oneOf`, `allOf`, `not`: what other schemas say about the same value. What it was
-//! before an update does not matter here.
+//! `anyOf`, `oneOf`, `allOf`, `not`: other schemas for the same value. The value before an update
+//! does not matter here.
 
 use super::Walk;
-use super::complaint::Outcome;
+use super::violation::Outcome;
 use crate::Value;
 use crate::go_text::Quoted;
 use crate::schema::node::{Checks, NodeId};
@@ -27,7 +27,7 @@ impl Walk<'_> {
         }
 
         if let Some(branch) = checks.not
-            && self.quietly(branch, value, at, out).is_valid()
+            && self.without_messages(branch, value, at, out).is_valid()
         {
             out.fail(|| {
                 self.invalid_somewhere(format!("{} must not validate the schema (not)", quoted(at)))
@@ -37,7 +37,7 @@ impl Walk<'_> {
 
     fn any_of(&self, several: &[NodeId], value: &Value, at: &Path<'_>, out: &mut Outcome) {
         for branch in several {
-            let outcome = self.quietly(*branch, value, at, out);
+            let outcome = self.without_messages(*branch, value, at, out);
             if outcome.is_valid() {
                 return out.merge(outcome);
             }
@@ -50,14 +50,14 @@ impl Walk<'_> {
             ))
         });
 
-        self.nearest_miss(several, value, at, out);
+        self.closest_alternative(several, value, at, out);
     }
 
     fn one_of(&self, several: &[NodeId], value: &Value, at: &Path<'_>, out: &mut Outcome) {
         let mut valid = 0;
         let mut first = None;
         for branch in several {
-            let outcome = self.quietly(*branch, value, at, out);
+            let outcome = self.without_messages(*branch, value, at, out);
             if outcome.is_valid() {
                 valid += 1;
                 first.get_or_insert(outcome);
@@ -68,7 +68,7 @@ impl Walk<'_> {
             (1, Some(first)) => out.merge(first),
             (0, _) => {
                 out.fail(|| self.not_exactly_one("Found none valid", at));
-                self.nearest_miss(several, value, at, out);
+                self.closest_alternative(several, value, at, out);
             }
             _ => {
                 out.fail(|| self.not_exactly_one(&format!("Found {valid} valid alternatives"), at))
@@ -76,7 +76,7 @@ impl Walk<'_> {
         }
     }
 
-    fn not_exactly_one(&self, found: &str, at: &Path<'_>) -> super::Complaint {
+    fn not_exactly_one(&self, found: &str, at: &Path<'_>) -> super::Violation {
         self.invalid_somewhere(format!(
             "{} must validate one and only one schema (oneOf). {found}",
             quoted(at)
@@ -102,9 +102,15 @@ impl Walk<'_> {
         }
     }
 
-    /// The complaints of the alternative in which most was right.
-    fn nearest_miss(&self, several: &[NodeId], value: &Value, at: &Path<'_>, out: &mut Outcome) {
-        if !out.is_loud() {
+    /// The errors of the alternative that matched most.
+    fn closest_alternative(
+        &self,
+        several: &[NodeId],
+        value: &Value,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        if !out.has_messages() {
             return;
         }
 
@@ -125,8 +131,14 @@ impl Walk<'_> {
         }
     }
 
-    fn quietly(&self, branch: NodeId, value: &Value, at: &Path<'_>, out: &Outcome) -> Outcome {
-        let mut outcome = out.in_silence();
+    fn without_messages(
+        &self,
+        branch: NodeId,
+        value: &Value,
+        at: &Path<'_>,
+        out: &Outcome,
+    ) -> Outcome {
+        let mut outcome = out.without_messages();
         self.schema_of(self.schema.node(branch), value, None, at, &mut outcome);
         outcome
     }

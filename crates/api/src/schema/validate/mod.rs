@@ -1,17 +1,17 @@
-//! Validating a value: is it what its schema says, and if not, what is wrong, in upstream's words.
+//! Validates a value against its schema, with upstream's errors.
 //!
-//! The walk goes down value and schema together. It allocates nothing while all is well: paths are
-//! links on the stack, and complaints are worded only when they are made. Of alternatives (`anyOf`,
-//! `oneOf`) each is first tried without wording anything; upstream then shows the complaints of the
-//! one that got furthest, so the walk counts what it checks just as upstream does.
+//! The walk follows value and schema together. It allocates nothing for valid values: paths are
+//! links on the stack, and messages are formatted only for violations. Of alternatives (`anyOf`,
+//! `oneOf`) each is first tried without formatting messages; upstream then reports the errors of
+//! the closest one, so the walk counts passed checks just as upstream does.
 //!
-//! On an update a part that is as it was is not complained about ([`Schema::validate_update`]).
+//! On an update unchanged parts are not reported ([`Schema::validate_update`]).
 
 mod branches;
-mod complaint;
 mod number;
+mod violation;
 
-use complaint::{Complaint, Outcome, quoted};
+use violation::{Outcome, Violation, quoted};
 
 use super::node::{Additional, Checks, Flags, Node, NodeId, Type, Types};
 use super::{Schema, correlate};
@@ -20,30 +20,29 @@ use crate::value::Path;
 use crate::{Map, Value};
 
 impl Schema {
-    /// What is wrong with a value of the root. `at` is where it stands: the root, or `status` of a
-    /// larger object.
+    /// Validates a value of the root. `at` is its path: the root, or `status` of a larger object.
     pub fn validate(&self, value: &Value, at: &Path<'_>) -> FieldErrors {
         self.validate_node(self.root, value, at)
     }
 
-    /// As [`Schema::validate`], without complaints about what was so before.
+    /// As [`Schema::validate`], without errors of unchanged parts.
     pub fn validate_update(&self, new: &Value, old: &Value, at: &Path<'_>) -> FieldErrors {
-        self.complaints(self.root, new, Some(old), at)
+        self.errors(self.root, new, Some(old), at)
     }
 
-    /// What is wrong with a value of some node.
+    /// Validates a value of some node.
     pub(crate) fn validate_node(&self, node: NodeId, value: &Value, at: &Path<'_>) -> FieldErrors {
-        self.complaints(node, value, None, at)
+        self.errors(node, value, None, at)
     }
 
-    fn complaints(
+    fn errors(
         &self,
         node: NodeId,
         value: &Value,
         old: Option<&Value>,
         at: &Path<'_>,
     ) -> FieldErrors {
-        let mut outcome = Outcome::loud();
+        let mut outcome = Outcome::with_messages();
         Walk {
             schema: self,
             base: at,
@@ -55,12 +54,12 @@ impl Schema {
 
 struct Walk<'s> {
     schema: &'s Schema,
-    /// Where the root of the walk is.
+    /// The path of the root of the walk.
     base: &'s Path<'s>,
 }
 
 impl Walk<'_> {
-    /// A field, an element or the root: where it is as it was before, nothing is wrong with it.
+    /// Validates a field, an element or the root; an unchanged one is always valid.
     fn value(
         &self,
         node: &Node,
@@ -75,11 +74,11 @@ impl Walk<'_> {
             && let Some(old) = old
             && correlate::same(self.schema, node, value, old)
         {
-            out.forget(&before);
+            out.reset_to(&before);
         }
     }
 
-    /// What one schema says about a value.
+    /// Validates a value against one schema.
     fn schema_of(
         &self,
         node: &Node,
@@ -88,7 +87,7 @@ impl Walk<'_> {
         at: &Path<'_>,
         out: &mut Outcome,
     ) {
-        // Upstream counts what it checks; without anything to check, nobody will ask for the count.
+        // Upstream counts its checks; without any, the count is needed only by alternatives.
         if !node.flags.has(Flags::CHECKS) && !out.counts() {
             return;
         }
@@ -111,7 +110,7 @@ impl Walk<'_> {
             Value::Int(_) | Value::Float(_) => self.number(node, checks, value, at, out),
             Value::Array(items) => self.array(node, checks, items, old, at, out),
             Value::Object(map) => {
-                // Upstream asks for the enum first.
+                // Upstream checks the enum first.
                 self.enumeration(checks, value, at, out);
                 self.object(node, checks, map, old, at, out);
                 out.matched(3);
@@ -322,26 +321,30 @@ impl Walk<'_> {
         let allowed = checks
             .map(|checks| checks.enumeration.as_slice())
             .unwrap_or_default();
-        if !allowed.is_empty() && !allowed.iter().any(|allowed| is_meant(value, allowed)) {
+        if !allowed.is_empty()
+            && !allowed
+                .iter()
+                .any(|allowed| equals_enum_value(value, allowed))
+        {
             out.fail(|| self.not_supported(value, allowed, at));
         }
     }
 }
 
-/// The member before the update. What the object is, upstream never takes for granted.
+/// The member before the update. The object's identity is never exempt in upstream.
 fn old_member<'o>(old: Option<&'o Value>, name: &str, at: &Path<'_>) -> Option<&'o Value> {
     let type_meta = matches!(at, Path::Root) && matches!(name, "apiVersion" | "kind");
     old?.get(name).filter(|_| !type_meta)
 }
 
-/// Whether a value is one of an enum. Numbers are turned into the kind of number that the enum has.
+/// Whether a value equals one of an enum. Numbers are converted to the enum's type of number.
 #[expect(clippy::cast_precision_loss, reason = "upstream converts, too")]
-fn is_meant(value: &Value, allowed: &Value) -> bool {
+fn equals_enum_value(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Int(value), Value::Float(allowed)) => *value as f64 == *allowed,
         (Value::Float(value), Value::Int(allowed)) => number::truncated(*value) == *allowed,
-        // Upstream's language makes a character of a number.
+        // Go converts a number to a character.
         (Value::Int(value), Value::String(allowed)) => {
             let character = u32::try_from(*value)
                 .ok()
@@ -353,7 +356,7 @@ fn is_meant(value: &Value, allowed: &Value) -> bool {
     }
 }
 
-/// The type a value has, and the format upstream infers for it.
+/// The type of a value, and the format upstream infers for it.
 fn type_of(value: &Value) -> (Type, &'static str) {
     match value {
         Value::Bool(_) => (Type::Boolean, ""),
@@ -361,7 +364,7 @@ fn type_of(value: &Value) -> (Type, &'static str) {
         Value::Float(_) => (Type::Number, "float64"),
         Value::String(_) => (Type::String, ""),
         Value::Array(_) => (Type::Array, ""),
-        // Text that is carried stands for any JSON; what it is was checked when it was read.
+        // Raw text stands for any JSON; it was checked when it was decoded.
         Value::Null | Value::Raw(_) | Value::Object(_) => (Type::Object, ""),
     }
 }

@@ -1,12 +1,12 @@
-//! What is asked of numbers.
+//! Validates numbers.
 //!
-//! Upstream compares in the value's own kind of number, bounds turned into it; a bound that does
-//! not fit the declared type is complained about, and then compared as a double.
+//! Upstream compares in the value's own type of number, with bounds converted to it; a bound that
+//! does not fit the declared type is reported, and then compared as a double.
 
 use std::fmt;
 
 use super::Walk;
-use super::complaint::Outcome;
+use super::violation::Outcome;
 use crate::Value;
 use crate::go_text::Float;
 use crate::schema::node::{Bound, Checks, Node, Type, Types};
@@ -59,7 +59,7 @@ impl Walk<'_> {
         fits
     }
 
-    fn out_of_range(&self, what: &str, kind: Kind, at: &Path<'_>) -> super::Complaint {
+    fn out_of_range(&self, what: &str, kind: Kind, at: &Path<'_>) -> super::Violation {
         let wanted = match kind {
             Kind::Int32 => "integer with format int32",
             Kind::Int64 => "integer with format int64",
@@ -144,7 +144,7 @@ impl Walk<'_> {
     }
 }
 
-/// A number in the kind in which it is compared, and shown.
+/// A number in the type in which it is compared and printed.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Number {
     Int(i64),
@@ -159,7 +159,7 @@ impl Number {
         }
     }
 
-    /// A bound in the kind of the value that is compared with it.
+    /// A bound in the type of the value that is compared with it.
     fn of_bound(bound: f64, value: &Value, native: bool) -> Number {
         match value {
             Value::Int(_) if native => Number::Int(truncated(bound)),
@@ -185,7 +185,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// How the two bounds differ.
+/// The two bounds, minimum and maximum.
 struct Side {
     beyond: fn(Number, Number) -> bool,
     inclusive: &'static str,
@@ -204,7 +204,7 @@ static MOST: Side = Side {
     exclusive: "should be less than",
 };
 
-/// The numbers that a declared type and format can hold.
+/// The range of a declared type and format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Int32,
@@ -258,7 +258,7 @@ fn as_float(value: &Value) -> f64 {
     }
 }
 
-/// A double as an integer, as upstream's processor turns it: what does not fit is the least one.
+/// A double truncated to an integer, as amd64 does: out of range becomes the least one.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "in range, the fraction is cut off"
@@ -271,7 +271,7 @@ pub(super) fn truncated(number: f64) -> i64 {
     }
 }
 
-/// Whether a double stands for an integer, allowing for what arithmetic loses.
+/// Whether a double represents an integer, within rounding errors.
 pub(super) fn is_whole(number: f64) -> bool {
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     const TOLERANCE: f64 = 1e-9;

@@ -14,7 +14,7 @@ const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
 
 /// All but the name.
 const REST_OF_METADATA: OwnMetadata = OwnMetadata {
-    prefix: Prefix::Unjudged,
+    prefix: Prefix::Unchecked,
     ..OwnMetadata::named(any_name)
 };
 

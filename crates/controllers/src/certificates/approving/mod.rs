@@ -1,4 +1,4 @@
-//! Approval: nodes get the certificates by which they are clients, if they may have them.
+//! The approver: approves client certificates for nodes if the requester is authorized.
 
 pub mod plan;
 
@@ -11,8 +11,8 @@ use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole
 
 use super::request::RequestError;
 use super::{ACCOUNT, add_condition, follow, resource};
-use crate::frame::{Context, Controller, Observation, Requeue, Shell};
-use plan::Question;
+use crate::framework::{Context, Controller, Observation, Requeue, Runner};
+use plan::AccessCheck;
 
 /// The controller.
 pub struct Approving {
@@ -24,28 +24,28 @@ pub struct Approving {
 /// Why a request was not approved.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// It cannot be read.
+    /// The request is malformed.
     #[error("unable to parse csr")]
     Request(#[from] RequestError),
-    /// Who may do what could not be asked.
-    #[error("cannot ask for a review")]
+    /// The SubjectAccessReview failed.
+    #[error("SubjectAccessReview failed")]
     Review(#[source] Error),
-    /// It could not be written.
+    /// The approval could not be written.
     #[error("error updating approval for csr")]
     Write(#[source] Error),
-    /// Who asks may not have it; that may change.
+    /// The requester is not authorized; that may change.
     #[error("recognized csr as {0:?} but subject access review was not approved")]
     NotAllowed(Vec<&'static str>),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let (requests, queue, feeds) = follow(context, "certificate");
     let client = context.client(ACCOUNT);
     let reviews = Resource::builtin("authorization.k8s.io", "v1", "subjectaccessreviews");
 
     let (access, reviews) = (client.resource(&resource()), client.resource(&reviews));
-    Shell::new(
+    Runner::new(
         Approving {
             requests,
             access,
@@ -59,8 +59,8 @@ pub async fn run(context: &Context) {
 }
 
 impl Approving {
-    /// Whether who made a request is allowed to create this part of requests.
-    async fn allows(&self, object: &Value, question: Question) -> Result<bool, ActError> {
+    /// Whether the requester is authorized to create this subresource of requests.
+    async fn allows(&self, object: &Value, question: AccessCheck) -> Result<bool, ActError> {
         let mut wanted = Map::new();
         for (name, text) in [
             ("group", "certificates.k8s.io"),
@@ -107,16 +107,16 @@ impl Approving {
 impl Controller for Approving {
     type Key = ObjectKey;
     type Observed = Arc<Cached<Whole>>;
-    type Plan = Result<Vec<Question>, RequestError>;
+    type Plan = Result<Vec<AccessCheck>, RequestError>;
     type Error = ActError;
 
     const NAME: &'static str = "certificatesigningrequest-approving-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(request) = self.requests.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: request.uid.clone(),
             observed: request,
         }

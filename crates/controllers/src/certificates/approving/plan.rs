@@ -1,39 +1,39 @@
-//! Which requests can be approved without a person. Pure.
+//! Which requests can be approved automatically. Pure.
 
 use coracle_api::Value;
 
 use super::super::has;
 use super::super::request::{Request, RequestError, usages};
 
-/// Whose certificates let nodes in.
+/// The signer of client certificates for kubelets.
 const KUBELETS: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 
-/// Something that who asked must be allowed.
+/// An access check on the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The part of requests that they must be allowed to create.
+pub struct AccessCheck {
+    /// The subresource that the requester must be authorized to create.
     pub part: &'static str,
-    /// What the approval says.
+    /// The message of the approval.
     pub message: &'static str,
 }
 
-/// A node that asks for a certificate of its own name.
-const SELF: Question = Question {
+/// A node that requests a certificate of its own name.
+const SELF: AccessCheck = AccessCheck {
     part: "selfnodeclient",
     message: "Auto approving self kubelet client certificate after SubjectAccessReview.",
 };
-/// Anybody who asks for a certificate of a node.
-const ANY: Question = Question {
+/// Any user that requests a certificate of a node.
+const ANY: AccessCheck = AccessCheck {
     part: "nodeclient",
     message: "Auto approving kubelet client certificate after SubjectAccessReview.",
 };
 
-/// What is to be asked about a request, one after the other until the answer is yes; nothing: it is
-/// left to people.
+/// The access checks for a request, tried in order until one is allowed; empty: left to manual
+/// approval.
 ///
 /// # Errors
-/// The request cannot be read.
-pub fn plan(object: &Value) -> Result<Vec<Question>, RequestError> {
+/// The request is malformed.
+pub fn plan(object: &Value) -> Result<Vec<AccessCheck>, RequestError> {
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
     let is_decided = !text(&["status", "certificate"]).is_empty()
         || has(object, "Approved")
@@ -43,7 +43,7 @@ pub fn plan(object: &Value) -> Result<Vec<Question>, RequestError> {
     }
 
     let request = Request::of(object)?;
-    if request.not_of_kubelet_client(&usages(object)).is_some() {
+    if request.why_not_kubelet_client(&usages(object)).is_some() {
         return Ok(Vec::new());
     }
 
@@ -85,9 +85,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_node_may_have_is_asked_about() {
+    fn only_requests_that_nodes_may_make_are_checked() {
         let check =
-            |object: &Value, expected: &[Question]| assert_eq!(plan(object).unwrap(), expected);
+            |object: &Value, expected: &[AccessCheck]| assert_eq!(plan(object).unwrap(), expected);
         check(
             &object("system:node:n", "system:node:n", KUBELETS, "{}"),
             &[SELF, ANY],

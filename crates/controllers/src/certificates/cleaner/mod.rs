@@ -1,4 +1,4 @@
-//! The cleaner: requests that were decided, or that nobody cares for, go after a while.
+//! The cleaner: deletes decided and abandoned requests after some time.
 
 pub mod plan;
 
@@ -9,7 +9,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::{Access, DeleteOptions, Error, Informer, ObjectKey, Whole};
 
 use super::{ACCOUNT, follow, resource};
-use crate::frame::{Context, Controller, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Observation, Requeue, Runner};
 
 /// The controller.
 pub struct Cleaner {
@@ -17,14 +17,14 @@ pub struct Cleaner {
     access: Access,
 }
 
-/// What is done about a request.
+/// What to do with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Nothing, until something happens.
+    /// Nothing, until an event arrives.
     Keep,
-    /// Nothing, for so long.
+    /// Nothing, for this time.
     Wait(Duration),
-    /// It goes.
+    /// Delete it.
     Delete,
 }
 
@@ -33,11 +33,11 @@ pub enum Plan {
 #[error("unable to delete CSR")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let (requests, queue, feeds) = follow(context, "csrcleaner");
     let access = context.client(ACCOUNT).resource(&resource());
-    Shell::new(Cleaner { requests, access }, queue, context)
+    Runner::new(Cleaner { requests, access }, queue, context)
         .run(feeds, 1)
         .await;
 }
@@ -53,19 +53,19 @@ impl Controller for Cleaner {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Option<Timestamp>> {
         let Some(request) = self.requests.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: request.uid.clone(),
-            observed: plan::goes_at(&request),
+            observed: plan::delete_at(&request),
         }
     }
 
-    fn plan(goes_at: &Option<Timestamp>, now: Timestamp) -> Plan {
-        match goes_at {
+    fn plan(delete_at: &Option<Timestamp>, now: Timestamp) -> Plan {
+        match delete_at {
             None => Plan::Keep,
             Some(at) if *at < now => Plan::Delete,
-            // A second later, so that it has really passed.
+            // A second later, so that the time has certainly passed.
             Some(at) => {
                 Plan::Wait(at.since(now).to_std().unwrap_or_default() + Duration::from_secs(1))
             }

@@ -1,4 +1,4 @@
-//! When a request goes. Pure.
+//! When a request is deleted. Pure.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,14 +10,13 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::super::conditions;
 
-/// What was decided goes after an hour.
-const DECIDED: i64 = 3600;
-/// What nobody decided, or nobody did, goes after a day.
-const PENDING: i64 = 24 * 3600;
+/// Decided requests are deleted after an hour.
+const DECIDED_TTL: i64 = 3600;
+/// Requests that were not decided, or not signed, are deleted after a day.
+const PENDING_TTL: i64 = 24 * 3600;
 
-/// The moment from which on a request is not needed any more; none: only something else can bring
-/// it to an end.
-pub fn goes_at(object: &Value) -> Option<Timestamp> {
+/// When a request can be deleted; `None`: not by age.
+pub fn delete_at(object: &Value) -> Option<Timestamp> {
     let certificate = object
         .at(&["status", "certificate"])
         .and_then(Value::as_str)
@@ -27,7 +26,7 @@ pub fn goes_at(object: &Value) -> Option<Timestamp> {
         return object
             .meta()
             .creation_timestamp()
-            .map(|made| made.plus_seconds(PENDING));
+            .map(|made| made.plus_seconds(PENDING_TTL));
     }
 
     let moments = conditions(object).flat_map(|condition| {
@@ -37,9 +36,9 @@ pub fn goes_at(object: &Value) -> Option<Timestamp> {
 
         let after = |seconds: i64| written.map(|at| at.plus_seconds(seconds));
         match condition.text("type") {
-            "Denied" | "Failed" => [after(DECIDED), None],
-            "Approved" if certificate.is_empty() => [after(PENDING), None],
-            "Approved" => [after(DECIDED), ends_at(certificate)],
+            "Denied" | "Failed" => [after(DECIDED_TTL), None],
+            "Approved" if certificate.is_empty() => [after(PENDING_TTL), None],
+            "Approved" => [after(DECIDED_TTL), ends_at(certificate)],
             _ => [None, None],
         }
     });
@@ -47,7 +46,7 @@ pub fn goes_at(object: &Value) -> Option<Timestamp> {
     moments.flatten().min()
 }
 
-/// When a certificate is not valid any more.
+/// When a certificate expires.
 fn ends_at(certificate: &str) -> Option<Timestamp> {
     let pem = STANDARD.decode(certificate).ok()?;
     let der = CertificateDer::from_pem_slice(&pem).ok()?;
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_go_when_nobody_needs_them_any_more() {
+    fn requests_are_deleted_when_no_longer_needed() {
         let mut params = CertificateParams::default();
         params.not_after = rcgen::date_time_ymd(2026, 1, 1);
         let short = params
@@ -79,7 +78,7 @@ mod tests {
                 "{{metadata: {{creationTimestamp: '2026-01-01T00:00:00Z'}}, status: {status}}}"
             );
 
-            let found = goes_at(&yaml::decode(text.as_bytes()).unwrap());
+            let found = delete_at(&yaml::decode(text.as_bytes()).unwrap());
             assert_eq!(
                 found.map(|at| Time(at).text().to_string()).as_deref(),
                 expected,

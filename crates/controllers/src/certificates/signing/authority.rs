@@ -1,4 +1,4 @@
-//! An authority: its certificate and its key, and what it makes of them.
+//! A certificate authority: its certificate and key, and signing with them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use super::der;
 use super::usage;
 use crate::certificates::request::{Names, Request};
 
-/// What signs. Clones are the same.
+/// A certificate authority. Clones share it.
 #[derive(Clone)]
 pub struct Authority {
     key: Arc<dyn SigningKey>,
-    /// Its name, as it stands in what it signs.
+    /// Its name, as issuer of what it signs.
     subject: Vec<u8>,
-    /// What its key is called in what it signs.
+    /// Its key identifier.
     key_id: Option<Vec<u8>>,
     ends_at: Timestamp,
 }
 
-/// The key is nobody's business.
+/// The key is not printed.
 impl fmt::Debug for Authority {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Authority")
@@ -37,50 +37,50 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// Why there is no authority.
+/// Why an authority could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// Its certificate cannot be read.
-    #[error("the certificate of the authority cannot be read")]
+    #[error("cannot parse the CA certificate")]
     Certificate,
     /// Its key cannot be read.
-    #[error("the key of the authority cannot be read")]
+    #[error("cannot parse the CA key")]
     Key,
 }
 
-/// Why something was not signed.
+/// Why a certificate was not signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
-    /// The authority itself is not valid any more.
+    /// The authority's own certificate has expired.
     #[error("the signer has expired: NotAfter={0}")]
     Expired(String),
-    /// The key does not sign in any way that is known here.
-    #[error("the key of the authority does not sign")]
+    /// The key supports none of the known signature schemes.
+    #[error("unsupported CA key type")]
     Key,
-    /// What the certificate should be good for.
+    /// An unknown usage.
     #[error("unrecognized usage value: {0:?}")]
     Usage(String),
 }
 
-/// What is to be certified.
-pub struct Wanted<'a> {
-    /// Who asks, and with which key.
+/// The certificate to sign.
+pub struct CertificateTemplate<'a> {
+    /// The subject and key.
     pub request: &'a Request,
-    /// What the certificate is good for.
+    /// The usages.
     pub usages: &'a [&'a str],
-    /// From when.
+    /// Start of the validity.
     pub not_before: Timestamp,
-    /// Until when, unless the authority ends before.
+    /// End of the validity, unless the authority expires before.
     pub not_after: Timestamp,
-    /// What tells it from all others.
+    /// The serial number.
     pub serial: [u8; 16],
 }
 
 impl Authority {
-    /// An authority from its files' content.
+    /// Loads an authority from PEM.
     ///
     /// # Errors
-    /// One of them cannot be read.
+    /// The certificate or the key cannot be parsed.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Authority, AuthorityError> {
         let der =
             CertificateDer::from_pem_slice(certificate).map_err(|_| AuthorityError::Certificate)?;
@@ -105,11 +105,15 @@ impl Authority {
         })
     }
 
-    /// A certificate, in PEM.
+    /// Signs a certificate and returns it as PEM.
     ///
     /// # Errors
-    /// It cannot be made.
-    pub fn sign(&self, wanted: &Wanted<'_>, now: Timestamp) -> Result<String, SignError> {
+    /// See [`SignError`].
+    pub fn sign(
+        &self,
+        wanted: &CertificateTemplate<'_>,
+        now: Timestamp,
+    ) -> Result<String, SignError> {
         if now >= self.ends_at {
             return Err(SignError::Expired(Time(self.ends_at).text().to_string()));
         }
@@ -138,7 +142,7 @@ impl Authority {
         ])))
     }
 
-    fn extensions(&self, wanted: &Wanted<'_>) -> Result<Vec<u8>, SignError> {
+    fn extensions(&self, wanted: &CertificateTemplate<'_>) -> Result<Vec<u8>, SignError> {
         let (key_usage, purposes) = usage::encode(wanted.usages).map_err(SignError::Usage)?;
         let mut all = Vec::new();
         if let Some(key_usage) = key_usage {
@@ -148,7 +152,7 @@ impl Authority {
             all.extend(extension(&[0x55, 0x1d, 0x25], false, &purposes));
         }
 
-        // It is not an authority itself.
+        // Not a certificate authority.
         all.extend(extension(&[0x55, 0x1d, 0x13], true, &der::sequence(&[])));
 
         if let Some(id) = &self.key_id {
@@ -171,7 +175,7 @@ impl Authority {
     }
 }
 
-/// In the order in which they are preferred.
+/// In order of preference.
 const SCHEMES: &[SignatureScheme] = &[
     SignatureScheme::ECDSA_NISTP256_SHA256,
     SignatureScheme::ECDSA_NISTP384_SHA384,
@@ -215,7 +219,7 @@ fn other_names(names: &Names) -> Vec<u8> {
     der::value(0x30, &all.concat())
 }
 
-/// Years from 2050 on are written out.
+/// Years from 2050 on need `GeneralizedTime`.
 fn moment(at: Timestamp) -> Vec<u8> {
     let text: String = Time(at)
         .text()

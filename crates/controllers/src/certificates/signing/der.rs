@@ -1,6 +1,6 @@
-//! The few words of DER that a certificate is written in.
+//! The subset of DER encoding that a certificate needs.
 
-/// A value of a kind.
+/// A tagged value.
 pub(super) fn value(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     match u8::try_from(content.len()) {
@@ -26,7 +26,7 @@ pub(super) fn sequence(parts: &[&[u8]]) -> Vec<u8> {
     value(0x30, &parts.concat())
 }
 
-/// A number of these bytes, which is not negative.
+/// A non-negative integer, big-endian.
 pub(super) fn unsigned(bytes: &[u8]) -> Vec<u8> {
     let mut content: Vec<u8> = bytes
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn octets(content: &[u8]) -> Vec<u8> {
     value(0x04, content)
 }
 
-/// A string of bits, of which the last `unused` do not count.
+/// A bit string whose last `unused` bits do not count.
 pub(super) fn bits(content: &[u8], unused: u8) -> Vec<u8> {
     let mut all = vec![unused];
     all.extend_from_slice(content);

@@ -1,5 +1,4 @@
-//! Signing: what was approved and is for a signer of the cluster gets its certificate, or says why
-//! not.
+//! The signer: signs approved requests for the cluster's signers, or marks them failed.
 
 pub mod authority;
 mod der;
@@ -22,16 +21,16 @@ pub use authority::{Authority, AuthorityError};
 
 use super::request::{Request, RequestError};
 use super::{ACCOUNT, add_condition, follow, resource};
-use crate::frame::{Context, Controller, Observation, Requeue, Shell};
-use authority::{SignError, Wanted};
+use crate::framework::{Context, Controller, Observation, Requeue, Runner};
+use authority::{CertificateTemplate, SignError};
 use plan::{Plan, Signer};
 
-/// What signs, and for how long.
+/// The authorities and the longest validity.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The authority of each signer that there is.
+    /// The authority of each signer.
     pub authorities: BTreeMap<Signer, Authority>,
-    /// How long certificates are valid at most.
+    /// The longest validity of certificates.
     pub duration: Duration,
 }
 
@@ -45,7 +44,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// One authority for all signers.
+    /// The same authority for all signers.
     #[must_use]
     pub fn with(authority: &Authority) -> Config {
         let authorities = Signer::ALL
@@ -70,21 +69,24 @@ pub struct Signing {
 /// Why a request was not signed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// It cannot be read.
+    /// The request is malformed.
     #[error("unable to parse csr")]
     Request(#[from] RequestError),
-    /// It could not be signed.
+    /// Signing failed.
     #[error("error auto signing csr")]
     Sign(#[from] SignError),
-    /// It could not be written.
+    /// The request could not be written.
     #[error("error updating csr")]
     Write(#[source] Error),
 }
 
-/// Begins the controller; without an authority there is nothing to do. Never returns.
+/// Runs the controller; without an authority it does nothing. Never returns.
 pub async fn run(context: &Context, config: Config) {
     if config.authorities.is_empty() {
-        warn!("no authority was given: {} does not begin", Signing::NAME);
+        warn!(
+            controller = Signing::NAME,
+            "controller not started: no certificate authority configured"
+        );
         return std::future::pending().await;
     }
 
@@ -96,7 +98,7 @@ pub async fn run(context: &Context, config: Config) {
         config,
         world: context.world,
     };
-    Shell::new(controller, queue, context).run(feeds, 5).await;
+    Runner::new(controller, queue, context).run(feeds, 5).await;
 }
 
 impl Signing {
@@ -124,7 +126,7 @@ impl Signing {
         serial[8..].copy_from_slice(&(self.world.random)().to_be_bytes());
 
         authority.sign(
-            &Wanted {
+            &CertificateTemplate {
                 request,
                 usages: &usages,
                 not_before,
@@ -147,9 +149,9 @@ impl Controller for Signing {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(request) = self.requests.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: request.uid.clone(),
             observed: request,
         }

@@ -6,23 +6,23 @@ use coracle_api::time::Timestamp;
 use super::super::has;
 use super::super::request::{Request, RequestError, usages};
 
-/// Certificates are valid from a little before they were made, for clocks that are behind.
+/// Certificates are valid from a little before now, for clocks that are behind.
 const BACKDATE: i64 = 5 * 60;
-/// Those that are valid for less than this are not valid for less because of it.
+/// Certificates shorter than this are not shortened by the backdating.
 const SHORT: i64 = 8 * 3600;
-/// None is valid for less.
+/// The shortest validity.
 const LEAST: i64 = 10 * 60;
 
-/// Who signs.
+/// A signer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signer {
-    /// Nodes as servers.
+    /// Serving certificates of kubelets.
     KubeletServing,
-    /// Nodes as clients.
+    /// Client certificates of kubelets.
     KubeletClient,
-    /// Clients of the API server.
+    /// Client certificates of the API server.
     ApiServerClient,
-    /// Anything, as long ago.
+    /// The legacy signer without restrictions.
     LegacyUnknown,
 }
 
@@ -35,7 +35,7 @@ impl Signer {
         Signer::LegacyUnknown,
     ];
 
-    /// As requests name it.
+    /// Its name in requests.
     pub fn name(self) -> &'static str {
         match self {
             Signer::KubeletServing => "kubernetes.io/kubelet-serving",
@@ -46,21 +46,21 @@ impl Signer {
     }
 }
 
-/// What is done about a request.
+/// What to do with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// It says that it will not be signed, and why.
+    /// Mark it as failed, with this message.
     Fail(String),
-    /// It is signed.
+    /// Sign it.
     Sign(Signer, Box<Request>),
 }
 
-/// What a request comes to.
+/// Decides about a request.
 ///
 /// # Errors
-/// It cannot be read.
+/// It is malformed.
 pub fn plan(object: &Value) -> Result<Plan, RequestError> {
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
     let is_wanted = has(object, "Approved") && !has(object, "Denied") && !has(object, "Failed");
@@ -75,16 +75,16 @@ pub fn plan(object: &Value) -> Result<Plan, RequestError> {
 
     let (request, usages) = (Request::of(object)?, usages(object));
     let wrong = match signer {
-        Signer::KubeletServing => request.not_of_kubelet_server(&usages),
-        Signer::KubeletClient => request.not_of_kubelet_client(&usages),
-        Signer::ApiServerClient => not_of_client(usages.iter().copied()),
+        Signer::KubeletServing => request.why_not_kubelet_server(&usages),
+        Signer::KubeletClient => request.why_not_kubelet_client(&usages),
+        Signer::ApiServerClient => why_not_client(usages.iter().copied()),
         Signer::LegacyUnknown => None,
     };
 
     Ok(wrong.map_or_else(|| Plan::Sign(signer, Box::new(request)), Plan::Fail))
 }
 
-fn not_of_client<'a>(usages: impl Iterator<Item = &'a str>) -> Option<String> {
+fn why_not_client<'a>(usages: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut is_client = false;
     for usage in usages {
         match usage {
@@ -96,7 +96,8 @@ fn not_of_client<'a>(usages: impl Iterator<Item = &'a str>) -> Option<String> {
     (!is_client).then(|| "missing required usage for client certificate: client auth".to_string())
 }
 
-/// From when until when a certificate is valid that is to last `asked` seconds, and at most `most`.
+/// The validity of a certificate that is requested for `asked` seconds and allowed for at most
+/// `most`.
 pub fn validity(asked: Option<i64>, most: i64, now: Timestamp) -> (Timestamp, Timestamp) {
     let lasts = asked.map_or(
         most,
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_last_as_long_as_asked_and_allowed() {
+    fn certificates_are_valid_as_long_as_requested_and_allowed() {
         let now = Timestamp::from_unix(1_000_000, 0);
         let check = |asked, most, expected| {
             let (from, until) = validity(asked, most, now);
@@ -133,14 +134,14 @@ mod tests {
         check(Some(9 * 3600), year, 9 * 3600 - 300);
         check(Some(2 * year), year, year - 300);
 
-        // What is allowed may be less than what nobody may fall below.
+        // The allowed maximum wins over the minimum.
         check(Some(3600), 1800, 1800);
     }
 
     #[test]
-    fn clients_ask_for_what_clients_need() {
+    fn client_requests_need_client_usages() {
         let check = |usages: &[&str], expected: Option<&str>| {
-            assert_eq!(not_of_client(usages.iter().copied()).as_deref(), expected);
+            assert_eq!(why_not_client(usages.iter().copied()).as_deref(), expected);
         };
         check(&["client auth"], None);
         check(

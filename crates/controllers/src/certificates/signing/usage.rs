@@ -1,8 +1,8 @@
-//! What a certificate is good for, in words and in bits.
+//! Key usages: names of the API and their encoding.
 
 use super::der;
 
-/// Words for bits of the key usage.
+/// Bits of the key usage extension.
 const KEYS: &[(&str, u16)] = &[
     ("signing", 0),
     ("digital signature", 0),
@@ -16,7 +16,7 @@ const KEYS: &[(&str, u16)] = &[
     ("decipher only", 8),
 ];
 
-/// Words for purposes, by what they are called in certificates.
+/// Object identifiers of the extended key usage extension.
 const PURPOSES: &[(&str, &[u8])] = &[
     ("any", &[0x55, 0x1d, 0x25, 0]),
     ("server auth", &[0x2b, 6, 1, 5, 5, 7, 3, 1]),
@@ -36,13 +36,13 @@ const PURPOSES: &[(&str, &[u8])] = &[
     ),
 ];
 
-/// The bits of keys, and the names of purposes, encoded.
+/// The encoded key usage and extended key usage.
 type Extensions = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// The two extensions that say it; each where there is something to say.
+/// Encodes the two extensions; each is present if it has usages.
 ///
 /// # Errors
-/// A word that nobody knows.
+/// The name of the unknown usage.
 pub(super) fn encode(usages: &[&str]) -> Result<Extensions, String> {
     let mut keys = 0_u16;
     let mut purposes: Vec<&[u8]> = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn encode(usages: &[&str]) -> Result<Extensions, String> {
     Ok(((keys != 0).then(|| bits(keys)), purposes))
 }
 
-/// Bits without the zeros at their end.
+/// A bit string without trailing zeros.
 fn bits(keys: u16) -> Vec<u8> {
     let [first, second] = keys.to_be_bytes();
     let (bytes, last): (&[u8], u8) = if second == 0 {

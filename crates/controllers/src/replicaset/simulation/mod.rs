@@ -1,5 +1,5 @@
-//! The ReplicaSet controller in simulated clusters where everything goes wrong, and the proof that
-//! the simulation would notice if the controller did: planted bugs, each of which is found.
+//! The ReplicaSet controller in simulated clusters with faults, and the proof that the simulation
+//! would find bugs: planted bugs, each of which is found.
 
 mod planted;
 
@@ -16,20 +16,20 @@ use coracle_testkit::simulation::{
 };
 
 use super::ReplicaSets;
-use crate::frame::{Context, Feeds, Shell};
+use crate::framework::{Context, Feeds, Runner};
 use crate::views::ReplicaSet;
 use planted::{BeginsEarly, CreatesTwice, ExpectsNothing};
 
 /// Workers of the controller.
 const WORKERS: usize = 2;
 
-/// Users scale a ReplicaSet, delete it and make it again; its pods are deleted, relabelled, become
-/// ready and end.
+/// Users scale, delete and recreate a ReplicaSet; its pods are deleted, relabelled, become ready
+/// and end.
 struct Sets {
     begin: fn(Context),
 }
 
-/// The controller as it is.
+/// The real controller.
 const PRODUCT: Sets = Sets {
     begin: |context| {
         context
@@ -43,7 +43,7 @@ async fn run(context: &Context) {
     super::run::<ReplicaSet>(context, WORKERS).await;
 }
 
-/// The controller with something around it.
+/// The controller with a wrapper.
 async fn run_with<C: crate::Controller<Key = coracle_client::ObjectKey>>(
     context: &Context,
     around: impl FnOnce(ReplicaSets<ReplicaSet>) -> C,
@@ -53,7 +53,7 @@ async fn run_with<C: crate::Controller<Key = coracle_client::ObjectKey>>(
     let mut feeds = Feeds::new();
     let controller = ReplicaSets::new(context, &queue, &mut feeds);
     let feeds = if is_patient { feeds } else { Feeds::new() };
-    Shell::new(around(controller), queue, context)
+    Runner::new(around(controller), queue, context)
         .run(feeds, WORKERS)
         .await;
 }
@@ -121,7 +121,7 @@ impl Scenario for Sets {
         }
     }
 
-    /// No pod is made where as many count already as were ever wanted.
+    /// No pod is created when there are already as many as were ever desired.
     fn always(&self, history: &History) -> Result<(), String> {
         let mut most_wanted: BTreeMap<String, usize> = BTreeMap::new();
         history.replay(|change, objects| {
@@ -211,12 +211,12 @@ fn as_int(count: usize) -> i64 {
 }
 
 #[test]
-fn whatever_goes_wrong_the_pods_come_to_be_as_many_as_wanted_and_never_more() {
+fn under_all_faults_the_desired_number_of_pods_is_reached_and_never_exceeded() {
     survives(&PRODUCT, 800);
 }
 
 #[test]
-fn the_same_seed_is_the_same_story_to_the_last_request() {
+fn the_same_seed_gives_the_same_trace() {
     for seed in 0..12 {
         let (one, other) = (play(&PRODUCT, seed), play(&PRODUCT, seed));
         if let Some((one, other)) = one

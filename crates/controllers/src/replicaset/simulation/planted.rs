@@ -1,4 +1,4 @@
-//! The ReplicaSet controller with bugs that controllers are known to have.
+//! The ReplicaSet controller with typical controller bugs.
 
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
@@ -10,15 +10,15 @@ use crate::pods::PodError;
 use crate::views::ReplicaSet;
 
 type Sets = ReplicaSets<ReplicaSet>;
-use crate::frame::{Controller, Observation, Requeue};
+use crate::framework::{Controller, Observation, Requeue};
 
-/// It does not wait until it has seen what it has done.
+/// It does not wait for its own writes to be observed.
 pub(super) struct ExpectsNothing(pub(super) Sets);
 
-/// Nothing is changed about it, but its workers begin before its caches are filled.
+/// Its workers start before its caches are synced.
 pub(super) struct BeginsEarly(pub(super) Sets);
 
-/// When it does not know whether something was done, it does it again at once.
+/// It repeats a creation with unknown outcome at once.
 pub(super) struct CreatesTwice(pub(super) Sets);
 
 macro_rules! around {
@@ -58,7 +58,7 @@ around!(CreatesTwice);
 impl ExpectsNothing {
     fn see(&self, key: &ObjectKey) -> Observation<Observed> {
         if let Some(set) = self.0.sets.get(key) {
-            self.0.unseen.forget(&set.uid);
+            self.0.unobserved.forget(&set.uid);
         }
         self.0.written.forget(key);
         self.0.observe(key)
@@ -104,7 +104,7 @@ impl CreatesTwice {
         if !matches!(done, Err(ActError::Pods(PodError::Create(_)))) {
             return done;
         }
-        self.0.unseen.attempts.forget(&observed.set.uid);
+        self.0.unobserved.creations.forget(&observed.set.uid);
         self.0.carry_out(key, observed, plan).await
     }
 }

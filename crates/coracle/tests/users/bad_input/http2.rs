@@ -194,3 +194,59 @@ fn many_small_questions_cost_little() {
     drop(connection);
     victim.stays_well();
 }
+
+/// Two connections with a hundred requests each for an object of a mebibyte, and no window for the
+/// answers.
+#[test]
+fn answers_that_are_not_read_are_held_up_to_a_bound() {
+    const CONNECTIONS: usize = 2;
+    const REQUESTS: u32 = 100;
+    const MOST_KIB: u64 = 180 * 1024;
+
+    let victim = Victim::start();
+    let text = "x".repeat(1000 * 1024);
+    let object = format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"large"}},"data":{{"k":"{text}"}}}}"#
+    );
+    let json = "Content-Type: application/json\r\n";
+    assert_eq!(
+        victim.ask("POST", MAPS, json, object.as_bytes()).status,
+        201
+    );
+    let path = format!("{MAPS}/large");
+
+    let before = victim.resident_kib();
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut connection = victim.connect_as(Identity::administrator(victim.house.path()), b"h2");
+        connection.send(PREFACE);
+        // SETTINGS_INITIAL_WINDOW_SIZE: no bytes of any answer may be sent.
+        connection.send(&frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]));
+        for stream in 0..REQUESTS {
+            let headers = END_HEADERS | END_STREAM;
+            connection.send(&frame(HEADERS, headers, 2 * stream + 1, &get(&path)));
+        }
+        // Headers are not subject to windows: every request is answered when all have come.
+        let answered = std::iter::from_fn(|| connection.frame())
+            .filter(|(kind, _)| *kind == HEADERS)
+            .take(REQUESTS as usize)
+            .count();
+        assert_eq!(answered, REQUESTS as usize);
+        connections.push(connection);
+    }
+
+    let grown = victim.resident_kib().saturating_sub(before);
+    assert!(grown < MOST_KIB, "{grown} KiB more");
+    assert_eq!(victim.ask("GET", &path, "", b"").status, 429);
+    assert_eq!(victim.ask("GET", "/readyz", "", b"").status, 200);
+
+    drop(connections);
+    let begin = std::time::Instant::now();
+    while victim.ask("GET", &path, "", b"").status != 200 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "nothing was given back"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,4 +1,4 @@
-//! What a request to a node is to authorization: a verb on `nodes/<something>`.
+//! Authorization attributes of kubelet API requests: a verb on a subresource of `nodes`.
 
 use http::Method;
 
@@ -13,7 +13,7 @@ pub(super) fn verb(method: &Method) -> &'static str {
     }
 }
 
-/// The subresources of `nodes` of which any one is enough.
+/// The subresources of `nodes`; access to any of them suffices.
 pub(super) fn subresources(path: &str) -> &'static [&'static str] {
     let first = path
         .trim_start_matches('/')

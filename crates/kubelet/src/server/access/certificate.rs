@@ -14,28 +14,28 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::User;
 
-/// Those whose signature on a client certificate counts.
+/// CAs of client certificates.
 pub struct Authorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// What a connection's certificate says of who is at its other end.
+/// What the certificate of a connection says about its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Certified {
-    /// There is none, or it names nobody.
-    Nobody,
+    /// There is none, or it names no user.
+    Anonymous,
     User(Arc<User>),
-    /// It does not count, and why.
+    /// It is not trusted, and why.
     Refused(String),
 }
 
-/// Why client certificates cannot be judged at all.
+/// Why client certificates cannot be verified.
 #[derive(Debug, thiserror::Error)]
-#[error("the authority of clients cannot be used: {0}")]
+#[error("cannot load the client CA: {0}")]
 pub struct BadAuthority(String);
 
 impl Authorities {
-    /// From certificates in PEM.
+    /// From PEM certificates.
     pub fn new(pem: &[u8]) -> Result<Authorities, BadAuthority> {
         let bad = |error: &dyn std::fmt::Display| BadAuthority(error.to_string());
         let mut roots = RootCertStore::empty();
@@ -53,10 +53,10 @@ impl Authorities {
         })
     }
 
-    /// Whom a chain names.
-    pub(super) fn judge(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Certified {
+    /// The user of a chain of certificates.
+    pub(super) fn verify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Certified {
         let [own, intermediates @ ..] = chain else {
-            return Certified::Nobody;
+            return Certified::Anonymous;
         };
         let seconds = u64::try_from(now.unix_seconds()).unwrap_or_default();
 
@@ -70,9 +70,9 @@ impl Authorities {
             Err(error) => return Certified::Refused(error.to_string()),
         };
 
-        let named = CertificateSubject::from_der(certificate.subject().as_raw());
-        match named.and_then(CertificateSubject::user) {
-            Ok(None) => Certified::Nobody,
+        let subject = CertificateSubject::from_der(certificate.subject().as_raw());
+        match subject.and_then(CertificateSubject::user) {
+            Ok(None) => Certified::Anonymous,
             Ok(Some(CertificateUser {
                 name,
                 uid,
@@ -97,12 +97,12 @@ mod tests {
 
     use super::*;
 
-    /// A user of a certificate whose subject is `admin`, and then something else.
+    /// The user of a certificate with the subject `admin` and one more attribute.
     fn user_of(kind: DnType, value: DnValue) -> Option<User> {
         match judge(kind, value, Timestamp::from_unix(1_800_000_000, 0)) {
             Certified::User(user) => Some(Arc::unwrap_or_clone(user)),
             Certified::Refused(_) => None,
-            Certified::Nobody => panic!("it names somebody"),
+            Certified::Anonymous => panic!("it names somebody"),
         }
     }
 
@@ -126,11 +126,11 @@ mod tests {
 
         Authorities::new(authority.as_bytes())
             .unwrap()
-            .judge(&chain, now)
+            .verify(&chain, now)
     }
 
     #[test]
-    fn the_node_knows_a_certificate_by_the_name_that_the_server_knows_it_by() {
+    fn certificate_users_are_the_same_as_on_the_api_server() {
         let check = |value: DnValue, expected: Option<&str>| {
             let user = user_of(DnType::CustomDnType(vec![2, 5, 4, 3]), value);
             assert_eq!(user.map(|user| user.name).as_deref(), expected);
@@ -170,8 +170,8 @@ mod tests {
             .pem();
         let authorities = Authorities::new(authority.as_bytes()).unwrap();
         assert_eq!(
-            authorities.judge(&[], Timestamp::from_unix(0, 0)),
-            Certified::Nobody
+            authorities.verify(&[], Timestamp::from_unix(0, 0)),
+            Certified::Anonymous
         );
     }
 }

@@ -1,12 +1,11 @@
-//! Who asks, and whether they may: both are the cluster's to say.
+//! Authentication and authorization of the kubelet API.
 //!
-//! A client certificate is judged here, by the authority of the cluster; a token is shown to the
-//! API server. Whether somebody may do something is asked of it always. Answers are kept for a
-//! short while, as many as fit.
+//! Client certificates are verified here with the cluster's CA; tokens by a TokenReview.
+//! Authorization is a SubjectAccessReview. Results are cached for a short time.
 
 mod attributes;
+mod cache;
 mod certificate;
-mod kept;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,18 +17,18 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 
+use cache::Cache;
 pub(super) use certificate::Certified;
 pub use certificate::{Authorities, BadAuthority};
-use kept::Kept;
 
 use self::attributes::{subresources, verb};
 
-/// How long answers are believed.
+/// Cache times.
 const TOKEN_FOR: Duration = Duration::from_secs(120);
 const ALLOWED_FOR: Duration = Duration::from_secs(300);
 const DENIED_FOR: Duration = Duration::from_secs(30);
 
-/// Somebody who asks.
+/// An authenticated user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct User {
     pub name: String,
@@ -38,22 +37,22 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Who may use the API of a node.
+/// Decides who may use the kubelet API.
 pub struct Access {
     node_name: String,
-    /// As whom the node asks the API server.
+    /// The client for reviews.
     client: Client,
-    /// Who signs client certificates; absent: nobody is known by one.
+    /// The client CA; none: client certificates are ignored.
     authorities: Option<Authorities>,
-    /// Whether those are let in who say nothing of themselves.
+    /// Whether anonymous requests are allowed.
     anonymous: bool,
-    /// Which certificates were refused a short while ago, and why.
+    /// Certificates that were refused recently, and why.
     pub(super) refused: Repeats,
-    tokens: Kept<String, Option<User>>,
-    verdicts: Kept<(User, &'static str, &'static str), bool>,
+    tokens: Cache<String, Option<User>>,
+    verdicts: Cache<(User, &'static str, &'static str), bool>,
 }
 
-/// Why a request is not let in.
+/// Why a request is denied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denial {
     #[error("Unauthorized")]
@@ -83,7 +82,7 @@ impl Access {
         authorities: Option<Authorities>,
         anonymous: bool,
     ) -> Access {
-        let (tokens, verdicts) = (Kept::default(), Kept::default());
+        let (tokens, verdicts) = (Cache::default(), Cache::default());
         let (node_name, refused) = (node_name.to_owned(), Repeats::default());
         Access {
             node_name,
@@ -96,7 +95,7 @@ impl Access {
         }
     }
 
-    /// Lets a request in, or not.
+    /// Authenticates and authorizes a request.
     pub(super) async fn check(
         &self,
         certified: &Certified,
@@ -104,14 +103,17 @@ impl Access {
         method: &Method,
         path: &str,
     ) -> Result<(), Denial> {
-        let user = self.user(certified, headers).await.ok_or(Denial::Unknown)?;
+        let user = self
+            .authenticate(certified, headers)
+            .await
+            .ok_or(Denial::Unknown)?;
         let (verb, subresources) = (verb(method), subresources(path));
         for subresource in subresources {
-            match self.may(&user, verb, subresource).await {
+            match self.authorize(&user, verb, subresource).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(%error, user = user.name, verb, subresource, "nobody says whether this is allowed");
+                    tracing::warn!(%error, user = user.name, verb, subresource, "SubjectAccessReview failed");
                     return Err(Denial::NoAnswer {
                         user: user.name,
                         verb,
@@ -128,7 +130,7 @@ impl Access {
         })
     }
 
-    /// Whom a connection's certificate names.
+    /// The user of a connection's client certificate.
     pub(super) fn certified(
         &self,
         chain: &[rustls::pki_types::CertificateDer<'_>],
@@ -136,28 +138,28 @@ impl Access {
     ) -> Certified {
         self.authorities
             .as_ref()
-            .map_or(Certified::Nobody, |authorities| {
-                authorities.judge(chain, now)
+            .map_or(Certified::Anonymous, |authorities| {
+                authorities.verify(chain, now)
             })
     }
 
-    async fn user(&self, certified: &Certified, headers: &HeaderMap) -> Option<User> {
+    async fn authenticate(&self, certified: &Certified, headers: &HeaderMap) -> Option<User> {
         if let Certified::User(user) = certified {
             return Some(User::clone(user));
         }
 
-        let said = headers
+        let header = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok());
-        match said.and_then(|said| said.split_once(' ')) {
+        match header.and_then(|header| header.split_once(' ')) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-                self.of_token(token.trim()).await
+                self.review_token(token.trim()).await
             }
             _ => without_token(certified, self.anonymous),
         }
     }
 
-    async fn of_token(&self, token: &str) -> Option<User> {
+    async fn review_token(&self, token: &str) -> Option<User> {
         if let Some(known) = self.tokens.get(&token.to_owned()) {
             return known;
         }
@@ -175,7 +177,7 @@ impl Access {
         let status = match self.client.typed::<TokenReview>().create(&review).await {
             Ok(review) => review.status.unwrap_or_default(),
             Err(error) => {
-                tracing::warn!(%error, "nobody says whose token this is");
+                tracing::warn!(%error, "TokenReview failed");
                 return None;
             }
         };
@@ -189,12 +191,13 @@ impl Access {
                 groups: user.groups.unwrap_or_default(),
                 extra: user.extra.unwrap_or_default(),
             });
-        self.tokens.keep(token.to_owned(), user.clone(), TOKEN_FOR);
+        self.tokens
+            .insert(token.to_owned(), user.clone(), TOKEN_FOR);
 
         user
     }
 
-    async fn may(
+    async fn authorize(
         &self,
         user: &User,
         verb: &'static str,
@@ -235,7 +238,7 @@ impl Access {
             .await?;
 
         let allowed = review.status.is_some_and(|status| status.allowed);
-        self.verdicts.keep(
+        self.verdicts.insert(
             question,
             allowed,
             if allowed { ALLOWED_FOR } else { DENIED_FOR },
@@ -252,7 +255,7 @@ fn without_token(certified: &Certified, anonymous: bool) -> Option<User> {
         // As upstream: what was shown and does not count is an error, and only without one somebody
         // is anonymous.
         Certified::Refused(_) => None,
-        Certified::Nobody => anonymous.then(|| User {
+        Certified::Anonymous => anonymous.then(|| User {
             name: "system:anonymous".to_owned(),
             groups: vec!["system:unauthenticated".to_owned()],
             ..User::default()
@@ -284,8 +287,8 @@ mod tests {
 
         let expired = Certified::Refused("expired".to_owned());
         check(&jane, false, Some("jane"));
-        check(&Certified::Nobody, true, Some("system:anonymous"));
-        check(&Certified::Nobody, false, None);
+        check(&Certified::Anonymous, true, Some("system:anonymous"));
+        check(&Certified::Anonymous, false, None);
         check(&expired, true, None);
         check(&expired, false, None);
     }

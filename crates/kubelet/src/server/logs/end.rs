@@ -1,27 +1,27 @@
-//! The end of a log, as it was printed.
+//! The end of a log without CRI's line headers.
 
 use std::io;
 use std::path::Path;
 
 use super::LogOptions;
 use super::file::LogFile;
-use super::line::Show;
+use super::line::LinePrinter;
 
-/// What was printed in the last so many lines of a log, and of that the last so many bytes. However
-/// long the log is, one line of it and those bytes are all that is held.
-pub(crate) async fn end_of(path: &Path, lines: u64, bytes: usize) -> io::Result<Vec<u8>> {
+/// The output in the last `lines` lines of a log, limited to the last `bytes` bytes. Memory use
+/// does not depend on the length of the log.
+pub(crate) async fn tail_of(path: &Path, lines: u64, bytes: usize) -> io::Result<Vec<u8>> {
     let options = LogOptions {
         tail_lines: Some(lines),
         ..LogOptions::default()
     };
     let mut file = LogFile::open(path, options.tail_lines).await?;
 
-    let mut show = Show::new(options);
+    let mut printer = LinePrinter::new(options);
     let mut end = Vec::new();
     let mut add = |line: &[u8]| {
-        show.line(line, &mut end);
+        printer.line(line, &mut end);
         end.drain(..end.len().saturating_sub(bytes));
-        !show.is_done()
+        !printer.is_done()
     };
 
     while file.read().await? {
@@ -44,7 +44,7 @@ pub(crate) async fn end_of(path: &Path, lines: u64, bytes: usize) -> io::Result<
 mod tests {
     use super::*;
 
-    /// The log holds `count` lines, each of them as CRI writes it.
+    /// Writes `count` lines in CRI format.
     async fn check(count: usize, line: impl Fn(usize) -> String, expected: &str) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
@@ -52,7 +52,7 @@ mod tests {
             .map(|index| format!("2026-01-01T00:00:00.123456789Z stderr {}\n", line(index)))
             .collect();
         std::fs::write(&path, log).unwrap();
-        let end = end_of(&path, 80, 2048).await.unwrap();
+        let end = tail_of(&path, 80, 2048).await.unwrap();
         assert_eq!(String::from_utf8(end).unwrap(), expected, "{count} lines");
     }
 
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_is_counted_in_what_was_printed() {
+    async fn the_limits_apply_to_the_output() {
         check(0, |_| String::new(), "").await;
         check(3, |index| format!("F {index}"), "0\n1\n2\n").await;
         let lines = |from: usize, to: usize| (from..to).map(|index| format!("{index:048}\n"));
@@ -72,7 +72,7 @@ mod tests {
         let wide = format!("{}{}\n", "a".repeat(3000), "b".repeat(2000));
         check(1, |_| format!("F {}", wide.trim_end()), last(&wide, 2048)).await;
 
-        // Longer than what is read at a time, several times over.
+        // Several times longer than the read buffer.
         let wide = "x".repeat(300_000) + "end\n";
         check(90, |_| format!("F {}", wide.trim_end()), last(&wide, 2048)).await;
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_that_breaks_off_is_read_to_its_end() {
+    async fn an_incomplete_last_line_is_returned() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(
@@ -101,9 +101,9 @@ mod tests {
         )
         .unwrap();
 
-        assert_eq!(end_of(&path, 80, 2048).await.unwrap(), b"one\ntw");
+        assert_eq!(tail_of(&path, 80, 2048).await.unwrap(), b"one\ntw");
         assert_eq!(
-            end_of(&folder.path().join("none"), 80, 2048)
+            tail_of(&folder.path().join("none"), 80, 2048)
                 .await
                 .unwrap_err()
                 .kind(),

@@ -1,4 +1,4 @@
-//! A log file, read from a place near its end or from its beginning, in whole lines.
+//! A log file, read by whole lines from the start or from near its end.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
@@ -10,21 +10,21 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 use crate::cgroups::blocking;
 
-/// How much is read at a time.
+/// Read buffer size.
 const PIECE: usize = 64 << 10;
 
-/// A line that is longer is none: nobody who writes logs makes such.
+/// Longer lines are an error: no runtime writes them.
 const LONGEST_LINE: usize = 4 << 20;
 
 /// An open log file.
 pub(super) struct LogFile {
     file: File,
-    /// Read, and not yet taken: the beginning of a line.
+    /// Read and not yet returned: the start of a line.
     held: BytesMut,
 }
 
 impl LogFile {
-    /// Opens it so that so many lines are left; without a number all are.
+    /// Opens a file at its last `tail` lines; none: at its start.
     pub(super) async fn open(path: &Path, tail: Option<u64>) -> io::Result<LogFile> {
         let path = path.to_owned();
         let mut file = File::from_std(blocking(move || open_regular(&path)).await?);
@@ -38,31 +38,31 @@ impl LogFile {
         })
     }
 
-    /// Reads on; false: there is nothing more now.
+    /// Reads more; false: at the end of the file.
     pub(super) async fn read(&mut self) -> io::Result<bool> {
         if self.held.len() > LONGEST_LINE {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "a line without end",
+                "log line is too long",
             ));
         }
         self.held.reserve(PIECE);
         Ok(self.file.read_buf(&mut self.held).await? > 0)
     }
 
-    /// The next whole line that has been read.
+    /// The next complete line that was read.
     pub(super) fn line(&mut self) -> Option<BytesMut> {
         let end = self.held.iter().position(|byte| *byte == b'\n')?;
         Some(self.held.split_to(end + 1))
     }
 
-    /// What stands at the end without being a whole line.
+    /// An incomplete line at the end.
     pub(super) fn rest(&mut self) -> BytesMut {
         self.held.split()
     }
 }
 
-/// Where the last so many lines begin.
+/// The offset of the last `lines` lines.
 async fn tail_start(file: &mut File, lines: u64) -> io::Result<u64> {
     let mut end = file.seek(SeekFrom::End(0)).await?;
     if lines == 0 {
@@ -78,7 +78,7 @@ async fn tail_start(file: &mut File, lines: u64) -> io::Result<u64> {
         file.read_exact(&mut piece[..length]).await?;
 
         for at in (0..length).rev() {
-            // The break that ends the last line begins no other.
+            // The newline at the end of the file starts no line.
             if piece[at] == b'\n' && !std::mem::take(&mut is_last) {
                 found += 1;
                 if found == lines {

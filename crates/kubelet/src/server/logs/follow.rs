@@ -1,5 +1,5 @@
-//! Waits for a log to grow: the kernel tells when the file changes or another takes its name, the
-//! runtime when the container ends. Nothing is looked at in between.
+//! Waits for a log to grow: inotify reports changes of the file and rotation, the runtime's events
+//! report the exit of the container. There is no polling.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,18 +16,18 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::unix::AsyncFd;
 use tokio_stream::StreamExt as _;
 
-/// What has happened.
+/// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum LogChange {
     /// There may be more to read.
     Grown,
-    /// Another file has the name now: what is left of this one is to be read first.
+    /// The log was rotated: the rest of this file is read first.
     Replaced,
-    /// The container has ended: what is there is all.
+    /// The container has exited: the log is complete.
     Ended,
 }
 
-/// How often a runtime is asked that tells of nothing, as old ones do not.
+/// Poll interval of runtimes without events.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Follow {
@@ -35,15 +35,14 @@ pub(super) struct Follow {
     name: OsString,
     container: String,
     runtime: Arc<dyn Runtime>,
-    /// Absent: this runtime tells of nothing.
+    /// None: the runtime does not support events.
     events: Option<Events>,
-    /// Whether the state of the container must be asked for: what happened meanwhile nobody has
-    /// told.
-    must_ask: bool,
+    /// Whether the state of the container must be read: events before the subscription are unknown.
+    must_check: bool,
 }
 
 impl Follow {
-    /// Whatever happens after this is told.
+    /// Subscribes; every later change is reported.
     pub(super) async fn begin(
         runtime: Arc<dyn Runtime>,
         container: &str,
@@ -67,13 +66,13 @@ impl Follow {
             container: container.to_owned(),
             runtime,
             events,
-            must_ask: true,
+            must_check: true,
         })
     }
 
-    pub(super) async fn news(&mut self) -> io::Result<News> {
-        if std::mem::take(&mut self.must_ask) && !self.runs().await? {
-            return Ok(News::Ended);
+    pub(super) async fn next_change(&mut self) -> io::Result<LogChange> {
+        if std::mem::take(&mut self.must_check) && !self.is_running().await? {
+            return Ok(LogChange::Ended);
         }
 
         loop {
@@ -92,14 +91,15 @@ impl Follow {
                     Some(Ok(event)) if event.container_id != self.container => {}
                     Some(Ok(event)) => match event.container_event_type() {
                         ContainerEventType::ContainerStoppedEvent
-                        | ContainerEventType::ContainerDeletedEvent => return Ok(News::Ended),
+                        | ContainerEventType::ContainerDeletedEvent => return Ok(LogChange::Ended),
                         _ => {}
                     },
-                    // Events were lost, or the runtime was away: ask, and listen anew.
+                    // Events were lost or the runtime restarted: read the state and subscribe
+                    // again.
                     Some(Err(_)) | None => {
                         self.events = listen(&*self.runtime).await?;
-                        if !self.runs().await? {
-                            return Ok(News::Ended);
+                        if !self.is_running().await? {
+                            return Ok(LogChange::Ended);
                         }
                     }
                 },
@@ -107,21 +107,21 @@ impl Follow {
         }
     }
 
-    async fn runs(&mut self) -> io::Result<bool> {
+    async fn is_running(&mut self) -> io::Result<bool> {
         let (runtime, container) = (Arc::clone(&self.runtime), self.container.clone());
         match runtime.container_status(&container, false).await {
             Ok(answer) => Ok(answer
                 .status
                 .is_some_and(|status| status.state() == ContainerState::ContainerRunning)),
-            // A container outlives a runtime that does not answer for a while.
+            // Containers keep running while the runtime is unavailable.
             Err(Error::Unavailable(_)) => Ok(true),
             Err(Error::NotFound(_)) => Ok(false),
             Err(error) => Err(io::Error::other(error)),
         }
     }
 
-    /// Takes all that the kernel has to tell; `None`: nothing about our file.
-    fn changes(&self) -> io::Result<Option<News>> {
+    /// Reads all pending inotify events; `None`: none concerns the file.
+    fn changes(&self) -> io::Result<Option<LogChange>> {
         let mut space = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(self.watch.get_ref(), &mut space);
 
@@ -138,9 +138,9 @@ impl Follow {
                 .file_name()
                 .is_some_and(|name| name.to_bytes() == self.name.as_bytes());
             if overflowed || is_ours && event.events().contains(inotify::ReadFlags::MODIFY) {
-                news = news.or(Some(News::Grown));
+                news = news.or(Some(LogChange::Grown));
             } else if is_ours {
-                news = Some(News::Replaced);
+                news = Some(LogChange::Replaced);
             }
         }
     }
@@ -154,7 +154,7 @@ async fn listen(runtime: &dyn Runtime) -> io::Result<Option<Events>> {
     }
 }
 
-/// What the runtime tells next; `None`: it has nothing more to tell, or it is time to ask.
+/// The next event; `None`: the stream ended, or it is time to poll.
 async fn next(events: &mut Option<Events>) -> Option<coracle_cri::Result<ContainerEventResponse>> {
     match events {
         Some(events) => events.next().await,

@@ -1,21 +1,20 @@
-//! Lines of a log file, and what is shown of them. No I/O.
+//! Log lines, and how they are printed. No I/O.
 //!
-//! A line is what a container has written in one piece, with moment, stream and a tag that says
-//! whether the piece ends a line (`F`) or not (`P`): `2016-10-06T00:17:09.669794202Z stdout F
-//! content`. Docker's runtime writes JSON instead.
+//! A line has a time, a stream and a tag: `F` if it ends a line of output, `P` if it is a part of
+//! one: `2016-10-06T00:17:09.669794202Z stdout F content`. Docker writes JSON instead.
 
 use coracle_api::time::{Time, Timestamp};
 use serde::Deserialize;
 
-use super::options::{LogOptions, Which};
+use super::options::{LogOptions, LogStream};
 
-/// A line of a file, read.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     time: &'a str,
     when: Timestamp,
     stream: &'a str,
-    /// With what ends a line, if it does.
+    /// Including the newline of a complete line.
     content: &'a [u8],
 }
 
@@ -29,23 +28,23 @@ struct DockerLine {
     time: String,
 }
 
-/// Shows lines as they were asked for.
+/// Prints lines according to the options.
 #[derive(Debug)]
-pub(super) struct Show {
+pub(super) struct LinePrinter {
     options: LogOptions,
-    /// How many bytes may still be shown; absent: any number.
+    /// Bytes left to print; none: no limit.
     bytes_left: Option<u64>,
-    /// How many lines; counted where the end of a log is wanted and nothing more.
+    /// Lines left to print, if only the end of the log is requested.
     lines_left: Option<u64>,
-    /// Whether what comes next begins a line.
+    /// Whether the next part starts a line.
     begins_line: bool,
 }
 
-impl Show {
-    pub(super) fn new(options: LogOptions) -> Show {
+impl LinePrinter {
+    pub(super) fn new(options: LogOptions) -> LinePrinter {
         let bytes_left = options.limit_bytes;
         let lines_left = options.tail_lines.filter(|_| !options.follow);
-        Show {
+        LinePrinter {
             options,
             bytes_left,
             lines_left,
@@ -53,12 +52,12 @@ impl Show {
         }
     }
 
-    /// Whether nothing more is wanted.
+    /// Whether a limit is reached.
     pub(super) fn is_done(&self) -> bool {
         self.bytes_left == Some(0) || self.lines_left == Some(0)
     }
 
-    /// Adds what is to be shown of a line of the file. Lines that cannot be read are passed over.
+    /// Appends the output of a line. Invalid lines are skipped.
     pub(super) fn line(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         if self.is_done() {
             return;
@@ -84,17 +83,17 @@ impl Show {
                 }
             }
         };
-        self.show(&line, out);
+        self.print(&line, out);
 
         self.lines_left = self.lines_left.map(|left| left.saturating_sub(1));
         self.begins_line = line.content.last().is_none_or(|last| *last == b'\n');
     }
 
-    fn show(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
+    fn print(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
         let wanted = match self.options.stream {
-            Which::All => true,
-            Which::Stdout => line.stream == "stdout",
-            Which::Stderr => line.stream == "stderr",
+            LogStream::All => true,
+            LogStream::Stdout => line.stream == "stdout",
+            LogStream::Stderr => line.stream == "stderr",
         };
 
         if !wanted || self.options.since.is_some_and(|since| line.when < since) {
@@ -111,8 +110,8 @@ impl Show {
         out.extend_from_slice(line.content);
 
         if let Some(left) = &mut self.bytes_left {
-            let room = usize::try_from(*left).unwrap_or(usize::MAX);
-            out.truncate(before.saturating_add(room));
+            let available = usize::try_from(*left).unwrap_or(usize::MAX);
+            out.truncate(before.saturating_add(available));
             *left -= (out.len() - before) as u64;
         }
     }
@@ -140,7 +139,7 @@ fn cri(raw: &[u8]) -> Option<Line<'_>> {
     })
 }
 
-/// A moment with all nine digits of its fraction.
+/// A time with nine fractional digits.
 fn nine_digits(time: &str) -> String {
     let body = time
         .find(['Z', '+'])
@@ -164,15 +163,15 @@ mod tests {
 
     fn check(options: LogOptions, expected: &str) {
         let asked = format!("{options:?}");
-        let mut show = Show::new(options);
+        let mut printer = LinePrinter::new(options);
         let mut out = Vec::new();
         LOG.split_inclusive('\n')
-            .for_each(|line| show.line(line.as_bytes(), &mut out));
+            .for_each(|line| printer.line(line.as_bytes(), &mut out));
         assert_eq!(String::from_utf8(out).unwrap(), expected, "{asked}");
     }
 
     #[test]
-    fn lines_are_shown_as_asked_for() {
+    fn lines_are_printed_according_to_the_options() {
         let all = LogOptions::default;
         check(all(), "one\ntwo\n\nthree\n");
         check(
@@ -186,7 +185,7 @@ mod tests {
 
         check(
             LogOptions {
-                stream: Which::Stderr,
+                stream: LogStream::Stderr,
                 ..all()
             },
             "two\n",
@@ -247,12 +246,12 @@ mod tests {
     #[test]
     fn docker_lines_are_read() {
         let mut out = Vec::new();
-        let mut show = Show::new(LogOptions {
+        let mut printer = LinePrinter::new(LogOptions {
             timestamps: true,
             ..LogOptions::default()
         });
 
-        show.line(
+        printer.line(
             br#"{"log":"hi\n","stream":"stdout","time":"2016-10-20T18:39:20.57606443Z"}"#,
             &mut out,
         );
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_have_nine_digits() {
+    fn times_have_nine_fractional_digits() {
         let check = |time, expected| assert_eq!(nine_digits(time), expected);
         check("2016-10-06T00:17:09Z", "2016-10-06T00:17:09.000000000Z");
         check(

@@ -1,16 +1,16 @@
-//! The log of a container: which file it is, and what is shown of it.
+//! Container logs for the kubelet API.
 //!
-//! [`options`] say what is wanted, [`which`] finds the instance of the container, [`file`] reads
-//! lines, [`line`] shows them, [`follow`] waits for more. The [`end`] of a log stands for the last
-//! words of a container that left none.
+//! [`options`] parses the query, [`instance`] finds the container instance, [`file`] reads lines,
+//! [`line`] prints them, [`follow`] waits for more. [`end`] is the fallback for termination
+//! messages.
 
 mod end;
 mod file;
 mod follow;
+mod instance;
 mod line;
 pub mod options;
 mod sys;
-mod which;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,25 +18,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coracle_cri::Runtime;
-pub(crate) use end::end_of;
+pub(crate) use end::tail_of;
 use file::LogFile;
-use follow::{Follow, News};
-use line::Show;
+use follow::{Follow, LogChange};
+pub(super) use instance::instance;
+use line::LinePrinter;
 pub use options::LogOptions;
-pub(super) use which::instance;
 
-/// What is gathered before it is sent, where there is so much.
+/// Output is sent in chunks of this size.
 const CHUNK: usize = 32 << 10;
 
-/// A log that is being read.
+/// An open log.
 pub(super) struct Log {
     path: PathBuf,
     file: LogFile,
-    show: Show,
+    printer: LinePrinter,
     follow: Option<Follow>,
-    /// Another file has the name: it is next when this one has been read.
+    /// The log was rotated: the next file is read after this one.
     replaced: bool,
-    /// Nothing more will be written.
+    /// The log is complete.
     ended: bool,
 }
 
@@ -47,7 +47,7 @@ impl Log {
         path: PathBuf,
         options: LogOptions,
     ) -> io::Result<Log> {
-        // Before the file is read: what is written meanwhile must not be missed.
+        // Before the file is read, so that no write is missed.
         let follow = match options.follow {
             true => Some(Follow::begin(runtime, container, &path).await?),
             false => None,
@@ -58,28 +58,28 @@ impl Log {
         Ok(Log {
             path,
             file,
-            show: Show::new(options),
+            printer: LinePrinter::new(options),
             follow,
             replaced: false,
             ended,
         })
     }
 
-    /// What is to be shown next; `None`: that was all.
+    /// The next chunk of output; `None`: the end.
     ///
     /// # Cancellation
-    /// Must not be cancelled: what has been read would be lost.
+    /// Must not be cancelled: data that was read would be lost.
     pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         let mut out = Vec::new();
         loop {
             while let Some(line) = self.file.line() {
-                self.show.line(&line, &mut out);
+                self.printer.line(&line, &mut out);
                 if out.len() >= CHUNK {
                     return Ok(Some(out.into()));
                 }
             }
 
-            if self.show.is_done() {
+            if self.printer.is_done() {
                 return Ok((!out.is_empty()).then(|| out.into()));
             }
             if self.file.read().await? {
@@ -92,12 +92,12 @@ impl Log {
             if std::mem::take(&mut self.replaced) {
                 self.open_next().await?;
             } else if self.ended {
-                return Ok(self.last_words());
+                return Ok(self.incomplete_line());
             } else if let Some(follow) = &mut self.follow {
-                match follow.news().await? {
-                    News::Grown => {}
-                    News::Replaced => self.replaced = true,
-                    News::Ended => self.ended = true,
+                match follow.next_change().await? {
+                    LogChange::Grown => {}
+                    LogChange::Replaced => self.replaced = true,
+                    LogChange::Ended => self.ended = true,
                 }
             }
         }
@@ -106,19 +106,19 @@ impl Log {
     async fn open_next(&mut self) -> io::Result<()> {
         match LogFile::open(&self.path, None).await {
             Ok(file) => self.file = file,
-            // It has been taken away again: another will come, or the container end.
+            // It was deleted again: wait for another one, or for the exit of the container.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// A line that was cut off when the container ended.
-    fn last_words(&mut self) -> Option<Bytes> {
+    /// An incomplete last line.
+    fn incomplete_line(&mut self) -> Option<Bytes> {
         let rest = self.file.rest();
         let mut out = Vec::new();
         if !rest.is_empty() {
-            self.show.line(&rest, &mut out);
+            self.printer.line(&rest, &mut out);
         }
         (!out.is_empty()).then(|| out.into())
     }

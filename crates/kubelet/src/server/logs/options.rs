@@ -1,4 +1,4 @@
-//! What of a log is wanted, read from a query.
+//! Log options of a query.
 
 use std::borrow::Cow;
 
@@ -6,29 +6,29 @@ use coracle_api::time::{Time, Timestamp};
 
 use crate::server::query::Query;
 
-/// Which lines of a log are shown, and how.
+/// Which lines of a log are printed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogOptions {
     pub follow: bool,
-    /// Of the instance before the last.
+    /// Of the previous instance.
     pub previous: bool,
     pub timestamps: bool,
-    /// Only what was written from then on.
+    /// Only lines since this time.
     pub since: Option<Timestamp>,
     pub tail_lines: Option<u64>,
     pub limit_bytes: Option<u64>,
-    pub stream: Which,
+    pub stream: LogStream,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Which {
+pub enum LogStream {
     #[default]
     All,
     Stdout,
     Stderr,
 }
 
-/// Why a query is refused, in upstream's words.
+/// Why a query is invalid. The texts are upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     #[error(r#"{{"message": "Unable to decode query."}}"#)]
@@ -43,7 +43,7 @@ impl LogOptions {
         now: Timestamp,
     ) -> Result<LogOptions, OptionError> {
         let tail = match (query.get("tail"), query.get("tailLines")) {
-            // As clients of long ago said it.
+            // Deprecated form.
             (Some("all"), _) => None,
             (Some(tail), _) if !tail.is_empty() => Some(tail),
             (_, tail) => tail,
@@ -68,21 +68,21 @@ impl LogOptions {
         };
 
         let stream = match query.get("stream") {
-            None | Some("" | "All") => Which::All,
-            Some("Stdout") => Which::Stdout,
-            Some("Stderr") => Which::Stderr,
+            None | Some("" | "All") => LogStream::All,
+            Some("Stdout") => LogStream::Stdout,
+            Some("Stderr") => LogStream::Stderr,
             Some(_) => return Err(OptionError::Invalid),
         };
 
         let tail_lines = at_least(0, number(tail)?)?;
-        if stream != Which::All && tail_lines.is_some() {
+        if stream != LogStream::All && tail_lines.is_some() {
             return Err(OptionError::Invalid);
         }
 
         Ok(LogOptions {
-            follow: truth(query.get("follow")),
-            previous: truth(query.get("previous")),
-            timestamps: truth(query.get("timestamps")),
+            follow: parse_bool(query.get("follow")),
+            previous: parse_bool(query.get("previous")),
+            timestamps: parse_bool(query.get("timestamps")),
             since: since_time.or(since_seconds.map(|seconds| now.plus_seconds(-seconds))),
             tail_lines,
             limit_bytes: at_least(1, number(query.get("limitBytes"))?)?,
@@ -99,7 +99,7 @@ fn number(text: Option<&str>) -> Result<Option<i64>, OptionError> {
 }
 
 fn time(text: &str) -> Result<Timestamp, OptionError> {
-    // A plus sign that was not escaped has become a space on its way.
+    // An unescaped plus sign was decoded as a space.
     let text = if text.contains(' ') {
         Cow::Owned(text.replace(' ', "+"))
     } else {
@@ -110,8 +110,8 @@ fn time(text: &str) -> Result<Timestamp, OptionError> {
         .map_err(|_| OptionError::Undecodable)
 }
 
-/// As upstream reads booleans in queries: given, and not one of the words for no.
-fn truth(text: Option<&str>) -> bool {
+/// Upstream's boolean query parameters: present and not a word for false.
+fn parse_bool(text: Option<&str>) -> bool {
     text.is_some_and(|text| !matches!(text.to_ascii_lowercase().as_str(), "false" | "0"))
 }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_say_what_is_wanted() {
+    fn queries_are_parsed() {
         let none = LogOptions::default;
         check("", &Ok(none()));
         check(
@@ -185,7 +185,7 @@ mod tests {
         check(
             "stream=Stderr&limitBytes=3",
             &Ok(LogOptions {
-                stream: Which::Stderr,
+                stream: LogStream::Stderr,
                 limit_bytes: Some(3),
                 ..none()
             }),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_that_make_no_sense_are_refused() {
+    fn invalid_queries_are_refused() {
         check("tailLines=x", &Err(OptionError::Undecodable));
         check("tailLines=-1", &Err(OptionError::Invalid));
         check("limitBytes=0", &Err(OptionError::Invalid));

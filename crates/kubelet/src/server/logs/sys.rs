@@ -1,4 +1,4 @@
-//! The one thing that needs unsafe code: a descriptor that is waited for.
+//! Registers a descriptor with the reactor.
 #![expect(
     unsafe_code,
     reason = "the registration of a descriptor asks for a promise"
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 use tokio::io::unix::AsyncFd;
 
-/// Waits for a descriptor without blocking.
+/// Makes a descriptor awaitable.
 pub(super) fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is the same open descriptor from here until it is dropped, with the
     // registration.

@@ -1,5 +1,4 @@
-//! A node with pods behind a bridge and a client outside, all of them namespaces, and small servers
-//! in them.
+//! A node with pods on a bridge and an external client, all network namespaces, with small servers.
 
 mod namespace;
 mod servers;
@@ -14,17 +13,17 @@ use coracle_proxy::rules::Family;
 use coracle_proxy::{PodRanges, State, conntrack};
 
 pub(crate) use namespace::Namespace;
-pub(crate) use servers::{Seen, Server, Udp, ask, ask_from_port, dropped, refused};
+pub(crate) use servers::{Response, Server, Udp, ask, ask_from_port, dropped, refused};
 
-/// The node `here` (192.0.2.1, fd02::1), its pods (10.70.0.2, fd70::2 and on) and somebody outside
-/// (192.0.2.2, fd02::2), who sends everything to the node.
+/// The node `here` (192.0.2.1, fd02::1), its pods (10.70.0.2, fd70::2 and on) and an external
+/// client (192.0.2.2, fd02::2), which routes everything through the node.
 pub(crate) struct Rig {
     pub(crate) node: Namespace,
     pub(crate) outside: Namespace,
     pub(crate) pods: Vec<Namespace>,
     state: State,
     writer: Writer,
-    told: bool,
+    synced: bool,
 }
 
 impl Rig {
@@ -90,35 +89,35 @@ impl Rig {
             pods,
             state,
             writer: Writer::new(dialect),
-            told: false,
+            synced: false,
         }
     }
 
-    /// Tells the kernel what has changed: how many items, or all.
+    /// Syncs the kernel; returns the number of changed items.
     pub(crate) fn sync(&mut self) -> usize {
-        let (changes, astray) = self.state.compile();
-        let script = match self.told {
+        let (changes, stale) = self.state.compile();
+        let script = match self.synced {
             true => self.writer.changes(&changes),
             false => self.writer.whole(self.state.whole()),
         };
 
-        self.told = true;
+        self.synced = true;
         self.node.inside(|| {
             if let Err(error) = nft::apply(&script) {
                 panic!("{error}\n{script}");
             }
-            conntrack::forget(&astray).unwrap();
+            conntrack::delete_stale(&stale).unwrap();
         });
 
         changes.gone.len() + changes.new.len()
     }
 
-    /// As a process that has just begun: it knows nothing of what the kernel holds.
+    /// Like a restarted process without knowledge of the kernel's rules.
     pub(crate) fn restart(&mut self) {
-        self.told = false;
+        self.synced = false;
     }
 
-    /// A Service and its endpoints: the rest of its spec, and of each endpoint, in YAML.
+    /// Sets a Service and its endpoints: the rest of its spec, and of each endpoint, in YAML.
     pub(crate) fn service(&mut self, name: &str, spec: &str, endpoints: &[&str]) {
         self.set_service(name, Some(&format!("spec: {{{spec}}}")));
         self.endpoints(name, endpoints);
@@ -161,7 +160,7 @@ impl Rig {
         }
     }
 
-    /// Servers on port 8080 of the first pods.
+    /// Servers on port 8080 of all pods.
     pub(crate) fn servers(&self) -> Vec<Server> {
         self.pods
             .iter()
@@ -171,8 +170,8 @@ impl Rig {
     }
 }
 
-/// The kernel takes up to a second to notice that a wire has both its ends, and another one to
-/// trust its own link-local addresses, without which it does not look for neighbours.
+/// The kernel takes up to a second to bring a veth pair up, and another to validate link-local
+/// addresses, without which neighbour discovery does not work.
 fn wait_for_links(node: &Namespace, pods: usize) {
     let is_up = || {
         let forwarding = node

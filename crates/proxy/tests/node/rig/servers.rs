@@ -1,4 +1,4 @@
-//! Servers that say who they are and whom they see.
+//! Servers that report their name and the client's address.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -6,22 +6,21 @@ use std::time::Duration;
 
 use super::Namespace;
 
-/// How long an answer may take on a machine that has much else to do: this says "never", not "too
-/// slow".
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Who has said nothing for so long says nothing.
+/// Timeout that even a busy machine does not reach.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout after which a packet counts as dropped.
 const SILENCE: Duration = Duration::from_millis(1500);
 
-/// What a server said.
+/// A server's response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Seen {
+pub(crate) struct Response {
     /// The server.
     pub(crate) by: String,
     /// The client's address, as the server sees it.
     pub(crate) from: IpAddr,
 }
 
-/// A TCP server that greets whoever comes, and says everything back until they leave.
+/// A TCP server that sends a greeting and echoes all input.
 pub(crate) struct Server;
 
 impl Server {
@@ -66,12 +65,12 @@ impl Udp {
     }
 }
 
-/// Asks over TCP.
-pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
+/// Queries over TCP.
+pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Response> {
     let at: SocketAddr = at.parse().unwrap();
     client.inside(|| {
-        let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&at, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let mut said = Vec::new();
 
         let mut byte = [0];
@@ -84,12 +83,12 @@ pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
     })
 }
 
-/// Asks over UDP, always from the same port.
-pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Result<Seen> {
+/// Queries over UDP, always from the same port.
+pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Result<Response> {
     let at: SocketAddr = at.parse().unwrap();
     client.inside(|| {
         let socket = bind_again(from)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
         socket.connect(at)?;
         socket.send(b"?")?;
         let mut buffer = [0; 64];
@@ -98,8 +97,8 @@ pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Res
     })
 }
 
-/// Binds a port that was in use a moment ago: what another test forked has it too, until that is
-/// another program.
+/// Binds a port that was in use a moment ago: a process forked by another test may hold it until it
+/// executes its program.
 fn bind_again(from: &str) -> io::Result<UdpSocket> {
     for _ in 0..500 {
         match UdpSocket::bind(from) {
@@ -112,25 +111,25 @@ fn bind_again(from: &str) -> io::Result<UdpSocket> {
     UdpSocket::bind(from)
 }
 
-/// Whether a client is told that nobody is there.
+/// Whether a connection is refused.
 pub(crate) fn refused(client: &Namespace, at: &str) -> bool {
     matches!(ask(client, at), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Whether a client is told nothing at all.
+/// Whether packets are dropped.
 pub(crate) fn dropped(client: &Namespace, at: &str) -> bool {
     let at: SocketAddr = at.parse().unwrap();
     let answer = client.inside(|| TcpStream::connect_timeout(&at, SILENCE));
     matches!(answer, Err(error) if error.kind() == io::ErrorKind::TimedOut)
 }
 
-fn read(said: &[u8]) -> io::Result<Seen> {
+fn read(said: &[u8]) -> io::Result<Response> {
     let said = String::from_utf8_lossy(said);
     let (by, from) = said
         .trim()
         .split_once(' ')
         .ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Seen {
+    Ok(Response {
         by: by.to_owned(),
         from: from.parse().map_err(|_| io::ErrorKind::InvalidData)?,
     })

@@ -1,10 +1,10 @@
-//! The one call that the compiler cannot vouch for.
+//! Unshares the network namespace.
 #![expect(unsafe_code, reason = "unsharing is unsafe in general")]
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Puts this thread, and those that it makes later, into a new network namespace.
-pub(super) fn leave_the_network() {
+/// Moves this thread, and those it creates later, to a new network namespace.
+pub(super) fn enter_new_network_namespace() {
     // SAFETY: only unsharing the table of files is a danger to memory; a network namespace is none.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.unwrap();
 }

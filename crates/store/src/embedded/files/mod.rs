@@ -1,6 +1,6 @@
-//! The file layer: all the engine ever does to a disk. One flat directory of files that only grow,
-//! are synced, renamed and removed. Real files are one implementation; the simulated disk, which
-//! loses everything that was not synced, is the other.
+//! The file layer: all file operations of the engine. One flat directory of files that are appended
+//! to, synced, renamed and removed. Implemented by real files and by a simulated disk, which loses
+//! everything that was not synced.
 
 mod real;
 #[cfg(feature = "testing")]
@@ -15,53 +15,53 @@ use std::{io, sync::Arc};
 
 /// A directory of files.
 ///
-/// What was created, renamed or removed is durable only after [`Files::sync_directory`], what was
-/// written only after [`File::sync`].
+/// Created, renamed and removed files are durable only after [`Files::sync_directory`], written
+/// data only after [`File::sync`].
 pub trait Files: Send + Sync + 'static {
-    /// Where the directory is, for messages.
-    fn place(&self) -> String;
+    /// The path of the directory, for messages.
+    fn path(&self) -> String;
 
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Makes a new, empty file; one of that name is replaced.
+    /// Creates a new, empty file, replacing one of that name.
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
 
     /// Opens an existing file for reading.
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>>;
 
-    /// Replaces `to`, at once or not at all.
+    /// Replaces `to` atomically.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     fn remove(&self, name: &str) -> io::Result<()>;
 
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// Claims the directory until the lock is dropped. `None`: somebody else holds it.
+    /// Locks the directory until the lock is dropped. `None`: another process holds the lock.
     fn lock(&self) -> io::Result<Option<Box<dyn Lock>>>;
 
-    /// Whether a read may wait for a disk, so that it must stay off the threads that serve others.
+    /// Whether reads may block, so that they must not run on async worker threads.
     fn reads_may_block(&self) -> bool;
 }
 
 /// One file, written at its end only.
 pub trait File: Send + Sync + 'static {
-    /// Writes all of `bytes` at `offset`. After an error any part of them may be there.
+    /// Writes all of `bytes` at `offset`. After an error any part of them may have been written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Fills `bytes` from `offset`; an error where the file is shorter.
+    /// Fills `bytes` from `offset`; an error if the file is shorter.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
 
-    /// Makes what was written durable. After an error nothing is known about what was written since
-    /// the last sync, and syncing again would not tell.
+    /// Makes what was written durable. After an error the state of everything written since the
+    /// last sync is unknown, and another sync would not tell.
     fn sync(&self) -> io::Result<()>;
 
     fn size(&self) -> io::Result<u64>;
 }
 
-/// A claim on the directory, held until dropped.
+/// A lock on the directory, held until dropped.
 pub trait Lock: Send + Sync {}
 
-/// The whole of a file.
+/// Reads a whole file.
 pub(crate) fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
     let mut buffer = Vec::new();
     let len = read_into(file, &mut buffer)?;
@@ -69,7 +69,7 @@ pub(crate) fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// The whole of a file, into a buffer that grows as needed; how much it was.
+/// Reads a whole file into a buffer that grows as needed, and returns its size.
 pub(crate) fn read_into(file: &dyn File, buffer: &mut Vec<u8>) -> io::Result<usize> {
     let size = usize::try_from(file.size()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
     if buffer.len() < size {

@@ -1,4 +1,4 @@
-//! Files in a directory of the machine. They are their owner's alone: what is stored may be secret.
+//! Files in a directory. Only their owner may read them: the data may be secret.
 
 use super::{File, Files, Lock};
 use std::{
@@ -11,10 +11,10 @@ use std::{
 
 const LOCK: &str = "LOCK";
 
-/// How often a lock that is held is tried again, and after how long each time.
+/// How often a held lock is tried again, and the delay between tries.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
-/// Read and written by the owner, by nobody else.
+/// Readable and writable only by the owner.
 pub(crate) const PRIVATE: u32 = 0o600;
 
 /// A directory of the machine's file system.
@@ -31,7 +31,7 @@ struct RealLock {
 }
 
 impl RealFiles {
-    /// The directory is made if it does not exist.
+    /// Creates the directory if it does not exist.
     pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         if let Some(parent) = directory.parent() {
@@ -55,7 +55,7 @@ impl RealFiles {
 }
 
 impl Files for RealFiles {
-    fn place(&self) -> String {
+    fn path(&self) -> String {
         self.directory.display().to_string()
     }
 
@@ -113,7 +113,8 @@ impl Files for RealFiles {
             opened => opened?,
         };
 
-        // A program that the last holder was just starting has its lock too, until it runs.
+        // A child process that the last holder was just forking shares its lock until it calls
+        // exec.
         for _ in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Some(Box::new(RealLock { _file: file }))),

@@ -1,9 +1,9 @@
-//! A disk in memory that fails on demand: power cuts, full, read-only, failing syncs, slowness.
+//! A disk in memory that fails on demand: power cuts, full, read-only, failing and slow syncs.
 //!
-//! Reads see everything written, as a page cache shows it. What a power cut leaves is less: every
-//! write since a file's last sync is kept, torn or gone, each by its own; of the directory's
-//! unsynced changes only the first few are kept. A failed sync leaves its writes visible but never
-//! durable, as Linux does it: the next sync succeeds without them.
+//! Reads see everything written, as with a page cache. A power cut leaves less: each write since a
+//! file's last sync is kept, torn or lost independently; of the directory's unsynced changes only
+//! the first few are kept. After a failed sync its writes are visible but never durable, as on
+//! Linux: the next sync succeeds without them.
 
 use super::{File, Files, Lock};
 use std::{
@@ -13,11 +13,11 @@ use std::{
     time::Duration,
 };
 
-/// The disk. It outlives the machine: power cuts take the files that were open, not the disk.
+/// The disk. It survives power cuts; open files do not.
 #[derive(Clone, Default)]
 pub struct SimulatedDisk(Arc<Mutex<Disk>>);
 
-/// The disk as one running process sees it; useless after a power cut.
+/// The disk as seen by one running process; all operations fail after a power cut.
 pub struct SimulatedFiles {
     disk: SimulatedDisk,
     boot: u64,
@@ -25,13 +25,13 @@ pub struct SimulatedFiles {
 
 #[derive(Default)]
 struct Disk {
-    /// The directory as it is seen, and as a power cut would leave it.
+    /// The directory as seen by processes, and as a power cut would leave it.
     seen: BTreeMap<String, Inode>,
     durable: BTreeMap<String, Inode>,
     /// Directory changes since the last sync, in order.
     changes: Vec<Change>,
     inodes: Vec<Contents>,
-    /// Raised by every power cut: handles of an earlier boot are dead.
+    /// Incremented by every power cut: handles of an earlier boot are invalid.
     boot: u64,
     locked: bool,
     capacity: Option<u64>,
@@ -39,7 +39,7 @@ struct Disk {
     failing_syncs: u32,
     sync_delay: Duration,
     synced_writes: u64,
-    /// The machine is switched off when this many more operations were done.
+    /// The machine is switched off after this many more operations.
     operations_left: Option<u32>,
 }
 
@@ -78,8 +78,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Another disk with what this one has durably, as it would be found by a process that starts
-    /// now.
+    /// Another disk with the durable contents of this one.
     pub fn copy(&self) -> SimulatedDisk {
         let disk = self.disk();
         let inodes = disk.inodes.iter().map(Contents::durably).collect();
@@ -92,8 +91,8 @@ impl SimulatedDisk {
         })))
     }
 
-    /// Cuts the power. `chance` decides, of each unsynced write, whether it is kept (0), torn (1)
-    /// or gone (2); it is asked for a number below its argument.
+    /// Cuts the power. `chance` decides for each unsynced write whether it is kept (0), torn (1) or
+    /// lost (2); it returns a number below its argument.
     pub fn cut_power(&self, chance: &mut dyn FnMut(usize) -> usize) {
         let mut disk = self.disk();
         disk.boot += 1;
@@ -112,20 +111,20 @@ impl SimulatedDisk {
         disk.seen = disk.durable.clone();
     }
 
-    /// Switches the machine off when `operations` more were done: from then on everything fails.
-    /// What the disk is left with, [`SimulatedDisk::cut_power`] decides.
+    /// Switches the machine off after `operations` more: from then on everything fails.
+    /// [`SimulatedDisk::cut_power`] decides what is left on the disk.
     pub fn switch_off_after(&self, operations: u32) {
         self.disk().operations_left = Some(operations);
     }
 
-    /// The process dies, the machine goes on: nothing written is lost.
+    /// The process is killed, the machine keeps running: nothing written is lost.
     pub fn kill_process(&self) {
         let mut disk = self.disk();
         disk.boot += 1;
         disk.locked = false;
     }
 
-    /// Writes beyond so many bytes fail for lack of space; `None` for no limit.
+    /// Writes beyond this many bytes fail for lack of space; `None` for no limit.
     pub fn set_capacity(&self, capacity: Option<u64>) {
         self.disk().capacity = capacity;
     }
@@ -139,22 +138,22 @@ impl SimulatedDisk {
         self.disk().failing_syncs = count;
     }
 
-    /// Every sync takes so long.
+    /// Sets the duration of every sync.
     pub fn set_sync_delay(&self, delay: Duration) {
         self.disk().sync_delay = delay;
     }
 
-    /// Bytes of all files.
+    /// The total size of all files in bytes.
     pub fn used(&self) -> u64 {
         self.disk().used()
     }
 
-    /// How many syncs found something to make durable.
+    /// How many syncs had something to make durable.
     pub fn syncs(&self) -> u64 {
         self.disk().synced_writes
     }
 
-    /// Turns a bit over, as a failing disk does.
+    /// Flips a bit, as a failing disk does.
     pub fn flip_bit(&self, name: &str, offset: usize) {
         let mut disk = self.disk();
         let inode = disk.seen[name];
@@ -172,7 +171,7 @@ impl SimulatedDisk {
             .collect()
     }
 
-    /// Cuts a file short.
+    /// Truncates a file.
     pub fn truncate(&self, name: &str, size: usize) {
         let mut disk = self.disk();
         let inode = disk.seen[name];
@@ -183,7 +182,7 @@ impl SimulatedDisk {
     fn disk(&self) -> MutexGuard<'_, Disk> {
         self.0
             .lock()
-            .expect("no code here panics while it holds the disk")
+            .expect("nothing panics while it holds the disk")
     }
 
     fn alive(&self, boot: u64) -> io::Result<MutexGuard<'_, Disk>> {
@@ -288,7 +287,7 @@ fn overwrite(contents: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 impl Files for SimulatedFiles {
-    fn place(&self) -> String {
+    fn path(&self) -> String {
         "the simulated disk".into()
     }
 

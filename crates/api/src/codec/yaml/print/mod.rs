@@ -1,8 +1,8 @@
-//! From a value to YAML in block style.
+//! Encodes a value as YAML in block style.
 //!
-//! Collections are written by a stack of what is left to do, so depth costs no stack of ours;
-//! scalars by [`writer`], in the style that [`style`] picks. Names come in the order of [`order`],
-//! which counts: `a2` before `a10`.
+//! Collections are written from an explicit stack of pending work, so nesting does not recurse;
+//! scalars by [`writer`], in the style that [`style`] selects. Names are sorted naturally
+//! ([`order`]): `a2` before `a10`.
 
 mod order;
 mod style;
@@ -21,7 +21,7 @@ pub fn print(value: &Value) -> String {
     writer.finish()
 }
 
-/// What is left to write.
+/// Pending work.
 enum Todo<'v> {
     Node(&'v Value, /* behind a key */ bool),
     Item(&'v Value),
@@ -57,13 +57,13 @@ fn content<'v>(writer: &mut Writer, todo: &mut Vec<Todo<'v>>, value: &'v Value, 
         Value::Int(number) => writer.word(&number.to_string()),
         Value::Float(number) => writer.word(&number::print_from_json(*number)),
         Value::String(text) => writer.string(text),
-        // What is in a raw value is no raw value again, so this goes one level deep.
+        // A raw value never contains another, so this recurses once.
         Value::Raw(raw) => node(writer, &raw_value(raw), member),
         Value::Array(items) if items.is_empty() => writer.word("[]"),
         Value::Object(map) if map.is_empty() => writer.word("{}"),
         Value::Array(items) => {
             todo.push(Todo::Dedent(writer.indent()));
-            // The dashes of a list stand below the key it belongs to, not deeper.
+            // The dashes of a list are in the column of the key it belongs to.
             if !member || writer.line_is_indentation() {
                 writer.deepen();
             }
@@ -82,7 +82,7 @@ fn content<'v>(writer: &mut Writer, todo: &mut Vec<Todo<'v>>, value: &'v Value, 
     }
 }
 
-/// The value that a raw text is. Text that is no JSON after all is shown as it is.
+/// The value of a raw text. Text that is not JSON is printed as a string.
 fn raw_value(raw: &RawJson) -> Value {
     json::parse(raw.as_str().as_bytes()).unwrap_or_else(|_| Value::string(raw.as_str()))
 }

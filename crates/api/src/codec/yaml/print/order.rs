@@ -1,8 +1,8 @@
-//! The order of names in printed YAML: letters last, numbers by their value.
+//! The order of names in printed YAML: letters last, numbers by value.
 
 use crate::value::{Map, Value};
 
-/// The members of a map in the order in which they are printed.
+/// The members of a map in print order.
 pub(super) fn sorted(map: &Map) -> Vec<(&str, &Value)> {
     let members: Vec<_> = map.iter().collect();
     if members.is_sorted_by(|a, b| less(a.0, b.0)) {
@@ -12,7 +12,7 @@ pub(super) fn sorted(map: &Map) -> Vec<(&str, &Value)> {
     }
 }
 
-/// The order is upstream's and not quite one: `10` < `1a` < `2a` < `10`. The standard library may
+/// Upstream's order is not transitive: `10` < `1a` < `2a` < `10`. The standard library's sort may
 /// panic at that.
 fn merge_sort<'v>(mut members: Vec<(&'v str, &'v Value)>) -> Vec<(&'v str, &'v Value)> {
     let mut width = 1;
@@ -52,7 +52,7 @@ fn less(a: &str, b: &str) -> bool {
         (_, b_is_letter) => return b_is_letter,
     }
 
-    // A zero that differs may be inside a number: then what stands before it counts.
+    // A differing zero may be inside a number: then the digits before it count.
     let inside_number = (first_a == '0' || first_b == '0')
         && a[..place]
             .bytes()
@@ -84,7 +84,7 @@ mod tests {
     use crate::value::Text;
 
     #[test]
-    fn numbers_in_names_are_counted_and_letters_come_last() {
+    fn numbers_in_names_sort_by_value_and_letters_come_last() {
         let names = [
             "a10", "a2", "a1b", "a1", "a", "A", "_", "-", "1", "10", "9", "a01", "a.b", "ab",
             "a-b", "é",
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_goes_round_in_circles_is_survived() {
+    fn a_cyclic_order_does_not_panic() {
         let map: Map = (0..200u8)
             .map(|n| (Text::from(format!("{n:x}{n:o}a")), Value::Null))
             .collect();

@@ -1,4 +1,4 @@
-//! Which style a string is printed in.
+//! Selects the style of a printed string.
 
 use super::super::resolve;
 
@@ -10,8 +10,8 @@ pub(super) enum Style {
     Literal,
 }
 
-/// What a string looks like, as far as it limits the style.
-pub(super) struct Looks {
+/// Properties of a string that limit its style.
+pub(super) struct Properties {
     /// Has line breaks.
     pub(super) multiline: bool,
     plain: bool,
@@ -19,32 +19,32 @@ pub(super) struct Looks {
     block: bool,
 }
 
-/// The style of a string, for which a simple key has less choice.
-pub(super) fn style(text: &str, looks: &Looks, simple_key: bool) -> Style {
+/// The style of a string; a simple key has fewer options.
+pub(super) fn style(text: &str, properties: &Properties, simple_key: bool) -> Style {
     let quotes = resolve::needs_quotes(text);
 
     if text.contains('\n') {
-        return if looks.block && !simple_key {
+        return if properties.block && !simple_key {
             Style::Literal
         } else {
             Style::DoubleQuoted
         };
     }
 
-    // Upstream prints a key `<<` plain, and reads it as a merge key: here it comes back as itself.
-    if quotes || (simple_key && (looks.multiline || text == "<<")) {
+    // Upstream prints a key `<<` plain, and reads it as a merge key: here it round-trips.
+    if quotes || (simple_key && (properties.multiline || text == "<<")) {
         return Style::DoubleQuoted;
     }
 
-    match (looks.plain, looks.single_quoted) {
+    match (properties.plain, properties.single_quoted) {
         (true, _) => Style::Plain,
         (false, true) => Style::SingleQuoted,
         (false, false) => Style::DoubleQuoted,
     }
 }
 
-impl Looks {
-    pub(super) fn of(text: &str) -> Looks {
+impl Properties {
+    pub(super) fn of(text: &str) -> Properties {
         let mut multiline = false;
         let mut special = false;
         let mut space_break = false;
@@ -64,7 +64,7 @@ impl Looks {
         let open_ends = outer(text.chars().next()) || outer(text.chars().next_back());
         let double_only = space_break || special;
 
-        Looks {
+        Properties {
             multiline,
             plain: !(open_ends || break_space || double_only || multiline || has_indicators(text)),
             single_quoted: !(break_space || double_only),
@@ -73,7 +73,7 @@ impl Looks {
     }
 }
 
-/// Would an indicator in the text end or change a plain scalar?
+/// Whether an indicator in the text would end or change a plain scalar.
 fn has_indicators(text: &str) -> bool {
     let bytes = text.as_bytes();
     let space_at = |place: usize| {
@@ -100,7 +100,7 @@ fn has_indicators(text: &str) -> bool {
         || bytes.iter().enumerate().any(inner)
 }
 
-/// Can stand in the text unescaped. Tabs, and all beyond the basic plane, are escaped.
+/// Whether the character needs no escape. Tabs, and all beyond the basic plane, are escaped.
 pub(super) fn is_printable(character: char) -> bool {
     matches!(character, '\n' | ' '..='~' | '\u{A0}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}')
         && character != '\u{FEFF}'

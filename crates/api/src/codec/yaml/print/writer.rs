@@ -1,16 +1,16 @@
-//! The text of YAML as it grows: indentation, indicators, and scalars in their four styles.
+//! Output buffer for YAML: indentation, indicators, and scalars in their four styles.
 
-use super::style::{Looks, Style, is_break, is_printable, style};
+use super::style::{Properties, Style, is_break, is_printable, style};
 
 pub(super) struct Writer {
     out: String,
     /// In characters.
     column: usize,
-    /// Of the open collection; none outside of all.
+    /// Of the open collection; `None` outside of all.
     indent: Option<usize>,
-    /// The last character needs no space behind it.
+    /// The last character needs no space after it.
     spaced: bool,
-    /// Nothing but indentation, dashes and the like is on the line: a collection may begin here.
+    /// The line has only indentation, dashes and the like: a collection may begin here.
     indentation: bool,
 }
 
@@ -45,7 +45,7 @@ impl Writer {
         self.indentation
     }
 
-    /// Goes to the indentation, on a new line unless this one has room.
+    /// Moves to the indentation, on a new line unless this one is short enough.
     pub(super) fn indent_line(&mut self) {
         let indent = self.indent.unwrap_or(0);
         if !self.indentation || self.column > indent || (self.column == indent && !self.spaced) {
@@ -63,28 +63,28 @@ impl Writer {
         self.indicator('-');
     }
 
-    /// A key with its colon. One that is long or has several lines needs the notation with `?`.
+    /// A key with its colon. A long or multi-line key needs the `?` notation.
     pub(super) fn key(&mut self, name: &str) {
-        let looks = Looks::of(name);
-        if !looks.multiline && name.len() <= SIMPLE_KEY {
-            self.scalar(name, style(name, &looks, true), true);
+        let properties = Properties::of(name);
+        if !properties.multiline && name.len() <= SIMPLE_KEY {
+            self.scalar(name, style(name, &properties, true), true);
             self.put(':');
             self.spaced = false;
             self.indentation = false;
         } else {
             self.space();
             self.indicator('?');
-            self.scalar(name, style(name, &looks, false), false);
+            self.scalar(name, style(name, &properties, false), false);
             self.indent_line();
             self.indicator(':');
         }
     }
 
     pub(super) fn string(&mut self, text: &str) {
-        self.scalar(text, style(text, &Looks::of(text), false), false);
+        self.scalar(text, style(text, &Properties::of(text), false), false);
     }
 
-    /// Something short that is written as it is.
+    /// A short word that is written unchanged.
     pub(super) fn word(&mut self, word: &str) {
         self.space();
         self.out.push_str(word);
@@ -105,7 +105,7 @@ impl Writer {
         self.indent = around;
     }
 
-    /// An indicator behind which a collection may begin on the same line.
+    /// An indicator after which a collection may begin on the same line.
     fn indicator(&mut self, indicator: char) {
         self.put(indicator);
         self.spaced = false;
@@ -131,14 +131,14 @@ impl Writer {
         self.column = 0;
     }
 
-    /// Is this the place to break a long line? A space alone, not at an end of quoted text.
+    /// Whether to break a long line here: at a single space, not at an end of quoted text.
     fn breaks_at(&self, text: &str, place: usize, quoted: bool, previous: Option<char>) -> bool {
         let inner = !quoted || (place > 0 && place + 1 < text.len());
         self.column > WIDTH && inner && previous != Some(' ')
     }
 
-    /// Plain, or in single quotes. Line breaks are LS or PS here: text with others is written
-    /// otherwise.
+    /// Plain, or in single quotes. Line breaks are LS or PS here: text with others has another
+    /// style.
     fn flow_text(&mut self, text: &str, quote: Option<char>, may_break: bool) {
         self.space();
 
@@ -203,7 +203,7 @@ impl Writer {
 
             if character == ' ' && may_break && self.breaks_at(text, place, true, previous) {
                 self.indent_line();
-                // A line that begins with a space hides it behind a backslash.
+                // A space at the beginning of a line is escaped with a backslash.
                 if text.as_bytes().get(place + 1) == Some(&b' ') {
                     self.put('\\');
                 }
@@ -286,9 +286,9 @@ impl Writer {
     }
 }
 
-/// How much deeper a collection stands than the one around it.
+/// Additional indentation of a nested collection.
 const STEP: usize = 2;
-/// Where long text is broken.
+/// Column at which long text is broken.
 const WIDTH: usize = 80;
-/// Longer keys are written with `?`; in bytes.
+/// Maximum length of keys without `?`, in bytes.
 const SIMPLE_KEY: usize = 128;

@@ -59,11 +59,11 @@ impl<'a> Scanner<'a> {
     }
 
     fn scan_name(&mut self) -> &'a str {
-        let from = self.cursor.place();
+        let from = self.cursor.offset();
         while self.cursor.name_character() {
             self.cursor.skip();
         }
-        self.cursor.slice(from, self.cursor.place())
+        self.cursor.slice(from, self.cursor.offset())
     }
 
     /// `!<tag:yaml.org,2002:str>`.
@@ -99,21 +99,22 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// `!`, `!!`, `!name!`, or the `!name` that a local tag begins with. Stands at a `!`.
+    /// `!`, `!!`, `!name!`, or the `!name` that a local tag begins with. Expects the cursor at a
+    /// `!`.
     fn scan_tag_handle(&mut self) -> &'a str {
-        let from = self.cursor.place();
+        let from = self.cursor.offset();
         self.cursor.skip();
         self.scan_name();
         if self.cursor.here() == b'!' {
             self.cursor.skip();
         }
-        self.cursor.slice(from, self.cursor.place())
+        self.cursor.slice(from, self.cursor.offset())
     }
 
-    /// The characters of a URI, behind those of `head` after its `!`.
+    /// The characters of a URI, after those of `head` without its `!`.
     fn scan_uri(&mut self, head: &str, began: Mark) -> Result<Vec<u8>, Error> {
         let mut uri = head.as_bytes().get(1..).unwrap_or_default().to_vec();
-        let from = self.cursor.place();
+        let from = self.cursor.offset();
 
         loop {
             match self.cursor.here() {
@@ -129,14 +130,14 @@ impl<'a> Scanner<'a> {
             }
         }
 
-        if head.is_empty() && self.cursor.place() == from {
+        if head.is_empty() && self.cursor.offset() == from {
             return Err(self.error("did not find expected tag URI", began));
         }
 
         Ok(uri)
     }
 
-    /// One character written as `%xx` octets of its UTF-8.
+    /// One character encoded as `%xx` octets of its UTF-8.
     fn scan_uri_escape(&mut self, uri: &mut Vec<u8>, began: Mark) -> Result<(), Error> {
         let first = self.scan_octet(began)?;
         let more = match first {

@@ -1,11 +1,10 @@
-//! From text to tokens: indentation becomes explicit block starts and ends, and mapping keys are
-//! found.
+//! Tokenizer: turns indentation into explicit block starts and ends, and detects mapping keys.
 //!
 //! `a: b` shows that `a` was a key only when the colon comes. Until then the tokens from a
-//! *possible simple key* on wait in a queue; a colon puts the KEY token (and, if the indentation
-//! grew, the start of the mapping) in front of them. A possible key is given up at the end of its
-//! line or after 1024 characters, so the queue stays short, and as every token knows whether it
-//! begins such a key, no step searches the open flow levels.
+//! *possible simple key* on wait in a queue; a colon inserts the KEY token (and, if the indentation
+//! grew, the start of the mapping) before them. A possible key is dropped at the end of its line or
+//! after 1024 characters, so the queue stays short, and as every token knows whether it begins such
+//! a key, no step searches the open flow levels.
 
 mod markup;
 mod scalar;
@@ -22,7 +21,7 @@ pub(super) struct Scanner<'a> {
     cursor: Cursor<'a>,
     fault: Option<&'static str>,
     queue: VecDeque<Token<'a>>,
-    /// How many tokens have left the queue.
+    /// Number of tokens that have left the queue.
     taken: usize,
     /// The column of the innermost open block collection, and of those around it; -1 outside of
     /// all.
@@ -31,14 +30,14 @@ pub(super) struct Scanner<'a> {
     simple_key_allowed: bool,
     /// The possible simple key of every flow level; the first is the block context's.
     keys: Vec<SimpleKey>,
-    /// Set from the moment a key is noted until its first token is queued.
+    /// Set after a possible key is recorded, until its first token is queued.
     key_begins: bool,
 }
 
 #[derive(Clone, Copy, Default)]
 struct SimpleKey {
     possible: bool,
-    /// At the indentation of the block mapping nothing but a key can stand.
+    /// At the indentation of the block mapping only a key is allowed.
     required: bool,
     /// The number of its first token.
     token: usize,
@@ -49,8 +48,7 @@ impl<'a> Scanner<'a> {
     pub(super) fn new(input: &'a Input<'_>) -> Scanner<'a> {
         let mut cursor = Cursor::new(&input.text);
 
-        // The reader took one that tells the encoding; this one has been copied along with the
-        // text.
+        // The reader has removed the one that marks the encoding; this one is part of the text.
         if input.text.starts_with('\u{FEFF}') {
             cursor.skip();
         }
@@ -68,7 +66,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next token, which stays the next one.
+    /// The next token, without consuming it.
     pub(super) fn peek(&mut self) -> Result<&Token<'a>, Error> {
         while self.needs_more_tokens()? {
             self.fetch()?;
@@ -76,7 +74,7 @@ impl<'a> Scanner<'a> {
         Ok(self.queue.front().expect("fetched until there is one"))
     }
 
-    /// Takes the token that was peeked at.
+    /// Consumes the token that was peeked.
     pub(super) fn take(&mut self) -> Token<'a> {
         self.taken += 1;
         self.queue
@@ -107,9 +105,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn fetch(&mut self) -> Result<(), Error> {
-        let from = self.cursor.place();
+        let from = self.cursor.offset();
         let fetched = self.fetch_checked();
-        steps::count(1 + self.cursor.place() - from);
+        steps::count(1 + self.cursor.offset() - from);
         fetched
     }
 
@@ -191,7 +189,7 @@ impl<'a> Scanner<'a> {
         self.cursor.column().cast_signed()
     }
 
-    /// An error found here, while scanning something that began at `began`.
+    /// An error at the cursor, while scanning something that began at `began`.
     fn error(&self, problem: &'static str, began: Mark) -> Error {
         match self.fault {
             Some(fault) if self.cursor.at_end() => Error::syntax(fault, 0, 0),
@@ -207,7 +205,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn push(&mut self, kind: Kind<'a>, mark: Mark) {
-        // A key noted on the level around a `[` is noted before the level grows.
+        // A key on the level around a `[` is recorded before the level grows.
         let level = self.keys.len() - 1 - usize::from(self.key_begins && starts_flow(&kind));
         let key_level = std::mem::take(&mut self.key_begins).then_some(level);
         self.queue.push_back(Token {
@@ -217,8 +215,8 @@ impl<'a> Scanner<'a> {
         });
     }
 
-    /// Puts a token in front of the one with the number `before`, or, if that is gone, at the end
-    /// of the queue.
+    /// Inserts a token before the one with the number `before`, or, if that has left the queue, at
+    /// its end.
     fn insert(&mut self, kind: Kind<'a>, mark: Mark, before: Option<usize>) {
         let place = before
             .and_then(|number| number.checked_sub(self.taken))
@@ -382,8 +380,8 @@ impl<'a> Scanner<'a> {
 
         if self.in_flow() {
             let key = self.keys.pop().expect("the flow level's");
-            // Where the level had no key this is its opening bracket: upstream waits no longer for
-            // a colon behind an empty collection, and takes `{}: x` for `{}`.
+            // A level without a key: this is its opening bracket. Upstream no longer waits for a
+            // colon after an empty collection, and reads `{}: x` as `{}`.
             let place = key.token.checked_sub(self.taken);
             if let Some(token) = place.and_then(|place| self.queue.get_mut(place)) {
                 token.key_level = None;
@@ -404,7 +402,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn fetch_block_entry(&mut self) -> Result<(), Error> {
-        // In the flow context it is the parser that complains: it can say more.
+        // In the flow context the parser reports the error, with a better message.
         if !self.in_flow() {
             if !self.simple_key_allowed {
                 let problem = "block sequence entries are not allowed in this context";
@@ -458,8 +456,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How far behind the beginning of a simple key its colon may be, in characters.
+/// Maximum distance from the beginning of a simple key to its colon, in characters.
 const KEY_REACH: usize = 1024;
-/// How deep collections may be nested, separately in the block and in the flow context.
+/// Maximum nesting of collections, separately in the block and in the flow context.
 const MAX_DEPTH: usize = 10_000;
 const TOO_DEEP: &str = "exceeded max depth of 10000";

@@ -1,5 +1,4 @@
-//! Plain, quoted and block scalars. Text that stands in the input as it is meant is borrowed from
-//! it.
+//! Plain, quoted and block scalars. Text without escapes or folding is borrowed from the input.
 
 use std::borrow::Cow;
 
@@ -9,17 +8,18 @@ use super::super::token::Kind;
 use super::Scanner;
 use super::markup::hex;
 
-/// The text of a flow scalar: copied so far, and from where on the input itself is the text.
+/// The text of a flow scalar: what was copied, and the offset from which the input is used
+/// unchanged.
 struct Collected {
     copied: Option<String>,
     from: usize,
 }
 
-/// The line breaks between two words, folded: one break is a space, of several the first is
+/// The line breaks between two words, folded: one break becomes a space, of several the first is
 /// dropped.
 #[derive(Default)]
 struct Fold {
-    /// There was a line break, escaped or not: blanks from here on are indentation.
+    /// There was a line break, escaped or not: following blanks are indentation.
     broken: bool,
     first: Option<char>,
     rest: String,
@@ -49,14 +49,14 @@ impl Fold {
 }
 
 impl<'a> Scanner<'a> {
-    /// Copies the input up to `to`, and goes on from here.
+    /// Copies the input up to `to`, and continues at the cursor.
     fn copy(&self, text: &mut Collected, to: usize) {
         let copied = text.copied.get_or_insert_default();
         copied.push_str(self.cursor.slice(text.from, to));
     }
 
     fn resume(&self, text: &mut Collected) {
-        text.from = self.cursor.place();
+        text.from = self.cursor.offset();
     }
 
     fn finish(&self, text: Collected, to: usize) -> Cow<'a, str> {
@@ -76,11 +76,11 @@ impl Scanner<'_> {
         let mark = self.cursor.mark();
         let mut text = Collected {
             copied: None,
-            from: self.cursor.place(),
+            from: self.cursor.offset(),
         };
 
         let mut fold = Fold::default();
-        let mut end = self.cursor.place();
+        let mut end = self.cursor.offset();
         while !self.plain_ends_at_line_start() && self.cursor.here() != b'#' {
             if fold.broken && !self.cursor.blank_or_end(0) && !self.plain_ends() {
                 self.copy(&mut text, end);
@@ -90,7 +90,7 @@ impl Scanner<'_> {
 
             while !self.cursor.blank_or_end(0) && !self.plain_ends() {
                 self.cursor.skip();
-                end = self.cursor.place();
+                end = self.cursor.offset();
             }
 
             if !self.cursor.blank(0) && !self.cursor.line_break(0) {
@@ -154,7 +154,7 @@ impl Scanner<'_> {
         self.cursor.skip();
         let mut text = Collected {
             copied: None,
-            from: self.cursor.place(),
+            from: self.cursor.offset(),
         };
 
         loop {
@@ -169,7 +169,7 @@ impl Scanner<'_> {
             while !self.cursor.blank_or_end(0) && !fold.broken {
                 match self.cursor.here() {
                     b'\'' if single && self.cursor.at(1) == b'\'' => {
-                        self.copy(&mut text, self.cursor.place() + 1);
+                        self.copy(&mut text, self.cursor.offset() + 1);
                         self.cursor.skip_many(2);
                         self.resume(&mut text);
                     }
@@ -186,16 +186,16 @@ impl Scanner<'_> {
             self.skip_quoted_gap(&mut text, fold);
         }
 
-        let text = self.finish(text, self.cursor.place());
+        let text = self.finish(text, self.cursor.offset());
         self.cursor.skip();
         self.push(Kind::Scalar { text, plain: false }, mark);
 
         Ok(())
     }
 
-    /// Blanks between two words count; around a line break they do not.
+    /// Blanks between two words are kept; around a line break they are dropped.
     fn skip_quoted_gap(&mut self, text: &mut Collected, mut fold: Fold) {
-        let word_end = self.cursor.place();
+        let word_end = self.cursor.offset();
 
         loop {
             if let Some(line_break) = self.cursor.skip_line_break() {
@@ -214,14 +214,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// Stands at a backslash.
+    /// Expects the cursor at a backslash.
     fn scan_escape(
         &mut self,
         text: &mut Collected,
         fold: &mut Fold,
         began: Mark,
     ) -> Result<(), Error> {
-        self.copy(text, self.cursor.place());
+        self.copy(text, self.cursor.offset());
 
         if self.cursor.line_break(1) {
             self.cursor.skip();
@@ -303,18 +303,18 @@ impl Scanner<'_> {
 
         let mut indented_before = false;
         while self.cursor.column() == indent && !self.cursor.at_end() {
-            // Folding joins two lines of text; one that begins with a blank stands as it is.
+            // Folding joins two lines of text; a line that begins with a blank is kept.
             let indented = self.cursor.blank(0);
             let folded = !literal && !indented_before && !indented;
             join_lines(&mut text, last_break.take(), &mut empty_lines, folded);
             indented_before = indented;
-            let from = self.cursor.place();
+            let from = self.cursor.offset();
 
             while !self.cursor.break_or_end(0) {
                 self.cursor.skip();
             }
 
-            text.push_str(self.cursor.slice(from, self.cursor.place()));
+            text.push_str(self.cursor.slice(from, self.cursor.offset()));
             last_break = self.cursor.skip_line_break();
             self.skip_block_indent(&mut Some(indent), &mut empty_lines, mark)?;
         }
@@ -363,8 +363,8 @@ impl Scanner<'_> {
         Some(chomping)
     }
 
-    /// Empty lines and the indentation of the next line; the first line that is not empty decides
-    /// how deep it is.
+    /// Skips empty lines and the indentation of the next line; the first line that is not empty
+    /// sets the indentation.
     fn skip_block_indent(
         &mut self,
         indent: &mut Option<usize>,
@@ -399,7 +399,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Writes what is between two lines of a block scalar, and forgets it.
+/// Writes what is between two lines of a block scalar, and clears it.
 fn join_lines(text: &mut String, line_break: Option<char>, empty_lines: &mut String, folded: bool) {
     if !folded || line_break != Some('\n') {
         text.extend(line_break);

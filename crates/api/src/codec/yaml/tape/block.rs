@@ -1,4 +1,4 @@
-//! Collections by indentation.
+//! Block collections.
 
 use super::super::Error;
 use super::super::token::Kind;

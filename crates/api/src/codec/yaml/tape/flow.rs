@@ -1,4 +1,4 @@
-//! Collections in brackets.
+//! Flow collections.
 
 use super::super::Error;
 use super::super::token::Kind;
@@ -97,7 +97,7 @@ impl Composer<'_> {
         self.flow_member(|kind| matches!(kind, Kind::FlowEntry | Kind::FlowMappingEnd))
     }
 
-    /// What follows a key: a colon and a node, or less.
+    /// The part after a key: a colon and a node, or less.
     fn flow_member(&mut self, ends: fn(&Kind<'_>) -> bool) -> Result<(), Error> {
         if matches!(self.scanner.peek()?.kind, Kind::Value) {
             self.scanner.take();

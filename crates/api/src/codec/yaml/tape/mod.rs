@@ -1,9 +1,9 @@
-//! From tokens to nodes: the grammar of YAML.
+//! Parser: turns tokens into nodes.
 //!
-//! A document becomes a *tape*: its nodes in the order of the text, where a collection knows the
-//! end of its content. An alias is the place of its anchor on the tape, so whoever reads the tape
-//! may follow it without a tree of pointers. The grammar is a stack of open collections, each with
-//! what it expects next; nothing here recurses.
+//! A document becomes a *tape*: its nodes in the order of the text, where a collection stores the
+//! end of its content. An alias is the index of its anchor on the tape, so readers can follow it
+//! without a tree of pointers. The parser uses a stack of open collections, each with what it
+//! expects next; nothing here recurses.
 
 mod block;
 mod flow;
@@ -17,29 +17,29 @@ use super::scanner::Scanner;
 use super::token::Kind;
 
 pub(super) struct Node<'a> {
-    /// Where it begins, from zero.
+    /// Line of its beginning, from zero.
     pub(super) line: usize,
     pub(super) content: Content<'a>,
 }
 
 pub(super) enum Content<'a> {
     Scalar(Scalar<'a>),
-    /// The place of the anchored node.
+    /// The index of the anchored node.
     Alias(&'a str, usize),
-    /// Items up to this place.
+    /// Items up to this index.
     Sequence(usize),
-    /// Keys and values in turn, up to this place.
+    /// Keys and values in turn, up to this index.
     Mapping(usize),
 }
 
 pub(super) struct Scalar<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) tag: Tag,
-    /// Plain without a tag, or tagged `!`: may be anything the text looks like.
+    /// Plain without a tag, or tagged `!`: the type depends on the text.
     pub(super) implicit: bool,
 }
 
-/// The tags that mean something here; all others make a string.
+/// The supported tags; all others make a string.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Tag {
     None,
@@ -72,7 +72,7 @@ struct Composer<'a> {
     nodes: Vec<Node<'a>>,
     open: Vec<Open>,
     anchors: HashMap<&'a str, usize>,
-    /// What tag handles stand for.
+    /// The prefixes of tag handles.
     handles: HashMap<&'a str, Vec<u8>>,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Composer<'a> {
             self.step(expects)?;
         }
 
-        // What follows decides nothing, but it must be a token.
+        // The next token does not matter, but it must be valid.
         self.scanner.peek()?;
 
         Ok(())

@@ -6,7 +6,7 @@ use super::super::Error;
 use super::super::token::{Kind, Token};
 use super::{Composer, Content, Context, Expects, Scalar, Tag};
 
-/// What may stand before the content of a node.
+/// The tag and anchor before the content of a node.
 #[derive(Default)]
 struct Properties<'a> {
     anchor: Option<&'a str>,
@@ -117,7 +117,7 @@ impl<'a> Composer<'a> {
 
         self.anchor(properties);
 
-        // The first entry of an indentless sequence is read as an entry.
+        // The first entry of an indentless sequence is parsed as an entry.
         if !matches!(expects, Expects::IndentlessEntry) {
             self.scanner.take();
         }
@@ -132,13 +132,13 @@ impl<'a> Composer<'a> {
             },
         );
 
-        // Errors inside name the line of the indicator, which may follow the properties.
+        // Errors inside report the line of the indicator, which may follow the properties.
         self.open.last_mut().expect("opened just above").line = token_line;
 
         Ok(None)
     }
 
-    /// The node that comes next is the anchored one.
+    /// Anchors the next node.
     fn anchor(&mut self, properties: &Properties<'a>) {
         if let Some(name) = properties.anchor {
             self.anchors.insert(name, self.nodes.len());

@@ -1,4 +1,4 @@
-//! What is refused, in upstream's words.
+//! Invalid texts, with upstream's errors.
 
 use crate::codec::yaml;
 
@@ -21,7 +21,7 @@ fn check_duplicates(text: &str, expected: &str) {
 }
 
 #[test]
-fn errors_of_the_scanner_name_the_line_and_those_of_the_parser_the_one_before() {
+fn scanner_errors_name_the_line_and_parser_errors_the_one_before() {
     check(
         "a: b: c",
         "yaml: mapping values are not allowed in this context",
@@ -316,7 +316,7 @@ fn keys_that_occur_twice_are_reported_beside_the_value() {
 }
 
 #[test]
-fn bytes_that_no_stream_may_hold_are_named() {
+fn invalid_bytes_are_reported() {
     check_bytes(b"a: \x01", "yaml: control characters are not allowed");
     check_bytes(b"a: \x7f", "yaml: control characters are not allowed");
     check_bytes(b"a: \xc2\x80", "yaml: control characters are not allowed");

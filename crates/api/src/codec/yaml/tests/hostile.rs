@@ -1,5 +1,4 @@
-//! Texts that are meant to do harm: depth, breadth, aliases, and whatever could cost the square of
-//! its size.
+//! Malicious texts: nesting, breadth, aliases, and anything that could take quadratic time.
 
 use crate::codec::json::MAX_TREE_DEPTH;
 use crate::codec::yaml::{self, Error};
@@ -46,7 +45,7 @@ fn text_may_be_nested_ten_thousand_deep_in_brackets_and_as_deep_in_blocks() {
 }
 
 #[test]
-fn aliases_may_not_blow_a_text_up() {
+fn aliases_may_not_expand_a_text_excessively() {
     let mut laughs = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for level in 1..9 {
         let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
@@ -105,7 +104,7 @@ fn check_linear(name: &str, size: usize, text: impl Fn(usize) -> String) {
 const MIB: usize = 1 << 20;
 
 #[test]
-fn no_repetition_costs_the_square_of_its_length() {
+fn no_repetition_takes_quadratic_time() {
     let pieces = [
         "[",
         "{",
@@ -176,7 +175,7 @@ fn no_repetition_costs_the_square_of_its_length() {
 }
 
 #[test]
-fn a_mebibyte_of_brackets_colons_or_words_costs_what_it_should() {
+fn a_mebibyte_of_brackets_colons_or_words_takes_linear_time() {
     for piece in [
         "[",
         "{",

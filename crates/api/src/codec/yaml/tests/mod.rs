@@ -1,4 +1,4 @@
-//! Literal expectations, found by asking upstream's own decoder and encoder.
+//! Literal expectations, produced by upstream's decoder and encoder.
 
 mod errors;
 mod hostile;

@@ -1,9 +1,9 @@
-//! How values are printed.
+//! Encoding of values.
 
 use crate::codec::{json, yaml};
 use crate::value::{RawJson, Value};
 
-/// Printed so, and read back as the same.
+/// Expects this output, and that it decodes to the same value.
 fn check(value: &str, expected: &str) {
     let value = json::parse(value.as_bytes()).unwrap();
     assert_eq!(yaml::print(&value), expected, "{value:?}");
@@ -140,7 +140,7 @@ fn floats_go_through_json_where_whole_ones_are_integers() {
 
 #[test]
 fn characters_that_upstream_cannot_print_are_escaped() {
-    // Upstream refuses the first three, and makes a space of the line separator.
+    // Upstream refuses the first three, and turns the line separator into a space.
     for (text, expected) in [
         ("\u{7f}", "\"\\x7F\"\n"),
         ("\u{80}", "\"\\x80\"\n"),

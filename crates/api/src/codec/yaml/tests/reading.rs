@@ -1,4 +1,4 @@
-//! What texts mean.
+//! Decoding of valid texts.
 
 use crate::codec::{json, yaml};
 

@@ -1,11 +1,11 @@
-//! Patches put into objects.
+//! Patches applied to objects.
 
 use super::{kind, object, shown};
 use crate::codec::json;
 use crate::patch::strategic::{Error, apply, decode};
 use crate::{Text, Value};
 
-/// What a case shows, the kind, the object, the patch, the result or the error.
+/// Description, kind, object, patch, the result or the error.
 pub(super) type Applied = (
     &'static str,
     &'static str,
@@ -367,7 +367,7 @@ pub(super) fn check(cases: &[Applied]) {
 }
 
 #[test]
-fn a_patch_is_put_into_an_object() {
+fn patches_are_applied() {
     check(APPLIED);
 }
 
@@ -391,7 +391,7 @@ fn what_would_make_upstream_panic_is_refused() {
 }
 
 #[test]
-fn a_value_carried_as_text_is_merged_inside() {
+fn a_raw_value_is_merged_inside() {
     let data = Value::Raw(json::raw(br#"{"a":1,"b":2}"#).unwrap());
     let revision = [(Text::const_new("data"), data)].into_iter().collect();
     let patched = apply(
@@ -403,7 +403,7 @@ fn a_value_carried_as_text_is_merged_inside() {
 }
 
 #[test]
-fn what_is_no_object_is_no_patch() {
+fn a_patch_must_be_an_object() {
     let read = |text: &str| decode(text.as_bytes()).map_err(|error| error.to_string());
     assert!(read("null").unwrap().patch.is_empty());
     assert_eq!(

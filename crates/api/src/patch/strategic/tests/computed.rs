@@ -9,7 +9,7 @@ const PRECONDITIONS: [Precondition<'_>; 2] = [
     Precondition::MetadataKeyUnchanged("name"),
 ];
 
-/// What a case shows, the kind, the original, the modified object, the patch or the error.
+/// Description, kind, original, modified object, the patch or the error.
 type TwoWay = (
     &'static str,
     &'static str,
@@ -248,7 +248,7 @@ const TWO_WAY: &[TwoWay] = &[
 ];
 
 #[test]
-fn a_patch_is_made_of_a_difference() {
+fn patches_are_computed() {
     for (what, of, original, modified, expected) in TWO_WAY {
         let patch = shown(between(
             &object(original),
@@ -267,8 +267,7 @@ fn a_patch_is_made_of_a_difference() {
 
 type Outcome = Result<&'static str, &'static str>;
 
-/// What a case shows; the kind; original, modified and current; the outcome if we prevail, and if
-/// we do not.
+/// Description; kind; original, modified and current; the outcome with overwrite, and without.
 type ThreeWay = (
     &'static str,
     &'static str,
@@ -515,7 +514,7 @@ const THREE_WAY: &[ThreeWay] = &[
 ];
 
 #[test]
-fn a_three_way_patch_keeps_what_others_did() {
+fn a_three_way_patch_keeps_changes_of_others() {
     for (what, of, objects, prevailing, yielding) in THREE_WAY {
         let [original, modified, current] = objects.map(object);
         for (overwrite, expected) in [(Overwrite::Yes, prevailing), (Overwrite::No, yielding)] {
@@ -537,10 +536,10 @@ fn a_three_way_patch_keeps_what_others_did() {
     }
 }
 
-/// Upstream sorts lists of scalars in the patch itself while it looks for conflicts. Ours stays as
-/// it was meant.
+/// Upstream sorts lists of scalars in the patch itself while it checks for conflicts. Ours stays
+/// unchanged.
 #[test]
-fn looking_for_conflicts_changes_nothing() {
+fn checking_for_conflicts_changes_nothing() {
     let original = object(r#"{"spec":{"ipFamilies":["b","a"]}}"#);
     let modified = object(r#"{"spec":{"ipFamilies":["c","a","b"]}}"#);
 

@@ -1,11 +1,11 @@
-//! What merging costs, counted in steps: in proportion to the lists, not to their product.
+//! The cost of merging, counted in steps: linear in the lists.
 
 use super::kind;
 use crate::fuzz::steps;
 use crate::patch::strategic::{Overwrite, apply, between, three_way};
 use crate::{Map, Text, Value};
 
-/// Objects of `count` elements or members, in the order of their numbers or against it.
+/// Objects of `count` elements or members, sorted by number or in reverse.
 struct Sized {
     env: Map,
     reversed: Map,
@@ -71,7 +71,7 @@ fn check(what: &str, times: u64, work: impl Fn(&Sized)) {
         "nothing counts the steps of {what}: {small}"
     );
 
-    // Twice as often: sorting costs a logarithm more.
+    // Twice the steps: sorting adds a logarithm.
     assert!(
         large <= 2 * times * small,
         "{what}: {small} steps for 1,000 elements, {large} for {elements}"

@@ -1,4 +1,4 @@
-//! Patches that say what the order is, and what stays; and patches of what has no type.
+//! Patches that set the order or retain keys; and patches of untyped values.
 
 use super::applied::{Applied, check};
 
@@ -250,6 +250,6 @@ const ORDERED: &[Applied] = &[
 ];
 
 #[test]
-fn orders_and_kept_keys_are_obeyed() {
+fn orders_and_retained_keys_are_applied() {
     check(ORDERED);
 }

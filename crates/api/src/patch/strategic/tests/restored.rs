@@ -4,7 +4,7 @@ use crate::codec::json;
 use crate::patch::strategic::restore;
 
 #[test]
-fn what_does_not_fit_is_told_as_upstreams_conversion_tells_it() {
+fn type_errors_are_those_of_upstreams_conversion() {
     let check = |of: &str, text: &str, expected: &str| {
         let mut merged = object(text);
         assert_eq!(
@@ -112,7 +112,7 @@ fn what_does_not_fit_is_told_as_upstreams_conversion_tells_it() {
 }
 
 #[test]
-fn numbers_become_what_upstreams_language_makes_of_them() {
+fn numbers_are_converted_as_go_converts_them() {
     let check = |text: &str, expected: &str| {
         let mut merged = object(text);
         restore(&mut merged, kind("Deployment")).unwrap();

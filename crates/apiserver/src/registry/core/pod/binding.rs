@@ -12,7 +12,7 @@ use super::condition::Condition;
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::registry::{Call, Part, Reply, Scope, meta};
-use crate::status::Details;
+use crate::status::{Details, Reason};
 
 pub(in crate::registry) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (mut object, warnings) = call.object(None)?;
@@ -193,7 +193,7 @@ fn assign(pod: &mut Value, binding: &Binding) {
 
 fn conflict(name: &str, why: &str) -> ApiError {
     let message = format!("Operation cannot be fulfilled on pods/binding \"{name}\": {why}");
-    let mut refused = ApiError::new(StatusCode::CONFLICT, "Conflict", message);
+    let mut refused = ApiError::new(StatusCode::CONFLICT, Reason::Conflict, message);
     let details = Details {
         name: name.to_string(),
         kind: "pods/binding".to_string(),

@@ -6,7 +6,7 @@ use http::StatusCode;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 
 use crate::ApiError;
-use crate::status::{Cause, Details};
+use crate::status::{Cause, Details, Reason};
 
 const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
@@ -167,7 +167,11 @@ pub(super) fn still_processed(name: &str) -> ApiError {
 }
 
 fn too_many(retry_after: Option<u32>, message: String) -> ApiError {
-    let mut refused = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", VIOLATED);
+    let mut refused = ApiError::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        Reason::TooManyRequests,
+        VIOLATED,
+    );
     let cause = Cause {
         reason: "DisruptionBudget",
         message,
@@ -186,7 +190,7 @@ fn too_many(retry_after: Option<u32>, message: String) -> ApiError {
 
 fn forbidden(name: &str, why: &str) -> ApiError {
     let message = format!("poddisruptionbudget.policy \"{name}\" is forbidden: {why}");
-    let mut refused = ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message);
+    let mut refused = ApiError::new(StatusCode::FORBIDDEN, Reason::Forbidden, message);
     refused.details = Some(Box::new(Details {
         name: name.to_owned(),
         group: "policy".to_owned(),
@@ -214,7 +218,7 @@ mod tests {
             let refused = allows(&budget(status)).err();
             let found = refused
                 .as_ref()
-                .map(|refused| refused.reason)
+                .map(|refused| refused.reason.as_str())
                 .unwrap_or_default();
             assert_eq!(found, reason, "{status}");
 

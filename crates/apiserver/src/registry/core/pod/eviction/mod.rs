@@ -21,6 +21,7 @@ use crate::admission::{Attributes, Operation, Warnings};
 use crate::registry::delete::check_preconditions;
 use crate::registry::{Call, Part, Reply, Scope, meta};
 use crate::request::{DeleteOptions, Query, WriteOptions};
+use crate::status::Reason;
 
 /// How often a pod that somebody else keeps changing is tried.
 const ATTEMPTS: usize = 20;
@@ -128,7 +129,7 @@ impl Eviction<'_> {
             let version = (need == Need::SamePod).then(|| pod.meta().resource_version());
             match self.delete(version).await {
                 Err(refused)
-                    if refused.reason == "Conflict"
+                    if refused.reason == Reason::Conflict
                         && self.options.version.is_none()
                         && attempt < ATTEMPTS =>
                 {
@@ -169,7 +170,9 @@ impl Eviction<'_> {
             let result = self.delete(Some(pod.meta().resource_version())).await;
             // It became ready, or something else: the client should look again.
             result.map_err(|refused| match refused.reason {
-                "Conflict" if self.options.version.is_none() => budget::still_processed(&name),
+                Reason::Conflict if self.options.version.is_none() => {
+                    budget::still_processed(&name)
+                }
                 _ => refused,
             })?;
             return Ok(());

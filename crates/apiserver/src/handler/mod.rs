@@ -1,0 +1,177 @@
+//! Answers an authorized request: finds what its path names and dispatches by verb.
+//!
+//! [`resource`] serves objects through the registry, with [`checks`] before anything is written and
+//! [`body`] for what the request carries. Streams and proxies go to [`crate::connect`], paths that
+//! are not about a resource to [`crate::plain`].
+
+mod body;
+mod checks;
+mod resource;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use coracle_api::catalog::BUILTIN;
+use coracle_client::Journal;
+use http_body::Body as _;
+
+use crate::ApiError;
+use crate::answer::{self, Answer};
+use crate::byte_budget::{ByteBudget, Counted};
+use crate::connect::{Connect, What};
+use crate::deprecation;
+use crate::health::Health;
+use crate::lifecycle::Lifecycle;
+use crate::metrics::Metrics;
+use crate::openapi::OpenApi;
+use crate::registry::{Registry, Wanted};
+use crate::render::Form;
+use crate::request::{Request, ResourceRequest, Target, Verb};
+use crate::served::Served;
+
+/// What is held of an answer that is sent in pieces: one item of a list can be this large.
+const LARGE_PIECE: usize = 1 << 20;
+
+/// Smaller answers are not counted.
+const LEAST_COUNTED: usize = 4 << 10;
+
+/// Everything a request needs.
+pub struct Server {
+    pub registry: Arc<Registry>,
+    pub openapi: OpenApi,
+    /// `host:port`, as discovery tells it to clients.
+    pub address: String,
+    pub health: Health,
+    pub lifecycle: Arc<Lifecycle>,
+    pub metrics: Arc<Metrics>,
+    /// What leads to nodes and pods.
+    pub connect: Connect,
+    /// How long a watch lasts at least that does not say; at most twice as long.
+    pub min_watch: Duration,
+    /// What components of the same process have noted of objects.
+    pub journal: Journal,
+    /// Bytes of bodies of requests in flight.
+    pub(crate) bodies: Arc<ByteBudget>,
+    /// Bytes of answers that clients have not read yet.
+    pub(crate) answers: Arc<ByteBudget>,
+}
+
+/// A body of bytes, wherever it comes from.
+pub trait RequestBody:
+    http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static
+{
+}
+impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> RequestBody for B {}
+
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl Server {
+    /// Answers a request that authorization has allowed.
+    pub async fn handle<B: RequestBody>(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        body: B,
+    ) -> Answer {
+        let plain = Form::negotiate(request.accept(), request.query, request.user_agent());
+        // A Status has one shape: a client that accepts only another one gets it as JSON.
+        let form = plain.clone().unwrap_or(Form::JSON);
+
+        let result = match &request.info.target {
+            None => self.plain(request, plain).await,
+            Some(target) => {
+                let request = ResourceRequest {
+                    request: *request,
+                    target,
+                };
+                self.handle_target(&request, body).await
+            }
+        };
+
+        result.unwrap_or_else(|error| answer::error(&error, form))
+    }
+
+    async fn handle_target<B: RequestBody>(
+        self: &Arc<Self>,
+        request: &ResourceRequest<'_>,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        let target = request.target;
+        if let Some(what) = What::of(target) {
+            checks::check_name(&target.name)?;
+            // Boxed: few requests are such, and the future of all others would be twice as large.
+            return Box::pin(self.connect.answer(what, request, body)).await;
+        }
+
+        let Some(served) = self.find(target).await else {
+            return match has_group(&target.group) {
+                true => Err(ApiError::no_such_resource()),
+                false => Ok(answer::no_such_page()),
+            };
+        };
+
+        let held = self.bodies.reservation(&request.caller.user.name);
+        let body = Counted::new(body, held.clone());
+        let result = self.handle_resource(request, &served, body).await;
+        let result = result.and_then(|answer| self.hold(answer, request));
+        deprecation::noted(target, &served, result)
+    }
+
+    /// Counts a large answer as held for its user until it has been read. One that streams holds a
+    /// piece at a time. Watches are not counted: their events are shared by all watchers.
+    fn hold(&self, answer: Answer, request: &Request<'_>) -> Result<Answer, ApiError> {
+        let bytes = match answer.body().size_hint().exact() {
+            Some(length) => usize::try_from(length).unwrap_or(usize::MAX),
+            None if request.info.verb == Verb::Watch => 0,
+            None => LARGE_PIECE,
+        };
+        if bytes < LEAST_COUNTED {
+            return Ok(answer);
+        }
+
+        let reservation = self.answers.reservation(&request.caller.user.name);
+        match reservation.add(bytes) {
+            Ok(()) => Ok(answer::holding(answer, reservation)),
+            // A write is done by now and must be answered; it was bounded by its body.
+            Err(_) if !request.info.verb.is_read() => Ok(answer),
+            Err(error) => Err(ApiError::too_many_requests(error.to_string())),
+        }
+    }
+
+    /// The resource that a path names. One that is not in the cache may be a custom resource whose
+    /// definition has not reached it yet: right after a start, or when another server has just
+    /// accepted it. So the cache catches up with the store before the answer is no.
+    async fn find(&self, target: &Target) -> Option<Served> {
+        if BUILTIN
+            .resource(&target.group, &target.version, &target.resource)
+            .is_none()
+        {
+            self.registry.reach(Wanted::Any).await.ok()?;
+        }
+        if let Some(found) = self.known(target) {
+            return Some(found);
+        }
+        self.registry.reach(Wanted::Newest).await.ok()?;
+        self.known(target)
+    }
+
+    /// The resource in the cache, if its scope fits the path.
+    fn known(&self, target: &Target) -> Option<Served> {
+        let caches = &self.registry.caches;
+        let served = Served::find(caches, &target.group, &target.version, &target.resource)?;
+        let fits = match &served {
+            Served::BuiltIn(_) => true,
+            Served::Custom(custom, version) => match custom.resource(*version).namespaced {
+                true => !target.namespace.is_empty() || target.name.is_empty(),
+                false => target.namespace.is_empty(),
+            },
+        };
+        fits.then_some(served)
+    }
+}
+
+pub(crate) fn has_group(name: &str) -> bool {
+    coracle_api::catalog::groups()
+        .iter()
+        .any(|known| known.name == name)
+}

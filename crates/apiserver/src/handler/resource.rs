@@ -1,0 +1,354 @@
+//! A request about a resource: the registry does what the verb says, the answer is rendered.
+
+use std::sync::Arc;
+
+use coracle_api::Value;
+use coracle_api::catalog::Subresource;
+use coracle_api::codec::media_type::PatchType;
+use coracle_api::resource_version::ResourceVersion;
+use http::{Method, StatusCode};
+
+use super::{RequestBody, Server, body, checks};
+use crate::ApiError;
+use crate::answer::{self, Answer};
+use crate::cache::Entry;
+use crate::registry::{Call, Content, Deleted, List, Part, Scope, Wanted, Written};
+use crate::render::{Rendering, Shown};
+use crate::request::{ListOptions, Query, ResourceRequest, Verb, WriteOptions};
+use crate::served::Served;
+
+/// A request about a resource that is served, checked, with what its answer will look like.
+struct Checked<'a> {
+    /// The request; `Deref` leads here.
+    request: &'a ResourceRequest<'a>,
+    served: &'a Served,
+    subresource: Option<&'a Subresource>,
+    scope: Scope<'a>,
+    rendering: Rendering,
+}
+
+impl<'a> std::ops::Deref for Checked<'a> {
+    type Target = ResourceRequest<'a>;
+
+    fn deref(&self) -> &ResourceRequest<'a> {
+        self.request
+    }
+}
+
+impl<'a> Checked<'a> {
+    fn new(request: &'a ResourceRequest<'a>, served: &'a Served) -> Result<Checked<'a>, ApiError> {
+        let (target, verb) = (request.target, request.info.verb);
+        let resource = served.resource();
+        let subresource = checks::subresource(served, target)?;
+        let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
+        let is_served = verbs.iter().any(|served| served == verb.as_str());
+
+        checks::check_shape(resource, target, verb)?;
+        let fits = checks::shape_fits(resource, target, verb);
+        if !is_served || !fits || request.head.method == Method::HEAD {
+            return Err(ApiError::method_not_allowed());
+        }
+        checks::check_produced(request)?;
+
+        let namespace = if resource.namespaced {
+            target.namespace.as_str()
+        } else {
+            ""
+        };
+        let scope = Scope::of(served, namespace, request.caller);
+        checks::check_terminating(&scope, verb)?;
+
+        let rendering = Rendering::negotiate(
+            request.accept(),
+            request.query,
+            request.user_agent(),
+            checks::endpoint(served, subresource),
+        )?;
+        // What could not be answered is refused before anything is written.
+        if !verb.is_read() {
+            rendering.check(verb == Verb::DeleteCollection, &scope)?;
+        }
+
+        Ok(Checked {
+            request,
+            served,
+            subresource,
+            scope,
+            rendering,
+        })
+    }
+
+    /// The part of a stored object that is read or written; `None`: a subresource of another kind,
+    /// or a resource that is not stored.
+    fn part(&self) -> Option<Part> {
+        let is_stored = self.served.resource().storage.is_some();
+        Part::named(&self.target.subresource).filter(|_| is_stored)
+    }
+}
+
+impl Server {
+    pub(super) async fn handle_resource<B: RequestBody>(
+        self: &Arc<Self>,
+        request: &ResourceRequest<'_>,
+        served: &Served,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        let request = Checked::new(request, served)?;
+        let verb = request.info.verb;
+        self.registry.reach(Wanted::before(verb)).await?;
+
+        let Some(part) = request.part() else {
+            return self.call(&request, body).await;
+        };
+        match verb {
+            Verb::Get => self.get(&request).await,
+            Verb::List => self.list(&request).await,
+            Verb::Watch => self.begin_watch(request).await,
+            Verb::Delete => self.delete(&request, body).await,
+            Verb::DeleteCollection => self.delete_collection(&request, body).await,
+            Verb::Create | Verb::Update | Verb::Patch => {
+                let written = self.write(&request, part, body).await?;
+                self.written(&written, &request)
+            }
+            Verb::Method(_) => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    async fn get(&self, request: &Checked<'_>) -> Result<Answer, ApiError> {
+        let wanted = wanted_version(request.query)?;
+        let name = &request.target.name;
+        let entry = self.registry.read(&request.scope, name, wanted).await?;
+        self.shown(StatusCode::OK, Shown::Entry(&entry), request)
+    }
+
+    async fn list(&self, request: &Checked<'_>) -> Result<Answer, ApiError> {
+        let options = ListOptions::parse(request.query)?;
+        let list = self.registry.list(&request.scope, &options).await?;
+        self.listed(list, request)
+    }
+
+    async fn begin_watch(self: &Arc<Self>, request: Checked<'_>) -> Result<Answer, ApiError> {
+        let mut options = ListOptions::parse(request.query)?;
+        if request.target.old_style_watch {
+            options.only_object(&request.target.name)?;
+        }
+
+        let Checked {
+            request,
+            served,
+            scope,
+            rendering,
+            ..
+        } = request;
+        self.watch(
+            &scope,
+            served,
+            &options,
+            rendering,
+            &request.head.extensions,
+        )
+        .await
+    }
+
+    async fn delete<B: RequestBody>(
+        &self,
+        request: &Checked<'_>,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        let options = body::delete_options(request, body).await?;
+        let (scope, name) = (&request.scope, &request.target.name);
+        let deleted = self.registry.delete(scope, name, &options).await?;
+
+        let answer = self.deleted(&deleted, request)?;
+        Ok(answer::with_warnings(
+            answer,
+            &scope.delete_notices(&options),
+        ))
+    }
+
+    async fn delete_collection<B: RequestBody>(
+        &self,
+        request: &Checked<'_>,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        let options = body::delete_options(request, body).await?;
+        let selected = ListOptions::parse(request.query)?;
+        let scope = &request.scope;
+        let list = self
+            .registry
+            .delete_collection(scope, &selected, &options)
+            .await?;
+
+        let answer = self.listed(list, request)?;
+        Ok(answer::with_warnings(
+            answer,
+            &scope.delete_notices(&options),
+        ))
+    }
+
+    /// Create, update and patch of a stored object.
+    async fn write<B: RequestBody>(
+        &self,
+        request: &Checked<'_>,
+        part: Part,
+        body: B,
+    ) -> Result<Written, ApiError> {
+        let (options, content) = written_content(request, body).await?;
+        let (scope, name) = (&request.scope, request.target.name.as_str());
+        let registry = &self.registry;
+
+        match content {
+            Content::Object(body) if request.info.verb == Verb::Create => {
+                registry.create(scope, &body, &options).await
+            }
+            Content::Object(body) => registry.update(scope, name, part, &body, &options).await,
+            Content::Patch(PatchType::Apply, body) => {
+                registry.apply(scope, name, part, &body, &options).await
+            }
+            Content::Patch(kind, body) => {
+                registry
+                    .patch(scope, name, part, kind, &body, &options)
+                    .await
+            }
+            Content::Nothing => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    /// A request to a subresource of another kind, or to a resource that is not stored.
+    async fn call<B: RequestBody>(
+        &self,
+        request: &Checked<'_>,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        let (options, content) = written_content(request, body).await?;
+        let call = Call {
+            registry: &self.registry,
+            parent: request.scope,
+            scope: request.scope.with_kind_of(request.subresource),
+            name: request.target.name.as_str(),
+            subresource: request.target.subresource.as_str(),
+            verb: request.info.verb,
+            options,
+            content,
+        };
+
+        let reply = call.serve().await?;
+        let shown = Shown::Tree(&reply.object);
+        let answer = self.shown_as(reply.code, shown, &call.scope, &request.rendering)?;
+        Ok(answer::with_warnings(answer, &reply.warnings))
+    }
+
+    fn written(&self, written: &Written, request: &Checked<'_>) -> Result<Answer, ApiError> {
+        let status = if written.created {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+
+        let answer = self.shown(status, Shown::Entry(&written.entry), request)?;
+        Ok(answer::with_warnings(answer, &written.warnings))
+    }
+
+    /// The object as it is after a delete, or a Status where it is gone.
+    fn deleted(&self, deleted: &Deleted, request: &Checked<'_>) -> Result<Answer, ApiError> {
+        let (Deleted::Pending(entry) | Deleted::Shown(entry) | Deleted::Gone(entry)) = deleted;
+        let success = matches!(deleted, Deleted::Gone(_)).then(|| success(entry, &request.scope));
+        let shown = success.as_ref().map_or(Shown::Entry(entry), Shown::Tree);
+        self.shown(StatusCode::OK, shown, request)
+    }
+
+    fn listed(&self, list: List, request: &Checked<'_>) -> Result<Answer, ApiError> {
+        let rendering = &request.rendering;
+        let media_type = rendering.form.media_type.as_str();
+        let gzip = answer::takes_gzip(&request.head.headers);
+        let now = (self.registry.now)();
+
+        match rendering.long_list(list, request.served, gzip, now) {
+            Ok(pieces) => Ok(answer::pieces(media_type, pieces?, gzip)),
+            Err(list) => {
+                let content = rendering.list(&list, &request.scope, now)?;
+                Ok(answer::bytes(StatusCode::OK, media_type, content))
+            }
+        }
+    }
+
+    fn shown(
+        &self,
+        status: StatusCode,
+        shown: Shown<'_>,
+        request: &Checked<'_>,
+    ) -> Result<Answer, ApiError> {
+        self.shown_as(status, shown, &request.scope, &request.rendering)
+    }
+
+    fn shown_as(
+        &self,
+        status: StatusCode,
+        shown: Shown<'_>,
+        scope: &Scope<'_>,
+        rendering: &Rendering,
+    ) -> Result<Answer, ApiError> {
+        let content = rendering.object(shown, scope, (self.registry.now)())?;
+        Ok(answer::bytes(
+            status,
+            rendering.form.media_type.as_str(),
+            content,
+        ))
+    }
+}
+
+/// The options and the body of a write. Options are refused before the body is read.
+async fn written_content<B: RequestBody>(
+    request: &Checked<'_>,
+    body: B,
+) -> Result<(WriteOptions, Content), ApiError> {
+    let parse = |kind, apply| WriteOptions::parse(request.query, kind, apply);
+
+    match request.info.verb {
+        Verb::Create => {
+            let options = parse("CreateOptions", false)?;
+            let body = body::write_body(request, body).await?;
+            Ok((options, Content::Object(body)))
+        }
+        Verb::Update => {
+            let options = parse("UpdateOptions", false)?;
+            let body = body::write_body(request, body).await?;
+            Ok((options, Content::Object(body)))
+        }
+        Verb::Patch => {
+            let kind = checks::patch_type(request, &request.scope)?;
+            let options = parse("PatchOptions", kind == PatchType::Apply)?;
+            Ok((options, Content::Patch(kind, body::read(body).await?)))
+        }
+        _ => Ok((WriteOptions::default(), Content::Nothing)),
+    }
+}
+
+/// The least version that a get accepts.
+fn wanted_version(query: &Query) -> Result<Wanted, ApiError> {
+    let text = query.get("resourceVersion").unwrap_or_default();
+    let version = text.parse::<ResourceVersion>();
+    let version = version.map_err(|error| ApiError::unexplained(error.to_string()))?;
+    Ok(Wanted::version(!text.is_empty(), version.0))
+}
+
+/// The Status of an object that was removed.
+fn success(entry: &Entry, scope: &Scope<'_>) -> Value {
+    let object = entry.value(scope.hub.of);
+    let details = crate::status::Details {
+        name: object.meta().name().to_string(),
+        group: scope.resource.group.to_string(),
+        kind: scope.resource.plural.to_string(),
+        uid: object.meta().uid().to_string(),
+        causes: Vec::new(),
+    };
+
+    let mut status = coracle_api::Map::new();
+    status.insert("apiVersion", "v1");
+    status.insert("kind", "Status");
+    status.insert("metadata", Value::object());
+    status.insert("status", "Success");
+    status.insert("details", details.to_map());
+
+    Value::Object(status)
+}

@@ -1,0 +1,178 @@
+//! One attempt to schedule a pod: a cycle and its consequences.
+
+use std::sync::Arc;
+
+use super::binding::Binding;
+use super::report::FailureReport;
+use super::{EventLoop, eviction};
+use crate::cycle::{Nomination, Placement, Unfit, Unschedulable, schedule};
+use crate::framework::{Cycle, Permission, Profile, Refusal};
+use crate::queue::{NO_NODES, QueuedPod};
+
+impl EventLoop {
+    /// Takes the next pod and tries to schedule it.
+    pub(super) fn attempt(&mut self) {
+        let Some(queued) = self.queue.pop(self.now()) else {
+            return;
+        };
+
+        let pod = Arc::clone(&queued.pod);
+        if pod.deleting {
+            self.reporter.skipped(&pod);
+            self.queue.done(&pod.uid);
+            return;
+        }
+
+        let profile = self.queue.profile(&pod).cloned();
+        let Some(profile) = profile.filter(|_| !self.cache.is_assumed(&pod.uid)) else {
+            self.queue.done(&pod.uid);
+            return;
+        };
+
+        self.cache.refresh();
+        let cycle = Cycle {
+            pod: &pod,
+            cache: &self.cache,
+            nominations: &self.queue.nominations,
+        };
+
+        match schedule(&profile, cycle, &mut self.search, &mut self.rng) {
+            Ok(placement) => self.place(&profile, queued, &placement),
+            Err(Unschedulable::NoNodes) => {
+                let why = FailureReport::unschedulable(String::from(
+                    "no nodes available to schedule pods",
+                ));
+                self.refuse(queued, vec![NO_NODES], &why, &Nomination::Clear);
+            }
+            Err(Unschedulable::Failed(error)) => {
+                self.refuse(
+                    queued,
+                    Vec::new(),
+                    &FailureReport::error(error),
+                    &Nomination::Clear,
+                );
+            }
+            Err(Unschedulable::Unfit(unfit)) => self.unfit(queued, *unfit),
+        }
+    }
+
+    fn unfit(&mut self, queued: QueuedPod, unfit: Unfit) {
+        let rejectors: Vec<_> = unfit.diagnosis.rejectors.iter().copied().collect();
+        let why = FailureReport::unschedulable(unfit.diagnosis.message());
+        match unfit.preemption {
+            None => self.refuse(queued, rejectors, &why, &unfit.nomination),
+            Some(preemption) => {
+                let lesser = self.queue.nominations.on(&preemption.node).iter();
+                let lesser = lesser
+                    .filter(|other| other.priority < queued.pod.priority)
+                    .cloned()
+                    .collect();
+
+                self.queue.nominations.set(&queued.pod, &preemption.node);
+                self.reporter.failed(&queued.pod, &why, &unfit.nomination);
+
+                // It stays in flight: the deletion of the victims must not be missed before the pod
+                // waits for it.
+                let eviction = eviction::Eviction {
+                    queued,
+                    rejectors,
+                    preemption,
+                    lesser,
+                };
+                self.evict(eviction);
+            }
+        }
+    }
+
+    /// Returns the pod to the queue and reports why.
+    pub(super) fn refuse(
+        &mut self,
+        queued: QueuedPod,
+        rejectors: Vec<&'static str>,
+        why: &FailureReport,
+        nomination: &Nomination,
+    ) {
+        let Some(pod) = self.queue.fail(queued, rejectors, self.now()) else {
+            return;
+        };
+        match nomination {
+            Nomination::Keep => self.queue.nominations.refresh(&pod),
+            Nomination::Clear => self.queue.nominations.remove(&pod.uid),
+            Nomination::Set(node) => self.queue.nominations.set(&pod, node),
+        }
+        self.reporter.failed(&pod, why, nomination);
+    }
+
+    /// The pod has a node: it is assumed there, and bound by another task.
+    fn place(&mut self, profile: &Arc<Profile>, queued: QueuedPod, placement: &Placement) {
+        let pod = Arc::new(queued.pod.on(&placement.node));
+        self.cache.assume(Arc::clone(&pod));
+        self.queue.nominations.remove(&pod.uid);
+        self.reporter.placed(&pod, placement);
+
+        for reserve in &profile.reserves {
+            if let Err(refusal) = reserve.inner.reserve(&pod, &placement.node) {
+                return self.undo_placement(profile, queued, reserve.plugin, refusal);
+            }
+        }
+
+        let mut waits = Vec::new();
+        for permit in &profile.permits {
+            match permit.inner.permit(&pod, &placement.node) {
+                Permission::Granted => {}
+                Permission::Denied(reason) => {
+                    return self.undo_placement(
+                        profile,
+                        queued,
+                        permit.plugin,
+                        Refusal::NotNow(vec![reason]),
+                    );
+                }
+                Permission::Wait(wait) => waits.push((permit.plugin, wait)),
+            }
+        }
+
+        if waits.is_empty() {
+            self.queue.done(&pod.uid);
+        }
+
+        self.bind(Binding {
+            profile: Arc::clone(profile),
+            pod,
+            queued,
+            waits,
+        });
+    }
+
+    /// The chosen node failed after all.
+    pub(super) fn undo_placement(
+        &mut self,
+        profile: &Profile,
+        queued: QueuedPod,
+        plugin: &'static str,
+        refusal: Refusal,
+    ) {
+        let uid = queued.pod.uid.clone();
+        if let Some(pod) = self.cache.pod(&uid).cloned() {
+            profile
+                .reserves
+                .iter()
+                .rev()
+                .for_each(|reserve| reserve.inner.unreserve(&pod, &pod.node_name));
+        }
+
+        self.forget(&uid);
+
+        let (rejectors, why) = match refusal {
+            Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
+                let reasons = reasons.join(", ");
+                (
+                    vec![plugin],
+                    FailureReport::unschedulable(format!("0/1 nodes are available: 1 {reasons}.")),
+                )
+            }
+            Refusal::Failed(error) => (Vec::new(), FailureReport::error(error)),
+        };
+        self.refuse(queued, rejectors, &why, &Nomination::Clear);
+    }
+}
