@@ -9,15 +9,15 @@ use coracle_testkit::store::embedded::files::SimulatedDisk;
 use coracle_testkit::{Cluster, Setup, simulated};
 
 /// Four objects, created one after the other, and the version at which there were three.
-struct Setup {
+struct Fixture {
     cluster: Cluster,
     disk: SimulatedDisk,
     maps: Access,
     then: String,
 }
 
-impl Setup {
-    async fn new() -> Setup {
+impl Fixture {
+    async fn new() -> Fixture {
         let disk = SimulatedDisk::default();
         let (cluster, maps) = start(&disk).await;
 
@@ -34,7 +34,7 @@ impl Setup {
 
         maps.create(&config_map("d", "1")).await.unwrap();
 
-        Setup {
+        Fixture {
             cluster,
             disk,
             maps,
@@ -43,11 +43,11 @@ impl Setup {
     }
 
     /// Compacts the history and restarts the server.
-    async fn compact_and_restart(self) -> Setup {
-        self.cluster.expire_versions().await;
+    async fn compact_and_restart(self) -> Fixture {
+        self.cluster.forget_the_past().await;
         self.cluster.stop().await;
         let (cluster, maps) = start(&self.disk).await;
-        Setup {
+        Fixture {
             cluster,
             maps,
             ..self
@@ -115,7 +115,7 @@ async fn start(disk: &SimulatedDisk) -> (Cluster, Access) {
 
 #[tokio::test]
 async fn how_new_a_list_is_follows_from_version_match_and_limit() {
-    let told = Setup::new().await;
+    let told = Fixture::new().await;
     let check = async |version: &str, matches: &str, limit: u32, expected: &str| {
         assert_eq!(
             told.list(version, matches, limit, "").await,
@@ -162,7 +162,7 @@ async fn how_new_a_list_is_follows_from_version_match_and_limit() {
 
 #[tokio::test]
 async fn the_pages_of_a_list_are_of_one_version_and_no_other_may_be_asked_for() {
-    let told = Setup::new().await;
+    let told = Fixture::new().await;
     let first = ListOptions {
         limit: 1,
         resource_version: told.then.clone(),

@@ -77,13 +77,13 @@ struct Candidate {
     finish: oneshot::Sender<()>,
 }
 
-struct Setup {
+struct Fixture {
     cluster: Cluster,
     log: Log,
 }
 
-impl Setup {
-    async fn new() -> Setup {
+impl Fixture {
+    async fn new() -> Fixture {
         let cluster = Cluster::with(Setup {
             world: simulated(3),
             bare: true,
@@ -97,7 +97,7 @@ impl Setup {
         let system = object("{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}");
         namespaces.create(&system).await.unwrap();
 
-        Setup {
+        Fixture {
             cluster,
             log: Log {
                 begun: Instant::now(),
@@ -163,7 +163,7 @@ fn seconds(seconds: u64) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_leader_is_replaced() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     let first = setup.stand("first", false);
     sleep(seconds(1)).await;
     let _second = setup.stand("second", false);
@@ -196,7 +196,7 @@ async fn a_silent_leader_is_replaced() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_stops_before_the_next_starts() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     let first = setup.stand("first", false);
     sleep(seconds(1)).await;
     let _second = setup.stand("second", false);
@@ -221,7 +221,7 @@ async fn a_leader_that_cannot_renew_stops_before_the_next_starts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_ends_regularly_releases_the_lease() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     let first = setup.stand("first", true);
     sleep(seconds(1)).await;
     let _second = setup.stand("second", true);
@@ -242,7 +242,7 @@ async fn a_leader_that_ends_regularly_releases_the_lease() {
 #[tokio::test(start_paused = true)]
 async fn there_are_never_two_leaders_even_if_connections_break() {
     for seed in 0..10 {
-        let setup = Setup::new().await;
+        let setup = Fixture::new().await;
         let mut chance = fastrand::Rng::with_seed(seed);
         let candidates = ["a", "b", "c"].map(|who| setup.stand(who, false));
         for _ in 0..20 {

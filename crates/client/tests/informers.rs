@@ -29,7 +29,7 @@ fn only_default() -> Selection {
 }
 
 /// A cluster, a transport to it that can be cut, and informers on that transport.
-struct Setup {
+struct Fixture {
     cluster: Cluster,
     way: Arc<Faulty>,
     informers: Informers,
@@ -37,8 +37,8 @@ struct Setup {
     tasks: Tasks,
 }
 
-impl Setup {
-    async fn new() -> Setup {
+impl Fixture {
+    async fn new() -> Fixture {
         let cluster = Cluster::with(Setup {
             world: simulated(7),
             bare: true,
@@ -62,7 +62,7 @@ impl Setup {
             .resource(&config_maps())
             .namespace("default");
 
-        Setup {
+        Fixture {
             cluster,
             way,
             informers,
@@ -137,7 +137,7 @@ async fn expect_none(subscription: &mut Subscription<Whole>) {
 
 #[tokio::test(start_paused = true)]
 async fn existing_objects_come_first_then_changes_also_for_late_subscribers() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     setup.put("a", "1").await;
     setup.put("b", "1").await;
     let informer = setup.informer().await;
@@ -174,7 +174,7 @@ async fn existing_objects_come_first_then_changes_also_for_late_subscribers() {
 
 #[tokio::test(start_paused = true)]
 async fn users_of_the_same_selection_share_one_watch() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     setup.put("a", "1").await;
     let one = setup.informer().await;
     let other = setup.informer().await;
@@ -195,7 +195,7 @@ async fn users_of_the_same_selection_share_one_watch() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resync_repeats_the_cache_without_requests() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     setup.put("a", "1").await;
     let informer = setup.informer().await;
     let mut resynced = informer.subscribe_with_resync(Duration::from_secs(60));
@@ -209,7 +209,7 @@ async fn a_resync_repeats_the_cache_without_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_resumes_after_a_broken_connection() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     setup.put("a", "1").await;
     setup.put("b", "1").await;
     let informer = setup.informer().await;
@@ -232,7 +232,7 @@ async fn a_watch_resumes_after_a_broken_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn after_expiry_only_differences_are_reported() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     for name in ["a", "b", "c"] {
         setup.put(name, "1").await;
     }
@@ -247,7 +247,7 @@ async fn after_expiry_only_differences_are_reported() {
     setup.delete("a").await;
     setup.put("b", "2").await;
     setup.put("d", "1").await;
-    setup.cluster.expire_versions().await;
+    setup.cluster.forget_the_past().await;
     expect_changes(&mut subscription, "?a ~b +d").await;
     expect_none(&mut subscription).await;
     assert_eq!(informer.len(), 3);
@@ -257,7 +257,7 @@ async fn after_expiry_only_differences_are_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_stream_lists_is_listed() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     setup.way.refuse_streams();
 
     for index in 0..1200 {
@@ -316,7 +316,7 @@ async fn witness(maps: &Access, tasks: &Tasks) -> Arc<Mutex<Vec<(&'static str, N
 }
 
 /// Changes objects while connections break and, in some scenarios, versions expire.
-async fn disturb(setup: &Setup, chance: &mut fastrand::Rng, forgets: bool) {
+async fn disturb(setup: &Fixture, chance: &mut fastrand::Rng, forgets: bool) {
     for _ in 0..30 {
         let name = format!("m{}", chance.u8(0..5));
         match chance.u8(0..11) {
@@ -327,7 +327,7 @@ async fn disturb(setup: &Setup, chance: &mut fastrand::Rng, forgets: bool) {
                 .cut_for(Duration::from_millis(chance.u64(0..5000))),
             9 if forgets => {
                 setup.way.expire_versions();
-                setup.cluster.expire_versions().await;
+                setup.cluster.forget_the_past().await;
             }
             _ => tokio::time::sleep(Duration::from_millis(chance.u64(0..3000))).await,
         }
@@ -387,7 +387,7 @@ fn is_in_order(some: &[NameAndVersion], all: &[NameAndVersion]) -> bool {
 #[tokio::test(start_paused = true)]
 async fn after_failures_the_cache_equals_the_server_and_no_transition_is_missed() {
     for seed in 0..40 {
-        let setup = Setup::new().await;
+        let setup = Fixture::new().await;
         let informer = setup.informer().await;
         let (mut subscription, happened) = (
             informer.subscribe(),
@@ -454,7 +454,7 @@ async fn after_failures_the_cache_equals_the_server_and_no_transition_is_missed(
 
 #[tokio::test(start_paused = true)]
 async fn the_index_example_of_upstream() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     let with_users = |name: &str, users: &str| {
         let mut map = config_map(name, "1");
         map.meta_mut().set_annotation("users", Some(users));
@@ -532,7 +532,7 @@ async fn the_index_example_of_upstream() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_polls() {
-    let setup = Setup::new().await;
+    let setup = Fixture::new().await;
     for index in 0..2000 {
         setup
             .maps

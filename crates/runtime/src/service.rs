@@ -1,8 +1,8 @@
 //! The runtime as the container runtime interface has it: each call goes to the part that does it.
 
 use std::collections::HashMap;
-use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_cgroup::Hierarchies;

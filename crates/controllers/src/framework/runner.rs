@@ -206,7 +206,7 @@ mod tests {
         const NAME: &'static str = "hourly";
 
         fn observe(&self, _: &String) -> Observation<()> {
-            Observation::Seen {
+            Observation::Present {
                 uid: Text::new("u"),
                 observed: (),
             }
@@ -240,13 +240,13 @@ mod tests {
         queue.add("key".to_owned());
 
         let world = World { now, random: || 0 };
-        let shell = Shell {
+        let runner = Runner {
             controller: Arc::new(Hourly(told)),
             queue,
             journal: Journal::new(),
             world,
         };
-        let running = tokio::spawn(shell.run(Feeds::new(), 1));
+        let running = tokio::spawn(runner.run(Feeds::new(), 1));
 
         let mut last = looks.recv().await.unwrap();
         for (jump, is_early) in [(0, false), (3600, true), (0, false), (-86_400, true)] {
