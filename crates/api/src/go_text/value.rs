@@ -90,8 +90,8 @@ fn print(value: &Value, verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result
             let signs = Signs::of(verb, ["map", MAP_TYPE]);
             signs.open(out)?;
 
-            for (place, (name, value)) in map.iter().enumerate() {
-                signs.between(place, out)?;
+            for (index, (name, value)) in map.iter().enumerate() {
+                signs.between(index, out)?;
                 match verb {
                     Verb::Syntax => write!(out, "{}:", Quoted(name))?,
                     _ => write!(out, "{name}:")?,
@@ -116,8 +116,8 @@ fn print(value: &Value, verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result
 fn print_list(items: &[Value], verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let signs = Signs::of(verb, ["", LIST_TYPE]);
     signs.open(out)?;
-    for (place, item) in items.iter().enumerate() {
-        signs.between(place, out)?;
+    for (index, item) in items.iter().enumerate() {
+        signs.between(index, out)?;
         print(item, verb, out)?;
     }
     signs.close(out)
@@ -154,8 +154,8 @@ impl Signs {
         out.write_str(self.open)
     }
 
-    fn between(&self, place: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(if place > 0 { self.between } else { "" })
+    fn between(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(if index > 0 { self.between } else { "" })
     }
 
     fn close(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -65,8 +65,8 @@ impl Filling<'_> {
 
     /// Sets the defaults of declared members.
     fn fill_in(&mut self, map: &mut Map, node: &Node) -> Result<(), TooMuchAdded> {
-        for place in &node.filled {
-            let property = &node.properties[usize::from(*place)];
+        for index in &node.filled {
+            let property = &node.properties[usize::from(*index)];
             let below = self.schema.node(property.node);
             let found = map.get_mut(&property.name);
             if found.as_ref().is_some_and(|value| !is_unset(value, below)) {
@@ -80,7 +80,7 @@ impl Filling<'_> {
             };
 
             match found {
-                Some(place) => *place = filled,
+                Some(index) => *index = filled,
                 None => drop(map.insert(property.name.clone(), filled)),
             }
         }

@@ -73,7 +73,7 @@ pub(super) fn find<'s>(fields: &'s [DeclaredField], name: &str) -> Option<&'s De
     fields
         .binary_search_by(|field| field.name.as_str().cmp(name))
         .ok()
-        .map(|place| &fields[place])
+        .map(|index| &fields[index])
 }
 
 /// Why a schema is unusable.
@@ -103,7 +103,7 @@ impl Declared {
     pub(super) fn atom(&self) -> Atom<'_> {
         match &self.0 {
             DeclaredType::Values(values) => values.atom(),
-            DeclaredType::Builtin(place) => place.atom(),
+            DeclaredType::Builtin(of) => of.atom(),
             DeclaredType::Anything => Type::Whole.atom(),
         }
     }

@@ -40,7 +40,7 @@ impl<'s> Type<'s> {
 
     pub(super) fn atom(self) -> Atom<'s> {
         match self {
-            Type::Catalogue(place) => place.atom(),
+            Type::Catalogue(of_catalogue) => of_catalogue.atom(),
             Type::Declared(declared) => declared.atom(),
             Type::Deduced => Atom {
                 scalar: Some(Scalar::Any),

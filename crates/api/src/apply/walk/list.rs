@@ -97,14 +97,14 @@ impl Index {
 
         let mut numbers = vec![0; all.len()];
         let mut elements: Vec<Element> = Vec::with_capacity(all.len());
-        for (place, element) in all {
+        for (index, element) in all {
             if elements
                 .last()
                 .is_none_or(|last| last.cmp(&element) != Ordering::Equal)
             {
                 elements.push(element);
             }
-            numbers[place] = elements.len() - 1;
+            numbers[index] = elements.len() - 1;
         }
 
         let right = numbers.split_off(split);

@@ -22,7 +22,7 @@ use crate::{Map, Path, Text, Value};
 pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufError> {
     if of.declared.json_only {
         return Err(ProtobufError::NoMessage {
-            place: String::new(),
+            path: String::new(),
             type_name: of.declared.name.to_string(),
         });
     }
@@ -69,7 +69,7 @@ impl Decoder {
         self.depth += 1;
         if self.depth > MAX_TREE_DEPTH {
             return Err(Box::new(ProtobufError::TooDeep {
-                place: path.to_string(),
+                path: path.to_string(),
             }));
         }
         let mut reading = Reading::new(of, self.pending.len());
@@ -596,7 +596,7 @@ fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Read<Value> {
 
     json::raw(text).map(Value::Raw).map_err(|error| {
         Box::new(ProtobufError::NotJson {
-            place: path.to_string(),
+            path: path.to_string(),
             error,
         })
     })

@@ -47,7 +47,7 @@ impl Encoder<'_> {
 
         if of.declared.json_only {
             return Err(ProtobufError::NoMessage {
-                place: path.to_string(),
+                path: path.to_string(),
                 type_name: of.declared.name.to_string(),
             });
         }
@@ -350,7 +350,7 @@ fn integer(value: &Value, shape: Shape, path: &Path<'_>) -> Result<i64, Protobuf
 
 fn wrong(found: &Value, wanted: &'static str, path: &Path<'_>) -> ProtobufError {
     ProtobufError::WrongType {
-        place: path.to_string(),
+        path: path.to_string(),
         found: found.type_name(),
         wanted,
     }
@@ -358,7 +358,7 @@ fn wrong(found: &Value, wanted: &'static str, path: &Path<'_>) -> ProtobufError 
 
 fn invalid(path: &Path<'_>, reason: &str) -> ProtobufError {
     ProtobufError::Invalid {
-        place: path.to_string(),
+        path: path.to_string(),
         reason: reason.to_string(),
     }
 }

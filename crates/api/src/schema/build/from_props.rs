@@ -67,7 +67,7 @@ impl Builder {
             _ => None,
         };
 
-        self.nodes[id.place()] = Node {
+        self.nodes[id.index()] = Node {
             types,
             nullable: props.flag("nullable"),
             default: props.json("default").map(|value| value.into_owned()),
