@@ -171,7 +171,7 @@ impl Scenario {
         let manager = parameter(query, "fieldManager");
 
         let force = parameter(query, "force") == "true";
-        if !rules::check_patch_options(&manager, force.then_some(true), true).is_empty() {
+        if !rules::validate_patch_options(&manager, force.then_some(true), true).is_empty() {
             assert_eq!(status, 422, "{}: {step:?}", self.name);
             return "refused";
         }

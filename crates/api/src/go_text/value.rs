@@ -87,7 +87,7 @@ fn print(value: &Value, verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result
         },
         (Value::Array(items), _) => print_list(items, verb, out),
         (Value::Object(map), _) => {
-            let signs = Signs::of(verb, ["map", MAP_TYPE]);
+            let signs = Delimiters::of(verb, ["map", MAP_TYPE]);
             signs.open(out)?;
 
             for (index, (name, value)) in map.iter().enumerate() {
@@ -114,7 +114,7 @@ fn print(value: &Value, verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result
 }
 
 fn print_list(items: &[Value], verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let signs = Signs::of(verb, ["", LIST_TYPE]);
+    let signs = Delimiters::of(verb, ["", LIST_TYPE]);
     signs.open(out)?;
     for (index, item) in items.iter().enumerate() {
         signs.between(index, out)?;
@@ -124,23 +124,23 @@ fn print_list(items: &[Value], verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt:
 }
 
 /// The delimiters and separators of a list or map: `map[a:1 b:2]`, `[]interface {}{1, 2}`.
-struct Signs {
+struct Delimiters {
     start: &'static str,
     open: &'static str,
     between: &'static str,
     close: &'static str,
 }
 
-impl Signs {
-    fn of(verb: Verb, [plain, syntax]: [&'static str; 2]) -> Signs {
+impl Delimiters {
+    fn of(verb: Verb, [plain, syntax]: [&'static str; 2]) -> Delimiters {
         match verb {
-            Verb::Syntax => Signs {
+            Verb::Syntax => Delimiters {
                 start: syntax,
                 open: "{",
                 between: ", ",
                 close: "}",
             },
-            _ => Signs {
+            _ => Delimiters {
                 start: plain,
                 open: "[",
                 between: " ",

@@ -26,7 +26,7 @@ impl Schema {
     /// # Errors
     /// The defaults would add too much; some have been set.
     pub fn default(&self, object: &mut Value) -> Result<(), TooMuchAdded> {
-        Filling {
+        Defaulter {
             schema: self,
             left: MOST_ADDED,
         }
@@ -34,13 +34,13 @@ impl Schema {
     }
 }
 
-struct Filling<'s> {
+struct Defaulter<'s> {
     schema: &'s Schema,
     /// The number of bytes that may still be added.
     left: usize,
 }
 
-impl Filling<'_> {
+impl Defaulter<'_> {
     fn default(&mut self, value: &mut Value, node: &Node) -> Result<(), TooMuchAdded> {
         if !node.flags.has(Flags::DEFAULTS) {
             return Ok(());

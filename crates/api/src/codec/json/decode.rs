@@ -242,7 +242,7 @@ impl Decoder<'_, '_> {
     ) -> Result<(), SyntaxError> {
         self.descend(b'{')?;
         let base = self.members.len();
-        let mut given = Given::default();
+        let mut given = FieldsRead::default();
         let mut others: HashSet<Text> = HashSet::new();
         let mut expected = 0;
 
@@ -463,9 +463,9 @@ impl Decoder<'_, '_> {
 
 /// The fields of a struct that have been read.
 #[derive(Default)]
-struct Given(u64, Vec<usize>);
+struct FieldsRead(u64, Vec<usize>);
 
-impl Given {
+impl FieldsRead {
     /// False if it was there already.
     fn add(&mut self, position: usize) -> bool {
         if position < 64 {

@@ -78,11 +78,11 @@ fn met_at(error: WireError, path: &Path<'_>) -> Box<ProtobufError> {
 }
 
 /// Adds the path to a wire error.
-trait Where<T> {
+trait WithPath<T> {
     fn within(self, path: &Path<'_>) -> Result<T, Box<ProtobufError>>;
 }
 
-impl<T> Where<T> for Result<T, WireError> {
+impl<T> WithPath<T> for Result<T, WireError> {
     #[inline(always)]
     fn within(self, path: &Path<'_>) -> Result<T, Box<ProtobufError>> {
         self.map_err(|error| met_at(error, path))

@@ -2,7 +2,7 @@
 //! `not`.
 
 use super::super::Pattern;
-use super::super::props::{Props, Sub};
+use super::super::props::{Props, SubSchema};
 use crate::field_error::{FieldError, FieldErrors};
 use crate::value::Path;
 
@@ -220,7 +220,10 @@ fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors
         nested(below, false, &properties.key(name), errors);
     }
 
-    let additional = !matches!(props.additional(), Sub::Absent | Sub::Bool(false));
+    let additional = !matches!(
+        props.additional(),
+        SubSchema::Absent | SubSchema::Bool(false)
+    );
     let forbidden = [
         ("type", !props.text("type").is_empty(), EMPTY),
         ("additionalProperties", additional, UNDEFINED),
