@@ -59,7 +59,7 @@ impl Own {
 /// then of their fields, in the order of the tables, then of the scalars by their definition names.
 pub(crate) fn tables(pages: &[Page], published: &Published, own: &Own) -> (String, String) {
     let mut texts = String::new();
-    let mut places: HashMap<&str, (usize, usize)> = HashMap::new();
+    let mut spans: HashMap<&str, (usize, usize)> = HashMap::new();
 
     let (mut of_types, mut of_fields, mut of_scalars) = (Vec::new(), Vec::new(), Vec::new());
     for page in pages {
@@ -68,7 +68,7 @@ pub(crate) fn tables(pages: &[Page], published: &Published, own: &Own) -> (Strin
             let described = published.get(&definition);
 
             let common = published.get(SOME_KIND).filter(|_| declared.kind.is_some());
-            let mut place = |name: &str| {
+            let mut span = |name: &str| {
                 let found = described.and_then(|known| known.get(name));
                 let found = found.or_else(|| own.find(&page.package, declared, name));
                 let found = found.or_else(|| match name {
@@ -77,24 +77,24 @@ pub(crate) fn tables(pages: &[Page], published: &Published, own: &Own) -> (Strin
                 });
                 let Some(text) = found else { return (0, 0) };
 
-                *places.entry(text).or_insert_with(|| {
+                *spans.entry(text).or_insert_with(|| {
                     texts.push_str(text);
                     (texts.len() - text.len(), text.len())
                 })
             };
 
             if !is_struct(declared) {
-                of_scalars.push(format!("({definition:?}, {:?})", place("")));
+                of_scalars.push(format!("({definition:?}, {:?})", span("")));
                 continue;
             }
 
-            of_types.push(format!("{:?}", place("")));
+            of_types.push(format!("{:?}", span("")));
             let mut fields: Vec<&Field> = declared.fields.iter().collect();
             fields.sort_by(|a, b| a.name.cmp(&b.name));
             of_fields.extend(
                 fields
                     .iter()
-                    .map(|field| format!("{:?}", place(&field.name))),
+                    .map(|field| format!("{:?}", span(&field.name))),
             );
         }
     }

@@ -63,16 +63,16 @@ pub(crate) fn is_struct(declared: &Type) -> bool {
 #[derive(Default)]
 struct Interned {
     rows: Vec<String>,
-    places: HashMap<String, usize>,
+    indices: HashMap<String, usize>,
 }
 
 impl Interned {
     fn intern(&mut self, row: String) -> usize {
-        if let Some(intern) = self.places.get(&row) {
-            return *intern;
+        if let Some(index) = self.indices.get(&row) {
+            return *index;
         }
         self.rows.push(row.clone());
-        self.places.insert(row, self.rows.len() - 1);
+        self.indices.insert(row, self.rows.len() - 1);
         self.rows.len() - 1
     }
 }
@@ -129,10 +129,10 @@ impl Tables {
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         let first_always = self.always.len();
 
-        for (intern, field) in fields.iter().enumerate() {
+        for (index, field) in fields.iter().enumerate() {
             let row = self.field(page, &name, field);
             if self.always_written(page, field) {
-                self.always.push(intern.to_string());
+                self.always.push(index.to_string());
             }
             self.fields.push(row);
         }
@@ -146,7 +146,7 @@ impl Tables {
             .iter()
             .enumerate()
             .filter(|(_, field)| !field.tag.is_empty())
-            .map(|(intern, field)| (field.tag.clone(), intern))
+            .map(|(index, field)| (field.tag.clone(), index))
             .collect();
         let wires = self.wire_span(&tags);
 
@@ -290,17 +290,17 @@ impl Tables {
     /// Rows for the tags given, nested messages first so that a span is one run of rows.
     fn wire_span(&mut self, tags: &[(Vec<u16>, usize)]) -> String {
         let mut by_tag: BTreeMap<u16, Vec<(Vec<u16>, usize)>> = BTreeMap::new();
-        for (path, intern) in tags {
+        for (path, index) in tags {
             by_tag
                 .entry(path[0])
                 .or_default()
-                .push((path[1..].to_vec(), *intern));
+                .push((path[1..].to_vec(), *index));
         }
 
         let mut rows = Vec::new();
         for (tag, below) in by_tag {
             let to = match below.as_slice() {
-                [(rest, intern)] if rest.is_empty() => format!("WireTo::Field({intern})"),
+                [(rest, index)] if rest.is_empty() => format!("WireTo::Field({index})"),
                 nested => format!("WireTo::Inline({})", self.wire_span(nested)),
             };
             rows.push(format!("Wire {{ tag: {tag}, to: {to} }}"));

@@ -40,9 +40,9 @@ fn main() {
     fs::write(out.join("tables.rs"), emit::tables(&pages, &gates, &groups))
         .expect("OUT_DIR is writable");
     let own = descriptions::Own::parse(&read(&root.join("descriptions.txt")));
-    let (texts, places) = descriptions::tables(&pages, &descriptions::published(), &own);
+    let (texts, spans) = descriptions::tables(&pages, &descriptions::published(), &own);
     fs::write(out.join("descriptions.txt"), texts).expect("OUT_DIR is writable");
-    fs::write(out.join("descriptions.rs"), places).expect("OUT_DIR is writable");
+    fs::write(out.join("descriptions.rs"), spans).expect("OUT_DIR is writable");
 }
 
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -81,7 +81,7 @@ impl FieldError {
     pub fn invalid(path: &Path<'_>, shown: String, detail: impl Into<String>) -> FieldError {
         FieldError {
             kind: FieldErrorKind::Invalid,
-            field: place(path),
+            field: field_text(path),
             bad_value: Some(shown),
             detail: detail.into(),
         }
@@ -107,7 +107,7 @@ impl FieldError {
         let bad_value = Some(Quoted(found).to_string());
         FieldError {
             kind: FieldErrorKind::NotSupported,
-            field: place(path),
+            field: field_text(path),
             bad_value,
             detail,
         }
@@ -128,7 +128,7 @@ impl FieldError {
         let kind = FieldErrorKind::Duplicate;
         FieldError {
             kind,
-            field: place(path),
+            field: field_text(path),
             bad_value: Some(shown),
             detail: String::new(),
         }
@@ -145,7 +145,7 @@ impl FieldError {
         let bad_value = Some(Quoted(found).to_string());
         FieldError {
             kind,
-            field: place(path),
+            field: field_text(path),
             bad_value,
             detail: String::new(),
         }
@@ -158,7 +158,7 @@ impl FieldError {
         let kind = FieldErrorKind::TooMany;
         FieldError {
             kind,
-            field: place(path),
+            field: field_text(path),
             bad_value: Some(found.to_string()),
             detail,
         }
@@ -181,7 +181,7 @@ impl FieldError {
     ) -> FieldError {
         FieldError {
             kind,
-            field: place(path),
+            field: field_text(path),
             bad_value: None,
             detail: detail.into(),
         }
@@ -223,7 +223,7 @@ pub fn as_json(value: &Value) -> String {
     json::to_string(value)
 }
 
-fn place(path: &Path<'_>) -> String {
+fn field_text(path: &Path<'_>) -> String {
     match path {
         Path::Root => "<nil>".to_owned(),
         _ => path.to_string(),
@@ -434,11 +434,11 @@ mod tests {
 
     #[test]
     fn errors_take_a_bounded_amount_of_memory() {
-        let error = |place: usize| {
-            FieldError::duplicate(&Path::Root.field("a").index(place), "x".repeat(1000))
+        let error = |field_text: usize| {
+            FieldError::duplicate(&Path::Root.field("a").index(field_text), "x".repeat(1000))
         };
         let mut errors = FieldErrors::default();
-        (0..100_000).for_each(|place| errors.push(error(place)));
+        (0..100_000).for_each(|field_text| errors.push(error(field_text)));
         assert!(errors.is_full());
         assert!(errors.len() < 2000, "{}", errors.len());
 

@@ -199,14 +199,14 @@ impl Network {
     }
 
     /// The address at an offset from the first.
-    pub fn nth(self, place: u64) -> IpAddr {
+    pub fn nth(self, offset: u64) -> IpAddr {
         match self.first() {
             IpAddr::V4(v4) => {
-                let place = u32::try_from(place).unwrap_or(u32::MAX);
-                IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits().saturating_add(place)))
+                let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+                IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits().saturating_add(offset)))
             }
             IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(
-                v6.to_bits().saturating_add(u128::from(place)),
+                v6.to_bits().saturating_add(u128::from(offset)),
             )),
         }
     }

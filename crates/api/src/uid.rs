@@ -30,13 +30,13 @@ impl FromStr for Uid {
 
     fn from_str(text: &str) -> Result<Uid, NotAUid> {
         let text = text.as_bytes();
-        if text.len() != 36 || DASHES.iter().any(|place| text[*place] != b'-') {
+        if text.len() != 36 || DASHES.iter().any(|index| text[*index] != b'-') {
             return Err(NotAUid);
         }
 
         let mut digits = (0..36)
-            .filter(|place| !DASHES.contains(place))
-            .map(|place| char::from(text[place]).to_digit(16));
+            .filter(|index| !DASHES.contains(index))
+            .map(|index| char::from(text[index]).to_digit(16));
 
         let mut bytes = [0; 16];
         for byte in &mut bytes {
@@ -57,10 +57,10 @@ impl fmt::Display for Uid {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [b'-'; 36];
-        let places = (0..36).filter(|place| !DASHES.contains(place));
+        let indices = (0..36).filter(|index| !DASHES.contains(index));
         let halves = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-        for (place, half) in places.zip(halves) {
-            text[place] = DIGITS[usize::from(half)];
+        for (index, half) in indices.zip(halves) {
+            text[index] = DIGITS[usize::from(half)];
         }
         out.write_str(std::str::from_utf8(&text).expect("digits and dashes are ASCII"))
     }

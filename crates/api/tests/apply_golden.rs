@@ -25,7 +25,7 @@ const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
 #[test]
 fn recorded_scenarios_have_the_same_owners() {
-    let folder = recorded::place("golden");
+    let folder = recorded::path("golden");
     let mut counts = BTreeMap::new();
     for file in recorded::files(&folder, ".json") {
         Scenario::read(&file).play(&mut counts);
@@ -41,7 +41,7 @@ fn recorded_scenarios_have_the_same_owners() {
 /// by `fields_v1`'s own tests.
 #[test]
 fn recorded_sets_are_written_as_they_were() {
-    let folder = recorded::place("golden");
+    let folder = recorded::path("golden");
     let mut sets = Vec::new();
     for file in recorded::files(&folder, ".json") {
         collect_sets(
@@ -171,7 +171,7 @@ impl Scenario {
         let manager = parameter(query, "fieldManager");
 
         let force = parameter(query, "force") == "true";
-        if !rules::check_patch_options(&manager, force.then_some(true), true).is_empty() {
+        if !rules::validate_patch_options(&manager, force.then_some(true), true).is_empty() {
             assert_eq!(status, 422, "{}: {step:?}", self.name);
             return "refused";
         }
@@ -184,7 +184,7 @@ impl Scenario {
         let applied = self.with_tracker(target, |tracker| {
             tracker.apply(live, config, &manager, force, NOON)
         });
-        let place = format!(
+        let label = format!(
             "{}, {}",
             self.name,
             step.get("name").and_then(Value::as_str).unwrap_or_default()
@@ -195,7 +195,7 @@ impl Scenario {
                 let expected = step
                     .at(&["expect", "body", "message"])
                     .and_then(Value::as_str);
-                assert_eq!(Some(error.to_string().as_str()), expected, "{place}");
+                assert_eq!(Some(error.to_string().as_str()), expected, "{label}");
 
                 if let ApplyError::Conflicts(conflicts) = error {
                     let causes = step
@@ -219,7 +219,7 @@ impl Scenario {
                             .map(|path| Some(path.as_str()))
                             .collect::<Vec<_>>(),
                         fields,
-                        "{place}"
+                        "{label}"
                     );
                 }
 
@@ -230,7 +230,7 @@ impl Scenario {
                 canonicalize(&mut applied).unwrap();
 
                 if let Some(expected) = recorded_entries(step) {
-                    assert_eq!(entries(&applied), entries_of(expected), "{place}");
+                    assert_eq!(entries(&applied), entries_of(expected), "{label}");
                 }
 
                 self.live.insert(
@@ -300,16 +300,16 @@ impl Scenario {
         let manager = rules::manager_or_user_agent(&parameter(query, "fieldManager"), &agent);
         let result = self.with_tracker(target, |tracker| tracker.update(live, new, &manager, NOON));
 
-        let place = format!(
+        let label = format!(
             "{}, {}",
             self.name,
             step.get("name").and_then(Value::as_str).unwrap_or_default()
         );
-        let mut ours = result.unwrap_or_else(|error| panic!("{place}: {error}"));
+        let mut ours = result.unwrap_or_else(|error| panic!("{label}: {error}"));
 
         let expected = recorded_entries(step);
         if let Some(expected) = expected {
-            check_written(&entries(&ours), &entries_of(expected), &place);
+            check_written(&entries(&ours), &entries_of(expected), &label);
         }
 
         canonicalize(&mut ours).unwrap();
@@ -552,14 +552,14 @@ impl Scenario {
 
 /// The recorded owners must be among ours. What was added to the object after ownership was
 /// computed (by admission, by the registry) is not owned, so the recorded fields may be fewer.
-fn check_written(ours: &[(String, String)], recorded: &[(String, String)], place: &str) {
+fn check_written(ours: &[(String, String)], recorded: &[(String, String)], label: &str) {
     let managers = |entries: &[(String, String)]| {
         entries
             .iter()
             .map(|(manager, _)| manager.clone())
             .collect::<Vec<_>>()
     };
-    assert_eq!(managers(ours), managers(recorded), "{place}");
+    assert_eq!(managers(ours), managers(recorded), "{label}");
 
     for ((manager, ours), (_, recorded)) in ours.iter().zip(recorded) {
         let (ours, recorded) = (
@@ -570,7 +570,7 @@ fn check_written(ours: &[(String, String)], recorded: &[(String, String)], place
         let surplus = recorded.difference(&ours);
         assert!(
             surplus.is_empty(),
-            "{place}: {manager} owns {:?} as well",
+            "{label}: {manager} owns {:?} as well",
             surplus.paths()
         );
     }

@@ -19,7 +19,7 @@ const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
 /// Runs `check` on two generated configurations of every stored kind; a failure reports kind and
 /// seed.
-fn for_every_kind(check: impl Fn(&World<'_>, &Value, &Value) -> Result<(), String>) {
+fn for_every_kind(check: impl Fn(&Fixture<'_>, &Value, &Value) -> Result<(), String>) {
     let mut checked = 0;
     for resource in BUILTIN
         .resources()
@@ -32,7 +32,7 @@ fn for_every_kind(check: impl Fn(&World<'_>, &Value, &Value) -> Result<(), Strin
         let api_version = kind.api_version();
 
         let of = Type::of_kind(&api_version, &kind.name).unwrap();
-        let world = World {
+        let world = Fixture {
             kind,
             tracker: Tracker {
                 api_version: &api_version,
@@ -105,12 +105,12 @@ fn mixed(ours: &Value, other: &Value, random: &mut Seeded) -> Value {
     }
 }
 
-struct World<'a> {
+struct Fixture<'a> {
     kind: &'a Kind,
     tracker: Tracker<'a>,
 }
 
-impl World<'_> {
+impl Fixture<'_> {
     fn config(&self, random: &mut Seeded) -> Value {
         let mut config = normalized(&objects::value(BUILTIN.root(self.kind).node(), random));
         let members = config.as_object_mut().unwrap();

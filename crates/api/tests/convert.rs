@@ -47,7 +47,7 @@ const VIEWS: [(&str, &str, &str); 4] = [
 
 #[test]
 fn one_object_converts_to_each_version_as_upstream_converts_it() {
-    let folder = recorded::place("golden");
+    let folder = recorded::path("golden");
     for (file, first, second) in VIEWS {
         let file = recorded::files(&folder, file).remove(0);
         let scenario = json::parse(&std::fs::read(file).unwrap()).unwrap();
@@ -106,7 +106,7 @@ fn there_and_back(object: Value, there: &Kind) -> Value {
 
 #[test]
 fn full_objects_survive_a_round_trip() {
-    let folder = recorded::place("facts/roundtrip");
+    let folder = recorded::path("facts/roundtrip");
     let mut checked = 0;
     for (served, stored) in moved_kinds() {
         for (home, there) in [(served, stored), (stored, served)] {
@@ -138,11 +138,11 @@ fn full_objects_survive_a_round_trip() {
 
 #[test]
 fn any_object_is_stable_after_one_round_trip() {
-    for (place, (served, stored)) in moved_kinds().enumerate() {
+    for (index, (served, stored)) in moved_kinds().enumerate() {
         for seed in 0..100 {
             for (home, there) in [(served, stored), (stored, served)] {
                 let root = BUILTIN.root(home).node();
-                let mut object = objects::value(root, &mut Seeded::new(seed * 100 + place as u64));
+                let mut object = objects::value(root, &mut Seeded::new(seed * 100 + index as u64));
                 let fields = object.as_object_mut().unwrap();
                 fields.insert("apiVersion", home.api_version());
                 fields.insert("kind", home.name.clone());
@@ -161,10 +161,10 @@ fn any_object_is_stable_after_one_round_trip() {
 
 #[test]
 fn any_object_in_its_version_is_stable_after_one_conversion() {
-    for (place, kind) in BUILTIN.kinds().iter().enumerate() {
+    for (index, kind) in BUILTIN.kinds().iter().enumerate() {
         for seed in 0..20 {
             let root = BUILTIN.root(kind).node();
-            let mut object = objects::value(root, &mut Seeded::new(seed * 1_000 + place as u64));
+            let mut object = objects::value(root, &mut Seeded::new(seed * 1_000 + index as u64));
             let Some(fields) = object.as_object_mut() else {
                 continue;
             };

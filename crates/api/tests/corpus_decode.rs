@@ -23,7 +23,7 @@ const BEFORE_THE_TYPE: [&str; 3] = ["no kind ", "no version ", "converting ("];
 
 #[test]
 fn the_decoder_accepts_and_refuses_what_the_real_server_does() {
-    let folder = recorded::place("corpus");
+    let folder = recorded::path("corpus");
     let mut tally = Tally::default();
     for file in recorded::files(&folder, ".jsonl") {
         replay(&file, &mut tally);
@@ -172,7 +172,7 @@ fn abbreviated(text: &str) -> String {
 /// Kinds with cases, so that none is missed because of a misspelt name.
 #[test]
 fn every_kind_of_the_corpus_is_known() {
-    let folder = recorded::place("corpus");
+    let folder = recorded::path("corpus");
     let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
     for file in recorded::files(&folder, ".jsonl") {
         let text = std::fs::read_to_string(file).unwrap();

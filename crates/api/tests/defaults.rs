@@ -118,7 +118,7 @@ fn defaulting_any_object_is_idempotent() {
 }
 
 fn read(file: &str) -> Value {
-    json::parse(&std::fs::read(recorded::place("facts").join(file)).unwrap()).unwrap()
+    json::parse(&std::fs::read(recorded::path("facts").join(file)).unwrap()).unwrap()
 }
 
 fn kind_of(object: &Value) -> &'static Kind {

@@ -78,7 +78,7 @@ fn by_name(list: &Value) -> BTreeMap<String, Value> {
 
 #[test]
 fn every_resource_of_every_group_version_comes_from_the_catalogue() {
-    let folder = recorded::place("facts/discovery");
+    let folder = recorded::path("facts/discovery");
     let mut documents = 0;
     for group in catalog::groups() {
         for version in group.versions.iter() {
@@ -121,7 +121,7 @@ fn every_resource_of_every_group_version_comes_from_the_catalogue() {
 
 #[test]
 fn groups_and_their_preferred_versions_come_in_the_recorded_order() {
-    let folder = recorded::place("facts/discovery");
+    let folder = recorded::path("facts/discovery");
     let recorded: Value =
         serde_json::from_slice(&std::fs::read(folder.join("apis.json")).unwrap()).unwrap();
 
@@ -144,7 +144,7 @@ fn groups_and_their_preferred_versions_come_in_the_recorded_order() {
 
 #[test]
 fn storage_and_columns_match_the_record() {
-    let folder = recorded::place("facts");
+    let folder = recorded::path("facts");
     let storage: Value =
         serde_json::from_slice(&std::fs::read(folder.join("storage.json")).unwrap()).unwrap();
     let columns: Value =
@@ -215,7 +215,7 @@ fn storage_and_columns_match_the_record() {
 
 #[test]
 fn every_field_attribute_matches_the_record() {
-    let folder = recorded::place("facts");
+    let folder = recorded::path("facts");
     let facts: Value =
         serde_json::from_slice(&std::fs::read(folder.join("api-facts.json")).unwrap()).unwrap();
 
@@ -238,14 +238,14 @@ fn every_field_attribute_matches_the_record() {
         assert_eq!(of.fields().len(), recorded_fields.len(), "{name}");
 
         for recorded in recorded_fields {
-            let place = format!("{name}.{}", recorded["name"].as_str().unwrap());
+            let label = format!("{name}.{}", recorded["name"].as_str().unwrap());
             let field = of
                 .field(recorded["name"].as_str().unwrap())
-                .unwrap_or_else(|| panic!("no field {place}"));
+                .unwrap_or_else(|| panic!("no field {label}"));
             let presence = field.field.presence;
-            assert_eq!(presence.required(), recorded["required"] == true, "{place}");
-            assert_eq!(presence.pointer(), recorded["ptr"] == true, "{place}");
-            assert_eq!(presence.omit_empty(), recorded["omit"] == true, "{place}");
+            assert_eq!(presence.required(), recorded["required"] == true, "{label}");
+            assert_eq!(presence.pointer(), recorded["ptr"] == true, "{label}");
+            assert_eq!(presence.omit_empty(), recorded["omit"] == true, "{label}");
 
             let tag = match &recorded["tag"] {
                 Value::Number(tag) => vec![u16::try_from(tag.as_u64().unwrap()).unwrap()],
@@ -255,13 +255,13 @@ fn every_field_attribute_matches_the_record() {
                     .collect(),
                 _ => Vec::new(),
             };
-            assert_eq!(of.tag(field.name()), tag, "{place}");
+            assert_eq!(of.tag(field.name()), tag, "{label}");
 
             let extra = field.extra();
             assert_eq!(
                 extra.patch.merge_key.as_deref(),
                 recorded["patchKey"].as_str(),
-                "{place}"
+                "{label}"
             );
 
             assert_eq!(
@@ -270,12 +270,12 @@ fn every_field_attribute_matches_the_record() {
                     .as_str()
                     .unwrap_or_default()
                     .contains("merge"),
-                "{place}"
+                "{label}"
             );
 
             let list = |name: &str| recorded.get(name).cloned().unwrap_or_else(|| json!([]));
-            assert_eq!(texts(&extra.enumeration), list("enum"), "{place}");
-            assert_eq!(texts(&extra.known), list("known"), "{place}");
+            assert_eq!(texts(&extra.enumeration), list("enum"), "{label}");
+            assert_eq!(texts(&extra.known), list("known"), "{label}");
 
             fields += 1;
         }

@@ -280,7 +280,7 @@ fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
 /// One mutation: a byte set, removed or inserted, a range repeated, or a range of another input
 /// inserted.
 fn change(data: &mut Vec<u8>, other: &[u8], random: &mut Seeded) {
-    let place = below(random, data.len() + 1);
+    let index = below(random, data.len() + 1);
     let byte = match below(random, 3) {
         0 => u8::try_from(below(random, 256)).expect("below 256"),
         _ => *other
@@ -289,17 +289,17 @@ fn change(data: &mut Vec<u8>, other: &[u8], random: &mut Seeded) {
     };
 
     match below(random, 5) {
-        0 if place < data.len() => data[place] = byte,
-        1 if place < data.len() => drop(data.remove(place)),
-        2 => data.insert(place, byte),
+        0 if index < data.len() => data[index] = byte,
+        1 if index < data.len() => drop(data.remove(index)),
+        2 => data.insert(index, byte),
         3 => {
-            let stretch = data[place..data.len().min(place + 16)].repeat(1 + below(random, 4));
-            data.splice(place..place, stretch);
+            let stretch = data[index..data.len().min(index + 16)].repeat(1 + below(random, 4));
+            data.splice(index..index, stretch);
         }
         _ => {
             let start = below(random, other.len() + 1);
             let stretch = &other[start..other.len().min(start + 16)];
-            data.splice(place..place, stretch.iter().copied());
+            data.splice(index..index, stretch.iter().copied());
         }
     }
 }

@@ -17,7 +17,7 @@ use corpus::{body, text_of};
 
 #[test]
 fn exactly_the_fields_that_the_real_server_removed_are_removed() {
-    let folder = recorded::place("corpus");
+    let folder = recorded::path("corpus");
     let mut taken = BTreeSet::new();
 
     let (mut checked, mut wrong) = (0, Vec::new());
@@ -124,8 +124,8 @@ fn losses(before: &Value, after: Option<&Value>, pointer: &str, lost: &mut Vec<S
         }
         (Value::Array(items), Some(after)) => {
             let after = after.as_array().unwrap();
-            for (place, (before, after)) in items.iter().zip(after).enumerate() {
-                losses(before, Some(after), &format!("{pointer}/{place}"), lost);
+            for (index, (before, after)) in items.iter().zip(after).enumerate() {
+                losses(before, Some(after), &format!("{pointer}/{index}"), lost);
             }
         }
         _ => {}

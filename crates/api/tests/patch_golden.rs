@@ -22,7 +22,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
 
 #[test]
 fn recorded_patches_have_the_recorded_outcome() {
-    let folder = recorded::place("golden");
+    let folder = recorded::path("golden");
     for file in recorded::files(&folder, ".json") {
         let name = file.file_stem().unwrap().to_str().unwrap();
         if !name.starts_with("patch-") {

@@ -80,7 +80,7 @@ fn check(file: &Path, of: Struct<'static>) -> Result<(), String> {
 }
 
 fn check_folder(folder: &str, expected: usize) {
-    let folder = recorded::place(folder);
+    let folder = recorded::path(folder);
     let (mut passed, mut failed, mut not_served) = (0, Vec::new(), 0);
     for file in recorded::files(&folder, ".json") {
         let Some(of) = root(&file) else {

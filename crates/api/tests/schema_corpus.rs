@@ -73,7 +73,7 @@ fn custom_resources_are_validated_pruned_and_defaulted_as_upstream_does() {
 
 #[test]
 fn golden_definitions_are_refused_in_upstreams_words() {
-    let golden = recorded::place("golden");
+    let golden = recorded::path("golden");
     let mut tally = Tally::default();
     for file in ["crd-structural.json", "crd-validation.json"] {
         let scenario: Json =
@@ -98,7 +98,7 @@ fn golden_definitions_are_refused_in_upstreams_words() {
 
 #[test]
 fn golden_objects_are_validated_pruned_and_defaulted() {
-    let golden = recorded::place("golden");
+    let golden = recorded::path("golden");
     let scenario: Json =
         serde_json::from_slice(&std::fs::read(golden.join("crd-validation.json")).unwrap())
             .unwrap();
@@ -350,7 +350,7 @@ struct Cases {
 
 impl Cases {
     fn read(name: &str) -> Cases {
-        let file = recorded::files(&recorded::place("corpus"), name)
+        let file = recorded::files(&recorded::path("corpus"), name)
             .pop()
             .unwrap();
         let text = std::fs::read_to_string(file).unwrap();

@@ -6,7 +6,7 @@ use coracle_api::codec::{json, yaml};
 
 #[test]
 fn yaml_printed_by_upstream_round_trips() {
-    let folder = recorded::place("facts/roundtrip");
+    let folder = recorded::path("facts/roundtrip");
     let mut differ = Vec::new();
     for file in recorded::files(&folder, ".yaml") {
         let text = std::fs::read_to_string(&file).unwrap();
@@ -21,7 +21,7 @@ fn yaml_printed_by_upstream_round_trips() {
 
 #[test]
 fn yaml_and_json_of_a_fixture_are_the_same_value() {
-    let folder = recorded::place("facts/roundtrip");
+    let folder = recorded::path("facts/roundtrip");
     let mut differ = Vec::new();
     for file in recorded::files(&folder, ".yaml") {
         let from_yaml = yaml::decode(&std::fs::read(&file).unwrap()).unwrap();

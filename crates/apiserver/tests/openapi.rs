@@ -84,7 +84,7 @@ fn facts(text: &[u8]) -> BTreeMap<String, Value> {
 
 #[tokio::test]
 async fn every_type_and_field_is_described_as_the_real_server_describes_it() {
-    let facts = facts(&std::fs::read(recorded::place("facts/api-facts.json")).unwrap());
+    let facts = facts(&std::fs::read(recorded::path("facts/api-facts.json")).unwrap());
     let documents = Documents(OpenApi::default());
     let whole = documents.json("/openapi/v2").await;
 

@@ -31,26 +31,26 @@ pub(super) fn filtered(set: Set, filters: &Filters, version: &str) -> Set {
     };
     match filter {
         Filter::Without(fields) => set.recursive_difference(fields),
-        Filter::Only(places) => only(&set, &places.iter().map(Vec::as_slice).collect::<Vec<_>>()),
+        Filter::Only(paths) => only(&set, &paths.iter().map(Vec::as_slice).collect::<Vec<_>>()),
     }
 }
 
-fn only(set: &Set, places: &[&[Step]]) -> Set {
-    if places.iter().any(|place| place.is_empty()) {
+fn only(set: &Set, paths: &[&[Step]]) -> Set {
+    if paths.iter().any(|path| path.is_empty()) {
         return set.clone();
     }
 
     let mut kept = Set::new();
     for node in &set.nodes {
-        let leads_on = |place: &&[Step]| match &place[0] {
+        let leads_on = |path: &&[Step]| match &path[0] {
             Step::Any => true,
             Step::Element(element) => *element == node.element,
         };
 
-        let rest: Vec<&[Step]> = places
+        let rest: Vec<&[Step]> = paths
             .iter()
-            .filter(|place| leads_on(place))
-            .map(|place| &place[1..])
+            .filter(|path| leads_on(path))
+            .map(|path| &path[1..])
             .collect();
 
         if !rest.is_empty() {

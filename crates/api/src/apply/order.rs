@@ -122,10 +122,10 @@ mod tests {
             "null",
         ];
 
-        for (place, low) in ascending.iter().enumerate() {
+        for (index, low) in ascending.iter().enumerate() {
             assert!(same(&parsed(low), &parsed(low)), "{low} is itself");
 
-            for high in &ascending[place + 1..] {
+            for high in &ascending[index + 1..] {
                 assert_eq!(
                     compare(&parsed(low), &parsed(high)),
                     Ordering::Less,

@@ -12,7 +12,7 @@ pub const MAX_SUBRESOURCE_LENGTH: usize = 256;
 
 /// Validates the `fieldManager` of a request, or the manager of an entry. Empty means that none is
 /// given.
-pub fn check_manager(name: &str, path: &Path<'_>) -> FieldErrors {
+pub fn validate_manager(name: &str, path: &Path<'_>) -> FieldErrors {
     let mut errors = FieldErrors::default();
     if name.len() > MAX_MANAGER_LENGTH {
         errors.push(too_long(path, MAX_MANAGER_LENGTH));
@@ -34,7 +34,7 @@ pub fn check_manager(name: &str, path: &Path<'_>) -> FieldErrors {
 
 /// Validates `fieldManager` and `force` of a patch: applying needs a manager, and nothing else can
 /// be forced.
-pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -> FieldErrors {
+pub fn validate_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -> FieldErrors {
     let root = Path::Root;
     let error = |kind, field: &str, detail: &str| FieldError {
         kind,
@@ -60,13 +60,13 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
         ));
     }
 
-    errors.extend(check_manager(manager, &root.field("fieldManager")));
+    errors.extend(validate_manager(manager, &root.field("fieldManager")));
 
     errors
 }
 
 /// Validates the entries of an object that is written, as part of its metadata.
-pub fn check_entries(entries: &[Value], path: &Path<'_>) -> FieldErrors {
+pub fn validate_entries(entries: &[Value], path: &Path<'_>) -> FieldErrors {
     let mut errors = FieldErrors::default();
     for (index, entry) in entries.iter().enumerate() {
         let path = path.index(index);
@@ -91,7 +91,7 @@ pub fn check_entries(entries: &[Value], path: &Path<'_>) -> FieldErrors {
             ));
         }
 
-        errors.extend(check_manager(text("manager"), &path.field("manager")));
+        errors.extend(validate_manager(text("manager"), &path.field("manager")));
 
         if text("subresource").len() > MAX_SUBRESOURCE_LENGTH {
             errors.push(too_long(&path.field("subresource"), MAX_SUBRESOURCE_LENGTH));
@@ -167,7 +167,7 @@ mod tests {
     fn a_manager_has_a_short_printable_name() {
         let check = |name: &str, expected: &[&str]| {
             assert_eq!(
-                texts(&check_manager(name, &Path::Root.field("fieldManager"))),
+                texts(&validate_manager(name, &Path::Root.field("fieldManager"))),
                 expected,
                 "{name:?}"
             );
@@ -199,7 +199,7 @@ mod tests {
     fn applying_needs_a_manager_and_only_applying_can_be_forced() {
         let check = |manager, force, is_apply, expected: &[&str]| {
             assert_eq!(
-                texts(&check_patch_options(manager, force, is_apply)),
+                texts(&validate_patch_options(manager, force, is_apply)),
                 expected
             );
         };
@@ -227,7 +227,10 @@ mod tests {
             let entries = [json::parse(entry.as_bytes()).unwrap()];
             let metadata = Path::Root.field("metadata");
             assert_eq!(
-                texts(&check_entries(&entries, &metadata.field("managedFields"))),
+                texts(&validate_entries(
+                    &entries,
+                    &metadata.field("managedFields")
+                )),
                 expected,
                 "{entry}"
             );

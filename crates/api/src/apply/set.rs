@@ -193,7 +193,7 @@ impl Set {
     }
 
     pub(super) fn node(&self, element: &Element) -> Option<&Node> {
-        self.find(element).ok().map(|place| &self.nodes[place])
+        self.find(element).ok().map(|index| &self.nodes[index])
     }
 
     pub(super) fn field(&self, name: &str) -> Option<&Node> {
@@ -204,7 +204,7 @@ impl Set {
         self.nodes
             .binary_search_by(order)
             .ok()
-            .map(|place| &self.nodes[place])
+            .map(|index| &self.nodes[index])
     }
 
     /// Appends a node, unless it is unused. The caller keeps the order.
@@ -229,11 +229,11 @@ impl Set {
 
     /// A node, created if it is absent. The caller must make it a member or give it members.
     pub(super) fn node_mut(&mut self, element: &Element) -> &mut Node {
-        let place = match self.find(element) {
-            Ok(place) => place,
-            Err(place) => {
+        let index = match self.find(element) {
+            Ok(index) => index,
+            Err(index) => {
                 self.nodes.insert(
-                    place,
+                    index,
                     Node {
                         element: element.clone(),
                         member: false,
@@ -241,11 +241,11 @@ impl Set {
                     },
                 );
 
-                place
+                index
             }
         };
 
-        &mut self.nodes[place]
+        &mut self.nodes[index]
     }
 
     fn find(&self, element: &Element) -> Result<usize, usize> {

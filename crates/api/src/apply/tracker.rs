@@ -357,7 +357,7 @@ impl<'a> Tracker<'a> {
     /// An object that does not exist yet.
     fn empty(&self) -> Value {
         let mut empty = match self.of {
-            Type::Catalogue(place) => place.empty(),
+            Type::Catalogue(catalogue) => catalogue.empty(),
             _ => Value::object(),
         };
         if let Some(members) = empty.as_object_mut() {

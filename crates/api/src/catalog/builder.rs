@@ -205,7 +205,7 @@ impl PageBuilder {
             .iter()
             .enumerate()
             .filter(|(_, field)| crate::codec::canonical::when_unset(field).is_some())
-            .map(|(place, _)| u16::try_from(place).expect("a struct has few fields"))
+            .map(|(index, _)| u16::try_from(index).expect("a struct has few fields"))
             .collect();
         let declared = &mut self.types[usize::from(id.0)];
         declared.fields = span(self.fields.len(), fields.len());

@@ -38,7 +38,7 @@ pub fn gate(name: &str) -> Option<&'static Gate> {
     GATES
         .binary_search_by(|gate| gate.name.as_str().cmp(name))
         .ok()
-        .map(|place| &GATES[place])
+        .map(|index| &GATES[index])
 }
 
 const fn t(text: &'static str) -> Text {

@@ -18,11 +18,11 @@ impl<'p> Struct<'p> {
 
     /// The description of one of its fields; empty if there is none.
     pub fn field_description(self, field: FieldRef<'p>) -> &'static str {
-        let place = self
+        let index = self
             .built_in()
             .and_then(|of| Some((of, of.position(field.name())?)));
-        place.map_or("", |(of, place)| {
-            text(OF_FIELDS[of.declared.fields.start as usize + place])
+        index.map_or("", |(of, index)| {
+            text(OF_FIELDS[of.declared.fields.start as usize + index])
         })
     }
 
@@ -51,7 +51,7 @@ impl<'p> Struct<'p> {
 /// `io.k8s.apimachinery.pkg.api.resource.Quantity`.
 pub fn scalar_description(definition_name: &str) -> &'static str {
     match OF_SCALARS.binary_search_by_key(&definition_name, |(name, _)| name) {
-        Ok(place) => text(OF_SCALARS[place].1),
+        Ok(index) => text(OF_SCALARS[index].1),
         Err(_) => "",
     }
 }

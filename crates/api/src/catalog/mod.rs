@@ -65,7 +65,7 @@ impl Page {
     /// The kind of that name.
     pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<&Kind> {
         self.kind_index(group, version, name)
-            .map(|place| &self.kinds[place])
+            .map(|index| &self.kinds[index])
     }
 
     /// Its index in [`Page::kinds`].
@@ -82,10 +82,10 @@ impl Page {
 
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
         let name = [group, version, plural];
-        let place = self
+        let index = self
             .resources_by_name
             .find(&self.resources, name, Resource::full_name);
-        place.map(|place| &self.resources[place])
+        index.map(|index| &self.resources[index])
     }
 
     /// The kinds whose objects are of this type: none, one, or, for a type that several groups
@@ -101,18 +101,18 @@ impl Page {
 
     /// A type by its catalogue name, `core.v1.PodSpec`. A linear search: for tests and start-up.
     pub fn type_named(&self, name: &str) -> Option<Struct<'_>> {
-        let place = self
+        let index = self
             .types
             .iter()
             .position(|declared| declared.name == name)?;
-        Some(self.struct_of(TypeId(u16::try_from(place).ok()?)))
+        Some(self.struct_of(TypeId(u16::try_from(index).ok()?)))
     }
 
     /// Every struct of the page.
     pub fn structs(&self) -> impl Iterator<Item = Struct<'_>> {
-        (0..self.types.len()).map(|place| {
+        (0..self.types.len()).map(|index| {
             self.struct_of(TypeId(
-                u16::try_from(place).expect("a page has fewer than 65,536 types"),
+                u16::try_from(index).expect("a page has fewer than 65,536 types"),
             ))
         })
     }

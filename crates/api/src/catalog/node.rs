@@ -88,7 +88,7 @@ impl<'p> Struct<'p> {
     }
 
     pub fn field(self, name: &str) -> Option<FieldRef<'p>> {
-        self.position(name).map(|place| self.at(place))
+        self.position(name).map(|index| self.at(index))
     }
 
     pub fn unions(self) -> &'p [Union] {
@@ -131,10 +131,10 @@ impl<'p> Struct<'p> {
         (self.fields()[from + ahead].name == name).then_some(from + ahead)
     }
 
-    pub(crate) fn at(self, place: usize) -> FieldRef<'p> {
+    pub(crate) fn at(self, index: usize) -> FieldRef<'p> {
         FieldRef {
             page: self.page,
-            field: &self.fields()[place],
+            field: &self.fields()[index],
         }
     }
 
@@ -149,20 +149,20 @@ impl<'p> Struct<'p> {
 
     /// Protobuf field number of a field: a path through inlined messages. Empty: it has none.
     pub fn tag(self, name: &str) -> Vec<u16> {
-        let Some(place) = self.position(name) else {
+        let Some(index) = self.position(name) else {
             return Vec::new();
         };
         let mut path = Vec::new();
-        self.find_tag(self.wires(), place, &mut path);
+        self.find_tag(self.wires(), index, &mut path);
         path
     }
 
-    fn find_tag(self, wires: Span, place: usize, path: &mut Vec<u16>) -> bool {
+    fn find_tag(self, wires: Span, index: usize, path: &mut Vec<u16>) -> bool {
         for wire in wires.of(&self.page.wires) {
             path.push(wire.tag);
             let found = match wire.to {
-                WireTo::Field(field) => usize::from(field) == place,
-                WireTo::Inline(below) => self.find_tag(below, place, path),
+                WireTo::Field(field) => usize::from(field) == index,
+                WireTo::Inline(below) => self.find_tag(below, index, path),
             };
 
             if found {

@@ -46,8 +46,8 @@ pub enum AnyError {
 
 fn with_path(error: &json::DecodeError) -> String {
     match error {
-        json::DecodeError::Type { message, place } if !place.is_empty() => {
-            format!("{place}: {message}")
+        json::DecodeError::Type { message, path } if !path.is_empty() => {
+            format!("{path}: {message}")
         }
         other => other.to_string(),
     }

@@ -90,15 +90,15 @@ fn canonicalize_struct(value: &mut Value, of: Struct<'_>, empty: Empty) {
     let mut expected = 0;
     members.retain_mut(|(name, found)| {
         // Members that the type does not declare are left unchanged.
-        let Some(place) = of.position_near(name, expected) else {
+        let Some(index) = of.position_near(name, expected) else {
             return true;
         };
-        expected = place + 1;
-        canonicalize_member(found, of.at(place), empty)
+        expected = index + 1;
+        canonicalize_member(found, of.at(index), empty)
     });
 
-    for place in of.always() {
-        let field = of.at(usize::from(*place));
+    for index in of.always() {
+        let field = of.at(usize::from(*index));
         if let Err(at) = members.binary_search_by(|(name, _)| name.as_str().cmp(field.name()))
             && let Some(mut written) = when_unset(field.field)
         {
@@ -225,8 +225,8 @@ mod tests {
     #[test]
     fn the_fields_that_are_always_written_have_an_unset_value() {
         for of in BUILTIN.structs() {
-            for (place, field) in of.fields().iter().enumerate() {
-                let listed = of.always().iter().any(|at| usize::from(*at) == place);
+            for (index, field) in of.fields().iter().enumerate() {
+                let listed = of.always().iter().any(|at| usize::from(*at) == index);
                 assert_eq!(
                     listed,
                     when_unset(field).is_some(),

@@ -109,7 +109,7 @@ pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
         let mut quantum = [0u8; 4];
         let mut have = 0;
         while have < 4 {
-            let Some((place, byte)) = next(&mut at) else {
+            let Some((offset, byte)) = next(&mut at) else {
                 return if have == 0 { Ok(bytes) } else { Err(at - have) };
             };
             if let Some(bits) = sextet(byte) {
@@ -119,13 +119,13 @@ pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
             }
 
             if byte != b'=' || have < 2 {
-                return Err(place);
+                return Err(offset);
             }
 
             if have == 2 {
                 match next(&mut at) {
                     Some((_, b'=')) => {}
-                    Some((place, _)) => return Err(place),
+                    Some((offset, _)) => return Err(offset),
                     None => return Err(input.len()),
                 }
             }
@@ -135,7 +135,7 @@ pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
             // Nothing may follow the padding.
             return match next(&mut at) {
                 None => Ok(bytes),
-                Some((place, _)) => Err(place),
+                Some((offset, _)) => Err(offset),
             };
         }
 

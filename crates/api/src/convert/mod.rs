@@ -1,4 +1,4 @@
-//! Conversion of objects field_moves the versions of their kind.
+//! Conversion of objects between the versions of their kind.
 //!
 //! [`convert`] does what upstream's decoding into internal types and encoding in the target version
 //! do. Between versions of different shape (`autoscaling`, `event`, `definition`) fields move;

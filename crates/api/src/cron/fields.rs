@@ -165,12 +165,12 @@ fn range(part: &str, bounds: &Bounds) -> Result<u64, String> {
 
 fn number_or_name(text: &str, bounds: &Bounds) -> Result<u64, String> {
     let lower = text.to_lowercase();
-    let place = bounds
+    let index = bounds
         .names
         .iter()
         .zip(bounds.least..)
         .find(|(name, _)| **name == lower);
-    place.map_or_else(|| number(text), |(_, value)| Ok(value))
+    index.map_or_else(|| number(text), |(_, value)| Ok(value))
 }
 
 fn number(text: &str) -> Result<u64, String> {

@@ -58,9 +58,9 @@ struct Defaults {
 fn of_kind(kind: &Kind) -> Option<&'static Defaults> {
     static COMPILED: OnceLock<Vec<OnceLock<Defaults>>> = OnceLock::new();
     let kinds = BUILTIN.kinds();
-    let place = BUILTIN.kind_index(&kind.group, &kind.version, &kind.name)?;
+    let index = BUILTIN.kind_index(&kind.group, &kind.version, &kind.name)?;
     let compiled = COMPILED.get_or_init(|| kinds.iter().map(|_| OnceLock::new()).collect());
-    Some(compiled[place].get_or_init(|| compile(&kinds[place])))
+    Some(compiled[index].get_or_init(|| compile(&kinds[index])))
 }
 
 fn name_of(kind: &Kind) -> (&str, &str, &str) {

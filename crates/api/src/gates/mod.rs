@@ -30,9 +30,9 @@ pub fn drop_disabled(new: &mut Value, old: Option<&Value>, kind: &Kind) {
 fn of_kind(kind: &Kind) -> Option<&'static Plan> {
     static PLANS: OnceLock<Vec<OnceLock<Option<Plan>>>> = OnceLock::new();
     let kinds = BUILTIN.kinds();
-    let place = BUILTIN.kind_index(&kind.group, &kind.version, &kind.name)?;
+    let index = BUILTIN.kind_index(&kind.group, &kind.version, &kind.name)?;
     let plans = PLANS.get_or_init(|| kinds.iter().map(|_| OnceLock::new()).collect());
-    plans[place]
-        .get_or_init(|| Plan::of(&kinds[place]))
+    plans[index]
+        .get_or_init(|| Plan::of(&kinds[index]))
         .as_ref()
 }

@@ -39,13 +39,13 @@ impl Plan {
         search.collect(BUILTIN.root(kind).node());
 
         let mut groups: Vec<Vec<GatedField>> = Vec::new();
-        for place in search.found {
+        for gated in search.found {
             match groups
                 .iter_mut()
-                .find(|group| is_kept_with(&group[0], &place))
+                .find(|group| is_kept_with(&group[0], &gated))
             {
-                Some(group) => group.push(place),
-                None => groups.push(vec![place]),
+                Some(group) => group.push(gated),
+                None => groups.push(vec![gated]),
             }
         }
 
@@ -57,13 +57,13 @@ impl Plan {
             let in_use = old.is_some_and(|old| {
                 group
                     .iter()
-                    .any(|place| is_set(old, &place.steps, place.field))
+                    .any(|gated| is_set(old, &gated.steps, gated.field))
             });
 
             if !in_use {
                 group
                     .iter()
-                    .for_each(|place| remove_field(new, &place.steps, place));
+                    .for_each(|gated| remove_field(new, &gated.steps, gated));
             }
         }
     }
@@ -144,18 +144,18 @@ fn is_something(value: &Value) -> bool {
     }
 }
 
-fn remove_field(value: &mut Value, steps: &[Step], place: &GatedField) {
+fn remove_field(value: &mut Value, steps: &[Step], gated: &GatedField) {
     match (steps, value) {
         ([], Value::Object(map)) => {
-            let goes = match place.rule.when {
+            let goes = match gated.rule.when {
                 When::Always => true,
                 When::Has(name) => map
-                    .below(place.field)
+                    .below(gated.field)
                     .is_some_and(|below| !below.text(name).is_empty()),
             };
 
             if goes {
-                map.remove(place.field);
+                map.remove(gated.field);
             }
         }
         ([Step::Member(name), rest @ ..], Value::Object(map)) => {
@@ -164,22 +164,22 @@ fn remove_field(value: &mut Value, steps: &[Step], place: &GatedField) {
             };
             let had = below
                 .as_object()
-                .is_some_and(|below| below.contains_key(place.field));
-            remove_field(below, rest, place);
+                .is_some_and(|below| below.contains_key(gated.field));
+            remove_field(below, rest, gated);
 
             let is_empty = below.as_object().is_some_and(Map::is_empty);
-            if place.rule.with_empty_parent && rest.is_empty() && had && is_empty {
+            if gated.rule.with_empty_parent && rest.is_empty() && had && is_empty {
                 map.remove(name);
             }
         }
         ([Step::Each, rest @ ..], Value::Array(items)) => {
             items
                 .iter_mut()
-                .for_each(|item| remove_field(item, rest, place));
+                .for_each(|item| remove_field(item, rest, gated));
         }
         ([Step::Each, rest @ ..], Value::Object(map)) => {
             map.values_mut()
-                .for_each(|value| remove_field(value, rest, place));
+                .for_each(|value| remove_field(value, rest, gated));
         }
         _ => {}
     }

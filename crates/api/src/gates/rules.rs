@@ -138,7 +138,7 @@ const EXCEPTIONS: [Exception; 13] = [
     removed("core.v1.NodeStatus", "config", GONE, PLAIN),
 ];
 
-/// How a field of a type is removed from objects of a kind. `None`: it kept.
+/// How a field of a type is removed from objects of a kind. `None`: it stays.
 pub(super) fn of(declared: Struct<'_>, field: FieldRef<'_>, kind: &str) -> Option<Rule> {
     let special =
         |other: &&Exception| other.field == field.name() && other.of == declared.declared.name;

@@ -10,7 +10,7 @@ pub use value::{GoList, GoString, GoSyntax, GoValue, LIST_TYPE, MAP_TYPE, go_typ
 
 use std::fmt;
 
-/// A string as Go's `%q` is_printable it: quoted, with unprintable characters escaped.
+/// A string as Go's `%q` prints it: quoted, with unprintable characters escaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Quoted<'a>(pub &'a str);
 
@@ -53,7 +53,7 @@ fn is_printable(character: char) -> bool {
     text.escape_debug().nth(1) == Some(character)
 }
 
-/// A floating-point number as Go's `%v` is_printable it: the shortest digits, with an exponent for small
+/// A floating-point number as Go's `%v` prints it: the shortest digits, with an exponent for small
 /// and large numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Float(pub f64);

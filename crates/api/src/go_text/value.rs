@@ -87,11 +87,11 @@ fn print(value: &Value, verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result
         },
         (Value::Array(items), _) => print_list(items, verb, out),
         (Value::Object(map), _) => {
-            let signs = Signs::of(verb, ["map", MAP_TYPE]);
+            let signs = Delimiters::of(verb, ["map", MAP_TYPE]);
             signs.open(out)?;
 
-            for (place, (name, value)) in map.iter().enumerate() {
-                signs.between(place, out)?;
+            for (index, (name, value)) in map.iter().enumerate() {
+                signs.between(index, out)?;
                 match verb {
                     Verb::Syntax => write!(out, "{}:", Quoted(name))?,
                     _ => write!(out, "{name}:")?,
@@ -114,33 +114,33 @@ fn print(value: &Value, verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result
 }
 
 fn print_list(items: &[Value], verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let signs = Signs::of(verb, ["", LIST_TYPE]);
+    let signs = Delimiters::of(verb, ["", LIST_TYPE]);
     signs.open(out)?;
-    for (place, item) in items.iter().enumerate() {
-        signs.between(place, out)?;
+    for (index, item) in items.iter().enumerate() {
+        signs.between(index, out)?;
         print(item, verb, out)?;
     }
     signs.close(out)
 }
 
 /// The delimiters and separators of a list or map: `map[a:1 b:2]`, `[]interface {}{1, 2}`.
-struct Signs {
+struct Delimiters {
     start: &'static str,
     open: &'static str,
     between: &'static str,
     close: &'static str,
 }
 
-impl Signs {
-    fn of(verb: Verb, [plain, syntax]: [&'static str; 2]) -> Signs {
+impl Delimiters {
+    fn of(verb: Verb, [plain, syntax]: [&'static str; 2]) -> Delimiters {
         match verb {
-            Verb::Syntax => Signs {
+            Verb::Syntax => Delimiters {
                 start: syntax,
                 open: "{",
                 between: ", ",
                 close: "}",
             },
-            _ => Signs {
+            _ => Delimiters {
                 start: plain,
                 open: "[",
                 between: " ",
@@ -154,8 +154,8 @@ impl Signs {
         out.write_str(self.open)
     }
 
-    fn between(&self, place: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(if place > 0 { self.between } else { "" })
+    fn between(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(if index > 0 { self.between } else { "" })
     }
 
     fn close(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

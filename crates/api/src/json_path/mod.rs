@@ -114,7 +114,7 @@ impl Step {
 
         match (self, value) {
             (Step::Member(name), Value::Object(map)) => found.extend(map.get(name)),
-            (Step::Element(place), Value::Array(items)) => found.extend(element(items, *place)),
+            (Step::Element(index), Value::Array(items)) => found.extend(element(items, *index)),
             (Step::Slice { from, to, by }, Value::Array(items)) => {
                 found.extend(slice(items, *from, *to, *by));
             }
@@ -135,13 +135,13 @@ impl Step {
     }
 }
 
-fn element(items: &[Value], place: i64) -> Option<&Value> {
-    items.get(index_of(place, items.len())?)
+fn element(items: &[Value], index: i64) -> Option<&Value> {
+    items.get(index_of(index, items.len())?)
 }
 
-fn index_of(place: i64, len: usize) -> Option<usize> {
+fn index_of(index: i64, len: usize) -> Option<usize> {
     let len = i64::try_from(len).ok()?;
-    usize::try_from(if place < 0 { place + len } else { place }).ok()
+    usize::try_from(if index < 0 { index + len } else { index }).ok()
 }
 
 fn slice(
@@ -150,9 +150,9 @@ fn slice(
     to: Option<i64>,
     by: Option<i64>,
 ) -> impl Iterator<Item = &Value> {
-    let bound = |place: Option<i64>, otherwise: usize| {
-        place
-            .map_or(otherwise, |place| index_of(place, items.len()).unwrap_or(0))
+    let bound = |index: Option<i64>, otherwise: usize| {
+        index
+            .map_or(otherwise, |index| index_of(index, items.len()).unwrap_or(0))
             .min(items.len())
     };
     let (from, to) = (bound(from, 0), bound(to, items.len()));

@@ -32,12 +32,12 @@ impl Reader<'_> {
     fn steps(&mut self) -> Result<Vec<Step>, JsonPathError> {
         let mut steps = Vec::new();
         loop {
-            if self.took("..") {
+            if self.consume("..") {
                 steps.push(Step::Deep);
                 self.member(&mut steps);
-            } else if self.took(".") {
+            } else if self.consume(".") {
                 self.member(&mut steps);
-            } else if self.took("[") {
+            } else if self.consume("[") {
                 steps.push(self.brackets()?);
             } else {
                 return Ok(steps);
@@ -45,7 +45,7 @@ impl Reader<'_> {
         }
     }
 
-    fn took(&mut self, text: &str) -> bool {
+    fn consume(&mut self, text: &str) -> bool {
         match self.rest.strip_prefix(text) {
             Some(rest) => {
                 self.rest = rest;
@@ -83,7 +83,7 @@ impl Reader<'_> {
 
     /// The content of brackets, up to the closing one.
     fn brackets(&mut self) -> Result<Step, JsonPathError> {
-        let step = if self.took("?(") {
+        let step = if self.consume("?(") {
             if self.filters == MOST_FILTERS {
                 return Err(error(&format!(
                     "filters are nested more than {MOST_FILTERS} deep"
@@ -107,7 +107,7 @@ impl Reader<'_> {
             index_or_slice(inside.trim())?
         };
 
-        match self.took("]") {
+        match self.consume("]") {
             true => Ok(step),
             false => Err(error("unterminated array")),
         }
@@ -146,7 +146,7 @@ impl Reader<'_> {
             ("<", Comparison::Less),
             (">", Comparison::Greater),
         ];
-        let found = comparison.into_iter().find(|(text, _)| self.took(text));
+        let found = comparison.into_iter().find(|(text, _)| self.consume(text));
         let compared = match found {
             Some((_, comparison)) => Some((comparison, self.operand()?)),
             None => None,
@@ -154,7 +154,7 @@ impl Reader<'_> {
 
         self.rest = self.rest.trim_start();
 
-        match self.took(")") {
+        match self.consume(")") {
             true => Ok(Filter { left, compared }),
             false => Err(error("unterminated filter")),
         }
@@ -163,7 +163,7 @@ impl Reader<'_> {
     fn operand(&mut self) -> Result<Operand, JsonPathError> {
         self.rest = self.rest.trim_start();
 
-        if self.took("@") || self.rest.starts_with('.') {
+        if self.consume("@") || self.rest.starts_with('.') {
             return Ok(Operand::Path(JsonPath {
                 steps: self.steps()?,
             }));

@@ -7,8 +7,8 @@ pub fn generate(base: &str, random: u64) -> String {
     let mut random = random;
     for _ in 0..SUFFIX_LENGTH {
         let letters = ALPHABET.len() as u64;
-        let place = usize::try_from(random % letters).expect("less than the alphabet's length");
-        name.push(char::from(ALPHABET[place]));
+        let index = usize::try_from(random % letters).expect("less than the alphabet's length");
+        name.push(char::from(ALPHABET[index]));
         random /= letters;
     }
     name

@@ -45,10 +45,10 @@ impl<'a> Before<'a> {
         })
     }
 
-    fn element(self, place: usize) -> Option<Before<'a>> {
+    fn element(self, index: usize) -> Option<Before<'a>> {
         let (literal, tree) = (
-            self.literal.as_array()?.get(place)?,
-            self.tree.as_array()?.get(place)?,
+            self.literal.as_array()?.get(index)?,
+            self.tree.as_array()?.get(index)?,
         );
         Some(Before {
             literal,
@@ -59,12 +59,12 @@ impl<'a> Before<'a> {
 
     /// The element that this one was before: operations shift elements, but hardly ever on both
     /// sides of it.
-    fn same_element(self, element: &Value, place: usize, of: usize) -> Option<Before<'a>> {
-        let from_the_end = (self.literal.as_array()?.len() + place).checked_sub(of);
-        let there = from_the_end.and_then(|place| self.element(place));
+    fn same_element(self, element: &Value, index: usize, of: usize) -> Option<Before<'a>> {
+        let from_the_end = (self.literal.as_array()?.len() + index).checked_sub(of);
+        let there = from_the_end.and_then(|index| self.element(index));
         there
             .filter(|before| before.literal == element)
-            .or_else(|| self.element(place))
+            .or_else(|| self.element(index))
     }
 }
 
@@ -73,8 +73,8 @@ fn write(value: &Value, before: Option<Before<'_>>, out: &mut Vec<u8>) {
         (_, Some(before)) if before.literal == value => write_typed(before.tree, before.node, out),
         (Value::Object(map), before) => {
             out.push(b'{');
-            for (place, (name, member)) in map.iter().enumerate() {
-                separate(place, out);
+            for (index, (name, member)) in map.iter().enumerate() {
+                separate(index, out);
                 write_string(name, out);
                 out.push(b':');
                 write(member, before.and_then(|before| before.member(name)), out);
@@ -83,10 +83,10 @@ fn write(value: &Value, before: Option<Before<'_>>, out: &mut Vec<u8>) {
         }
         (Value::Array(items), before) => {
             out.push(b'[');
-            for (place, element) in items.iter().enumerate() {
-                separate(place, out);
+            for (index, element) in items.iter().enumerate() {
+                separate(index, out);
                 let before =
-                    before.and_then(|before| before.same_element(element, place, items.len()));
+                    before.and_then(|before| before.same_element(element, index, items.len()));
                 write(element, before, out);
             }
             out.push(b']');
@@ -104,8 +104,8 @@ fn write(value: &Value, before: Option<Before<'_>>, out: &mut Vec<u8>) {
     }
 }
 
-fn separate(place: usize, out: &mut Vec<u8>) {
-    if place > 0 {
+fn separate(index: usize, out: &mut Vec<u8>) {
+    if index > 0 {
         out.push(b',');
     }
 }

@@ -43,8 +43,8 @@ fn write_decimal(amount: Decimal, format: Format, out: &mut impl fmt::Write) -> 
     match format {
         _ if power == 0 => Ok(()),
         Format::DecimalSi if (-9..=18).contains(&power) => {
-            let place = usize::try_from(power / 3 + 3).expect("at least -9, so at least zero");
-            out.write_str(DECIMAL_SUFFIXES[place])
+            let index = usize::try_from(power / 3 + 3).expect("at least -9, so at least zero");
+            out.write_str(DECIMAL_SUFFIXES[index])
         }
         // Beyond exa there is no letter, and omitting the power would change the amount.
         _ => write!(out, "e{power}"),

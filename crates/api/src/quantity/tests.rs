@@ -55,7 +55,7 @@ fn a_text_prints_as_upstream_prints_it() {
         "999999999999999999999999999999",
     );
 
-    // Acceptable texts are expected, even unusual ones.
+    // Acceptable texts are kept, even unusual ones.
     check("1.234", "1.234");
     check("+1", "+1");
     check("007", "007");
@@ -205,10 +205,10 @@ fn exact(text: &str) -> BigRational {
         None => (false, text),
     };
 
-    let place = text
+    let offset = text
         .find(|next: char| next != '.' && !next.is_ascii_digit())
         .unwrap_or(text.len());
-    let (number, suffix) = text.split_at(place);
+    let (number, suffix) = text.split_at(offset);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits: BigInt = format!("0{whole}{fraction}").parse().unwrap();
     let power = |base: i32, exponent: i32| BigRational::from(BigInt::from(base)).pow(exponent);
@@ -220,7 +220,7 @@ fn exact(text: &str) -> BigRational {
             i32::try_from("KMGTPE".find(binary).unwrap()).unwrap() + 1,
         ),
         (None, _) if suffix.is_empty() => power(10, 0),
-        (None, Some(place)) => power(1000, i32::try_from(place).unwrap() - 3),
+        (None, Some(offset)) => power(1000, i32::try_from(offset).unwrap() - 3),
         (None, None) => power(10, suffix[1..].parse().unwrap()),
     };
     let amount = BigRational::from(digits) / power(10, fraction.len().try_into().unwrap()) * factor;

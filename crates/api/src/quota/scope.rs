@@ -75,7 +75,7 @@ fn claim(claim: &Value, scope: &str, operator: &str, values: &[Value]) -> bool {
         return false;
     }
 
-    let places: [&[&str]; 3] = [
+    let paths: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],
         &["status", "currentVolumeAttributesClassName"],
         &[
@@ -85,9 +85,9 @@ fn claim(claim: &Value, scope: &str, operator: &str, values: &[Value]) -> bool {
         ],
     ];
 
-    let named = places
+    let named = paths
         .into_iter()
-        .filter_map(|place| claim.at(place).and_then(Value::as_str));
+        .filter_map(|path| claim.at(path).and_then(Value::as_str));
 
     let classes: Vec<&str> = named.filter(|class| !class.is_empty()).collect();
     match (operator, classes.as_slice()) {

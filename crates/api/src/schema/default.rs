@@ -26,7 +26,7 @@ impl Schema {
     /// # Errors
     /// The defaults would add too much; some have been set.
     pub fn default(&self, object: &mut Value) -> Result<(), TooMuchAdded> {
-        Filling {
+        Defaulter {
             schema: self,
             left: MOST_ADDED,
         }
@@ -34,13 +34,13 @@ impl Schema {
     }
 }
 
-struct Filling<'s> {
+struct Defaulter<'s> {
     schema: &'s Schema,
     /// The number of bytes that may still be added.
     left: usize,
 }
 
-impl Filling<'_> {
+impl Defaulter<'_> {
     fn default(&mut self, value: &mut Value, node: &Node) -> Result<(), TooMuchAdded> {
         if !node.flags.has(Flags::DEFAULTS) {
             return Ok(());
@@ -65,8 +65,8 @@ impl Filling<'_> {
 
     /// Sets the defaults of declared members.
     fn fill_in(&mut self, map: &mut Map, node: &Node) -> Result<(), TooMuchAdded> {
-        for place in &node.filled {
-            let property = &node.properties[usize::from(*place)];
+        for index in &node.filled {
+            let property = &node.properties[usize::from(*index)];
             let below = self.schema.node(property.node);
             let found = map.get_mut(&property.name);
             if found.as_ref().is_some_and(|value| !is_unset(value, below)) {
@@ -80,7 +80,7 @@ impl Filling<'_> {
             };
 
             match found {
-                Some(place) => *place = filled,
+                Some(index) => *index = filled,
                 None => drop(map.insert(property.name.clone(), filled)),
             }
         }

@@ -52,7 +52,7 @@ impl Schema {
     }
 
     pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.place()]
+        &self.nodes[id.index()]
     }
 
     /// The number of nodes.

@@ -13,7 +13,7 @@ use crate::{Text, Value};
 pub struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    pub(crate) fn place(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -53,11 +53,11 @@ pub struct Node {
 
 impl Node {
     pub fn property(&self, name: &str) -> Option<&Property> {
-        let place = self
+        let index = self
             .properties
             .binary_search_by(|property| property.name.as_str().cmp(name))
             .ok()?;
-        Some(&self.properties[place])
+        Some(&self.properties[index])
     }
 
     /// Finds properties for a reader whose names are sorted: a short scan instead of a search.

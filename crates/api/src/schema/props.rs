@@ -15,7 +15,7 @@ pub struct Props<'a>(&'a Map);
 
 /// `items` or `additionalProperties`.
 #[derive(Clone, Debug)]
-pub(crate) enum Sub<'a> {
+pub(crate) enum SubSchema<'a> {
     Absent,
     One(Props<'a>),
     /// A list of schemas, which `items` may be.
@@ -110,19 +110,19 @@ impl<'a> Props<'a> {
         self.get("properties")?.get(name).map(Props::of)
     }
 
-    pub(crate) fn items(self) -> Sub<'a> {
+    pub(crate) fn items(self) -> SubSchema<'a> {
         match self.get("items") {
-            Some(Value::Array(several)) => Sub::Many(several.iter().map(Props::of).collect()),
-            Some(Value::Object(one)) => Sub::One(Props(one)),
-            _ => Sub::Absent,
+            Some(Value::Array(several)) => SubSchema::Many(several.iter().map(Props::of).collect()),
+            Some(Value::Object(one)) => SubSchema::One(Props(one)),
+            _ => SubSchema::Absent,
         }
     }
 
-    pub(crate) fn additional(self) -> Sub<'a> {
+    pub(crate) fn additional(self) -> SubSchema<'a> {
         match self.get("additionalProperties") {
-            Some(Value::Bool(flag)) => Sub::Bool(*flag),
-            Some(Value::Object(one)) => Sub::One(Props(one)),
-            _ => Sub::Absent,
+            Some(Value::Bool(flag)) => SubSchema::Bool(*flag),
+            Some(Value::Object(one)) => SubSchema::One(Props(one)),
+            _ => SubSchema::Absent,
         }
     }
 
@@ -132,16 +132,16 @@ impl<'a> Props<'a> {
     }
 }
 
-impl<'a> Sub<'a> {
+impl<'a> SubSchema<'a> {
     pub(crate) fn one(self) -> Option<Props<'a>> {
         match self {
-            Sub::One(props) => Some(props),
+            SubSchema::One(props) => Some(props),
             _ => None,
         }
     }
 
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(self, Sub::Absent)
+        matches!(self, SubSchema::Absent)
     }
 }
 

@@ -148,18 +148,18 @@ fn split_terms(text: &str) -> Vec<&str> {
 
 fn read_term(selector: &str, term: &str) -> Result<FieldTerm, FieldSelectorError> {
     steps::count(term.len());
-    let place = term
+    let offset = term
         .char_indices()
         .find(|(index, _)| operator(&term[*index..]).is_some());
-    let Some((place, _)) = place else {
+    let Some((offset, _)) = offset else {
         return Err(FieldSelectorError::NoOperator {
             selector: selector.to_owned(),
             term: term.to_owned(),
         });
     };
 
-    let (field, rest) = term.split_at(place);
-    let operator = operator(rest).expect("found at this place just above");
+    let (field, rest) = term.split_at(offset);
+    let operator = operator(rest).expect("found at this offset just above");
     let value = unescaped(&rest[operator.len()..])?;
 
     Ok(FieldTerm {

@@ -52,17 +52,17 @@ fn validate_requirement(
     errors: &mut FieldErrors,
 ) {
     let given = requirement.values.as_deref().unwrap_or_default();
-    let place = at.field("values");
+    let path = at.field("values");
     match requirement.operator.as_str() {
         "In" | "NotIn" if given.is_empty() => {
             errors.push(FieldError::required(
-                &place,
+                &path,
                 "must be specified when `operator` is 'In' or 'NotIn'",
             ));
         }
         "Exists" | "DoesNotExist" if !given.is_empty() => {
             let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(FieldError::forbidden(&place, detail));
+            errors.push(FieldError::forbidden(&path, detail));
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         other => {
@@ -83,12 +83,7 @@ fn validate_requirement(
 
     if values == Values::Judged {
         for (index, value) in given.iter().enumerate() {
-            refuse(
-                &place.index(index),
-                value,
-                names::label_value(value),
-                errors,
-            );
+            refuse(&path.index(index), value, names::label_value(value), errors);
         }
     }
 }

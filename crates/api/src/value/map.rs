@@ -65,16 +65,16 @@ impl Map {
     }
 
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.find(name).ok().map(|place| &self.members[place].1)
+        self.find(name).ok().map(|index| &self.members[index].1)
     }
 
     /// The member at an index.
-    pub(crate) fn at(&self, place: usize) -> Option<&Value> {
-        self.members.get(place).map(|(_, value)| value)
+    pub(crate) fn at(&self, index: usize) -> Option<&Value> {
+        self.members.get(index).map(|(_, value)| value)
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.find(name).ok().map(|place| &mut self.members[place].1)
+        self.find(name).ok().map(|index| &mut self.members[index].1)
     }
 
     /// The member's text, if it is a string.
@@ -86,9 +86,9 @@ impl Map {
     pub fn insert(&mut self, name: impl Into<Text>, value: impl Into<Value>) -> Option<Value> {
         let (name, value) = (name.into(), value.into());
         match self.find(&name) {
-            Ok(place) => Some(std::mem::replace(&mut self.members[place].1, value)),
-            Err(place) => {
-                self.members.insert(place, (name, value));
+            Ok(index) => Some(std::mem::replace(&mut self.members[index].1, value)),
+            Err(index) => {
+                self.members.insert(index, (name, value));
                 None
             }
         }
@@ -96,14 +96,14 @@ impl Map {
 
     /// The member, created by `make` if it is absent.
     pub fn get_or_insert_with(&mut self, name: &str, make: impl FnOnce() -> Value) -> &mut Value {
-        let place = match self.find(name) {
-            Ok(place) => place,
-            Err(place) => {
-                self.members.insert(place, (Text::new(name), make()));
-                place
+        let index = match self.find(name) {
+            Ok(index) => index,
+            Err(index) => {
+                self.members.insert(index, (Text::new(name), make()));
+                index
             }
         };
-        &mut self.members[place].1
+        &mut self.members[index].1
     }
 
     /// The member as an object; anything else is replaced by `{}` first.
@@ -118,7 +118,7 @@ impl Map {
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         self.find(name)
             .ok()
-            .map(|place| self.members.remove(place).1)
+            .map(|index| self.members.remove(index).1)
     }
 
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {

@@ -68,9 +68,9 @@ impl Path<'_> {
     fn write(
         &self,
         out: &mut fmt::Formatter<'_>,
-        key: impl Fn(&mut Short<'_, '_>, &str) -> fmt::Result,
+        key: impl Fn(&mut Truncating<'_, '_>, &str) -> fmt::Result,
     ) -> fmt::Result {
-        let mut short = Short {
+        let mut short = Truncating {
             out,
             left: MOST_BYTES,
         };
@@ -99,13 +99,13 @@ impl Path<'_> {
 const MOST_BYTES: usize = 4096;
 
 /// Writes a limited number of bytes.
-struct Short<'a, 'f> {
+struct Truncating<'a, 'f> {
     out: &'a mut fmt::Formatter<'f>,
     /// 0: the limit is reached, and nothing more is written.
     left: usize,
 }
 
-impl Write for Short<'_, '_> {
+impl Write for Truncating<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if text.len() < self.left {
             self.left -= text.len();

@@ -42,8 +42,8 @@ fn beginning(bytes: &[u8]) -> u64 {
         let (first, last): (u32, u32) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
         return u64::from(first) << 32 | u64::from(last) << (8 * (8 - bytes.len()));
     }
-    bytes.iter().enumerate().fold(0, |number, (place, byte)| {
-        number | u64::from(*byte) << (56 - 8 * place)
+    bytes.iter().enumerate().fold(0, |number, (index, byte)| {
+        number | u64::from(*byte) << (56 - 8 * index)
     })
 }
 

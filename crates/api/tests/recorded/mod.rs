@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 
 /// A file or folder below `tests/`.
-pub(crate) fn place(path: &str) -> PathBuf {
-    let place = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests")).join(path);
-    assert!(place.exists(), "{} is missing", place.display());
-    place
+pub(crate) fn path(below: &str) -> PathBuf {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests")).join(below);
+    assert!(path.exists(), "{} is missing", path.display());
+    path
 }
 
 /// The files of a folder with that ending, by name.

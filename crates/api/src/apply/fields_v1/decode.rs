@@ -50,7 +50,7 @@ impl<'t> Reader<'t> {
         let mut set = Collected::default();
         let mut itself = false;
 
-        if self.taken("null") {
+        if self.consume("null") {
             return Ok((Set::new(), true));
         }
 
@@ -208,7 +208,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn taken(&mut self, word: &str) -> bool {
+    fn consume(&mut self, word: &str) -> bool {
         self.skip_space();
         let found =
             self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(word.as_bytes());

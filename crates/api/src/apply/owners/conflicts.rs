@@ -57,8 +57,8 @@ impl fmt::Display for Conflicts {
 
         write!(out, "Apply failed with {} conflicts: ", self.0.len())?;
         let groups = self.0.chunk_by(|a, b| a.manager == b.manager);
-        for (place, group) in groups.enumerate() {
-            let line = if place > 0 { "\n" } else { "" };
+        for (index, group) in groups.enumerate() {
+            let line = if index > 0 { "\n" } else { "" };
             write!(
                 out,
                 "{line}conflicts with {}:",

@@ -18,10 +18,10 @@ pub enum EntryError {
     ApiVersion,
     #[error("missing fieldsType in managed fields entry {0}")]
     NoFieldsType(usize),
-    #[error("invalid fieldsType {found} in managed fields entry {place}", found = Quoted(.found))]
-    FieldsType { found: String, place: usize },
-    #[error("error decoding set in managed fields entry {place}")]
-    Fields { place: usize, source: FieldsError },
+    #[error("invalid fieldsType {found} in managed fields entry {index}", found = Quoted(.found))]
+    FieldsType { found: String, index: usize },
+    #[error("error decoding set in managed fields entry {index}")]
+    Fields { index: usize, source: FieldsError },
 }
 
 /// The entries of an object; none if they are malformed.
@@ -57,7 +57,7 @@ pub(super) fn is_blank(entry: &Value) -> bool {
     entry.as_object().is_some_and(|map| map.values().all(blank))
 }
 
-pub(super) fn decode(entry: &Value, place: usize) -> Result<Owner, EntryError> {
+pub(super) fn decode(entry: &Value, index: usize) -> Result<Owner, EntryError> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
     let operation = match text("operation") {
         "Apply" => Operation::Apply,
@@ -71,17 +71,17 @@ pub(super) fn decode(entry: &Value, place: usize) -> Result<Owner, EntryError> {
 
     match text("fieldsType") {
         "FieldsV1" => {}
-        "" => return Err(EntryError::NoFieldsType(place)),
+        "" => return Err(EntryError::NoFieldsType(index)),
         other => {
             return Err(EntryError::FieldsType {
                 found: other.to_owned(),
-                place,
+                index,
             });
         }
     }
 
     let fields = decode_fields(entry.get("fieldsV1"))
-        .map_err(|source| EntryError::Fields { place, source })?;
+        .map_err(|source| EntryError::Fields { index, source })?;
     let manager = Manager {
         name: Text::new(text("manager")),
         operation,

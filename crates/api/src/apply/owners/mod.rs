@@ -133,8 +133,8 @@ impl Owners {
     }
 
     pub(super) fn take(&mut self, manager: &Manager) -> Option<Owner> {
-        let place = self.0.iter().position(|owner| owner.manager.is(manager))?;
-        Some(self.0.swap_remove(place))
+        let index = self.0.iter().position(|owner| owner.manager.is(manager))?;
+        Some(self.0.swap_remove(index))
     }
 
     /// Replaces what the same manager owned before.
@@ -152,8 +152,8 @@ impl Owners {
     /// Decodes an object's entries. Of several entries of one manager the last counts.
     pub fn decode(object: &Value) -> Result<Owners, EntryError> {
         let mut owners = Vec::new();
-        for (place, entry) in entry::entries(object).into_iter().flatten().enumerate() {
-            owners.push(entry::decode(entry, place)?);
+        for (index, entry) in entry::entries(object).into_iter().flatten().enumerate() {
+            owners.push(entry::decode(entry, index)?);
         }
         // Sorted, so that duplicates are neighbours, however many entries there are.
         owners.reverse();

@@ -6,7 +6,7 @@ use crate::fuzz::steps;
 fn service(ports: usize) -> String {
     // Not sorted.
     let ports: Vec<String> = (0..ports)
-        .map(|place| format!("{{port: {}, name: p{place}}}", 1 + (place * 7919) % ports))
+        .map(|index| format!("{{port: {}, name: p{index}}}", 1 + (index * 7919) % ports))
         .collect();
     format!("{{spec: {{ports: [{}]}}}}", ports.join(", "))
 }
@@ -42,9 +42,9 @@ fn a_long_keyed_list_is_applied_in_linear_steps() {
 #[test]
 fn many_entries_are_read_in_linear_steps() {
     let object = |entries: usize| {
-        let entry = |place: usize| {
+        let entry = |index: usize| {
             format!(
-                "{{manager: m{place}, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {{'f:a': {{}}}}}}"
+                "{{manager: m{index}, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {{'f:a': {{}}}}}}"
             )
         };
         let entries: Vec<String> = (0..entries).map(entry).collect();

@@ -1,6 +1,6 @@
 //! Types of the catalogue as server-side apply sees them.
 
-use super::{Atom, By, Fields, List, Members, Scalar, Type};
+use super::{Atom, Fields, List, Members, Relationship, Scalar, Type};
 use crate::Value;
 use crate::catalog::{Extra, FieldRef, ListType, MapType, Node, RawKind, Shape, Struct};
 use crate::codec::{canonical, json};
@@ -47,7 +47,7 @@ impl<'s> CatalogueType<'s> {
             Shape::Struct(id) => Atom::map(self.fields(self.node.page.struct_of(id))),
             Shape::List(_) | Shape::Strings => Atom::list(List {
                 item: self.item(),
-                by: self.by(),
+                relationship: self.relationship(),
             }),
             Shape::Map(_) => Atom::map(Fields {
                 whole: self.map_type() == Some(MapType::Atomic),
@@ -75,11 +75,11 @@ impl<'s> CatalogueType<'s> {
         }
     }
 
-    fn by(self) -> By<'s> {
+    fn relationship(self) -> Relationship<'s> {
         match self.extra.and_then(|extra| extra.list.as_ref()) {
-            None | Some(ListType::Atomic) => By::Nothing,
-            Some(ListType::Set) => By::Value,
-            Some(ListType::Map(keys)) => By::Keys(keys),
+            None | Some(ListType::Atomic) => Relationship::Atomic,
+            Some(ListType::Set) => Relationship::Set,
+            Some(ListType::Map(keys)) => Relationship::Keys(keys),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Only what decides ownership is kept: fields, list and map types, keys and their defaults.
 //! Whether a value is valid is up to the schema engine.
 
-use super::{Atom, By, CatalogueType, Fields, List, Members, Scalar, Type};
+use super::{Atom, CatalogueType, Fields, List, Members, Relationship, Scalar, Type};
 use crate::catalog::BUILTIN;
 use crate::{Map, Text, Value};
 
@@ -31,13 +31,13 @@ struct Values {
 #[derive(Clone, Debug)]
 struct DeclaredList {
     item: Declared,
-    by: DeclaredBy,
+    relationship: DeclaredRelationship,
 }
 
 #[derive(Clone, Debug)]
-enum DeclaredBy {
-    Nothing,
-    Value,
+enum DeclaredRelationship {
+    Atomic,
+    Set,
     Keys(Vec<Text>),
 }
 
@@ -73,7 +73,7 @@ pub(super) fn find<'s>(fields: &'s [DeclaredField], name: &str) -> Option<&'s De
     fields
         .binary_search_by(|field| field.name.as_str().cmp(name))
         .ok()
-        .map(|place| &fields[place])
+        .map(|index| &fields[index])
 }
 
 /// Why a schema is unusable.
@@ -103,7 +103,7 @@ impl Declared {
     pub(super) fn atom(&self) -> Atom<'_> {
         match &self.0 {
             DeclaredType::Values(values) => values.atom(),
-            DeclaredType::Builtin(place) => place.atom(),
+            DeclaredType::Builtin(of) => of.atom(),
             DeclaredType::Anything => Type::Whole.atom(),
         }
     }
@@ -155,10 +155,10 @@ impl Values {
             scalar: self.scalar,
             list: self.list.as_ref().map(|list| List {
                 item: Type::Declared(&list.item),
-                by: match &list.by {
-                    DeclaredBy::Nothing => By::Nothing,
-                    DeclaredBy::Value => By::Value,
-                    DeclaredBy::Keys(keys) => By::Keys(keys),
+                relationship: match &list.relationship {
+                    DeclaredRelationship::Atomic => Relationship::Atomic,
+                    DeclaredRelationship::Set => Relationship::Set,
+                    DeclaredRelationship::Keys(keys) => Relationship::Keys(keys),
                 },
             }),
             map: self.map.as_ref().map(|map| Fields {
@@ -267,16 +267,16 @@ impl Reader {
     }
 
     fn list(self, schema: &Value) -> Result<DeclaredList, SchemaError> {
-        let by = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
-            None | Some("atomic") => DeclaredBy::Nothing,
-            Some("set") => DeclaredBy::Value,
+        let relationship = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+            None | Some("atomic") => DeclaredRelationship::Atomic,
+            Some("set") => DeclaredRelationship::Set,
             Some("map") => {
                 let keys = schema
                     .get("x-kubernetes-list-map-keys")
                     .and_then(Value::as_array);
 
                 let keys = keys.ok_or(SchemaError::Keys)?;
-                DeclaredBy::Keys(
+                DeclaredRelationship::Keys(
                     keys.iter()
                         .filter_map(Value::as_str)
                         .map(Text::new)
@@ -291,7 +291,7 @@ impl Reader {
             None => Declared(DeclaredType::Anything),
         };
 
-        Ok(DeclaredList { item, by })
+        Ok(DeclaredList { item, relationship })
     }
 }
 

@@ -40,7 +40,7 @@ impl<'s> Type<'s> {
 
     pub(super) fn atom(self) -> Atom<'s> {
         match self {
-            Type::Catalogue(place) => place.atom(),
+            Type::Catalogue(of_catalogue) => of_catalogue.atom(),
             Type::Declared(declared) => declared.atom(),
             Type::Deduced => Atom {
                 scalar: Some(Scalar::Any),
@@ -139,24 +139,24 @@ pub enum Scalar {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'s> {
     pub(super) item: Type<'s>,
-    pub(super) by: By<'s>,
+    pub(super) relationship: Relationship<'s>,
 }
 
 impl List<'static> {
     const WHOLE: List<'static> = List {
         item: Type::Whole,
-        by: By::Nothing,
+        relationship: Relationship::Atomic,
     };
 }
 
-/// What identifies the elements of a list.
+/// How the elements of a list are identified and owned.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum By<'s> {
-    /// Nothing: the list is owned as a whole.
-    Nothing,
-    /// Their values.
-    Value,
-    /// The values of these fields.
+pub(super) enum Relationship<'s> {
+    /// Not at all: the list is owned as a whole.
+    Atomic,
+    /// By their values.
+    Set,
+    /// By the values of these fields.
     Keys(&'s [Text]),
 }
 

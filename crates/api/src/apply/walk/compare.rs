@@ -5,7 +5,7 @@ use super::validate::TypeErrors;
 use crate::apply::element::Element;
 use crate::apply::order;
 use crate::apply::set::Set;
-use crate::apply::types::{By, Case, Fields, List, Scalar, Type};
+use crate::apply::types::{Case, Fields, List, Relationship, Scalar, Type};
 use crate::{Map, Value};
 
 /// The fields that differ. None is in two of the sets.
@@ -136,7 +136,9 @@ fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<C
         }
         Case::List(list) => {
             let (old_items, new_items) = (items(old), items(new));
-            if matches!(list.by, By::Nothing) || old_items.is_empty() && new_items.is_empty() {
+            if matches!(list.relationship, Relationship::Atomic)
+                || old_items.is_empty() && new_items.is_empty()
+            {
                 return Ok(leaf(old, new));
             }
             compare_lists(old_items, new_items, &list)?

@@ -5,7 +5,7 @@ use crate::Value;
 use crate::apply::element::Element;
 use crate::apply::order;
 use crate::apply::set::Set;
-use crate::apply::types::{By, Case, Fields, List, Type};
+use crate::apply::types::{Case, Fields, List, Relationship, Type};
 
 /// The leaves of a value, and the elements of its lists and maps. Struct fields that only lead to
 /// others are left out: setting something in `spec` does not own `spec`.
@@ -31,8 +31,8 @@ fn below(value: &Value, of: Type<'_>) -> Contribution {
 
     match of.atom().case(value) {
         Case::Scalar(_) => itself(true),
-        Case::List(list) => match (list.by, value) {
-            (By::Nothing, _) => itself(true),
+        Case::List(list) => match (list.relationship, value) {
+            (Relationship::Atomic, _) => itself(true),
             (_, Value::Array(items)) => Contribution {
                 itself: false,
                 set: items_set(items, &list),

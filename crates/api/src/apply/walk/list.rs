@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::apply::element::Element;
-use crate::apply::types::{By, List};
+use crate::apply::types::{List, Relationship};
 use crate::fuzz::steps;
 use crate::{Text, Value};
 
@@ -36,9 +36,9 @@ pub(super) enum ItemError {
 pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemError> {
     steps::count(1);
 
-    match (list.by, item) {
-        (By::Nothing, _) => Err(ItemError::Whole),
-        (By::Keys(keys), Value::Object(fields)) => {
+    match (list.relationship, item) {
+        (Relationship::Atomic, _) => Err(ItemError::Whole),
+        (Relationship::Keys(keys), Value::Object(fields)) => {
             let mut key = Vec::with_capacity(keys.len());
             for name in keys {
                 let value = match fields.get(name) {
@@ -56,12 +56,12 @@ pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemE
 
             Ok(Element::key(key))
         }
-        (By::Keys(_), Value::Null) => Err(ItemError::NullWithKeys),
-        (By::Keys(_), _) => Err(ItemError::NoMap),
-        (By::Value, Value::Object(_)) => Err(ItemError::MapInSet),
-        (By::Value, Value::Array(_)) => Err(ItemError::ListInSet),
-        (By::Value, Value::Null) => Err(ItemError::NullInSet),
-        (By::Value, value) => Ok(Element::Value(value.clone())),
+        (Relationship::Keys(_), Value::Null) => Err(ItemError::NullWithKeys),
+        (Relationship::Keys(_), _) => Err(ItemError::NoMap),
+        (Relationship::Set, Value::Object(_)) => Err(ItemError::MapInSet),
+        (Relationship::Set, Value::Array(_)) => Err(ItemError::ListInSet),
+        (Relationship::Set, Value::Null) => Err(ItemError::NullInSet),
+        (Relationship::Set, value) => Ok(Element::Value(value.clone())),
     }
 }
 
@@ -97,14 +97,14 @@ impl Index {
 
         let mut numbers = vec![0; all.len()];
         let mut elements: Vec<Element> = Vec::with_capacity(all.len());
-        for (place, element) in all {
+        for (index, element) in all {
             if elements
                 .last()
                 .is_none_or(|last| last.cmp(&element) != Ordering::Equal)
             {
                 elements.push(element);
             }
-            numbers[place] = elements.len() - 1;
+            numbers[index] = elements.len() - 1;
         }
 
         let right = numbers.split_off(split);

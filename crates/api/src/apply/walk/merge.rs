@@ -8,7 +8,7 @@ use super::list::{Index, element_of};
 use super::validate::TypeErrors;
 use crate::apply::element::Element;
 use crate::apply::order;
-use crate::apply::types::{By, Case, Fields, List, Type};
+use crate::apply::types::{Case, Fields, List, Relationship, Type};
 use crate::fuzz::steps;
 use crate::{Map, Text, Value};
 
@@ -31,7 +31,7 @@ pub(in crate::apply) fn merge(
             (Some(under), None) if !under.is_empty() => Ok(Value::Object(under.clone())),
             _ => Ok(over.clone()),
         },
-        Case::List(list) if !matches!(list.by, By::Nothing) => {
+        Case::List(list) if !matches!(list.relationship, Relationship::Atomic) => {
             match (under.as_array(), over.as_array()) {
                 (Some(under), Some(over)) if !over.is_empty() || !under.is_empty() => {
                     Ok(Value::Array(merge_lists(under, over, &list)?))

@@ -4,7 +4,7 @@ use super::list::element_of;
 use crate::apply::element::Element;
 use crate::apply::order;
 use crate::apply::set::{Node, Set};
-use crate::apply::types::{By, Case, Fields, List, Type};
+use crate::apply::types::{Case, Fields, List, Relationship, Type};
 use crate::{Map, Text, Value};
 
 /// The value without the fields of a set. A map or list from which something was removed stays,
@@ -18,7 +18,9 @@ pub(in crate::apply) fn remove(value: &Value, set: &Set, of: Type<'_>) -> Value 
         (Case::Map(fields), Value::Object(map)) if !fields.whole => {
             Value::Object(without_members(map, set, &fields))
         }
-        (Case::List(list), Value::Array(items)) if !matches!(list.by, By::Nothing) => {
+        (Case::List(list), Value::Array(items))
+            if !matches!(list.relationship, Relationship::Atomic) =>
+        {
             Value::Array(without_items(items, set, &list))
         }
         // What is owned as a whole has no removable parts.

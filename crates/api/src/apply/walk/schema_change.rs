@@ -6,7 +6,7 @@
 use crate::Value;
 use crate::apply::element::Element;
 use crate::apply::set::{Node, Set};
-use crate::apply::types::{Atom, By, Case, Type};
+use crate::apply::types::{Atom, Case, Relationship, Type};
 
 /// The set adapted to the current schema; `None`: it fits already.
 pub(in crate::apply) fn reconciled(set: &Set, of: Type<'_>) -> Option<Set> {
@@ -52,7 +52,7 @@ fn type_below<'s>(atom: &Atom<'s>, node: &Node) -> Option<Type<'s>> {
 fn is_owned_whole(of: Type<'_>) -> bool {
     match of.atom().case(&Value::Null) {
         Case::Map(fields) => fields.whole && !fields.is_deduced(),
-        Case::List(list) => matches!(list.by, By::Nothing),
+        Case::List(list) => matches!(list.relationship, Relationship::Atomic),
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ use super::list::element_of;
 use crate::Value;
 use crate::apply::element::Element;
 use crate::apply::order;
-use crate::apply::types::{By, Case, Fields, List, Scalar, Type};
+use crate::apply::types::{Case, Fields, List, Relationship, Scalar, Type};
 use crate::go_text::{GoSyntax, GoValue, go_type};
 
 /// Whether a list may have two elements with the same key. Existing objects may have such elements;
@@ -199,7 +199,7 @@ impl Validator<'_> {
     }
 
     fn list(&mut self, items: &[Value], list: &List<'_>, above: &Parents<'_>) {
-        if let By::Nothing = list.by {
+        if let Relationship::Atomic = list.relationship {
             for (index, item) in items.iter().enumerate() {
                 self.value(item, list.item, &Parents::Index(above, index));
             }

@@ -1,6 +1,6 @@
 //! Decodes JSON text into a tree, driven by the catalogue.
 //!
-//! One skip_container: while the text is read, the type decides what is allowed. A value of another type is
+//! One pass: while the text is read, the type decides what is allowed. A value of another type is
 //! an error in upstream's words (the first one counts, and a later syntax error takes precedence,
 //! because upstream reads the whole text before it checks types). Members that the type does not
 //! have are left out of the tree and, like duplicate members, reported beside it: whether that
@@ -29,10 +29,10 @@ pub enum DecodeError {
     /// It is not JSON.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
-    /// A value is of the wrong type. The message is upstream's, which omits indices; `place` has
+    /// A value is of the wrong type. The message is upstream's, which omits indices; `path` has
     /// them.
     #[error("{message}")]
-    Type { message: String, place: String },
+    Type { message: String, path: String },
 }
 
 /// A decoded tree.
@@ -58,13 +58,13 @@ pub fn decode(text: &[u8], node: Option<Node<'_>>) -> Result<Decoded, DecodeErro
         elements: Vec::new(),
     };
 
-    let place = Location {
+    let location = Location {
         path: Path::Root,
         within: None,
     };
 
     let mut value = Value::Null;
-    decoder.value(node, &place, &mut value)?;
+    decoder.value(node, &location, &mut value)?;
     decoder.scanner.finish()?;
 
     match decoder.type_error {
@@ -106,14 +106,14 @@ impl Decoder<'_, '_> {
     fn value(
         &mut self,
         node: Option<Node<'_>>,
-        place: &Location<'_>,
+        location: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         let Some(node) = node else {
-            return self.untyped(place, out);
+            return self.untyped(location, out);
         };
         match node.shape {
-            Shape::Raw(RawKind::Any) => self.untyped(place, out)?,
+            Shape::Raw(RawKind::Any) => self.untyped(location, out)?,
             Shape::Raw(_) => {
                 let raw = self.scanner.raw(self.depth)?;
                 if raw.as_str() != "null" {
@@ -122,12 +122,12 @@ impl Decoder<'_, '_> {
             }
             Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id) => {
                 self.lenient += 1;
-                self.schema_or(node, node.page.struct_of(id), place, out)?;
+                self.schema_or(node, node.page.struct_of(id), location, out)?;
                 self.lenient -= 1;
             }
             _ => {
                 let token = self.scanner.value()?;
-                self.typed(token, node, place, out)?;
+                self.typed(token, node, location, out)?;
             }
         }
 
@@ -139,43 +139,43 @@ impl Decoder<'_, '_> {
         &mut self,
         token: Token<'_>,
         node: Node<'_>,
-        place: &Location<'_>,
+        location: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         match (node.shape, token) {
             (_, Token::Null) => {}
             (Shape::String, Token::String(text)) => *out = Value::String(Text::new(text)),
             (Shape::Struct(id), Token::Open(b'{')) => {
-                self.fields(node.page.struct_of(id), place, out)?
+                self.fields(node.page.struct_of(id), location, out)?
             }
-            (Shape::Map(_), Token::Open(b'{')) => self.members(node.item(), place, out)?,
+            (Shape::Map(_), Token::Open(b'{')) => self.members(node.item(), location, out)?,
             (Shape::List(_) | Shape::Strings, Token::Open(b'[')) => {
-                self.elements(node.item(), place, out)?
+                self.elements(node.item(), location, out)?
             }
             (Shape::Quantity, Token::Open(bracket)) => {
                 self.skip_container(bracket)?;
-                self.type_error_with(scalar::NOT_A_QUANTITY.to_string(), place);
+                self.type_error_with(scalar::NOT_A_QUANTITY.to_string(), location);
             }
             (_, Token::Open(bracket)) => {
                 self.skip_container(bracket)?;
                 self.type_error(
                     if bracket == b'{' { "object" } else { "array" },
                     node,
-                    place,
+                    location,
                 );
             }
             (_, Token::String(text)) => match scalar::check_text(&text, node.shape) {
                 Some(Ok(())) => *out = Value::String(Text::new(text)),
-                Some(Err(refusal)) => self.type_error_with(refusal, place),
-                None => self.type_error("string", node, place),
+                Some(Err(refusal)) => self.type_error_with(refusal, location),
+                None => self.type_error("string", node, location),
             },
             (_, Token::Bool(flag)) => match scalar::from_bool(flag, node.shape) {
-                Some(result) => self.store_scalar(result, node, place, out),
-                None => self.type_error("bool", node, place),
+                Some(result) => self.store_scalar(result, node, location, out),
+                None => self.type_error("bool", node, location),
             },
             (_, Token::Number(literal)) => match scalar::from_number(literal, node.shape) {
-                Some(result) => self.store_scalar(result, node, place, out),
-                None => self.type_error("number", node, place),
+                Some(result) => self.store_scalar(result, node, location, out),
+                None => self.type_error("number", node, location),
             },
         }
 
@@ -186,13 +186,13 @@ impl Decoder<'_, '_> {
         &mut self,
         result: Result<Value, scalar::Refusal>,
         node: Node<'_>,
-        place: &Location<'_>,
+        location: &Location<'_>,
         out: &mut Value,
     ) {
         match result {
             Ok(value) => *out = value,
-            Err(scalar::Refusal::Text(text)) => self.type_error_with(text, place),
-            Err(scalar::Refusal::Type(found)) => self.type_error(&found, node, place),
+            Err(scalar::Refusal::Text(text)) => self.type_error_with(text, location),
+            Err(scalar::Refusal::Type(found)) => self.type_error(&found, node, location),
         }
     }
 
@@ -200,13 +200,13 @@ impl Decoder<'_, '_> {
         &mut self,
         node: Node<'_>,
         schema: Struct<'_>,
-        place: &Location<'_>,
+        location: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         match (node.shape, self.scanner.value()?) {
-            (_, Token::Open(b'{')) => self.fields(schema, place, out)?,
+            (_, Token::Open(b'{')) => self.fields(schema, location, out)?,
             (Shape::SchemaOrArray(_), Token::Open(_)) => {
-                self.elements(Some(schema.node()), place, out)?
+                self.elements(Some(schema.node()), location, out)?
             }
             (Shape::SchemaOrStrings(_), Token::Open(_)) => {
                 self.elements(
@@ -214,7 +214,7 @@ impl Decoder<'_, '_> {
                         page: node.page,
                         shape: Shape::String,
                     }),
-                    place,
+                    location,
                     out,
                 )?;
             }
@@ -224,7 +224,7 @@ impl Decoder<'_, '_> {
                 if let Token::Open(bracket) = token {
                     self.skip_container(bracket)?;
                 }
-                self.type_error_with("boolean or JSON schema expected".to_string(), place);
+                self.type_error_with("boolean or JSON schema expected".to_string(), location);
             }
             // Upstream ignores anything else.
             _ => {}
@@ -237,12 +237,12 @@ impl Decoder<'_, '_> {
     fn fields(
         &mut self,
         of: Struct<'_>,
-        place: &Location<'_>,
+        location: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         self.descend(b'{')?;
         let base = self.members.len();
-        let mut given = Given::default();
+        let mut given = FieldsRead::default();
         let mut others: HashSet<Text> = HashSet::new();
         let mut expected = 0;
 
@@ -252,13 +252,13 @@ impl Decoder<'_, '_> {
             let Some(position) = of.position_near(&name, expected) else {
                 if of.declared.open {
                     if !others.insert(Text::new(&name)) {
-                        self.strict_error("duplicate", place, &name);
+                        self.strict_error("duplicate", location, &name);
                     }
-                    self.undeclared_member(&name, place)?;
+                    self.undeclared_member(&name, location)?;
                     continue;
                 }
 
-                self.strict_error("unknown", place, &name);
+                self.strict_error("unknown", location, &name);
                 self.scanner.skip(self.depth, None)?;
                 continue;
             };
@@ -267,11 +267,11 @@ impl Decoder<'_, '_> {
             let field = of.at(position);
 
             if !given.add(position) {
-                self.strict_error("duplicate", place, &name);
+                self.strict_error("duplicate", location, &name);
             }
 
             let below = Location {
-                path: place.path.field(field.name()),
+                path: location.path.field(field.name()),
                 within: Some(of),
             };
 
@@ -287,10 +287,14 @@ impl Decoder<'_, '_> {
     }
 
     /// A member that an open struct does not declare.
-    fn undeclared_member(&mut self, name: &str, place: &Location<'_>) -> Result<(), SyntaxError> {
+    fn undeclared_member(
+        &mut self,
+        name: &str,
+        location: &Location<'_>,
+    ) -> Result<(), SyntaxError> {
         let below = Location {
-            path: place.path.field(name),
-            within: place.within,
+            path: location.path.field(name),
+            within: location.within,
         };
         let mut value = Value::Null;
         self.untyped(&below, &mut value)?;
@@ -302,7 +306,7 @@ impl Decoder<'_, '_> {
     fn members(
         &mut self,
         item: Option<Node<'_>>,
-        place: &Location<'_>,
+        location: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         self.descend(b'{')?;
@@ -322,13 +326,13 @@ impl Decoder<'_, '_> {
                     names.extend(before.iter().map(|(name, _)| name.clone()));
                 }
                 if !names.insert(Text::new(&name)) {
-                    self.strict_error("duplicate", place, &name);
+                    self.strict_error("duplicate", location, &name);
                 }
             }
 
             let below = Location {
-                path: place.path.key(&name),
-                within: place.within,
+                path: location.path.key(&name),
+                within: location.within,
             };
 
             let mut value = Value::Null;
@@ -350,15 +354,15 @@ impl Decoder<'_, '_> {
     fn elements(
         &mut self,
         item: Option<Node<'_>>,
-        place: &Location<'_>,
+        location: &Location<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
         self.descend(b'[')?;
         let base = self.elements.len();
         while self.scanner.next_element(self.elements.len() == base)? {
             let below = Location {
-                path: place.path.index(self.elements.len() - base),
-                within: place.within,
+                path: location.path.index(self.elements.len() - base),
+                within: location.within,
             };
             let mut value = Value::Null;
             self.value(item, &below, &mut value)?;
@@ -371,7 +375,7 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    fn untyped(&mut self, place: &Location<'_>, out: &mut Value) -> Result<(), SyntaxError> {
+    fn untyped(&mut self, location: &Location<'_>, out: &mut Value) -> Result<(), SyntaxError> {
         match self.scanner.value()? {
             Token::Null => {}
             Token::Bool(flag) => *out = Value::Bool(flag),
@@ -381,12 +385,12 @@ impl Decoder<'_, '_> {
                     let message = format!(
                         "json: cannot unmarshal number {literal} into Go value of type float64"
                     );
-                    self.type_error_with(message, place);
+                    self.type_error_with(message, location);
                 }
             },
             Token::String(text) => *out = Value::String(Text::new(text)),
-            Token::Open(b'{') => self.members(None, place, out)?,
-            Token::Open(_) => self.elements(None, place, out)?,
+            Token::Open(b'{') => self.members(None, location, out)?,
+            Token::Open(_) => self.elements(None, location, out)?,
         }
 
         Ok(())
@@ -415,14 +419,14 @@ impl Decoder<'_, '_> {
     }
 
     /// Records a type error: `found` instead of `node`.
-    fn type_error(&mut self, found: &str, node: Node<'_>, place: &Location<'_>) {
-        let wanted = go_names::type_at(node, &place.path, place.within);
-        let into = match place.within {
+    fn type_error(&mut self, found: &str, node: Node<'_>, location: &Location<'_>) {
+        let wanted = go_names::type_at(node, &location.path, location.within);
+        let into = match location.within {
             Some(of) => {
                 format!(
                     "struct field {}.{}",
                     of.short_name(),
-                    go_names::fields_on(&place.path, self.root)
+                    go_names::fields_on(&location.path, self.root)
                 )
             }
             None => "value".to_string(),
@@ -430,24 +434,27 @@ impl Decoder<'_, '_> {
 
         self.type_error_with(
             format!("json: cannot unmarshal {found} into Go {into} of type {wanted}"),
-            place,
+            location,
         );
     }
 
-    fn type_error_with(&mut self, message: String, place: &Location<'_>) {
+    fn type_error_with(&mut self, message: String, location: &Location<'_>) {
         if self.type_error.is_none() {
             self.type_error = Some(DecodeError::Type {
                 message,
-                place: place.path.to_string(),
+                path: location.path.to_string(),
             });
         }
     }
 
-    fn strict_error(&mut self, what: &str, place: &Location<'_>, name: &str) {
+    fn strict_error(&mut self, what: &str, location: &Location<'_>, name: &str) {
         if self.lenient > 0 || self.strict.len() >= MAX_STRICT_ERRORS {
             return;
         }
-        let text = format!("{what} field {}", Quoted(&strict_path(&place.path, name)));
+        let text = format!(
+            "{what} field {}",
+            Quoted(&strict_path(&location.path, name))
+        );
         if self.seen.insert(text.clone()) {
             self.strict.push(text);
         }
@@ -456,9 +463,9 @@ impl Decoder<'_, '_> {
 
 /// The fields of a struct that have been read.
 #[derive(Default)]
-struct Given(u64, Vec<usize>);
+struct FieldsRead(u64, Vec<usize>);
 
-impl Given {
+impl FieldsRead {
     /// False if it was there already.
     fn add(&mut self, position: usize) -> bool {
         if position < 64 {

@@ -230,11 +230,11 @@ impl<'a> Scanner<'a> {
     }
 
     fn literal(&mut self, word: &'static str) -> Result<(), SyntaxError> {
-        for (place, expected) in word.bytes().enumerate() {
+        for (index, expected) in word.bytes().enumerate() {
             match self.text.get(self.at) {
                 Some(byte) if *byte == expected => self.at += 1,
                 Some(byte) => {
-                    debug_assert!(place > 0, "the caller saw the first letter");
+                    debug_assert!(index > 0, "the caller saw the first letter");
                     let expected = char::from(expected);
                     return Err(invalid(
                         *byte,
@@ -280,13 +280,13 @@ impl<'a> Scanner<'a> {
         Ok(std::str::from_utf8(&self.text[start..self.at]).expect("a numeric literal is ASCII"))
     }
 
-    fn some_digits(&mut self, place: &str) -> Result<(), SyntaxError> {
+    fn some_digits(&mut self, context: &str) -> Result<(), SyntaxError> {
         match self.text.get(self.at) {
             Some(b'0'..=b'9') => {
                 self.digits();
                 Ok(())
             }
-            Some(other) => Err(invalid(*other, place)),
+            Some(other) => Err(invalid(*other, context)),
             None => Err(end()),
         }
     }
@@ -330,8 +330,8 @@ impl<'a> Scanner<'a> {
         match self.text.get(at) {
             Some(b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"') => Ok(at + 1),
             Some(b'u') => {
-                for place in at + 1..at + 5 {
-                    match self.text.get(place) {
+                for index in at + 1..at + 5 {
+                    match self.text.get(index) {
                         Some(byte) if byte.is_ascii_hexdigit() => {}
                         Some(other) => {
                             return Err(invalid(*other, "in \\u hexadecimal character escape"));
@@ -376,8 +376,8 @@ pub(super) fn check_depth(depth: usize, bracket: u8) -> Result<(), SyntaxError> 
     }
 }
 
-pub(super) fn invalid(byte: u8, place: &str) -> SyntaxError {
-    SyntaxError(format!("invalid character {} {place}", quote(byte)))
+pub(super) fn invalid(byte: u8, context: &str) -> SyntaxError {
+    SyntaxError(format!("invalid character {} {context}", quote(byte)))
 }
 
 fn end() -> SyntaxError {

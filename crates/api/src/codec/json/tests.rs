@@ -205,10 +205,10 @@ fn a_type_error_names_the_field() {
 #[test]
 fn the_exact_path_is_returned_beside_the_message() {
     let text = r#"{"spec":{"containers":[{"ports":[{},{"containerPort":"x"}]}]}}"#;
-    let DecodeError::Type { place, .. } = decode_pod(text).unwrap_err() else {
+    let DecodeError::Type { path, .. } = decode_pod(text).unwrap_err() else {
         panic!("a type error")
     };
-    assert_eq!(place, "spec.containers[0].ports[1].containerPort");
+    assert_eq!(path, "spec.containers[0].ports[1].containerPort");
 }
 
 #[test]

@@ -19,8 +19,8 @@ pub fn write_typed(value: &Value, node: Node<'_>, out: &mut Vec<u8>) {
             let item = node.item().expect("a list has items");
             out.push(b'[');
 
-            for (place, element) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, element) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 write_typed(element, item, out);
@@ -32,8 +32,8 @@ pub fn write_typed(value: &Value, node: Node<'_>, out: &mut Vec<u8>) {
             let item = node.item().expect("a map has values");
             out.push(b'{');
 
-            for (place, (name, element)) in map.iter().enumerate() {
-                if place > 0 {
+            for (index, (name, element)) in map.iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 write_string(name, out);
@@ -49,18 +49,18 @@ pub fn write_typed(value: &Value, node: Node<'_>, out: &mut Vec<u8>) {
 
 fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
     let (mut few, mut many) = ([ABSENT; FEW], Vec::new());
-    let places = if of.fields().len() <= FEW {
+    let indices = if of.fields().len() <= FEW {
         &mut few[..of.fields().len()]
     } else {
         many.resize(of.fields().len(), ABSENT);
         &mut many[..]
     };
-    find(map, of, places);
+    find(map, of, indices);
 
     let mut writer = Members {
         map,
         of,
-        places,
+        indices,
         out,
         first: true,
         written: 0,
@@ -68,10 +68,10 @@ fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
     writer.out.push(b'{');
 
     for name in ["kind", "apiVersion"] {
-        if let Some(place) = of.position(name)
+        if let Some(index) = of.position(name)
             && of.tag(name).is_empty()
         {
-            writer.member(place);
+            writer.member(index);
         }
     }
 
@@ -90,14 +90,14 @@ const ABSENT: u32 = u32::MAX;
 
 /// For each field of the type, finds the index of its member. Both are sorted by name, so one walk
 /// suffices.
-fn find(map: &Map, of: Struct<'_>, places: &mut [u32]) {
+fn find(map: &Map, of: Struct<'_>, indices: &mut [u32]) {
     let mut fields = of.fields().iter().enumerate().peekable();
     for (member, name) in map.keys().enumerate() {
         let key = SearchKey::new(name);
-        while let Some((place, field)) = fields.peek() {
+        while let Some((index, field)) = fields.peek() {
             let seen = key.compare(&field.name);
             if seen == Ordering::Equal {
-                places[*place] = u32::try_from(member).unwrap_or(ABSENT);
+                indices[*index] = u32::try_from(member).unwrap_or(ABSENT);
             }
             if seen == Ordering::Greater {
                 break;
@@ -111,7 +111,7 @@ struct Members<'a, 'p> {
     map: &'a Map,
     of: Struct<'p>,
     /// For each field the index of its member.
-    places: &'a [u32],
+    indices: &'a [u32],
     out: &'a mut Vec<u8>,
     first: bool,
     written: usize,
@@ -126,14 +126,14 @@ impl Members<'_, '_> {
             }
             match wire.to {
                 WireTo::Inline(below) => self.wires(below),
-                WireTo::Field(place) => self.member(usize::from(place)),
+                WireTo::Field(index) => self.member(usize::from(index)),
             }
         }
     }
 
-    fn member(&mut self, place: usize) {
-        let field = self.of.at(place);
-        if let Some(value) = self.map.at(self.places[place] as usize) {
+    fn member(&mut self, index: usize) {
+        let field = self.of.at(index);
+        if let Some(value) = self.map.at(self.indices[index] as usize) {
             self.name(field.name());
             write_typed(value, field.node(), self.out);
             self.written += 1;

@@ -14,8 +14,8 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
         Value::Raw(raw) => out.extend_from_slice(raw.as_str().as_bytes()),
         Value::Array(items) => {
             out.push(b'[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 write(item, out);
@@ -37,8 +37,8 @@ pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
         Value::Array(items) if !items.is_empty() => {
             out.push(b'[');
 
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 line(level + 1, out);
@@ -51,8 +51,8 @@ pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
         Value::Object(map) if !map.is_empty() => {
             out.push(b'{');
 
-            for (place, (name, value)) in map.iter().enumerate() {
-                if place > 0 {
+            for (index, (name, value)) in map.iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 line(level + 1, out);
@@ -74,8 +74,8 @@ pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
 
 fn write_map(map: &Map, out: &mut Vec<u8>) {
     out.push(b'{');
-    for (place, (name, value)) in map.iter().enumerate() {
-        if place > 0 {
+    for (index, (name, value)) in map.iter().enumerate() {
+        if index > 0 {
             out.push(b',');
         }
         write_string(name, out);

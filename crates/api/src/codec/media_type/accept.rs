@@ -141,10 +141,10 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
     // Upstream's comparison is not a total order: a wildcard yields to its neighbour regardless of
     // quality. So the result depends on the sorting algorithm, which is this one.
     for end in 1..clauses.len() {
-        let mut place = end;
-        while place > 0 && clauses[place].goes_before(&clauses[place - 1]) {
-            clauses.swap(place, place - 1);
-            place -= 1;
+        let mut index = end;
+        while index > 0 && clauses[index].goes_before(&clauses[index - 1]) {
+            clauses.swap(index, index - 1);
+            index -= 1;
         }
     }
 

@@ -70,7 +70,7 @@ impl PatchType {
 /// The type without its parameters, in lower case; `None` if any of it is malformed.
 fn essence(content_type: &str) -> Option<String> {
     let (bare, mut rest) = match content_type.find(';') {
-        Some(place) => content_type.split_at(place),
+        Some(offset) => content_type.split_at(offset),
         None => (content_type, ""),
     };
     let bare = bare.trim().to_ascii_lowercase();
@@ -126,9 +126,9 @@ fn parameter(text: &str) -> Option<(String, String, &str)> {
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();
-    while let Some((place, character)) = characters.next() {
+    while let Some((offset, character)) = characters.next() {
         match character {
-            '"' => return Some((value, &text[place + 1..])),
+            '"' => return Some((value, &text[offset + 1..])),
             '\r' | '\n' => return None,
             '\\' => match characters.next_if(|(_, escaped)| is_special(*escaped)) {
                 Some((_, escaped)) => value.push(escaped),

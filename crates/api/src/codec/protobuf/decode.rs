@@ -7,7 +7,7 @@
 //! each records which are present.
 
 use super::wire::{Payload, Reader, WireError};
-use super::{ProtobufError, Where};
+use super::{ProtobufError, WithPath};
 use crate::catalog::{Field, Node, RawKind, Shape, Span, Struct, Wire, WireTo};
 use crate::codec::canonical::{canonicalize, when_unset, zero};
 use crate::codec::json::{self, MAX_TREE_DEPTH};
@@ -22,7 +22,7 @@ use crate::{Map, Path, Text, Value};
 pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufError> {
     if of.declared.json_only {
         return Err(ProtobufError::NoMessage {
-            place: String::new(),
+            path: String::new(),
             type_name: of.declared.name.to_string(),
         });
     }
@@ -41,7 +41,7 @@ pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufErr
 }
 
 /// Boxed on the way: a large error would make every returned value a large move.
-type Read<T> = Result<T, Box<ProtobufError>>;
+type DecodeResult<T> = Result<T, Box<ProtobufError>>;
 
 struct Decoder {
     /// Fields of the messages that are being read, the innermost last.
@@ -65,11 +65,11 @@ impl Decoder {
         of: Struct<'_>,
         path: &Path<'_>,
         out: &mut Value,
-    ) -> Read<()> {
+    ) -> DecodeResult<()> {
         self.depth += 1;
         if self.depth > MAX_TREE_DEPTH {
             return Err(Box::new(ProtobufError::TooDeep {
-                place: path.to_string(),
+                path: path.to_string(),
             }));
         }
         let mut reading = Reading::new(of, self.pending.len());
@@ -86,7 +86,7 @@ impl Decoder {
         wires: Span,
         reading: &mut Reading<'_>,
         path: &Path<'_>,
-    ) -> Read<()> {
+    ) -> DecodeResult<()> {
         let rows: &[Wire] = wires.of(&reading.of.page.wires);
         let mut reader = Reader::new(bytes);
 
@@ -120,7 +120,7 @@ impl Decoder {
         reading: &mut Reading<'_>,
         ahead: (&Reader<'_>, u32),
         path: &Path<'_>,
-    ) -> Read<()> {
+    ) -> DecodeResult<()> {
         let field = &reading.fields[usize::from(position)];
         let slot = reading.slot(position);
 
@@ -189,7 +189,7 @@ impl Decoder {
         item: Node<'_>,
         slot: usize,
         path: &Path<'_>,
-    ) -> Read<()> {
+    ) -> DecodeResult<()> {
         if let (Payload::Bytes(packed), Shape::Int32 | Shape::Int64 | Shape::Bool) =
             (payload, item.shape)
         {
@@ -216,7 +216,12 @@ impl Decoder {
         }
     }
 
-    fn entry(&mut self, bytes: &[u8], item: Node<'_>, path: &Path<'_>) -> Read<(Text, Value)> {
+    fn entry(
+        &mut self,
+        bytes: &[u8],
+        item: Node<'_>,
+        path: &Path<'_>,
+    ) -> DecodeResult<(Text, Value)> {
         let mut key = Text::default();
         let mut value = None;
         let mut reader = Reader::new(bytes);
@@ -236,7 +241,7 @@ impl Decoder {
         node: Node<'_>,
         path: &Path<'_>,
         out: &mut Value,
-    ) -> Read<()> {
+    ) -> DecodeResult<()> {
         *out = match node.shape {
             Shape::String => Value::String(text_of(payload.bytes().within(path)?)),
             Shape::Bool | Shape::Int32 | Shape::Int64 => {
@@ -264,7 +269,7 @@ impl Decoder {
         node: Node<'_>,
         path: &Path<'_>,
         out: &mut Value,
-    ) -> Read<()> {
+    ) -> DecodeResult<()> {
         *out = match node.shape {
             Shape::Bytes => Value::String(Text::from(base64_text(bytes))),
             Shape::Quantity => quantity(bytes).within(path)?,
@@ -287,7 +292,7 @@ impl Decoder {
     }
 
     /// A message that contains one of two alternatives: field 1 or field 2.
-    fn schema_or(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>) -> Read<Value> {
+    fn schema_or(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>) -> DecodeResult<Value> {
         let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) =
             node.shape
         else {
@@ -375,7 +380,7 @@ pub(super) const MAX_FIELDS: usize = 64;
 struct Reading<'p> {
     of: Struct<'p>,
     fields: &'p [Field],
-    /// Where its fields begin among the pending ones.
+    /// Start of its fields among the pending ones.
     base: usize,
     /// Bit set of the pending fields, by index.
     held: u64,
@@ -575,7 +580,7 @@ fn strings(bytes: &[u8]) -> Result<Value, WireError> {
 }
 
 /// The JSON text in field 1, unchanged.
-fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Read<Value> {
+fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> DecodeResult<Value> {
     debug_assert_ne!(
         kind,
         RawKind::Any,
@@ -596,7 +601,7 @@ fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Read<Value> {
 
     json::raw(text).map(Value::Raw).map_err(|error| {
         Box::new(ProtobufError::NotJson {
-            place: path.to_string(),
+            path: path.to_string(),
             error,
         })
     })

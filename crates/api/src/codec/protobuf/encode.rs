@@ -42,12 +42,12 @@ impl Encoder<'_> {
         let map = match value {
             Value::Object(map) => map,
             Value::Null => EMPTY,
-            other => return Err(wrong(other, "object", path)),
+            other => return Err(type_mismatch(other, "object", path)),
         };
 
         if of.declared.json_only {
             return Err(ProtobufError::NoMessage {
-                place: path.to_string(),
+                path: path.to_string(),
                 type_name: of.declared.name.to_string(),
             });
         }
@@ -109,8 +109,8 @@ impl Encoder<'_> {
                 }
                 Ok(())
             }
-            (Shape::List(_), other) => Err(wrong(other, "array", path)),
-            (Shape::Map(_), other) => Err(wrong(other, "object", path)),
+            (Shape::List(_), other) => Err(type_mismatch(other, "array", path)),
+            (Shape::Map(_), other) => Err(type_mismatch(other, "object", path)),
             _ => self.single(tag, value, node, path),
         }
     }
@@ -134,7 +134,7 @@ impl Encoder<'_> {
             Shape::Bool => match value {
                 Value::Bool(flag) => self.out.number(tag, u64::from(*flag)),
                 Value::Null => self.out.number(tag, 0),
-                other => return Err(wrong(other, "bool", path)),
+                other => return Err(type_mismatch(other, "bool", path)),
             },
             Shape::Int32 | Shape::Int64 => self
                 .out
@@ -148,7 +148,7 @@ impl Encoder<'_> {
                     )]
                     Value::Int(number) => *number as f64,
                     Value::Null => 0.0,
-                    other => return Err(wrong(other, "number", path)),
+                    other => return Err(type_mismatch(other, "number", path)),
                 };
                 self.out.bytes(&number.to_bits().to_le_bytes());
 
@@ -211,7 +211,7 @@ impl Encoder<'_> {
                         self.out.text(1, text(item, &path.index(index))?.as_bytes());
                     }
                 }
-                other => return Err(wrong(other, "array", path)),
+                other => return Err(type_mismatch(other, "array", path)),
             },
             _ => self.schema_or(value, node, path)?,
         }
@@ -251,7 +251,7 @@ impl Encoder<'_> {
                     self.out.text(2, text(item, &path.index(index))?.as_bytes());
                 }
             }
-            (_, other) => return Err(wrong(other, "schema", path)),
+            (_, other) => return Err(type_mismatch(other, "schema", path)),
         }
 
         Ok(())
@@ -333,7 +333,7 @@ fn text<'v>(value: &'v Value, path: &Path<'_>) -> Result<&'v str, ProtobufError>
     match value {
         Value::String(text) => Ok(text),
         Value::Null => Ok(""),
-        other => Err(wrong(other, "string", path)),
+        other => Err(type_mismatch(other, "string", path)),
     }
 }
 
@@ -344,13 +344,13 @@ fn integer(value: &Value, shape: Shape, path: &Path<'_>) -> Result<i64, Protobuf
         }
         Value::Int(number) => Ok(*number),
         Value::Null => Ok(0),
-        other => Err(wrong(other, "integer", path)),
+        other => Err(type_mismatch(other, "integer", path)),
     }
 }
 
-fn wrong(found: &Value, wanted: &'static str, path: &Path<'_>) -> ProtobufError {
+fn type_mismatch(found: &Value, wanted: &'static str, path: &Path<'_>) -> ProtobufError {
     ProtobufError::WrongType {
-        place: path.to_string(),
+        path: path.to_string(),
         found: found.type_name(),
         wanted,
     }
@@ -358,7 +358,7 @@ fn wrong(found: &Value, wanted: &'static str, path: &Path<'_>) -> ProtobufError 
 
 fn invalid(path: &Path<'_>, reason: &str) -> ProtobufError {
     ProtobufError::Invalid {
-        place: path.to_string(),
+        path: path.to_string(),
         reason: reason.to_string(),
     }
 }

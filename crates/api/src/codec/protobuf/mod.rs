@@ -34,55 +34,55 @@ pub enum ProtobufError {
         "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
     )]
     NoMagic,
-    #[error("{}", at(place, error))]
-    Wire { place: String, error: WireError },
-    #[error("{place}: not JSON: {error}")]
+    #[error("{}", at(path, error))]
+    Wire { path: String, error: WireError },
+    #[error("{path}: not JSON: {error}")]
     NotJson {
-        place: String,
+        path: String,
         error: json::SyntaxError,
     },
-    #[error("{place}: nested too deeply")]
-    TooDeep { place: String },
+    #[error("{path}: nested too deeply")]
+    TooDeep { path: String },
     #[error("envelope without a kind: the data may be truncated")]
     NoKind,
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind { api_version: String, kind: String },
-    #[error("{}", at(place, &format!("found {found}, expected {wanted}")))]
+    #[error("{}", at(path, &format!("found {found}, expected {wanted}")))]
     WrongType {
-        place: String,
+        path: String,
         found: &'static str,
         wanted: &'static str,
     },
-    #[error("{}", at(place, reason))]
-    Invalid { place: String, reason: String },
-    #[error("{}", at(place, &format!("{type_name} has no protobuf form")))]
-    NoMessage { place: String, type_name: String },
+    #[error("{}", at(path, reason))]
+    Invalid { path: String, reason: String },
+    #[error("{}", at(path, &format!("{type_name} has no protobuf form")))]
+    NoMessage { path: String, type_name: String },
     #[error("the envelope's content encoding {0:?} is not supported")]
     ContentEncoding(String),
 }
 
-fn at(place: &str, what: &impl std::fmt::Display) -> String {
-    if place.is_empty() {
+fn at(path: &str, what: &impl std::fmt::Display) -> String {
+    if path.is_empty() {
         what.to_string()
     } else {
-        format!("{place}: {what}")
+        format!("{path}: {what}")
     }
 }
 
 #[cold]
 fn met_at(error: WireError, path: &Path<'_>) -> Box<ProtobufError> {
     Box::new(ProtobufError::Wire {
-        place: path.to_string(),
+        path: path.to_string(),
         error,
     })
 }
 
 /// Adds the path to a wire error.
-trait Where<T> {
+trait WithPath<T> {
     fn within(self, path: &Path<'_>) -> Result<T, Box<ProtobufError>>;
 }
 
-impl<T> Where<T> for Result<T, WireError> {
+impl<T> WithPath<T> for Result<T, WireError> {
     #[inline(always)]
     fn within(self, path: &Path<'_>) -> Result<T, Box<ProtobufError>> {
         self.map_err(|error| met_at(error, path))

@@ -196,13 +196,13 @@ impl<'a> Reader<'a> {
 
     fn long_varint(&mut self) -> Result<u64, WireError> {
         let mut number = 0u64;
-        for (place, byte) in self.bytes.iter().enumerate().take(10) {
-            if place == 9 && *byte > 1 {
+        for (index, byte) in self.bytes.iter().enumerate().take(10) {
+            if index == 9 && *byte > 1 {
                 return Err(WireError::Overflow);
             }
-            number |= u64::from(byte & 0x7f) << (7 * place);
+            number |= u64::from(byte & 0x7f) << (7 * index);
             if *byte < 0x80 {
-                self.bytes = &self.bytes[place + 1..];
+                self.bytes = &self.bytes[index + 1..];
                 return Ok(number);
             }
         }

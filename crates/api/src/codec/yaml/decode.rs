@@ -146,26 +146,26 @@ impl<'a> Decoder<'a> {
                 (done, Some(Frame::Mapping(mapping))) => {
                     made = self.advance_mapping(mapping, done)?
                 }
-                (_, Some(Frame::Merges(places))) => made = self.advance_merges(places)?,
+                (_, Some(Frame::Merges(indices))) => made = self.advance_merges(indices)?,
                 (None, Some(Frame::Alias(_)) | None) => unreachable!("an alias leads to something"),
             }
         }
     }
 
-    /// Enters the node at `place`: a scalar is complete at once, a collection is left open.
-    fn enter(&mut self, mut place: usize, merged: bool) -> Result<Option<Output<'a>>, Error> {
+    /// Enters the node at `index`: a scalar is complete at once, a collection is left open.
+    fn enter(&mut self, mut index: usize, merged: bool) -> Result<Option<Output<'a>>, Error> {
         let tape = self.tape;
         loop {
             self.budget.node()?;
 
-            match &tape[place].content {
+            match &tape[index].content {
                 Content::Alias(name, target) => {
-                    if !self.active.insert(place) {
+                    if !self.active.insert(index) {
                         return Err(Error::SelfReference((*name).to_owned()));
                     }
                     self.budget.alias_depth += 1;
-                    self.frames.push(Frame::Alias(place));
-                    place = *target;
+                    self.frames.push(Frame::Alias(index));
+                    index = *target;
                 }
                 Content::Scalar(scalar) => {
                     self.budget.text(scalar.text.len())?;
@@ -174,7 +174,7 @@ impl<'a> Decoder<'a> {
                 Content::Sequence(end) => {
                     self.deepen('[')?;
                     self.frames.push(Frame::Sequence {
-                        next: place + 1,
+                        next: index + 1,
                         end: *end,
                         items: Vec::new(),
                     });
@@ -187,8 +187,8 @@ impl<'a> Decoder<'a> {
                     }
 
                     let mapping = Mapping {
-                        at: place,
-                        next: place + 1,
+                        at: index,
+                        next: index + 1,
                         end: *end,
                         key: None,
                         merged,
@@ -242,8 +242,8 @@ impl<'a> Decoder<'a> {
             (_, None | Some(Output::Merged)) => {}
         }
 
-        let place = mapping.next;
-        if place == mapping.end {
+        let index = mapping.next;
+        if index == mapping.end {
             return Ok(Some(if mapping.merged {
                 Output::Merged
             } else {
@@ -251,10 +251,10 @@ impl<'a> Decoder<'a> {
             }));
         }
 
-        mapping.at = place;
-        mapping.next = self.end_of(place);
+        mapping.at = index;
+        mapping.next = self.end_of(index);
 
-        if mapping.key.is_none() && self.is_merge(place) {
+        if mapping.key.is_none() && self.is_merge(index) {
             let source = mapping.next;
             mapping.next = self.end_of(source);
             self.frames.push(Frame::Mapping(mapping));
@@ -263,14 +263,14 @@ impl<'a> Decoder<'a> {
 
         self.frames.push(Frame::Mapping(mapping));
 
-        self.enter(place, false)
+        self.enter(index, false)
     }
 
-    /// The position after the node at `place` and its content.
-    fn end_of(&self, place: usize) -> usize {
-        match self.tape[place].content {
+    /// The position after the node at `index` and its content.
+    fn end_of(&self, index: usize) -> usize {
+        match self.tape[index].content {
             Content::Sequence(end) | Content::Mapping(end) => end,
-            Content::Scalar(_) | Content::Alias(..) => place + 1,
+            Content::Scalar(_) | Content::Alias(..) => index + 1,
         }
     }
 
@@ -345,44 +345,44 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn is_merge(&self, place: usize) -> bool {
-        matches!(&self.tape[place].content, Content::Scalar(Scalar { text, tag, implicit })
+    fn is_merge(&self, index: usize) -> bool {
+        matches!(&self.tape[index].content, Content::Scalar(Scalar { text, tag, implicit })
             if text == "<<" && (*implicit || *tag == Tag::Merge))
     }
 
-    fn merge(&mut self, place: usize) -> Result<Option<Output<'a>>, Error> {
-        match &self.tape[place].content {
+    fn merge(&mut self, index: usize) -> Result<Option<Output<'a>>, Error> {
+        match &self.tape[index].content {
             Content::Sequence(end) => {
-                let mut places = Vec::new();
-                let mut item = place + 1;
+                let mut indices = Vec::new();
+                let mut item = index + 1;
                 while item < *end {
-                    places.push(item);
+                    indices.push(item);
                     item = self.end_of(item);
                 }
-                self.advance_merges(places)
+                self.advance_merges(indices)
             }
-            _ => self.merge_one(place),
+            _ => self.merge_one(index),
         }
     }
 
-    fn advance_merges(&mut self, mut places: Vec<usize>) -> Result<Option<Output<'a>>, Error> {
-        match places.pop() {
+    fn advance_merges(&mut self, mut indices: Vec<usize>) -> Result<Option<Output<'a>>, Error> {
+        match indices.pop() {
             None => Ok(Some(Output::Merged)),
-            Some(place) => {
-                self.frames.push(Frame::Merges(places));
-                self.merge_one(place)
+            Some(index) => {
+                self.frames.push(Frame::Merges(indices));
+                self.merge_one(index)
             }
         }
     }
 
-    fn merge_one(&mut self, place: usize) -> Result<Option<Output<'a>>, Error> {
-        let mapping = match self.tape[place].content {
+    fn merge_one(&mut self, index: usize) -> Result<Option<Output<'a>>, Error> {
+        let mapping = match self.tape[index].content {
             Content::Alias(_, target) => matches!(self.tape[target].content, Content::Mapping(_)),
             Content::Mapping(_) => true,
             Content::Scalar(_) | Content::Sequence(_) => false,
         };
         if mapping {
-            self.enter(place, true)
+            self.enter(index, true)
         } else {
             Err(Error::Merge)
         }

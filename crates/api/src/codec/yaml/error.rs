@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// The text is not well-formed YAML.
-    #[error("yaml: {}{problem}", place(*.line))]
+    #[error("yaml: {}{problem}", line_prefix(*.line))]
     Syntax { problem: &'static str, line: usize },
     #[error("yaml: unknown anchor '{0}' referenced")]
     UnknownAnchor(String),
@@ -53,7 +53,7 @@ impl Error {
     }
 }
 
-fn place(line: usize) -> String {
+fn line_prefix(line: usize) -> String {
     if line == 0 {
         String::new()
     } else {

@@ -53,18 +53,18 @@ pub(super) fn value(root: &Value) -> String {
             Part::Value(Value::Array(items)) => {
                 message.push_str("[]interface {}{");
                 parts.push(Part::Text("}"));
-                for (place, item) in items.iter().enumerate().rev() {
+                for (index, item) in items.iter().enumerate().rev() {
                     parts.push(Part::Value(item));
-                    parts.push(Part::Text(if place == 0 { "" } else { ", " }));
+                    parts.push(Part::Text(if index == 0 { "" } else { ", " }));
                 }
             }
             Part::Value(Value::Object(map)) => {
                 message.push_str("map[interface {}]interface {}{");
                 parts.push(Part::Text("}"));
-                for (place, (key, value)) in map.iter().enumerate().rev() {
+                for (index, (key, value)) in map.iter().enumerate().rev() {
                     parts.push(Part::Value(value));
                     parts.push(Part::Key(key));
-                    parts.push(Part::Text(if place == 0 { "" } else { ", " }));
+                    parts.push(Part::Text(if index == 0 { "" } else { ", " }));
                 }
             }
         }

@@ -66,7 +66,7 @@ pub(super) fn float(text: &str) -> Option<f64> {
 
 fn split_exponent(text: &str) -> (&str, Option<&str>) {
     match text.find(['e', 'E']) {
-        Some(place) => (&text[..place], Some(&text[place + 1..])),
+        Some(offset) => (&text[..offset], Some(&text[offset + 1..])),
         None => (text, None),
     }
 }
@@ -77,13 +77,13 @@ pub(super) fn dotted_float(text: &str) -> Option<f64> {
         return float(text);
     }
 
-    let between_digits = |(place, byte): (usize, u8)| {
-        let digit_at = |place: Option<usize>| {
-            place
-                .and_then(|place| text.as_bytes().get(place))
+    let between_digits = |(offset, byte): (usize, u8)| {
+        let digit_at = |offset: Option<usize>| {
+            offset
+                .and_then(|offset| text.as_bytes().get(offset))
                 .is_some_and(u8::is_ascii_digit)
         };
-        byte != b'_' || (digit_at(place.checked_sub(1)) && digit_at(Some(place + 1)))
+        byte != b'_' || (digit_at(offset.checked_sub(1)) && digit_at(Some(offset + 1)))
     };
 
     if !text.bytes().enumerate().all(between_digits) {

@@ -30,7 +30,7 @@ fn read_utf8(bytes: &[u8], mark: usize) -> Input<'_> {
     };
 
     let (bad, fault) = match forbidden(valid) {
-        Some(place) => (place, CONTROL_CHARACTER),
+        Some(offset) => (offset, CONTROL_CHARACTER),
         None if valid.len() == bytes.len() => {
             return Input {
                 text: Cow::Borrowed(valid),
@@ -64,15 +64,15 @@ fn piece_before(valid: &str, bad: usize, mark: usize) -> usize {
 /// The first character that YAML does not allow.
 fn forbidden(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    bytes.iter().enumerate().find_map(|(place, byte)| {
+    bytes.iter().enumerate().find_map(|(offset, byte)| {
         let bad = match byte {
             b'\t' | b'\n' | b'\r' => false,
             0..=0x1F | 0x7F => true,
-            0xC2 => bytes[place + 1] < 0xA0 && bytes[place + 1] != 0x85,
-            0xEF => bytes[place + 1] == 0xBF && bytes[place + 2] >= 0xBE,
+            0xC2 => bytes[offset + 1] < 0xA0 && bytes[offset + 1] != 0x85,
+            0xEF => bytes[offset + 1] == 0xBF && bytes[offset + 2] >= 0xBE,
             _ => false,
         };
-        bad.then_some(place)
+        bad.then_some(offset)
     })
 }
 
@@ -140,8 +140,8 @@ fn read_utf16<'a>(bytes: &'a [u8], unit: fn([u8; 2]) -> u16) -> Input<'a> {
     }
 
     match forbidden(&text) {
-        Some(place) => {
-            text.truncate(place);
+        Some(offset) => {
+            text.truncate(offset);
             Input {
                 text: Cow::Owned(text),
                 fault: Some(CONTROL_CHARACTER),

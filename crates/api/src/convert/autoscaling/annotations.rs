@@ -120,8 +120,8 @@ fn write_rules(rules: &Map) -> String {
 
 fn write_list(items: Vec<Value>, node: Node<'_>) -> String {
     let mut out = vec![b'['];
-    for (place, mut item) in items.into_iter().enumerate() {
-        if place > 0 {
+    for (index, mut item) in items.into_iter().enumerate() {
+        if index > 0 {
             out.push(b',');
         }
         canonical::canonicalize(&mut item, node);

@@ -143,10 +143,10 @@ pub(super) fn cpu_status(share: i64) -> Value {
 }
 
 fn to_v1(metric: Value, sources: &[Source]) -> Value {
-    each_source(metric, sources, |mut grouped, places, _| {
+    each_source(metric, sources, |mut grouped, paths, _| {
         let mut flat = Map::new();
-        for (place, name) in places {
-            if let Some(value) = remove_at(&mut grouped, place) {
+        for (steps, name) in paths {
+            if let Some(value) = remove_at(&mut grouped, steps) {
                 flat.insert(Text::const_new(name), value);
             }
         }
@@ -155,11 +155,11 @@ fn to_v1(metric: Value, sources: &[Source]) -> Value {
 }
 
 fn to_v2(metric: Value, sources: &[Source], complete: fn(&'static str, &mut Map)) -> Value {
-    each_source(metric, sources, |mut flat, places, source| {
+    each_source(metric, sources, |mut flat, paths, source| {
         let mut grouped = Map::new();
-        for (place, name) in places {
+        for (steps, name) in paths {
             if let Some(value) = flat.remove(name) {
-                insert_at(&mut grouped, place, value);
+                insert_at(&mut grouped, steps, value);
             }
         }
         complete(source, &mut grouped);
@@ -175,22 +175,22 @@ fn each_source(
     let Value::Object(mut metric) = metric else {
         return metric;
     };
-    for (source, places) in sources {
+    for (source, paths) in sources {
         if let Some(Value::Object(found)) = metric.remove(source) {
-            metric.insert(Text::const_new(source), change(found, places, source));
+            metric.insert(Text::const_new(source), change(found, paths, source));
         }
     }
     metric.into()
 }
 
-fn remove_at(map: &mut Map, place: &[&str]) -> Option<Value> {
-    let (last, path) = place.split_last()?;
+fn remove_at(map: &mut Map, steps: &[&str]) -> Option<Value> {
+    let (last, path) = steps.split_last()?;
     let map = path.iter().try_fold(map, |map, name| map.below_mut(name))?;
     map.remove(last).filter(|value| !value.is_null())
 }
 
-fn insert_at(map: &mut Map, place: &[&'static str], value: Value) {
-    let Some((last, path)) = place.split_last() else {
+fn insert_at(map: &mut Map, steps: &[&'static str], value: Value) {
+    let Some((last, path)) = steps.split_last() else {
         return;
     };
     let map = path.iter().fold(map, |map, name| map.object_mut(name));

@@ -19,7 +19,7 @@ pub(super) fn v2_to_v1(object: &mut Map) {
     annotations::take_all(object);
     let mut written: Vec<(&'static str, String)> = Vec::new();
     if let Some(spec) = object.below_mut("spec") {
-        let metrics = taken(spec, "metrics");
+        let metrics = take_items(spec, "metrics");
         if let Some(share) = metrics
             .iter()
             .find_map(|metric| cpu_share(metric, "target"))
@@ -41,7 +41,7 @@ pub(super) fn v2_to_v1(object: &mut Map) {
     }
 
     if let Some(status) = object.below_mut("status") {
-        let metrics = taken(status, "currentMetrics");
+        let metrics = take_items(status, "currentMetrics");
         if let Some(share) = metrics
             .iter()
             .rev()
@@ -55,7 +55,7 @@ pub(super) fn v2_to_v1(object: &mut Map) {
             written.push((CURRENT_METRICS, annotations::write_statuses(metrics)));
         }
 
-        let conditions = taken(status, "conditions");
+        let conditions = take_items(status, "conditions");
         if !conditions.is_empty() {
             written.push((CONDITIONS, annotations::write_conditions(conditions)));
         }
@@ -109,7 +109,7 @@ pub(super) fn v1_to_v2(object: &mut Map) {
     }
 }
 
-fn taken(of: &mut Map, name: &str) -> Vec<Value> {
+fn take_items(of: &mut Map, name: &str) -> Vec<Value> {
     match of.remove(name) {
         Some(Value::Array(items)) => items,
         _ => Vec::new(),

@@ -182,13 +182,13 @@ fn scalars(diff: Diff, original: &[Value], modified: &[Value]) -> ListDiff {
 /// Removes duplicate scalars; the last of the list replaces a removed one, as upstream does it.
 fn once_each(mut list: Vec<Value>) -> Vec<Value> {
     let mut seen = HashSet::new();
-    let mut place = 0;
-    while place < list.len() {
+    let mut index = 0;
+    while index < list.len() {
         steps::count(1);
-        if Key::of(&list[place]).is_none_or(|key| seen.insert(key)) {
-            place += 1;
+        if Key::of(&list[index]).is_none_or(|key| seen.insert(key)) {
+            index += 1;
         } else {
-            list.swap_remove(place);
+            list.swap_remove(index);
         }
     }
     list

@@ -95,10 +95,10 @@ impl Ranks {
             ..MANY => Ranks::Few(Vec::with_capacity(list.len())),
             count => Ranks::Many(HashMap::with_capacity(count)),
         };
-        for (place, element) in list.iter().enumerate() {
+        for (index, element) in list.iter().enumerate() {
             steps::count(1);
             if let Some(key) = identity.find(element) {
-                ranks.insert(key, place);
+                ranks.insert(key, index);
             }
         }
         ranks
@@ -110,26 +110,26 @@ impl Ranks {
             Ranks::Few(few) => few
                 .iter()
                 .find(|(other, _)| other == key)
-                .map(|(_, place)| *place),
+                .map(|(_, index)| *index),
             Ranks::Many(many) => many.get(key).copied(),
         }
     }
 
     /// Adds a key unless it is present.
-    pub(super) fn insert(&mut self, key: Key, place: usize) {
+    pub(super) fn insert(&mut self, key: Key, index: usize) {
         match self {
             Ranks::Few(few) if few.len() < MANY => {
                 if !few.iter().any(|(other, _)| *other == key) {
-                    few.push((key, place));
+                    few.push((key, index));
                 }
             }
             Ranks::Few(few) => {
                 let mut many: HashMap<Key, usize> = few.drain(..).collect();
-                many.entry(key).or_insert(place);
+                many.entry(key).or_insert(index);
                 *self = Ranks::Many(many);
             }
             Ranks::Many(many) => {
-                many.entry(key).or_insert(place);
+                many.entry(key).or_insert(index);
             }
         }
     }

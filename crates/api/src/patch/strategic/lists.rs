@@ -96,11 +96,11 @@ fn merge_objects(
             return Err(Error::not_a_map(&element));
         };
         match positions.get(&key).or_else(|| added.get(&key)) {
-            Some(place) => {
-                let Value::Object(found) = list[place].take() else {
+            Some(index) => {
+                let Value::Object(found) = list[index].take() else {
                     return Err(Error::mixed(&[&list]));
                 };
-                list[place] = Value::Object(mode.objects(found, element, member.schema)?);
+                list[index] = Value::Object(mode.objects(found, element, member.schema)?);
             }
             None => {
                 if let Some(key) = key {
@@ -120,9 +120,9 @@ fn merge_objects(
 
     let list = arrange(keyed(list, identity)?, &wanted, &positions);
 
-    for (place, key) in in_freed_places.into_iter().enumerate() {
+    for (index, key) in in_freed_places.into_iter().enumerate() {
         if let Some(key) = key {
-            positions.insert(key, first_added + place);
+            positions.insert(key, first_added + index);
         }
     }
 

@@ -170,8 +170,8 @@ impl Merge {
         changes: &mut [(Text, Change)],
         schema: Schema<'_>,
     ) -> Result<(), Error> {
-        for place in 0..changes.len() {
-            let (name, change) = &mut changes[place];
+        for index in 0..changes.len() {
+            let (name, change) = &mut changes[index];
             if !name.starts_with(ELEMENT_ORDER) {
                 continue;
             }
@@ -259,10 +259,10 @@ fn whole(mut patch: Map) -> Result<Map, Error> {
 
 /// The change of one member; the changes are sorted by name.
 fn find<'c>(changes: &'c mut [(Text, Change)], name: &str) -> Option<&'c mut Change> {
-    let place = changes
+    let index = changes
         .binary_search_by(|(other, _)| other.as_str().cmp(name))
         .ok()?;
-    Some(&mut changes[place].1)
+    Some(&mut changes[index].1)
 }
 
 /// The plain value of a raw one: without the notation of its scalars.

@@ -94,12 +94,12 @@ fn put_in_order(
             }
         }
         Identity::Member(_) => {
-            if let Some(place) = wanted
+            if let Some(index) = wanted
                 .iter()
                 .position(|element| element.as_object().is_none())
                 && !list.is_empty()
             {
-                return Err(Error::OrderIsNoMap(place));
+                return Err(Error::OrderIsNoMap(index));
             }
         }
     }

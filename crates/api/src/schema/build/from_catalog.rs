@@ -76,7 +76,7 @@ impl Builder {
             .map(|field| Text::new(field.name()));
         let required: Vec<Text> = required.collect();
 
-        let node = &mut self.nodes[id.place()];
+        let node = &mut self.nodes[id.index()];
         node.properties = properties;
 
         if !required.is_empty() {
@@ -87,7 +87,7 @@ impl Builder {
     fn field(&mut self, field: FieldRef<'_>) -> Property {
         let node = self.shape(field.node());
         let extra = field.extra();
-        let of = &mut self.nodes[node.place()];
+        let of = &mut self.nodes[node.index()];
 
         let presence = field.field.presence;
         of.unset = match field.field.shape {
@@ -105,8 +105,8 @@ impl Builder {
         let listed = of.items.or(of.additional.node());
         if !allowed.is_empty() {
             // The enum of a list or map applies to its elements.
-            let place = listed.unwrap_or(node).place();
-            self.nodes[place].checks = Some(Box::new(Checks {
+            let index = listed.unwrap_or(node).index();
+            self.nodes[index].checks = Some(Box::new(Checks {
                 enumeration: allowed,
                 ..Checks::default()
             }));
@@ -122,7 +122,7 @@ impl Builder {
     fn element(&mut self, shaped: Shaped<'_>) -> NodeId {
         let id = self.shape(shaped);
         if matches!(shaped.shape, Shape::Struct(_)) {
-            self.nodes[id.place()].unset = Unset::Never;
+            self.nodes[id.index()].unset = Unset::Never;
         }
         id
     }
@@ -155,13 +155,13 @@ impl Builder {
             Shape::Strings | Shape::List(_) => {
                 let id = self.push(one(Type::Array));
                 let item = self.element(shaped.item().expect("a list has items"));
-                self.nodes[id.place()].items = Some(item);
+                self.nodes[id.index()].items = Some(item);
                 id
             }
             Shape::Map(_) => {
                 let id = self.push(one(Type::Object));
                 let item = self.element(shaped.item().expect("a map has values"));
-                self.nodes[id.place()].additional = Additional::Node(item);
+                self.nodes[id.index()].additional = Additional::Node(item);
                 id
             }
             Shape::Struct(of_type) => {
@@ -202,16 +202,16 @@ impl Schema {
         let mut at = self.root;
         for name in path.split('.') {
             let mut members = self.node(at).properties.to_vec();
-            let place = members.iter().position(|property| property.name == name);
-            let place = place.expect("the build script knows every path");
+            let index = members.iter().position(|property| property.name == name);
+            let index = index.expect("the build script knows every path");
             let copy = NodeId(u32::try_from(self.nodes.len()).expect("a page has fewer fields"));
-            let shared = self.node(members[place].node).clone();
+            let shared = self.node(members[index].node).clone();
             self.nodes.push(shared);
-            members[place].node = copy;
-            self.nodes[at.place()].properties = members.into();
+            members[index].node = copy;
+            self.nodes[at.index()].properties = members.into();
             at = copy;
         }
 
-        self.nodes[at.place()].default = Some(default);
+        self.nodes[at.index()].default = Some(default);
     }
 }

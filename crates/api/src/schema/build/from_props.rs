@@ -4,7 +4,7 @@ use super::super::format::Format;
 use super::super::node::{
     Additional, Bound, Checks, Node, NodeId, Property, Rule, Type, Types, Unset,
 };
-use super::super::props::{Props, Sub};
+use super::super::props::{Props, SubSchema};
 use super::super::{Pattern, Schema};
 use super::BuildError;
 use crate::catalog::{ListType, MapType};
@@ -56,18 +56,18 @@ impl Builder {
         }
 
         let additional = match props.additional() {
-            Sub::Absent | Sub::Many(_) => Additional::Unsaid,
-            Sub::Bool(false) => Additional::Refused,
-            Sub::Bool(true) => Additional::Any,
-            Sub::One(below) => Additional::Node(self.node(below)?),
+            SubSchema::Absent | SubSchema::Many(_) => Additional::Unsaid,
+            SubSchema::Bool(false) => Additional::Refused,
+            SubSchema::Bool(true) => Additional::Any,
+            SubSchema::One(below) => Additional::Node(self.node(below)?),
         };
 
         let items = match props.items() {
-            Sub::One(below) => Some(self.node(below)?),
+            SubSchema::One(below) => Some(self.node(below)?),
             _ => None,
         };
 
-        self.nodes[id.place()] = Node {
+        self.nodes[id.index()] = Node {
             types,
             nullable: props.flag("nullable"),
             default: props.json("default").map(|value| value.into_owned()),

@@ -34,13 +34,13 @@ impl Schema {
 
     /// Defaults of old definitions may contain fields that their own schema does not have.
     fn prune_defaults(&mut self) {
-        for place in 0..self.nodes.len() {
-            let Some(mut default) = self.nodes[place].default.take() else {
+        for index in 0..self.nodes.len() {
+            let Some(mut default) = self.nodes[index].default.take() else {
                 continue;
             };
-            let node = &self.nodes[place];
+            let node = &self.nodes[index];
             self.prune_below(&mut default, Some(node), node.embedded);
-            self.nodes[place].default = Some(default);
+            self.nodes[index].default = Some(default);
         }
     }
 
@@ -54,13 +54,13 @@ impl Schema {
 
         loop {
             let mut changed = false;
-            for place in (0..self.nodes.len()).rev() {
-                let mut flags = self.nodes[place].flags;
-                for child in children(&self.nodes[place]) {
-                    flags.add(self.nodes[child.place()].flags);
+            for index in (0..self.nodes.len()).rev() {
+                let mut flags = self.nodes[index].flags;
+                for child in children(&self.nodes[index]) {
+                    flags.add(self.nodes[child.index()].flags);
                 }
-                changed |= flags != self.nodes[place].flags;
-                self.nodes[place].flags = flags;
+                changed |= flags != self.nodes[index].flags;
+                self.nodes[index].flags = flags;
             }
 
             if !changed {
@@ -75,17 +75,17 @@ impl Schema {
     /// non-pointer structs that have such properties themselves.
     fn compute_filled(&mut self) {
         let mut known = vec![None; self.nodes.len()];
-        for place in 0..self.nodes.len() {
-            let properties = self.nodes[place].properties.clone();
+        for index in 0..self.nodes.len() {
+            let properties = self.nodes[index].properties.clone();
             let filled = properties
                 .iter()
                 .enumerate()
                 .filter(|(_, of)| self.is_filled(of.node, &mut known));
 
-            let places = filled
+            let indices = filled
                 .map(|(at, _)| u16::try_from(at).expect("a struct has few fields"))
                 .collect();
-            self.nodes[place].filled = places;
+            self.nodes[index].filled = indices;
         }
     }
 
@@ -96,7 +96,7 @@ impl Schema {
             return node.default.is_some();
         }
 
-        if let Some(filled) = known[id.place()] {
+        if let Some(filled) = known[id.index()] {
             return filled;
         }
 
@@ -105,7 +105,7 @@ impl Schema {
             .properties
             .iter()
             .any(|below| self.is_filled(below.node, known));
-        known[id.place()] = Some(filled);
+        known[id.index()] = Some(filled);
 
         filled
     }

@@ -1,7 +1,7 @@
 //! Errors that prevent a schema from being parsed as a structural one. Most of them are also
 //! reported elsewhere, with their path.
 
-use super::super::props::{Props, Sub};
+use super::super::props::{Props, SubSchema};
 
 pub(super) fn fault(props: Props<'_>) -> Option<&'static str> {
     unsupported(props).or_else(|| within(props))
@@ -64,7 +64,7 @@ fn within(props: Props<'_>) -> Option<&'static str> {
             )
         })
         .or_else(|| match props.items() {
-            Sub::Many(several) if !several.is_empty() => {
+            SubSchema::Many(several) if !several.is_empty() => {
                 Some("OpenAPIV3Schema 'items' must be a schema, but is an array")
             }
             items => items.one().and_then(fault),

@@ -85,11 +85,11 @@ impl Walk<'_> {
         }
 
         if let Some(default) = &node.default {
-            let place = at.field("default");
+            let path = at.field("default");
             let errors = if enclosing.metadata {
-                self.in_metadata(id, default, enclosing, &place)
+                self.in_metadata(id, default, enclosing, &path)
             } else {
-                self.elsewhere(id, default, resource, &place)
+                self.elsewhere(id, default, resource, &path)
             };
             self.errors.extend(errors);
         }

@@ -2,7 +2,7 @@
 //! field.
 
 use super::super::Props;
-use super::super::props::Sub;
+use super::super::props::SubSchema;
 
 /// Why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +58,7 @@ fn step<'a>(props: Props<'a>, name: &str) -> Option<Props<'a>> {
         return props.property(name);
     }
     match props.additional() {
-        Sub::One(below) => Some(below),
+        SubSchema::One(below) => Some(below),
         _ => None,
     }
 }

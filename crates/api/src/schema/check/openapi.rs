@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::props::{Props, Sub};
+use super::super::props::{Props, SubSchema};
 use super::{Demands, field_path};
 use crate::field_error::{FieldError, FieldErrors, as_json};
 use crate::go_text::Quoted;
@@ -116,7 +116,7 @@ impl Walk {
         }
 
         let named = |name: &str| props.named(name).len() > 0;
-        let several = matches!(props.items(), Sub::Many(several) if !several.is_empty());
+        let several = matches!(props.items(), SubSchema::Many(several) if !several.is_empty());
 
         let nested = context.metadata && props.flag("x-kubernetes-embedded-resource");
         let found = [
@@ -172,7 +172,7 @@ impl Walk {
         let at = at.field("additionalProperties");
         let additional = props.additional();
         if props.named("properties").len() > 0
-            && !matches!(additional, Sub::Absent | Sub::Bool(true))
+            && !matches!(additional, SubSchema::Absent | SubSchema::Bool(true))
         {
             self.forbid(
                 &at,
@@ -216,8 +216,8 @@ impl Walk {
     fn items(&mut self, props: Props<'_>, context: Context<'_>, at: &Path<'_>) {
         let at = at.field("items");
         match props.items() {
-            Sub::One(below) => self.schema(below, context, false, &at),
-            Sub::Many(several) => {
+            SubSchema::One(below) => self.schema(below, context, false, &at),
+            SubSchema::Many(several) => {
                 for (index, below) in several.into_iter().enumerate() {
                     self.schema(below, context, false, &at.index(index));
                 }
@@ -313,12 +313,12 @@ impl Walk {
         }
 
         let items = match props.items() {
-            Sub::One(items) => items,
-            Sub::Absent => {
+            SubSchema::One(items) => items,
+            SubSchema::Absent => {
                 let detail = "must have a schema if x-kubernetes-list-type is map";
                 return self.errors.push(FieldError::required(&items_at, detail));
             }
-            Sub::Many(_) | Sub::Bool(_) => {
+            SubSchema::Many(_) | SubSchema::Bool(_) => {
                 let detail = "must only have a single schema if x-kubernetes-list-type is map";
                 let several = props.get("items").map(as_json).unwrap_or_default();
                 return self.invalid(
@@ -469,8 +469,8 @@ pub(super) fn any(props: Props<'_>, fault: &impl Fn(Props<'_>) -> bool) -> bool 
     let below = |name: &str| props.named(name).any(|(_, below)| any(below, fault));
     fault(props)
         || match props.items() {
-            Sub::One(items) => any(items, fault),
-            Sub::Many(several) => several.into_iter().any(|items| any(items, fault)),
+            SubSchema::One(items) => any(items, fault),
+            SubSchema::Many(several) => several.into_iter().any(|items| any(items, fault)),
             _ => false,
         }
         || ["allOf", "anyOf", "oneOf"]

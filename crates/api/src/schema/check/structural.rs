@@ -2,7 +2,7 @@
 //! `not`.
 
 use super::super::Pattern;
-use super::super::props::{Props, Sub};
+use super::super::props::{Props, SubSchema};
 use crate::field_error::{FieldError, FieldErrors};
 use crate::value::Path;
 
@@ -90,12 +90,12 @@ fn extensions(props: Props<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
 
 fn types(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors) {
     let of = props.text("type");
-    let place = at.field("type");
+    let path = at.field("type");
     if is_embedded(props) && of != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
         errors.push(match of {
-            "" => FieldError::required(&place, detail),
-            _ => FieldError::invalid_str(&place, of, detail),
+            "" => FieldError::required(&path, detail),
+            _ => FieldError::invalid_str(&path, of, detail),
         });
     } else if of.is_empty() && !props.flag("x-kubernetes-int-or-string") && !preserves(props) {
         let detail = match level {
@@ -103,7 +103,7 @@ fn types(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors
             Level::Item => "must not be empty for specified array items",
             Level::Field => "must not be empty for specified object fields",
         };
-        errors.push(FieldError::required(&place, detail));
+        errors.push(FieldError::required(&path, detail));
     }
 
     if is_embedded(props) && !props.additional().is_absent() {
@@ -116,7 +116,7 @@ fn types(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors
 
     if level == Level::Root && !of.is_empty() && of != "object" {
         errors.push(FieldError::invalid_str(
-            &place,
+            &path,
             of,
             "must be object at the root",
         ));
@@ -142,10 +142,10 @@ fn metadata(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErr
         return;
     };
 
-    let place = properties.key("metadata");
+    let path = properties.key("metadata");
     if resource && metadata.text("type") != "object" {
         errors.push(FieldError::invalid_str(
-            &place.field("type"),
+            &path.field("type"),
             metadata.text("type"),
             "must be object",
         ));
@@ -161,7 +161,7 @@ fn metadata(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErr
 
     if level == Level::Root && !named_only {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        errors.push(FieldError::forbidden(&place, detail));
+        errors.push(FieldError::forbidden(&path, detail));
     }
 }
 
@@ -220,7 +220,10 @@ fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors
         nested(below, false, &properties.key(name), errors);
     }
 
-    let additional = !matches!(props.additional(), Sub::Absent | Sub::Bool(false));
+    let additional = !matches!(
+        props.additional(),
+        SubSchema::Absent | SubSchema::Bool(false)
+    );
     let forbidden = [
         ("type", !props.text("type").is_empty(), EMPTY),
         ("additionalProperties", additional, UNDEFINED),
@@ -274,17 +277,17 @@ fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors
 fn complete(
     logic: Props<'_>,
     outside: Option<Props<'_>>,
-    place: &Path<'_>,
+    path: &Path<'_>,
     spoken_of: &Path<'_>,
     errors: &mut FieldErrors,
 ) {
     if let Some(branch) = logic.schema("not") {
-        complete_branch(branch, outside, place, &spoken_of.field("not"), errors);
+        complete_branch(branch, outside, path, &spoken_of.field("not"), errors);
     }
     for name in ["allOf", "anyOf", "oneOf"] {
         let branches = spoken_of.field(name);
         for (index, branch) in logic.schemas(name).enumerate() {
-            complete_branch(branch, outside, place, &branches.index(index), errors);
+            complete_branch(branch, outside, path, &branches.index(index), errors);
         }
     }
 }
@@ -292,34 +295,34 @@ fn complete(
 fn complete_branch(
     branch: Props<'_>,
     outside: Option<Props<'_>>,
-    place: &Path<'_>,
+    path: &Path<'_>,
     spoken_of: &Path<'_>,
     errors: &mut FieldErrors,
 ) {
     let Some(outside) = outside else {
         return errors.push(FieldError::required(
-            place,
+            path,
             format!("because it is defined in {spoken_of}"),
         ));
     };
-    complete(branch, Some(outside), place, spoken_of, errors);
+    complete(branch, Some(outside), path, spoken_of, errors);
 
     if let Some(items) = branch.items().one() {
         complete_branch(
             items,
             outside.items().one(),
-            &place.field("items"),
+            &path.field("items"),
             &spoken_of.field("items"),
             errors,
         );
     }
 
-    let (place, spoken_of) = (place.field("properties"), spoken_of.field("properties"));
+    let (path, spoken_of) = (path.field("properties"), spoken_of.field("properties"));
     for (name, below) in branch.named("properties") {
         complete_branch(
             below,
             outside.property(name),
-            &place.key(name),
+            &path.key(name),
             &spoken_of.key(name),
             errors,
         );

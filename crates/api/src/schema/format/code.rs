@@ -111,10 +111,10 @@ pub(super) fn is_credit_card(text: &str) -> bool {
     let mut digits = [0u8; 16];
     let mut count = 0;
     for digit in text.bytes().filter(u8::is_ascii_digit) {
-        let Some(place) = digits.get_mut(count) else {
+        let Some(slot) = digits.get_mut(count) else {
             return false;
         };
-        *place = digit - b'0';
+        *slot = digit - b'0';
         count += 1;
     }
 

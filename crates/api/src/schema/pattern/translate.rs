@@ -199,7 +199,7 @@ impl<'t> Translator<'t> {
     }
 
     fn escape(&mut self) -> Result<(), PatternError> {
-        let place = match self.rest.as_bytes().get(1) {
+        let written = match self.rest.as_bytes().get(1) {
             Some(b'A') => "\\A",
             Some(b'z') => "\\z",
             Some(b'b') => "(?-u:\\b)",
@@ -223,7 +223,7 @@ impl<'t> Translator<'t> {
         };
 
         self.skip(2);
-        self.atom(place)
+        self.atom(written)
     }
 
     /// `\Q…\E`: everything between is literal.

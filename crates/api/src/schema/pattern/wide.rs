@@ -95,9 +95,9 @@ impl Wide {
             Step::Character(wanted) => wanted == character,
             Step::Class(class) => {
                 let ranges = &self.classes[class as usize];
-                let place = ranges.partition_point(|(_, last)| *last < character);
+                let index = ranges.partition_point(|(_, last)| *last < character);
                 ranges
-                    .get(place)
+                    .get(index)
                     .is_some_and(|(first, _)| *first <= character)
             }
             Step::Split(..) | Step::Look(_) | Step::Matched => false,
@@ -179,9 +179,9 @@ struct Compiler {
 
 impl Compiler {
     fn push(&mut self, step: Step) -> Option<u32> {
-        let place = u32::try_from(self.steps.len()).ok()?;
+        let index = u32::try_from(self.steps.len()).ok()?;
         (self.steps.len() < self.most).then(|| self.steps.push(step))?;
-        Some(place)
+        Some(index)
     }
 
     fn here(&self) -> u32 {
@@ -242,11 +242,11 @@ impl Compiler {
             return Some(*known);
         }
 
-        let place = u32::try_from(self.classes.len()).ok()?;
+        let index = u32::try_from(self.classes.len()).ok()?;
         self.classes.push(ranges.clone());
-        self.known.insert(ranges, place);
+        self.known.insert(ranges, index);
 
-        Some(place)
+        Some(index)
     }
 
     fn repeat(&mut self, repetition: &Repetition) -> Option<()> {
@@ -283,8 +283,8 @@ impl Compiler {
 
     fn alternate(&mut self, branches: &[Hir]) -> Option<()> {
         let mut ends = Vec::new();
-        for (place, branch) in branches.iter().enumerate() {
-            let last = place + 1 == branches.len();
+        for (index, branch) in branches.iter().enumerate() {
+            let last = index + 1 == branches.len();
             let split = if last {
                 None
             } else {

@@ -87,7 +87,7 @@ fn large_classes_are_counted_as_often_as_go_counts_them() {
 fn reading_an_expression_does_not_compile_it() {
     // As many as fit into a definition; each would take milliseconds to compile.
     let patterns: Vec<Pattern> = (0..5000)
-        .map(|place| Pattern::new(&format!(r"^[\pL\d]{{0,{}}}$", place % 1000)).unwrap())
+        .map(|index| Pattern::new(&format!(r"^[\pL\d]{{0,{}}}$", index % 1000)).unwrap())
         .collect();
     assert!(patterns.iter().all(|pattern| pattern.weight() > 500));
     assert!(patterns[3].is_match("abc") && !patterns[3].is_match("abcd"));

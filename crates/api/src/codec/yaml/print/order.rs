@@ -43,7 +43,7 @@ fn merge_sort<'v>(mut members: Vec<(&'v str, &'v Value)>) -> Vec<(&'v str, &'v V
 
 fn less(a: &str, b: &str) -> bool {
     let differs = a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b);
-    let Some(((place, first_a), first_b)) = differs else {
+    let Some(((offset, first_a), first_b)) = differs else {
         return a.len() < b.len();
     };
     match (first_a.is_alphabetic(), first_b.is_alphabetic()) {
@@ -54,14 +54,14 @@ fn less(a: &str, b: &str) -> bool {
 
     // A differing zero may be inside a number: then the digits before it count.
     let inside_number = (first_a == '0' || first_b == '0')
-        && a[..place]
+        && a[..offset]
             .bytes()
             .rev()
             .take_while(u8::is_ascii_digit)
             .any(|digit| digit != b'0');
-    let (number_a, digits_a) = number(&a[place..], inside_number);
+    let (number_a, digits_a) = number(&a[offset..], inside_number);
 
-    let (number_b, digits_b) = number(&b[place..], inside_number);
+    let (number_b, digits_b) = number(&b[offset..], inside_number);
     (number_a, digits_a, first_a) < (number_b, digits_b, first_b)
 }
 

@@ -76,9 +76,9 @@ impl Properties {
 /// Whether an indicator in the text would end or change a plain scalar.
 fn has_indicators(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let space_at = |place: usize| {
+    let space_at = |offset: usize| {
         bytes
-            .get(place)
+            .get(offset)
             .is_none_or(|byte| matches!(byte, b' ' | b'\t'))
     };
 
@@ -88,9 +88,9 @@ fn has_indicators(text: &str) -> bool {
         _ => false,
     };
 
-    let inner = |(place, byte): (usize, &u8)| match byte {
-        b':' => space_at(place + 1),
-        b'#' => place > 0 && space_at(place - 1),
+    let inner = |(offset, byte): (usize, &u8)| match byte {
+        b':' => space_at(offset + 1),
+        b'#' => offset > 0 && space_at(offset - 1),
         _ => false,
     };
 

@@ -132,8 +132,8 @@ impl Writer {
     }
 
     /// Whether to break a long line here: at a single space, not at an end of quoted text.
-    fn breaks_at(&self, text: &str, place: usize, quoted: bool, previous: Option<char>) -> bool {
-        let inner = !quoted || (place > 0 && place + 1 < text.len());
+    fn breaks_at(&self, text: &str, offset: usize, quoted: bool, previous: Option<char>) -> bool {
+        let inner = !quoted || (offset > 0 && offset + 1 < text.len());
         self.column > WIDTH && inner && previous != Some(' ')
     }
 
@@ -148,10 +148,10 @@ impl Writer {
         }
 
         let mut previous = None;
-        for (place, character) in text.char_indices() {
+        for (offset, character) in text.char_indices() {
             if character == ' ' {
-                let alone = text.as_bytes().get(place + 1) != Some(&b' ');
-                if may_break && alone && self.breaks_at(text, place, quote.is_some(), previous) {
+                let alone = text.as_bytes().get(offset + 1) != Some(&b' ');
+                if may_break && alone && self.breaks_at(text, offset, quote.is_some(), previous) {
                     self.indent_line();
                 } else {
                     self.put(' ');
@@ -190,7 +190,7 @@ impl Writer {
         // Upstream escapes everything in a text that begins with a byte order mark.
         let all = text.starts_with('\u{FEFF}');
         let mut previous = None;
-        for (place, character) in text.char_indices() {
+        for (offset, character) in text.char_indices() {
             if all
                 || !is_printable(character)
                 || is_break(character)
@@ -201,10 +201,10 @@ impl Writer {
                 continue;
             }
 
-            if character == ' ' && may_break && self.breaks_at(text, place, true, previous) {
+            if character == ' ' && may_break && self.breaks_at(text, offset, true, previous) {
                 self.indent_line();
                 // A space at the beginning of a line is escaped with a backslash.
-                if text.as_bytes().get(place + 1) == Some(&b' ') {
+                if text.as_bytes().get(offset + 1) == Some(&b' ') {
                     self.put('\\');
                 }
             } else {

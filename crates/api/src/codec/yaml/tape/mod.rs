@@ -238,10 +238,10 @@ impl<'a> Composer<'a> {
     fn close(&mut self) {
         let open = self.open.pop().expect("only an open collection is closed");
         let end = self.nodes.len();
-        if let Content::Sequence(place) | Content::Mapping(place) =
+        if let Content::Sequence(index) | Content::Mapping(index) =
             &mut self.nodes[open.node].content
         {
-            *place = end;
+            *index = end;
         }
     }
 

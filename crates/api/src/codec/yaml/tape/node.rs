@@ -18,13 +18,13 @@ impl<'a> Composer<'a> {
         let token = self.scanner.peek()?;
         let line = token.line;
         if let Kind::Alias(name) = token.kind {
-            let place = self
+            let index = self
                 .anchors
                 .get(name)
                 .copied()
                 .ok_or_else(|| Error::UnknownAnchor(name.to_owned()))?;
             self.scanner.take();
-            self.push(line, Content::Alias(name, place));
+            self.push(line, Content::Alias(name, index));
             return Ok(());
         }
 

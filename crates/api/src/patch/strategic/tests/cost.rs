@@ -6,14 +6,14 @@ use crate::patch::strategic::{Overwrite, apply, between, three_way};
 use crate::{Map, Text, Value};
 
 /// Objects of `count` elements or members, sorted by number or in reverse.
-struct Sized {
+struct Inputs {
     env: Map,
     reversed: Map,
     labels: Map,
 }
 
-impl Sized {
-    fn new(count: usize) -> Sized {
+impl Inputs {
+    fn new(count: usize) -> Inputs {
         let names: Vec<String> = (0..count).map(|number| format!("v{number}")).collect();
         let variable = |name: &String, value: &str| {
             let members = [("name", name.as_str()), ("value", value)];
@@ -39,7 +39,7 @@ impl Sized {
             .map(|name| (Text::new(name), Value::string("1")))
             .collect();
 
-        Sized {
+        Inputs {
             env: container(names.iter().map(|name| variable(name, "1")).collect()),
             reversed: container(names.iter().rev().map(|name| variable(name, "2")).collect()),
             labels: below(&["metadata", "labels"], labels.into()),
@@ -58,9 +58,9 @@ fn below(path: &[&str], value: Value) -> Map {
     whole.as_object().unwrap().clone()
 }
 
-fn check(what: &str, times: u64, work: impl Fn(&Sized)) {
+fn check(what: &str, times: u64, work: impl Fn(&Inputs)) {
     let cost = |count: usize| {
-        let sized = Sized::new(count);
+        let sized = Inputs::new(count);
         steps::taken_by(|| work(&sized))
     };
 
