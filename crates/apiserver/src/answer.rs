@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::ApiError;
 use crate::render::{Form, LongList};
-use crate::warnings;
+use coracle_kinds::warnings;
 
 /// A body breaks off only where it is handed on from somebody else.
 pub type Body = UnsyncBoxBody<Bytes, BrokenOff>;

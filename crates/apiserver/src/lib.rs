@@ -44,15 +44,13 @@ pub mod request;
 pub mod run;
 pub mod serve;
 pub mod served;
-pub mod status;
 pub mod storage;
-mod warnings;
 mod watching;
 
 pub use coracle_client::World;
+pub use coracle_kinds::{ApiError, status};
 pub use in_process::InProcess;
 pub use run::{Config, Doors, RunError, run};
-pub use status::ApiError;
 
 /// The release of Kubernetes that this server is, and which Coracle it belongs to.
 pub const VERSION: &str = concat!("v1.36.4+coracle", env!("CARGO_PKG_VERSION"));

@@ -38,10 +38,11 @@ use crate::lifecycle::{Lifecycle, Stage};
 use crate::loopback::Loopback;
 use crate::metrics::{MeasuredStore, Metrics};
 use crate::openapi::OpenApi;
-use crate::registry::{Expiry, NodePorts, Registry};
+use crate::registry::{Expiry, Registry};
 use crate::serve::files::{FileError, FromFiles};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
+use coracle_kinds::core::service::NodePorts;
 
 /// At shutdown, requests that have begun may take this long at most, however long they were
 /// promised.

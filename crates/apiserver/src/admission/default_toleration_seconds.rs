@@ -6,7 +6,7 @@ use coracle_api::{Map, Value};
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 const TAINTS: [&str; 2] = [
     "node.kubernetes.io/not-ready",

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
 use super::{Attributes, Operation, Plugin, builtin, together};
 use crate::ApiError;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 pub(super) struct LimitRanger;
 

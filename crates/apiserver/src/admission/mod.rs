@@ -27,7 +27,8 @@ use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Resource};
 
 use crate::ApiError;
-use crate::registry::{Part, Registry, Scope};
+use crate::registry::{Registry, Scope};
+use coracle_kinds::Part;
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use coracle_api::catalog::BUILTIN;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::registry::Part;
-use crate::status::Cause;
+use coracle_kinds::Part;
+use coracle_kinds::status::Cause;
 
 /// Namespaces without which a cluster is none.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];

@@ -8,7 +8,8 @@ use coracle_api::{Map, Value};
 
 use super::{Attributes, Operation, Plugin, builtin};
 use crate::ApiError;
-use crate::registry::{Part, Registry};
+use crate::registry::Registry;
+use coracle_kinds::Part;
 
 pub(super) struct Priority;
 

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ServiceAccount as Acco
 
 use super::{Attributes, Operation, Plugin, builtin};
 use crate::ApiError;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 const DEFAULT: &str = "default";
 const VOLUME: &str = "kube-api-access-";

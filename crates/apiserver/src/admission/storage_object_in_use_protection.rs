@@ -6,7 +6,7 @@ use coracle_api::Value;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 pub(super) struct StorageObjectInUseProtection;
 

@@ -7,7 +7,7 @@ use coracle_api::{Map, Value};
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const NO_SCHEDULE: &str = "NoSchedule";

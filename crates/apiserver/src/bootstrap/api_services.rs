@@ -12,7 +12,7 @@ use super::{MANAGER, once};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 /// Objects with this label are ours.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";

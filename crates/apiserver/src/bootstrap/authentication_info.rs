@@ -18,9 +18,9 @@ use crate::ApiError;
 use crate::authn::Authorities;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
 use crate::serve::certificates;
 use crate::serve::files::FromFiles;
+use coracle_kinds::Part;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";

@@ -11,11 +11,11 @@ use http::StatusCode;
 
 use super::keep;
 use crate::ApiError;
-use crate::flow::defaults::{self, AUTO_UPDATE, MANDATORY};
 use crate::flow::{flow_schemas, priority_levels};
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
-use crate::registry::Part;
+use coracle_kinds::Part;
+use coracle_kinds::flowcontrol::defaults::{self, AUTO_UPDATE, MANDATORY};
 
 const MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 

@@ -22,7 +22,7 @@ use super::{MANAGER, keep};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";

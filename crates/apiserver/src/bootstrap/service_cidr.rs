@@ -12,7 +12,7 @@ use super::{MANAGER, keep};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 const NAME: &str = "kubernetes";
 

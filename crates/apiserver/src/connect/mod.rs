@@ -32,7 +32,7 @@ use self::place::{Named, Place};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::authn::Caller;
-use crate::authz::Attributes;
+use crate::authz::{Attributes, attributes_of};
 use crate::handler::RequestBody;
 use crate::registry::{Registry, Scope, Wanted as Version};
 use crate::request::{Query, RequestInfo, Target};
@@ -165,7 +165,7 @@ impl Connect {
 
     async fn stream(&self, what: What, ask: &Ask<'_>) -> Result<Answer, ApiError> {
         // A WebSocket begins as a GET, but whoever runs commands does more than read.
-        let attributes = Attributes::of(&ask.caller.user, ask.info, ask.query);
+        let attributes = attributes_of(&ask.caller.user, ask.info, ask.query);
         self.registry
             .access
             .authorization

@@ -8,16 +8,17 @@ use futures_util::future::join_all;
 use http::StatusCode;
 use tracing::warn;
 
-use super::CLEANUP;
-use super::condition::{self, Condition};
 use super::run::{MANAGER, RETRY, definitions, served, write_status};
 use crate::ApiError;
 use crate::authn::Caller;
 use crate::cache::{Bell, any_heard};
 use crate::loopback::Loopback;
-use crate::registry::{Part, Scope};
+use crate::registry::Scope;
 use crate::request::{DeleteOptions, ListOptions, Query};
 use crate::served::Served;
+use coracle_kinds::Part;
+use coracle_kinds::apiextensions::custom_resource_definition::CLEANUP;
+use coracle_kinds::apiextensions::custom_resource_definition::condition::{self, Condition};
 
 /// Ends definitions that are deleted. Never returns.
 pub(super) async fn run(loopback: &Loopback) {

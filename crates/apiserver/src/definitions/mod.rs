@@ -11,18 +11,15 @@
 //! [`run`] keeps the status of definitions, ends those that are deleted, and makes their
 //! APIServices.
 
-pub mod approval;
-pub mod condition;
 mod finalizing;
 mod naming;
-mod order;
 mod page;
 mod run;
 mod services;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod version;
-pub mod view;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -36,13 +33,10 @@ use tracing::warn;
 
 use crate::cache::Cache;
 use crate::hub::Hub;
-pub use order::kube_aware;
+use coracle_kinds::apiextensions::custom_resource_definition::condition;
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 pub use run::{Hooks, run};
 pub use version::{Cell, Replicas, Version};
-use view::Definition;
-
-/// The finalizer that keeps a definition until its objects are gone.
-pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The definitions whose resources are served, by name.
 #[derive(Default)]

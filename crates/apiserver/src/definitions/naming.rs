@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use coracle_api::go_text::Quoted;
 use coracle_api::{Map, Value};
 
-use super::view::Definition;
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 
 /// What a definition gets.
 #[derive(Debug, PartialEq)]

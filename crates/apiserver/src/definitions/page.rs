@@ -12,7 +12,7 @@ use coracle_api::catalog::{
 use coracle_api::{Map, Text, Value};
 use ring::digest::{SHA256, digest};
 
-use super::view::Definition;
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 
 /// In upstream's order.
 static VERBS: [Text; 8] = [

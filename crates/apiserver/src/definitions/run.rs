@@ -14,15 +14,15 @@ use coracle_store::Revision;
 use http::StatusCode;
 use tracing::warn;
 
-use super::approval::{self, Approval};
-use super::condition::{self, Condition};
 use super::naming::{self, Taken};
-use super::view::Definition;
 use super::{finalizing, services};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
+use coracle_kinds::Part;
+use coracle_kinds::apiextensions::custom_resource_definition::approval::{self, Approval};
+use coracle_kinds::apiextensions::custom_resource_definition::condition::{self, Condition};
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 
 /// How long a failure is left alone before the next attempt.
 pub(super) const RETRY: Duration = Duration::from_secs(1);

@@ -8,8 +8,8 @@ use coracle_api::schema::{BuildError, Flags, Props, Schema, TooMuchAdded};
 use coracle_api::{Map, Text, Value};
 use tracing::warn;
 
-use super::order::kube_aware;
-use super::view::Definition;
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
+use coracle_kinds::kube_aware;
 
 pub struct Version {
     pub name: Text,

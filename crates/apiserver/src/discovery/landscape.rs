@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use coracle_api::Text;
 use coracle_api::catalog::{self, Group, Resource};
 
-use crate::definitions::{Custom, Definitions, kube_aware};
+use coracle_kinds::kube_aware;
+
+use crate::definitions::{Custom, Definitions};
 use crate::registry;
 
 pub struct Landscape<'a> {

@@ -5,7 +5,6 @@
 //! exists ([`status`]). A request is compared with the compiled rules alone. Queues and seats do
 //! not exist yet: whatever the level, a request goes on at once.
 
-pub(crate) mod defaults;
 mod matching;
 mod rules;
 mod status;

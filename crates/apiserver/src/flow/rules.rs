@@ -12,7 +12,9 @@ use k8s_openapi::api::flowcontrol::v1::{
     FlowSchema, PolicyRulesWithSubjects, PriorityLevelConfiguration,
 };
 
-use super::{defaults, matching};
+use coracle_kinds::flowcontrol::defaults;
+
+use super::matching;
 use crate::authn::User;
 use crate::request::RequestInfo;
 

@@ -6,7 +6,9 @@ use http::StatusCode;
 use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration};
 use tracing::warn;
 
-use super::{defaults, flow_schemas};
+use coracle_kinds::flowcontrol::defaults;
+
+use super::flow_schemas;
 use crate::loopback::Loopback;
 
 /// Who owns the condition.

@@ -7,13 +7,13 @@ use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Value, gates};
 use coracle_store::{Revision, SwapError};
 
-use super::strategy::{Context, Settle};
-use super::{Body, Part, Registry, Scope, meta};
+use super::{Body, Part, Registry, Scope, Write, meta};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
+use coracle_kinds::Settle;
 
 /// A generated name that is taken is tried again this often.
 const NAME_ATTEMPTS: usize = 8;
@@ -124,13 +124,7 @@ impl Registry {
         mut object: Value,
     ) -> Result<(Arc<Entry>, Vec<String>), (ApiError, String)> {
         let scope = attributes.scope;
-        let cx = Context {
-            registry: self,
-            scope,
-            part: Part::Main,
-            dry_run: attributes.dry_run,
-            now: (self.now)(),
-        };
+        let write = Write::new(self, scope, Part::Main, attributes.dry_run);
 
         let version = object.meta().resource_version().parse::<ResourceVersion>();
         object.meta_mut().set_resource_version(ResourceVersion(0));
@@ -139,13 +133,13 @@ impl Registry {
 
         let mut settle: Option<Settle<'_>> = None;
         let result = async {
-            if let Some(begun) = scope.strategy.begin(&mut object, None, &cx) {
+            if let Some(begun) = scope.strategy.begin(&mut object, None, &write.cx) {
                 settle = begun.await?;
             }
 
             let warnings = match scope.strategy.takes_long() {
-                true => aside(|| shape_and_judge(&mut object, &cx))?,
-                false => shape_and_judge(&mut object, &cx)?,
+                true => aside(|| prepare_and_validate(&mut object, &write))?,
+                false => prepare_and_validate(&mut object, &write)?,
             };
 
             let attributes = Attributes {
@@ -223,8 +217,8 @@ impl Registry {
 }
 
 /// The kind's part in a create; returns what the writer should know.
-fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, ApiError> {
-    let scope = cx.scope;
+fn prepare_and_validate(object: &mut Value, write: &Write<'_>) -> Result<Vec<String>, ApiError> {
+    let (scope, cx) = (write.scope, &write.cx);
     let fields = object
         .as_object_mut()
         .ok_or_else(|| ApiError::bad_request("the object is not an object"))?;
@@ -237,11 +231,13 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
     scope.strategy.prepare_create(object, cx);
     scope.canonicalize(object);
     let mut errors = FieldErrors::default();
-    let warnings = scope.strategy.judge(object, None, cx, &mut errors)?;
+    let warnings = scope
+        .strategy
+        .validate_tree(object, None, cx, &mut errors)?;
 
     // The kind's own words about a name are better than those that fit every kind.
     if errors.is_empty() {
-        meta::judge_new(object, scope, &mut errors);
+        meta::validate_new(object, scope, &mut errors);
     }
 
     if !errors.is_empty() {

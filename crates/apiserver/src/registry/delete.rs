@@ -10,12 +10,12 @@ use coracle_api::Value;
 use coracle_api::time::Timestamp;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::strategy::{Context, Grace};
-use super::{Part, Registry, Scope};
+use super::{Part, Registry, Scope, Write};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::cache::Entry;
 use crate::request::{DeleteOptions, ListOptions, Propagation, VersionMatch};
+use coracle_kinds::Grace;
 
 /// What became of a delete.
 pub enum Deleted {
@@ -57,17 +57,11 @@ impl Registry {
             return Err(ApiError::forbidden(scope.resource, name, why));
         }
 
-        let cx = Context {
-            registry: self,
-            scope,
-            part: Part::Main,
-            dry_run: options.dry_run,
-            now: (self.now)(),
-        };
+        let write = Write::new(self, scope, Part::Main, options.dry_run);
 
         loop {
             let current = self.get(scope, name)?;
-            match self.try_delete(&cx, name, &current, options).await {
+            match self.try_delete(&write, name, &current, options).await {
                 // Somebody changed it meanwhile: the new version is judged anew, preconditions
                 // included.
                 Err(error)
@@ -90,12 +84,12 @@ impl Registry {
 
     async fn try_delete(
         &self,
-        cx: &Context<'_>,
+        write: &Write<'_>,
         name: &str,
         current: &Arc<Entry>,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let scope = cx.scope;
+        let (scope, cx) = (write.scope, &write.cx);
         let object = self.caches.trees.whole(current, scope.hub.of);
         check_preconditions(scope, name, &object, options)?;
 
@@ -128,7 +122,7 @@ impl Registry {
         let gone = match cx.dry_run {
             true => last,
             false => match self
-                .remove_now(cx, name, &last, &last.value(scope.hub.of))
+                .remove_now(write, name, &last, &last.value(scope.hub.of))
                 .await
             {
                 // Whoever waited for the mark (a kubelet whose pod is over) may have been faster.

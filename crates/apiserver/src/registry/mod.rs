@@ -5,41 +5,18 @@
 //! compare-and-swap in the store, wait until the cache has it. Reads stop at the cache. Kinds with
 //! behaviour of their own live below, in the folder of their group.
 
-mod admissionregistration;
-mod apiextensions;
-mod apiregistration;
-mod apps;
-mod authentication;
-mod authorization;
-mod autoscaling;
-mod batch;
-mod certificates;
+mod cluster;
 mod continuation;
-mod coordination;
-mod core;
 mod create;
 mod decode;
 mod delete;
-mod discovery;
 mod expiry;
-mod flowcontrol;
 mod meta;
-mod networking;
 mod owners;
-mod part;
 mod patch;
-mod policy;
-mod rbac;
 mod read;
-mod resets;
-mod review;
-mod scale;
-mod scheduling;
-mod storage;
-pub mod strategy;
 mod subresource;
 mod update;
-mod validate;
 mod watch;
 
 use std::sync::Arc;
@@ -49,8 +26,9 @@ use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct, Subresource};
 use coracle_api::codec::canonical;
 use coracle_api::time::Timestamp;
 use coracle_api::{Value, defaults, typed};
+pub use coracle_kinds::core::service::NodePorts;
+use coracle_kinds::{AnyStrategy, Behaviour, Context, behaviour};
 use coracle_store::{Revision, Store};
-use strategy::AnyStrategy;
 
 use crate::ApiError;
 use crate::access::Access;
@@ -61,14 +39,11 @@ use crate::definitions::{Custom, Version};
 use crate::hub::Hub;
 use crate::served::{BuiltIn, Served};
 
-pub use self::core::service::NodePorts;
+pub use coracle_kinds::Part;
 pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
 pub use expiry::Expiry;
-pub use meta::OwnMetadata;
-use meta::keep_metadata;
-pub use part::Part;
 pub use read::{List, Wanted};
 pub use subresource::{Call, Content, Reply};
 pub use watch::WatchStream;
@@ -115,6 +90,8 @@ pub struct Scope<'a> {
     /// Of the path; empty for cluster-wide objects and lists over all namespaces.
     pub namespace: &'a str,
     pub caller: &'a Caller,
+    behaviour: &'static Behaviour,
+    /// The one of the behaviour; of a custom resource, its definition's.
     strategy: &'a dyn AnyStrategy,
 }
 
@@ -127,7 +104,7 @@ impl<'a> Scope<'a> {
             hub,
         } = BuiltIn::of(resource);
 
-        let strategy = strategy::of(hub.resource);
+        let behaviour = behaviour(&hub.resource.group, &hub.resource.plural);
         Scope {
             resource,
             kind,
@@ -136,7 +113,8 @@ impl<'a> Scope<'a> {
             custom: None,
             namespace,
             caller,
-            strategy,
+            behaviour,
+            strategy: behaviour.strategy,
         }
     }
 
@@ -144,9 +122,10 @@ impl<'a> Scope<'a> {
     pub fn of(served: &'a Served, namespace: &'a str, caller: &'a Caller) -> Scope<'a> {
         let custom = served.custom();
         let (kind, of, hub) = (served.kind(), served.of(), served.hub());
+        let behaviour = behaviour(&hub.resource.group, &hub.resource.plural);
         let strategy: &dyn AnyStrategy = match custom {
             Some((_, version)) => version,
-            None => strategy::of(hub.resource),
+            None => behaviour.strategy,
         };
 
         Scope {
@@ -157,6 +136,7 @@ impl<'a> Scope<'a> {
             custom,
             namespace,
             caller,
+            behaviour,
             strategy,
         }
     }
@@ -229,34 +209,30 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// A write of one object on its way through the registry.
+struct Write<'a> {
+    scope: &'a Scope<'a>,
+    /// What the kind's strategy knows of it.
+    cx: Context<'a>,
+}
+
+impl<'a> Write<'a> {
+    fn new(registry: &'a Registry, scope: &'a Scope<'a>, part: Part, dry_run: bool) -> Write<'a> {
+        let cx = Context {
+            cluster: registry,
+            resource: scope.resource,
+            kind: scope.kind,
+            namespace: scope.namespace,
+            user: &scope.caller.user,
+            part,
+            dry_run,
+            now: (registry.now)(),
+        };
+        Write { scope, cx }
+    }
+}
+
 impl Registry {
-    /// Whether there is such an object.
-    pub(crate) fn exists(&self, resource: &Resource, key: &str) -> bool {
-        let cache = resource
-            .storage
-            .as_ref()
-            .and_then(|storage| self.caches.get(&storage.prefix));
-        cache.is_some_and(|cache| cache.get(key).is_some())
-    }
-
-    /// Every object of a resource.
-    pub(crate) fn all(&self, resource: &Resource) -> impl Iterator<Item = Value> + use<'_> {
-        let cache = resource
-            .storage
-            .as_ref()
-            .and_then(|storage| self.caches.get(&storage.prefix));
-
-        cache.into_iter().flat_map(|cache| {
-            let snapshot = cache.snapshot();
-            let objects: Vec<Value> = snapshot
-                .entries
-                .iter()
-                .map(|entry| entry.value(cache.hub().of))
-                .collect();
-            objects
-        })
-    }
-
     /// An object of any resource as it is now: what strategies and admission look things up with.
     /// `key` is `namespace/name`, or the name of a cluster-wide object. What is looked up at every
     /// write is decoded once.

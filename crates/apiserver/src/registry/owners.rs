@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use coracle_api::apply::{ApplyError, Conversion, Tracker, Type, rules};
+use coracle_api::apply::{ApplyError, Conversion, Filter, Tracker, Type, rules};
 use coracle_api::catalog::{BUILTIN, api_version, split_api_version};
 use coracle_api::codec::json;
 use coracle_api::codec::yaml::{self, DuplicateKeys};
@@ -14,7 +14,9 @@ use coracle_api::{Text, Value};
 use http::StatusCode;
 
 use super::create::Written;
-use super::{Part, Registry, Scope, meta, resets};
+use coracle_kinds::{only, owned_through};
+
+use super::{Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
 use crate::status::{Cause, Details};
@@ -24,7 +26,7 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
     let api_version = scope.kind.api_version();
 
     // The same in every version in which somebody may own fields.
-    let filters: Vec<_> = match resets::filter(scope, part) {
+    let filters: Vec<_> = match owned_fields(scope, part) {
         None => Vec::new(),
         Some(filter) => versions(scope)
             .iter()
@@ -42,6 +44,14 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
     };
 
     work(&tracker)
+}
+
+/// Which fields can be owned through a write of this part; `None`: all.
+fn owned_fields(scope: &Scope<'_>, part: Part) -> Option<Filter> {
+    match (scope.custom, part) {
+        (Some(_), Part::Status) => Some(only(&["status"])),
+        _ => owned_through(scope.resource, scope.behaviour, part),
+    }
 }
 
 /// How fields of the objects of a request are owned.

@@ -8,13 +8,13 @@ use coracle_api::{Map, Path, Value, apply, gates};
 use coracle_store::{InvalidRequest, StoreError, SwapError};
 
 use super::create::Written;
-use super::strategy::{Context, Settle};
-use super::{Body, Part, Registry, Scope, meta, owners};
+use super::{Body, Part, Registry, Scope, Write, meta, owners};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
+use coracle_kinds::Settle;
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -97,13 +97,7 @@ impl Registry {
         options: &WriteOptions,
         mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
-        let cx = Context {
-            registry: self,
-            scope,
-            part,
-            dry_run: options.dry_run,
-            now: (self.now)(),
-        };
+        let write = Write::new(self, scope, part, options.dry_run);
 
         loop {
             let current = self.get(scope, name)?;
@@ -112,7 +106,7 @@ impl Registry {
             let mut settle = None;
 
             let result = self
-                .try_change(&cx, name, &current, &old, &mut new, &mut settle)
+                .try_change(&write, name, &current, &old, &mut new, &mut settle)
                 .await;
             if let Some(settle) = settle {
                 settle(matches!(result, Ok(Attempt::Done(_)))).await;
@@ -125,14 +119,14 @@ impl Registry {
 
     async fn try_change<'a>(
         &self,
-        cx: &'a Context<'a>,
+        write: &'a Write<'a>,
         name: &str,
         current: &Arc<Entry>,
         old: &Value,
         new: &mut Value,
         settle: &mut Option<Settle<'a>>,
     ) -> Result<Attempt, ApiError> {
-        let (scope, part) = (cx.scope, cx.part);
+        let (scope, cx, part) = (write.scope, &write.cx, write.cx.part);
         check_versions(scope, name, old, new)?;
 
         let told = Warnings::default();
@@ -158,8 +152,8 @@ impl Registry {
         }
 
         let mut warnings = match scope.strategy.takes_long() {
-            true => aside(|| shape_and_judge(new, old, cx))?,
-            false => shape_and_judge(new, old, cx)?,
+            true => aside(|| prepare_and_validate(new, old, write))?,
+            false => prepare_and_validate(new, old, write)?,
         };
 
         let admitted = self
@@ -191,7 +185,7 @@ impl Registry {
         }
 
         if super::delete::is_released(scope, new, old) {
-            return match self.remove_now(cx, name, current, new).await {
+            return match self.remove_now(write, name, current, new).await {
                 Err(error) if error.reason == "Conflict" => Ok(Attempt::Again),
                 removed => removed.and_then(|_| done(Arc::new(entry.at(current.revision)))),
             };
@@ -262,12 +256,12 @@ impl Registry {
     /// Takes an object away that nothing holds any more. `last` is how it looked then.
     pub(super) async fn remove_now(
         &self,
-        cx: &Context<'_>,
+        write: &Write<'_>,
         name: &str,
         current: &Entry,
         last: &Value,
     ) -> Result<Arc<Entry>, ApiError> {
-        let scope = cx.scope;
+        let (scope, cx) = (write.scope, &write.cx);
         match self
             .store
             .remove(scope.store_key(name), current.revision)
@@ -364,12 +358,12 @@ fn check_versions(
 }
 
 /// The kind's part in an update; returns what the writer should know.
-fn shape_and_judge(
+fn prepare_and_validate(
     new: &mut Value,
     old: &Value,
-    cx: &Context<'_>,
+    write: &Write<'_>,
 ) -> Result<Vec<String>, ApiError> {
-    let (scope, part) = (cx.scope, cx.part);
+    let (scope, cx, part) = (write.scope, &write.cx, write.cx.part);
     carry_over(scope, part, old, new)?;
     gates::drop_disabled(new, Some(old), scope.hub.kind);
     scope.strategy.prepare_update(new, old, cx);
@@ -380,8 +374,10 @@ fn shape_and_judge(
     }
 
     let mut errors = FieldErrors::default();
-    meta::judge_change(new, old, scope, &mut errors);
-    let warnings = scope.strategy.judge(new, Some(old), cx, &mut errors)?;
+    meta::validate_change(new, old, scope, &mut errors);
+    let warnings = scope
+        .strategy
+        .validate_tree(new, Some(old), cx, &mut errors)?;
 
     if !errors.is_empty() {
         return Err(ApiError::invalid(
@@ -462,24 +458,6 @@ fn carry(new: &mut Map, old: &Map, name: &str) {
         Some(value) => new.insert(name, value.clone()),
         None => new.remove(name),
     };
-}
-
-/// Whether anything but metadata and status differs.
-pub(super) fn content_changed(old: &Value, new: &Value) -> bool {
-    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
-        return true;
-    };
-    let content = |map: &Map| {
-        map.iter()
-            .filter(|(name, _)| !matches!(*name, "metadata" | "status"))
-            .count()
-    };
-
-    let same = |(name, value): (&str, &Value)| {
-        matches!(name, "metadata" | "status") || new.get(name) == Some(value)
-    };
-
-    content(old) != content(new) || !old.iter().all(same)
 }
 
 pub(super) fn store_error(error: &StoreError) -> ApiError {

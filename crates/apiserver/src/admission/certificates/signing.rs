@@ -7,7 +7,7 @@ use coracle_api::Value;
 use super::super::{Attributes, Plugin};
 use super::{GROUP, REQUESTS, check};
 use crate::ApiError;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 pub(in crate::admission) struct CertificateSigning;
 

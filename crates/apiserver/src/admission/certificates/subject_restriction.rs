@@ -13,7 +13,7 @@ use x509_parser::prelude::FromDer;
 use super::super::{Attributes, Plugin};
 use super::{GROUP, REQUESTS, signer};
 use crate::ApiError;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";

@@ -19,7 +19,7 @@ use x509_parser::prelude::FromDer;
 use super::{Attributes, Operation, Plugin, builtin};
 use crate::ApiError;
 use crate::authz::node::identity;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 const LEASES: &str = "kube-node-lease";
 

@@ -6,7 +6,7 @@ use coracle_api::go_text::Quoted;
 use super::{Write, is_on};
 use crate::ApiError;
 use crate::admission::{Operation, builtin};
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 

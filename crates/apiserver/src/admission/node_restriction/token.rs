@@ -8,7 +8,7 @@ use super::{Write, is_on};
 use crate::ApiError;
 use crate::admission::builtin;
 use crate::authz::{Attributes, Subject};
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 pub(super) async fn check(write: &Write<'_>) -> Result<(), ApiError> {
     let Some(request) = write

@@ -21,7 +21,7 @@ use seen::Seen;
 
 use super::{Attributes, Operation, Plugin, builtin};
 use crate::ApiError;
-use crate::registry::Part;
+use coracle_kinds::Part;
 
 pub(super) struct PodSecurity;
 

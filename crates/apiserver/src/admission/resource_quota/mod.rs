@@ -14,7 +14,8 @@ use coracle_api::quota::{Amounts, Counter, Kind, amounts};
 use super::{Attributes, Operation, Plugin, builtin};
 use crate::ApiError;
 use crate::authn::Caller;
-use crate::registry::{Part, Scope};
+use crate::registry::Scope;
+use coracle_kinds::Part;
 
 pub(super) struct ResourceQuota;
 

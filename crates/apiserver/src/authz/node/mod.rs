@@ -14,10 +14,10 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::selector::FieldSelector;
 
-use super::rbac::Rule;
 use super::{Attributes, Authorizer, Decision, Grant, Listing, Subject, What};
 use crate::authn::User;
 use crate::cache::{Caches, Derived};
+use coracle_kinds::rbac::Rule;
 use graph::Graph;
 pub(crate) use references::Needs;
 

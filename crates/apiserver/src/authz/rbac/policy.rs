@@ -10,10 +10,10 @@ use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
 
-use super::Rule;
 use crate::authn::User;
 use crate::cache::{Derive, Entry};
 use crate::hub::Hub;
+use coracle_kinds::rbac::{Rule, Unresolved};
 
 /// Kept in step with the caches of [`SOURCES`].
 #[derive(Clone, Default)]
@@ -62,17 +62,6 @@ enum Named {
     Group(Text),
     /// The name of its user, and how a binding names it: `name/namespace`.
     ServiceAccount(Text, Text),
-}
-
-/// A role that a binding refers to cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unresolved {
-    #[error("clusterrole.rbac.authorization.k8s.io {} not found", Quoted(.0))]
-    ClusterRole(Text),
-    #[error("role.rbac.authorization.k8s.io {} not found", Quoted(.0))]
-    Role(Text),
-    #[error("unsupported role reference kind: {}", Quoted(.0))]
-    Kind(Text),
 }
 
 impl Policy {

@@ -4,7 +4,7 @@ use coracle_api::{Map, Value, typed};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::defaults::AUTO_UPDATE;
-use crate::authz::rbac::{Rule, covers};
+use coracle_kinds::rbac::{Rule, covers};
 
 pub(super) enum Mended {
     AsItShouldBe,

@@ -15,10 +15,10 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::{MANAGER, once};
 use crate::ApiError;
-use crate::authz::rbac::Rule;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
+use coracle_kinds::Part;
+use coracle_kinds::rbac::Rule;
 use mend::Mended;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
