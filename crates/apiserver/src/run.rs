@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::access::{Access, Mode, TokenConfig, TokenError};
-use crate::admission::{Admission, Wishes};
+use crate::admission::{Admission, PluginFlags};
 use crate::authn::token::{BearerTokens, Tokens};
 use crate::authn::{
     Authentication, Authenticator, Authorities, ClientCertificates, FrontProxy, FrontProxyConfig,
@@ -72,7 +72,7 @@ pub struct Config {
     /// twice as long.
     pub compaction: Option<Duration>,
     /// Which admission plugins are on.
-    pub admission: Wishes,
+    pub admission: PluginFlags,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
@@ -115,9 +115,9 @@ impl Config {
             anonymous: false,
             shared_store: false,
             compaction: None,
-            admission: Wishes {
+            admission: PluginFlags {
                 enable: vec!["NodeRestriction".to_string()],
-                ..Wishes::default()
+                ..PluginFlags::default()
             },
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),

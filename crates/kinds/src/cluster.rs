@@ -1,4 +1,4 @@
-//! What strategies need from the API server.
+//! What strategies and admission plugins need from the API server.
 
 use std::sync::Arc;
 
@@ -21,8 +21,15 @@ pub trait Cluster: Send + Sync {
     /// Whether there is such an object.
     fn exists(&self, resource: &Resource, key: &str) -> bool;
 
-    /// Every object of a resource as it is now.
-    fn list(&self, resource: &Resource) -> Vec<Value>;
+    /// Every object of a resource in a namespace as it is now; in all namespaces where it is empty.
+    fn list(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>>;
+
+    /// Waits until there is such an object.
+    fn appears<'a>(
+        &'a self,
+        resource: &'a Resource,
+        key: &'a str,
+    ) -> BoxFuture<'a, Option<Arc<Value>>>;
 
     /// Creates a cluster-wide object in the server's own name.
     fn create<'a>(
@@ -36,6 +43,16 @@ pub trait Cluster: Send + Sync {
         &'a self,
         resource: &'static Resource,
         name: &'a str,
+    ) -> BoxFuture<'a, Result<(), ApiError>>;
+
+    /// Changes a stored object without admission, strategy or field owners. `change` runs again if
+    /// another write came first.
+    fn change<'a>(
+        &'a self,
+        resource: &'static Resource,
+        namespace: &'a str,
+        name: &'a str,
+        change: &'a (dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
     ) -> BoxFuture<'a, Result<(), ApiError>>;
 
     /// Whether a user may do something.

@@ -6,17 +6,14 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::quantity::Quantity;
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
+use coracle_kinds::builtin;
 
 pub(super) struct PersistentVolumeClaimResize;
 
 #[async_trait]
 impl Plugin for PersistentVolumeClaimResize {
-    fn name(&self) -> &'static str {
-        "PersistentVolumeClaimResize"
-    }
-
     async fn validate(
         &self,
         claim: Option<&Value>,

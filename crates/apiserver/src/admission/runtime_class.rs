@@ -9,8 +9,9 @@ use coracle_api::go_text::Quoted;
 use coracle_api::quantity::Quantity;
 use coracle_api::{Map, Value};
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
+use coracle_kinds::builtin;
 
 pub(super) struct RuntimeClass;
 
@@ -19,10 +20,6 @@ const OTHER_OVERHEAD: &str =
 
 #[async_trait]
 impl Plugin for RuntimeClass {
-    fn name(&self) -> &'static str {
-        "RuntimeClass"
-    }
-
     async fn admit(&self, pod: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         if !attributes.does(Operation::Create, "", "pods") {
             return Ok(());

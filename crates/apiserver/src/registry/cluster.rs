@@ -1,4 +1,4 @@
-//! The registry as strategies see it.
+//! The registry as strategies and admission plugins see it.
 
 use std::sync::Arc;
 
@@ -27,18 +27,26 @@ impl Cluster for Registry {
         cache.is_some_and(|cache| cache.get(key).is_some())
     }
 
-    fn list(&self, resource: &Resource) -> Vec<Value> {
-        let cache = resource
-            .storage
-            .as_ref()
-            .and_then(|storage| self.caches.get(&storage.prefix));
+    fn list(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>> {
+        self.lookup_all(resource, namespace)
+    }
 
-        let Some(cache) = cache else {
-            return Vec::new();
-        };
-        let snapshot = cache.snapshot();
-        let entries = snapshot.entries.iter();
-        entries.map(|entry| entry.value(cache.hub().of)).collect()
+    fn appears<'a>(
+        &'a self,
+        resource: &'a Resource,
+        key: &'a str,
+    ) -> BoxFuture<'a, Option<Arc<Value>>> {
+        Box::pin(async move {
+            let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
+            let listening = cache.bell_of(key);
+            loop {
+                let heard = listening.bell.heard();
+                if let Some(found) = self.lookup(resource, key) {
+                    return Some(found);
+                }
+                heard.await;
+            }
+        })
     }
 
     fn create<'a>(
@@ -66,6 +74,20 @@ impl Cluster for Registry {
             Registry::delete(self, &scope, name, &DeleteOptions::default())
                 .await
                 .map(drop)
+        })
+    }
+
+    fn change<'a>(
+        &'a self,
+        resource: &'static Resource,
+        namespace: &'a str,
+        name: &'a str,
+        change: &'a (dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
+    ) -> BoxFuture<'a, Result<(), ApiError>> {
+        Box::pin(async move {
+            let caller = Caller::system();
+            let scope = Scope::new(resource, namespace, &caller);
+            self.rewrite(&scope, name, false, change).await.map(drop)
         })
     }
 

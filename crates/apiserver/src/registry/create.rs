@@ -68,14 +68,12 @@ impl Registry {
         let name = object.meta().name().to_string();
 
         let told = Warnings::default();
+        let write = Write::new(self, scope, Part::Main, options.dry_run);
         let attributes = Attributes {
-            registry: self,
-            scope,
+            cx: write.cx,
             operation: Operation::Create,
-            part: Part::Main,
             name: &name,
             old: None,
-            dry_run: options.dry_run,
             warnings: &told,
         };
 
@@ -97,7 +95,7 @@ impl Registry {
                 object.take()
             };
 
-            match self.attempt(&attributes, tried).await {
+            match self.attempt(&write, &attributes, tried).await {
                 Err((error, _)) if error.reason == "AlreadyExists" && attempt < attempts => {}
                 Ok((entry, noticed)) => {
                     warnings.extend(noticed);
@@ -120,11 +118,11 @@ impl Registry {
     /// One try with one name, which the error tells beside the refusal.
     async fn attempt(
         &self,
+        write: &Write<'_>,
         attributes: &Attributes<'_>,
         mut object: Value,
     ) -> Result<(Arc<Entry>, Vec<String>), (ApiError, String)> {
-        let scope = attributes.scope;
-        let write = Write::new(self, scope, Part::Main, attributes.dry_run);
+        let scope = write.scope;
 
         let version = object.meta().resource_version().parse::<ResourceVersion>();
         object.meta_mut().set_resource_version(ResourceVersion(0));
@@ -138,8 +136,8 @@ impl Registry {
             }
 
             let warnings = match scope.strategy.takes_long() {
-                true => aside(|| prepare_and_validate(&mut object, &write))?,
-                false => prepare_and_validate(&mut object, &write)?,
+                true => aside(|| prepare_and_validate(&mut object, write))?,
+                false => prepare_and_validate(&mut object, write)?,
             };
 
             let attributes = Attributes {
@@ -149,7 +147,7 @@ impl Registry {
             let admitted = self.admission.validate(Some(&object), &attributes).await;
             admitted.map_err(|refused| refused.after(warnings.clone()))?;
 
-            if version.is_ok_and(|version| version.0 != 0) && !attributes.dry_run {
+            if version.is_ok_and(|version| version.0 != 0) && !write.cx.dry_run {
                 return Err(ApiError::unexplained(
                     "resourceVersion should not be set on objects to be created",
                 ));
@@ -158,7 +156,7 @@ impl Registry {
             self.complete(scope, &mut object)?;
 
             Ok((
-                self.write_new(scope, object.take(), attributes.dry_run)
+                self.write_new(scope, object.take(), write.cx.dry_run)
                     .await?,
                 warnings,
             ))

@@ -94,13 +94,10 @@ impl Registry {
         check_preconditions(scope, name, &object, options)?;
 
         let attributes = Attributes {
-            registry: self,
-            scope,
+            cx: *cx,
             operation: Operation::Delete,
-            part: Part::Main,
             name,
             old: Some(&object),
-            dry_run: cx.dry_run,
             warnings: &Warnings::default(),
         };
         self.admission.validate(None, &attributes).await?;

@@ -126,18 +126,15 @@ impl Registry {
         new: &mut Value,
         settle: &mut Option<Settle<'a>>,
     ) -> Result<Attempt, ApiError> {
-        let (scope, cx, part) = (write.scope, &write.cx, write.cx.part);
+        let (scope, cx) = (write.scope, &write.cx);
         check_versions(scope, name, old, new)?;
 
         let told = Warnings::default();
         let attributes = Attributes {
-            registry: self,
-            scope,
+            cx: *cx,
             operation: Operation::Update,
-            part,
             name,
             old: Some(old),
-            dry_run: cx.dry_run,
             warnings: &told,
         };
 

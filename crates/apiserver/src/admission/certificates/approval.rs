@@ -12,16 +12,12 @@ pub(in crate::admission) struct CertificateApproval;
 
 #[async_trait]
 impl Plugin for CertificateApproval {
-    fn name(&self) -> &'static str {
-        "CertificateApproval"
-    }
-
     async fn validate(
         &self,
         _: Option<&Value>,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        if !attributes.is_of(GROUP, REQUESTS) || attributes.part != Part::Approval {
+        if !attributes.is_of(GROUP, REQUESTS) || attributes.cx.part != Part::Approval {
             return Ok(());
         }
         check("approve", "approve", attributes).await

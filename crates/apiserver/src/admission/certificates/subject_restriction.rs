@@ -22,10 +22,6 @@ pub(in crate::admission) struct CertificateSubjectRestriction;
 
 #[async_trait]
 impl Plugin for CertificateSubjectRestriction {
-    fn name(&self) -> &'static str {
-        "CertificateSubjectRestriction"
-    }
-
     async fn validate(
         &self,
         new: Option<&Value>,
@@ -33,7 +29,7 @@ impl Plugin for CertificateSubjectRestriction {
     ) -> Result<(), ApiError> {
         let Some(request) = new.filter(|new| {
             attributes.is_of(GROUP, REQUESTS)
-                && attributes.part == Part::Main
+                && attributes.cx.part == Part::Main
                 && signer(new) == CLIENTS
         }) else {
             return Ok(());

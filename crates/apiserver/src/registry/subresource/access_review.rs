@@ -69,7 +69,7 @@ fn attributes<'a>(question: &'a Question, user: &'a User, fields: &'a str) -> At
     }
 }
 
-/// The selectors of what is question about, and what could not be understood of them.
+/// The selectors of the question, and what could not be understood of them.
 #[derive(Default)]
 struct Selectors {
     fields: String,

@@ -12,7 +12,7 @@ use coracle_kinds::{ApiError, Part, builtin};
 
 use super::{Call, Reply};
 use crate::admission::{Attributes, Operation, Warnings};
-use crate::registry::{Scope, meta};
+use crate::registry::{Scope, Write, meta};
 
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (mut object, warnings) = call.object(None)?;
@@ -28,13 +28,10 @@ async fn bind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
 
     let name = object.meta().name().to_string();
     let attributes = Attributes {
-        registry: call.registry,
-        scope,
+        cx: Write::new(call.registry, scope, Part::Binding, call.options.dry_run).cx,
         operation: Operation::Create,
-        part: Part::Binding,
         name: &name,
         old: None,
-        dry_run: call.options.dry_run,
         warnings: &Warnings::default(),
     };
     call.registry.admission.admit(object, &attributes).await?;

@@ -19,7 +19,7 @@ use coracle_kinds::{ApiError, Part, builtin};
 use super::{Call, Reply};
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::registry::delete::check_preconditions;
-use crate::registry::{Scope, meta};
+use crate::registry::{Scope, Write, meta};
 use crate::request::{DeleteOptions, Query, WriteOptions};
 
 /// How often the delete of a pod is tried while others change it.
@@ -39,13 +39,16 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
 async fn evict(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
     meta::settle_namespace(object, &call.scope)?;
     let attributes = Attributes {
-        registry: call.registry,
-        scope: &call.scope,
+        cx: Write::new(
+            call.registry,
+            &call.scope,
+            Part::Eviction,
+            call.options.dry_run,
+        )
+        .cx,
         operation: Operation::Create,
-        part: Part::Eviction,
         name: call.name,
         old: None,
-        dry_run: call.options.dry_run,
         warnings: &Warnings::default(),
     };
     call.registry.admission.admit(object, &attributes).await?;

@@ -11,7 +11,7 @@ use super::{Call, Reply};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::hub::Hub;
-use crate::registry::{Part, Scope, meta, owners};
+use crate::registry::{Part, Scope, Write, meta, owners};
 
 /// One on its way.
 pub(super) struct Review<'a> {
@@ -97,13 +97,16 @@ impl<'a> Review<'a> {
 
     fn attributes(&self) -> Attributes<'_> {
         Attributes {
-            registry: self.call.registry,
-            scope: &self.scope,
+            cx: Write::new(
+                self.call.registry,
+                &self.scope,
+                self.part,
+                self.call.options.dry_run,
+            )
+            .cx,
             operation: Operation::Create,
-            part: self.part,
             name: self.call.name,
             old: None,
-            dry_run: self.call.options.dry_run,
             warnings: &self.noted,
         }
     }

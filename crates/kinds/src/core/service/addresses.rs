@@ -33,7 +33,7 @@ impl Ranges {
     pub(super) fn of(cluster: &dyn Cluster) -> Ranges {
         let resource = resource("servicecidrs");
         let mut found: Vec<(bool, Network)> = Vec::new();
-        for range in cluster.list(resource) {
+        for range in cluster.list(resource, "") {
             let first = range.meta().name() == DEFAULT_RANGE;
             if !first && !is_ready(&range) {
                 continue;

@@ -52,7 +52,7 @@ impl NodePorts {
                 .resource("", "v1", "services")
                 .expect("Services are built in");
             let specs = cluster
-                .list(services)
+                .list(services, "")
                 .into_iter()
                 .filter_map(|tree| spec_of(&tree));
             specs.flat_map(|spec| of(&spec)).collect()
