@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use coracle_api::Value;
+use coracle_kinds::warnings;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -11,7 +12,6 @@ use tracing::warn;
 
 use crate::ApiError;
 use crate::render::{Form, LongList};
-use coracle_kinds::warnings;
 
 /// A body breaks off only where it is handed on from somebody else.
 pub type Body = UnsyncBoxBody<Bytes, BrokenOff>;

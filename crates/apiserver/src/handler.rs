@@ -623,7 +623,7 @@ fn endpoint(served: &Served, subresource: Option<&Subresource>) -> Endpoint {
 
 /// What is left to say of an object that is gone.
 fn success(entry: &Entry, scope: &Scope<'_>) -> Value {
-    let object = entry.value(scope.hub.of);
+    let object = entry.value(scope.storage_version.of);
     let details = crate::status::Details {
         name: object.meta().name().to_string(),
         group: scope.resource.group.to_string(),

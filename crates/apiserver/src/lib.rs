@@ -4,7 +4,7 @@
 //! to [`handler`], which takes the path apart ([`request`]), knows who asks ([`authn`]) and what
 //! they may do ([`authz`]), finds the resource in the catalogue and hands over to the [`registry`]:
 //! one road for every kind, with create, get, list, watch, update, patch and delete. A write is
-//! brought into the version that is kept ([`hub`]), passes [`admission`], is shaped and judged by
+//! brought into the version that is kept ([`storage_version`]), passes [`admission`], is shaped and judged by
 //! its kind's strategy, encoded once and swapped into the store; the feed of the [`cache`] brings
 //! it back, and only then is it answered. Reads and watches stop at the cache. [`render`] gives
 //! objects the form that was asked for, [`answer`] makes the response, [`status`] the refusals.
@@ -24,6 +24,7 @@ pub mod bootstrap;
 pub mod cache;
 pub mod chain;
 pub mod connect;
+mod definition_controller;
 pub mod definitions;
 mod deprecation;
 pub mod discovery;
@@ -31,7 +32,6 @@ pub mod flow;
 pub mod handler;
 pub mod health;
 pub mod hooks;
-pub mod hub;
 mod in_process;
 pub mod lifecycle;
 pub mod loopback;
@@ -45,6 +45,7 @@ pub mod run;
 pub mod serve;
 pub mod served;
 pub mod storage;
+pub mod storage_version;
 mod watching;
 
 pub use coracle_client::World;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_client::{Journal, World};
+use coracle_kinds::core::service::NodePorts;
 use coracle_store::{Revision, Store};
 use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
@@ -28,7 +29,7 @@ use crate::bootstrap::{self, Advertised};
 use crate::cache::{Caches, FeedError};
 use crate::chain::Chain;
 use crate::connect::{Connect, Identity, KubeletConfig};
-use crate::definitions;
+use crate::definition_controller;
 use crate::flow::{self, Flow};
 use crate::handler::Server;
 use crate::health::Health;
@@ -42,10 +43,9 @@ use crate::registry::{Expiry, Registry};
 use crate::serve::files::{FileError, FromFiles};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
-use coracle_kinds::core::service::NodePorts;
 
 /// At shutdown, requests that have begun may take this long at most, however long they were
-/// promised.
+/// pending.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a server is to be. Made once, from a command line.
@@ -372,7 +372,7 @@ async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Stor
         }
     };
 
-    let defined = definitions::run(&house.loopback, &hooks.definitions);
+    let defined = definition_controller::run(&house.loopback, &hooks.definitions);
     tokio::join!(
         flow::run(&house.flow, &house.loopback, &hooks.flow),
         bootstrap,
@@ -421,7 +421,7 @@ struct Hooks {
     informers: Arc<Hook>,
     storage: Arc<Hook>,
     flow: Arc<Hook>,
-    definitions: definitions::Hooks,
+    definitions: definition_controller::Hooks,
     bootstrap: bootstrap::Hooks,
 }
 
@@ -431,7 +431,7 @@ impl Hooks {
             informers: Hook::new("generic-apiserver-start-informers"),
             storage: Hook::new("storage-readiness"),
             flow: Hook::new("priority-and-fairness-config-consumer"),
-            definitions: definitions::Hooks::new(),
+            definitions: definition_controller::Hooks::new(),
             bootstrap: bootstrap::Hooks::new(),
         }
     }

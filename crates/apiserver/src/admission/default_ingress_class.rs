@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_kinds::builtin;
 
 use super::default_storage_class::default_of;
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::builtin;
 
 const MARK: &str = "ingressclass.kubernetes.io/is-default-class";
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_kinds::builtin;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::builtin;
 
 const MARKS: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",

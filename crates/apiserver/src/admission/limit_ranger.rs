@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use coracle_api::quantity::Quantity;
 use coracle_api::quota::amounts::{self, Amounts, Side};
 use coracle_api::{Map, Value, typed};
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
 use super::{Attributes, Operation, Plugin, together};
 use crate::ApiError;
-use coracle_kinds::Part;
-use coracle_kinds::builtin;
 
 pub(super) struct LimitRanger;
 

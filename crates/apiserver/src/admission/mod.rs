@@ -27,7 +27,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::catalog::Resource;
-
 use coracle_kinds::{ApiError, Context, Part};
 
 /// What is done to an object.

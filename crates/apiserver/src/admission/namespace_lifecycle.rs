@@ -4,11 +4,11 @@
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::catalog::BUILTIN;
+use coracle_kinds::Part;
+use coracle_kinds::status::Cause;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::Part;
-use coracle_kinds::status::Cause;
 
 /// Namespaces without which a cluster is none.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::quantity::Quantity;
+use coracle_kinds::builtin;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::builtin;
 
 pub(super) struct PersistentVolumeClaimResize;
 

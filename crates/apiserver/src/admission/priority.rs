@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
+use coracle_kinds::builtin;
+use coracle_kinds::{Cluster, Part};
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::builtin;
-use coracle_kinds::{Cluster, Part};
 
 pub(super) struct Priority;
 

@@ -8,10 +8,10 @@ use coracle_api::codec::json;
 use coracle_api::go_text::Quoted;
 use coracle_api::quantity::Quantity;
 use coracle_api::{Map, Value};
+use coracle_kinds::builtin;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::builtin;
 
 pub(super) struct RuntimeClass;
 

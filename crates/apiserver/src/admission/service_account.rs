@@ -11,12 +11,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coracle_api::codec::json;
 use coracle_api::{Map, Value, names, typed};
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ServiceAccount as Account};
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::Part;
-use coracle_kinds::builtin;
 
 const DEFAULT: &str = "default";
 const VOLUME: &str = "kube-api-access-";

@@ -3,10 +3,10 @@
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_kinds::Part;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::Part;
 
 pub(super) struct StorageObjectInUseProtection;
 

@@ -4,10 +4,10 @@
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
+use coracle_kinds::Part;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::Part;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const NO_SCHEDULE: &str = "NoSchedule";

@@ -379,14 +379,16 @@ impl Connect {
         namespace: &str,
         name: &str,
     ) -> Result<T, ApiError> {
-        let resource = crate::registry::served()
+        let resource = coracle_api::catalog::BUILTIN
+            .resources()
+            .iter()
             .find(|resource| {
                 resource.group.is_empty() && resource.version == "v1" && resource.plural == plural
             })
             .ok_or_else(ApiError::no_such_resource)?;
         let scope = Scope::new(resource, namespace, caller);
         let entry = self.registry.get(&scope, name)?;
-        typed::view(&entry.value(scope.hub.of))
+        typed::view(&entry.value(scope.storage_version.of))
             .map_err(|error| ApiError::internal(error.to_string()))
     }
 

@@ -8,9 +8,8 @@ use std::collections::HashSet;
 use coracle_api::field_error::{FieldError, FieldErrorKind};
 use coracle_api::names::dns1123_subdomain;
 use coracle_api::{Map, Path, Text, Value};
-use serde::de::IgnoredAny;
-
 use coracle_kinds::{Context, Errors, OwnMetadata, Part, Strategy, View};
+use serde::de::IgnoredAny;
 
 use super::{Replicas, Version};
 

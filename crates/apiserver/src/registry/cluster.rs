@@ -38,13 +38,13 @@ impl Cluster for Registry {
     ) -> BoxFuture<'a, Option<Arc<Value>>> {
         Box::pin(async move {
             let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
-            let listening = cache.bell_of(key);
+            let listening = cache.notifier_of(key);
             loop {
-                let heard = listening.bell.heard();
+                let notified = listening.notifier.notified();
                 if let Some(found) = self.lookup(resource, key) {
                     return Some(found);
                 }
-                heard.await;
+                notified.await;
             }
         })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use coracle_api::field_error::FieldErrors;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Value, gates};
+use coracle_kinds::Settle;
 use coracle_store::{Revision, SwapError};
 
 use super::{Body, Part, Registry, Scope, Write, meta};
@@ -13,7 +14,6 @@ use crate::admission::{Attributes, Operation, Warnings};
 use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
-use coracle_kinds::Settle;
 
 /// A generated name that is taken is tried again this often.
 const NAME_ATTEMPTS: usize = 8;
@@ -186,11 +186,11 @@ impl Registry {
         }
 
         let key = scope.store_key(name);
-        let promise = self.caches.promise(&key, &entry, object);
+        let pending = self.caches.pending_write(&key, &entry, object);
         match self.swap(scope, Revision::ZERO, &key, &entry).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
-                drop(promise);
+                drop(pending);
                 Ok(Arc::new(entry.at(revision)))
             }
             Err(SwapError::Conflict { .. }) => {
@@ -209,7 +209,12 @@ impl Registry {
             .cache(scope)
             .ok()
             .and_then(|cache| cache.get(&scope.key(name)));
-        let going = found.is_some_and(|entry| entry.value(scope.hub.of).meta().is_being_deleted());
+        let going = found.is_some_and(|entry| {
+            entry
+                .value(scope.storage_version.of)
+                .meta()
+                .is_being_deleted()
+        });
         ApiError::already_exists(scope.resource, name, going)
     }
 }
@@ -225,7 +230,7 @@ fn prepare_and_validate(object: &mut Value, write: &Write<'_>) -> Result<Vec<Str
     }
 
     let mut noticed = scope.strategy.notices(object, cx);
-    gates::drop_disabled(object, None, scope.hub.kind);
+    gates::drop_disabled(object, None, scope.storage_version.kind);
     scope.strategy.prepare_create(object, cx);
     scope.canonicalize(object);
     let mut errors = FieldErrors::default();
@@ -239,7 +244,7 @@ fn prepare_and_validate(object: &mut Value, write: &Write<'_>) -> Result<Vec<Str
     }
 
     if !errors.is_empty() {
-        let refused = ApiError::invalid(scope.hub.kind, object.meta().name(), &errors);
+        let refused = ApiError::invalid(scope.storage_version.kind, object.meta().name(), &errors);
         return Err(refused.after(noticed));
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use coracle_api::Value;
 use coracle_api::time::Timestamp;
+use coracle_kinds::Grace;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{Part, Registry, Scope, Write};
@@ -15,7 +16,6 @@ use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::cache::Entry;
 use crate::request::{DeleteOptions, ListOptions, Propagation, VersionMatch};
-use coracle_kinds::Grace;
 
 /// What became of a delete.
 pub enum Deleted {
@@ -90,7 +90,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         let (scope, cx) = (write.scope, &write.cx);
-        let object = self.caches.trees.whole(current, scope.hub.of);
+        let object = self.caches.trees.whole(current, scope.storage_version.of);
         check_preconditions(scope, name, &object, options)?;
 
         let attributes = Attributes {
@@ -119,7 +119,7 @@ impl Registry {
         let gone = match cx.dry_run {
             true => last,
             false => match self
-                .remove_now(write, name, &last, &last.value(scope.hub.of))
+                .remove_now(write, name, &last, &last.value(scope.storage_version.of))
                 .await
             {
                 // Whoever waited for the mark (a kubelet whose pod is over) may have been faster.
@@ -330,7 +330,11 @@ pub(super) fn check_preconditions(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {why}"
         );
         // A delete names the kind where other refusals name the resource.
-        Err(ApiError::conflict_of_kind(scope.hub.kind, name, &why))
+        Err(ApiError::conflict_of_kind(
+            scope.storage_version.kind,
+            name,
+            &why,
+        ))
     };
 
     match (&options.uid, &options.version) {

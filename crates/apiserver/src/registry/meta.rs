@@ -7,9 +7,9 @@ use coracle_api::meta::validate::{self, Rules};
 use coracle_api::time::Timestamp;
 use coracle_api::uid::Uid;
 use coracle_api::{Map, Path, Value};
+use coracle_kinds::{ApiError, Errors};
 
 use super::{Registry, Scope};
-use coracle_kinds::{ApiError, Errors};
 
 const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
 
@@ -112,8 +112,8 @@ impl Registry {
         }
 
         if let Some(fields) = object.as_object_mut() {
-            fields.insert("apiVersion", scope.hub.kind.api_version());
-            fields.insert("kind", scope.hub.kind.name.clone());
+            fields.insert("apiVersion", scope.storage_version.kind.api_version());
+            fields.insert("kind", scope.storage_version.kind.name.clone());
         }
 
         let mut metadata = object.meta_mut();

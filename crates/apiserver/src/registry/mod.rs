@@ -17,7 +17,6 @@ mod patch;
 mod read;
 mod subresource;
 mod update;
-mod watch;
 
 use std::sync::Arc;
 
@@ -34,24 +33,19 @@ use crate::ApiError;
 use crate::access::Access;
 use crate::admission::Admission;
 use crate::authn::Caller;
-use crate::cache::{Cache, Caches, Entry};
-use crate::definitions::{Custom, Version};
-use crate::hub::Hub;
+use crate::cache::{Cache, Caches, Custom, Entry};
+use crate::definitions::Version;
 use crate::served::{BuiltIn, Served};
+use crate::storage_version::StorageVersion;
 
 pub use coracle_kinds::Part;
 pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
 pub use expiry::Expiry;
+pub(crate) use read::field_selector;
 pub use read::{List, Wanted};
 pub use subresource::{Call, Content, Reply};
-pub use watch::WatchStream;
-
-/// The built-in resources that this server serves.
-pub fn served() -> impl Iterator<Item = &'static Resource> {
-    BUILTIN.resources().iter()
-}
 
 /// The lists of an object may take so many bytes where its fields are looked at.
 const MOST_IN_VIEW: usize = 64 * 1024 * 1024;
@@ -84,7 +78,7 @@ pub struct Scope<'a> {
     pub kind: &'a Kind,
     pub of: Struct<'a>,
     /// What everything in between works on.
-    pub hub: Hub<'a>,
+    pub storage_version: StorageVersion<'a>,
     /// Of a custom resource: its definition, and the version that is asked for.
     pub custom: Option<(&'a Custom, &'a Version)>,
     /// Of the path; empty for cluster-wide objects and lists over all namespaces.
@@ -101,15 +95,18 @@ impl<'a> Scope<'a> {
             resource,
             kind,
             of,
-            hub,
+            storage_version,
         } = BuiltIn::of(resource);
 
-        let behaviour = behaviour(&hub.resource.group, &hub.resource.plural);
+        let behaviour = behaviour(
+            &storage_version.resource.group,
+            &storage_version.resource.plural,
+        );
         Scope {
             resource,
             kind,
             of,
-            hub,
+            storage_version,
             custom: None,
             namespace,
             caller,
@@ -121,8 +118,11 @@ impl<'a> Scope<'a> {
     /// The same for whatever a path can name.
     pub fn of(served: &'a Served, namespace: &'a str, caller: &'a Caller) -> Scope<'a> {
         let custom = served.custom();
-        let (kind, of, hub) = (served.kind(), served.of(), served.hub());
-        let behaviour = behaviour(&hub.resource.group, &hub.resource.plural);
+        let (kind, of, storage_version) = (served.kind(), served.of(), served.storage_version());
+        let behaviour = behaviour(
+            &storage_version.resource.group,
+            &storage_version.resource.plural,
+        );
         let strategy: &dyn AnyStrategy = match custom {
             Some((_, version)) => version,
             None => behaviour.strategy,
@@ -132,7 +132,7 @@ impl<'a> Scope<'a> {
             resource: served.resource(),
             kind,
             of,
-            hub,
+            storage_version,
             custom,
             namespace,
             caller,
@@ -164,9 +164,9 @@ impl<'a> Scope<'a> {
     fn canonicalize(&self, object: &mut Value) {
         match &self.resource.storage {
             Some(storage) if !storage.json => {
-                canonical::canonicalize_stored(object, self.hub.of.node())
+                canonical::canonicalize_stored(object, self.storage_version.of.node())
             }
-            _ => canonical::canonicalize(object, self.hub.of.node()),
+            _ => canonical::canonicalize(object, self.storage_version.of.node()),
         }
     }
 
@@ -198,13 +198,13 @@ impl<'a> Scope<'a> {
 
     /// A version of an object that is about to be written.
     fn entry(&self, object: &Value) -> Entry {
-        let bytes = Entry::encode(object, self.hub.of);
+        let bytes = Entry::encode(object, self.storage_version.of);
         Entry::of(
             &self.key(object.meta().name()),
             object,
             bytes,
             Revision::ZERO,
-            self.hub.resource,
+            self.storage_version.resource,
         )
     }
 }
@@ -238,7 +238,11 @@ impl Registry {
     /// write is decoded once.
     pub fn lookup(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
-        Some(self.caches.trees.of(&*cache.get(key)?, cache.hub().of))
+        Some(
+            self.caches
+                .trees
+                .of(&*cache.get(key)?, cache.storage_version().of),
+        )
     }
 
     /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is
@@ -262,7 +266,7 @@ impl Registry {
         let found = snapshot.entries.below(&prefix, &prefix);
 
         found
-            .map(|entry| self.caches.trees.of(entry, cache.hub().of))
+            .map(|entry| self.caches.trees.of(entry, cache.storage_version().of))
             .collect()
     }
 
@@ -288,14 +292,14 @@ impl Registry {
         }
 
         *object = scope
-            .hub
+            .storage_version
             .take_in(object.take())
             .map_err(|error| decode::not_converted(scope, &error))?;
 
         if forgets_owners {
             owners::forget(object);
         }
-        if typed::size(object, scope.hub.of) > MOST_IN_VIEW {
+        if typed::size(object, scope.storage_version.of) > MOST_IN_VIEW {
             return Err(ApiError::too_many_elements());
         }
 
@@ -305,17 +309,17 @@ impl Registry {
     /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever
     /// reads it there finds them, and admission may have left something to them.
     fn complete(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
-        if let Some(definition) = scope.hub.definition {
+        if let Some(definition) = scope.storage_version.definition {
             return Ok(definition.finish(object)?);
         }
-        defaults::apply(object, scope.hub.kind, (self.now)())?;
-        if !scope.hub.keeps(scope.kind) {
-            canonical::canonicalize(object, scope.hub.of.node());
+        defaults::apply(object, scope.storage_version.kind, (self.now)())?;
+        if !scope.storage_version.keeps(scope.kind) {
+            canonical::canonicalize(object, scope.storage_version.of.node());
         }
         Ok(())
     }
 
-    fn cache<'c>(&'c self, scope: &Scope<'c>) -> Result<&'c Arc<Cache>, ApiError> {
+    pub(crate) fn cache<'c>(&'c self, scope: &Scope<'c>) -> Result<&'c Arc<Cache>, ApiError> {
         if let Some((custom, _)) = scope.custom {
             let changed = || {
                 ApiError::service_unavailable(

@@ -11,11 +11,10 @@ use coracle_api::codec::yaml::{self, DuplicateKeys};
 use coracle_api::convert::{ConvertError, convert};
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
+use coracle_kinds::{only, owned_through};
 use http::StatusCode;
 
 use super::create::Written;
-use coracle_kinds::{only, owned_through};
-
 use super::{Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
@@ -148,13 +147,16 @@ pub(super) fn tracked(
         })
     };
 
-    if scope.hub.keeps(scope.kind) {
+    if scope.storage_version.keeps(scope.kind) {
         return track(live, new);
     }
 
     // Fields are owned by their names in the version that was written.
-    let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
-    let shown = scope.hub.show(Cow::Borrowed(&new), scope.kind).into_owned();
+    let live = live.map(|live| scope.storage_version.show(Cow::Borrowed(live), scope.kind));
+    let shown = scope
+        .storage_version
+        .show(Cow::Borrowed(&new), scope.kind)
+        .into_owned();
     let mut tracked = track(live.as_deref(), shown);
     let entries = tracked.meta_mut().members().remove("managedFields");
 
@@ -182,7 +184,7 @@ impl Registry {
 
         let force = options.force.unwrap_or_default();
         let put = |live: Option<&Value>| {
-            let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
+            let live = live.map(|live| scope.storage_version.show(Cow::Borrowed(live), scope.kind));
             let applied = with_tracker(scope, part, |tracker| {
                 tracker.apply(
                     live.as_deref(),

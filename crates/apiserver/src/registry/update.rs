@@ -5,6 +5,7 @@ use std::sync::Arc;
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::{Quoted, parse_uint};
 use coracle_api::{Map, Path, Value, apply, gates};
+use coracle_kinds::Settle;
 use coracle_store::{InvalidRequest, StoreError, SwapError};
 
 use super::create::Written;
@@ -14,7 +15,6 @@ use crate::admission::{Attributes, Operation, Warnings};
 use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
-use coracle_kinds::Settle;
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -101,7 +101,7 @@ impl Registry {
 
         loop {
             let current = self.get(scope, name)?;
-            let old = self.caches.trees.whole(&current, scope.hub.of);
+            let old = self.caches.trees.whole(&current, scope.storage_version.of);
             let mut new = make(&old)?;
             let mut settle = None;
 
@@ -210,7 +210,7 @@ impl Registry {
     ) -> Result<Arc<Entry>, ApiError> {
         loop {
             let current = self.get(scope, name)?;
-            let mut new = self.caches.trees.whole(&current, scope.hub.of);
+            let mut new = self.caches.trees.whole(&current, scope.storage_version.of);
             change(&mut new)?;
             new.meta_mut().members().remove("resourceVersion");
 
@@ -235,11 +235,11 @@ impl Registry {
         tree: Value,
     ) -> Result<Option<Arc<Entry>>, ApiError> {
         let key = scope.store_key(name);
-        let promise = self.caches.promise(&key, entry, tree);
+        let pending = self.caches.pending_write(&key, entry, tree);
         match self.swap(scope, current.revision, &key, entry).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
-                drop(promise);
+                drop(pending);
                 Ok(Some(Arc::new(entry.at(revision))))
             }
             Err(SwapError::Conflict { at, .. }) => {
@@ -362,7 +362,7 @@ fn prepare_and_validate(
 ) -> Result<Vec<String>, ApiError> {
     let (scope, cx, part) = (write.scope, &write.cx, write.cx.part);
     carry_over(scope, part, old, new)?;
-    gates::drop_disabled(new, Some(old), scope.hub.kind);
+    gates::drop_disabled(new, Some(old), scope.storage_version.kind);
     scope.strategy.prepare_update(new, old, cx);
     scope.canonicalize(new);
 
@@ -378,7 +378,7 @@ fn prepare_and_validate(
 
     if !errors.is_empty() {
         return Err(ApiError::invalid(
-            scope.hub.kind,
+            scope.storage_version.kind,
             new.meta().name(),
             &errors,
         ));
@@ -422,8 +422,8 @@ fn carry_over(
         _ => {}
     }
 
-    new.insert("apiVersion", scope.hub.kind.api_version());
-    new.insert("kind", scope.hub.kind.name.clone());
+    new.insert("apiVersion", scope.storage_version.kind.api_version());
+    new.insert("kind", scope.storage_version.kind.name.clone());
     let metadata = new.object_mut("metadata");
     let empty = Map::new();
     let old_metadata = before

@@ -8,8 +8,8 @@
 
 mod arriving;
 mod connection;
+mod connection_limit;
 pub mod files;
-mod guests;
 mod pace;
 mod socket;
 mod tls;
@@ -27,7 +27,7 @@ use tracing::{debug, info};
 pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor, certificates};
 
 use crate::chain::Chain;
-use guests::Guests;
+use connection_limit::ConnectionLimit;
 
 /// How long the accepting of connections rests after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves until the server drains, then finishes what has begun.
 pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
-    let (mut connections, guests) = (JoinSet::new(), Guests::new());
+    let (mut connections, limit) = (JoinSet::new(), ConnectionLimit::new());
     let draining = serving.chain.lifecycle.draining();
     tokio::pin!(draining);
 
@@ -59,12 +59,12 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
             () = draining.as_mut() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => match guests.admit(address.ip()) {
-                    Some(guest) => {
+                Ok((stream, address)) => match limit.admit(address.ip()) {
+                    Some(permit) => {
                         let served = connection::serve(stream, address, serving.clone());
                         connections.spawn(async move {
                             served.await;
-                            drop(guest);
+                            drop(permit);
                         });
                     }
                     None => debug!(%address, "connection refused: too many are open"),

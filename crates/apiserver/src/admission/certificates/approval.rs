@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_kinds::Part;
 
 use super::super::{Attributes, Plugin};
 use super::{GROUP, REQUESTS, check};
 use crate::ApiError;
-use coracle_kinds::Part;
 
 pub(in crate::admission) struct CertificateApproval;
 

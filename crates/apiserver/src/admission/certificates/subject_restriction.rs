@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::Value;
 use coracle_api::certificate_subject::CertificateSubject;
+use coracle_kinds::Part;
 use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::certification_request::X509CertificationRequest;
@@ -13,7 +14,6 @@ use x509_parser::prelude::FromDer;
 use super::super::{Attributes, Plugin};
 use super::{GROUP, REQUESTS, signer};
 use crate::ApiError;
-use coracle_kinds::Part;
 
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";

@@ -13,14 +13,14 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::certificate_subject::CertificateSubject;
 use coracle_api::go_text::Quoted;
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
 use crate::authz::node::identity;
-use coracle_kinds::Part;
-use coracle_kinds::builtin;
 
 const LEASES: &str = "kube-node-lease";
 

@@ -2,12 +2,12 @@
 
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 
 use super::{Write, is_on};
 use crate::ApiError;
 use crate::admission::Operation;
-use coracle_kinds::Part;
-use coracle_kinds::builtin;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 

@@ -3,12 +3,12 @@
 
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 
 use super::{Write, is_on};
 use crate::ApiError;
 use crate::authz::{Attributes, Subject};
-use coracle_kinds::Part;
-use coracle_kinds::builtin;
 
 pub(super) async fn check(write: &Write<'_>) -> Result<(), ApiError> {
     let Some(request) = write

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use coracle_api::{Value, typed};
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
-use policy::{Level, LevelVersion, Policy};
-use seen::Seen;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::Part;
-use coracle_kinds::builtin;
+use policy::{Level, LevelVersion, Policy};
+use seen::Seen;
 
 pub(super) struct PodSecurity;
 

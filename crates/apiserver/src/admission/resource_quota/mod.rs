@@ -10,11 +10,11 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::quantity::Quantity;
 use coracle_api::quota::{Amounts, Counter, Kind, amounts};
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use coracle_kinds::Part;
-use coracle_kinds::builtin;
 
 pub(super) struct ResourceQuota;
 

@@ -211,7 +211,11 @@ impl Ask<'_> {
     /// A cluster-wide object of that name.
     fn lookup(&self, prefix: &str) -> Option<Value> {
         let cache = self.of.caches.get(prefix)?;
-        Some(cache.get(self.subject.name)?.value(cache.hub().of))
+        Some(
+            cache
+                .get(self.subject.name)?
+                .value(cache.storage_version().of),
+        )
     }
 
     fn service_account(&self) -> Result<(), String> {

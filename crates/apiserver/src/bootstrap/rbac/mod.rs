@@ -9,6 +9,8 @@ mod mend;
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};
+use coracle_kinds::Part;
+use coracle_kinds::rbac::Rule;
 use futures_util::future::try_join_all;
 use http::StatusCode;
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -17,8 +19,6 @@ use super::{MANAGER, once};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use coracle_kinds::Part;
-use coracle_kinds::rbac::Rule;
 use mend::Mended;
 
 const GROUP: &str = "rbac.authorization.k8s.io";

@@ -2,11 +2,10 @@
 
 use coracle_api::Map;
 use coracle_api::selector::{FieldSelector, LabelSelector};
-use k8s_openapi::api::authorization::v1::{LabelSelectorAttributes, ResourceAttributes};
-
 use coracle_kinds::access::{Attributes, Subject, What};
 use coracle_kinds::authorization::access_review::{Question, Scope, validate};
 use coracle_kinds::{ApiError, Part, User, text};
+use k8s_openapi::api::authorization::v1::{LabelSelectorAttributes, ResourceAttributes};
 
 use super::review::Review;
 use super::{Call, Reply};

@@ -3,12 +3,11 @@
 //! The pod is changed as it is stored: field owners and generation stay, the spec is not validated.
 
 use coracle_api::{Value, typed};
-use http::StatusCode;
-use k8s_openapi::api::core::v1::Binding;
-
 use coracle_kinds::core::pod::binding;
 use coracle_kinds::status::Details;
 use coracle_kinds::{ApiError, Part, builtin};
+use http::StatusCode;
+use k8s_openapi::api::core::v1::Binding;
 
 use super::{Call, Reply};
 use crate::admission::{Attributes, Operation, Warnings};

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::selector::LabelSelector;
 use coracle_api::{Path, Value, typed};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-
 use coracle_kinds::core::pod::condition::Condition;
 use coracle_kinds::policy::disruptions as budget;
 use coracle_kinds::{ApiError, Part, builtin};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::{Call, Reply};
 use crate::admission::{Attributes, Operation, Warnings};
@@ -149,7 +148,7 @@ impl Eviction<'_> {
             .call
             .registry
             .get(&self.pods, self.call.name)?
-            .value(self.pods.hub.of))
+            .value(self.pods.storage_version.of))
     }
 
     async fn within_budget(&self, pod: &Value) -> Result<(), ApiError> {
@@ -166,7 +165,7 @@ impl Eviction<'_> {
             .call
             .registry
             .get(&self.budgets, &name)?
-            .value(self.budgets.hub.of);
+            .value(self.budgets.storage_version.of);
 
         let budget: PodDisruptionBudget =
             typed::from_tree(&budget).map_err(|error| ApiError::internal(error.to_string()))?;
@@ -253,7 +252,7 @@ impl Eviction<'_> {
             if options.version.is_some() {
                 options.version = Some(
                     marked
-                        .value(self.pods.hub.of)
+                        .value(self.pods.storage_version.of)
                         .meta()
                         .resource_version()
                         .to_owned(),

@@ -19,9 +19,8 @@ mod token_review;
 use bytes::Bytes;
 use coracle_api::codec::media_type::PatchType;
 use coracle_api::{Map, Value};
-use http::StatusCode;
-
 use coracle_kinds::{ApiError, Handler};
+use http::StatusCode;
 
 use super::{Body, Registry, Scope, patch};
 use crate::request::WriteOptions;

@@ -10,8 +10,8 @@ use http::StatusCode;
 use super::{Call, Reply};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
-use crate::hub::Hub;
 use crate::registry::{Part, Scope, Write, meta, owners};
+use crate::storage_version::StorageVersion;
 
 /// One on its way.
 pub(super) struct Review<'a> {
@@ -30,10 +30,10 @@ impl<'a> Review<'a> {
 
         // Nothing is kept: it stays what it was sent as.
         let scope = Scope {
-            hub: Hub {
+            storage_version: StorageVersion {
                 kind: scope.kind,
                 of: scope.of,
-                ..scope.hub
+                ..scope.storage_version
             },
             ..scope
         };

@@ -1,13 +1,13 @@
 //! SelfSubjectRulesReview: what may I do in a namespace?
 
 use coracle_api::{Map, Text, Value};
+use coracle_kinds::Part;
+use coracle_kinds::rbac::Rule;
 use http::StatusCode;
 
 use super::review::Review;
 use super::{Call, Reply};
 use crate::ApiError;
-use coracle_kinds::Part;
-use coracle_kinds::rbac::Rule;
 
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let review = Review::of(call, Part::Main).await?;

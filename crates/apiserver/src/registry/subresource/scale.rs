@@ -11,18 +11,21 @@ use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::Quoted;
 use coracle_api::selector::LabelSelector;
 use coracle_api::{Map, Text, Value};
+use coracle_kinds::SPEC;
 use http::StatusCode;
 
 use super::{Call, Content, Reply};
 use crate::ApiError;
 use crate::registry::{Part, Scope, meta, owners};
-use coracle_kinds::SPEC;
 
 pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
     let scope = call.parent;
     let places = Places::of(&scope);
     if call.verb == "get" {
-        let parent = call.registry.get(&scope, call.name)?.value(scope.hub.of);
+        let parent = call
+            .registry
+            .get(&scope, call.name)?
+            .value(scope.storage_version.of);
         places.check(&parent)?;
         return Ok(Reply {
             code: StatusCode::OK,
@@ -49,7 +52,7 @@ pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
         .await;
     let written = written.map_err(|error| error.after(Vec::new()))?;
     warnings.extend(written.warnings);
-    let parent = written.entry.value(scope.hub.of);
+    let parent = written.entry.value(scope.storage_version.of);
 
     Ok(Reply {
         code: StatusCode::OK,

@@ -2,13 +2,13 @@
 
 use coracle_api::time::Time;
 use coracle_api::{Map, Value};
+use coracle_kinds::Part;
+use coracle_kinds::authentication::user_info;
 use http::StatusCode;
 
 use super::review::Review;
 use super::{Call, Reply};
 use crate::ApiError;
-use coracle_kinds::Part;
-use coracle_kinds::authentication::user_info;
 
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let review = Review::of(call, Part::Main).await?;

@@ -8,14 +8,14 @@ use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::Quoted;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Path, Value};
+use coracle_kinds::Part;
+use coracle_kinds::SPEC;
+use coracle_kinds::builtin as resource;
 
 use super::review::Review;
 use super::{Call, Reply};
 use crate::ApiError;
 use crate::authn::token::{Bound, Issuer, Order};
-use coracle_kinds::Part;
-use coracle_kinds::SPEC;
-use coracle_kinds::builtin as resource;
 
 const MIN_SECONDS: i64 = 10 * 60;
 const MAX_SECONDS: i64 = 1 << 32;

@@ -1,12 +1,12 @@
 //! TokenReview: whose token is this?
 
 use coracle_api::{Map, Value};
+use coracle_kinds::Part;
+use coracle_kinds::authentication::user_info;
 
 use super::review::Review;
 use super::{Call, Reply};
 use crate::ApiError;
-use coracle_kinds::Part;
-use coracle_kinds::authentication::user_info;
 
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let mut review = Review::of(call, Part::Main).await?;

@@ -4,7 +4,6 @@ use coracle_api::Value;
 use coracle_api::field_error::as_json;
 use coracle_api::go_text::Float;
 use coracle_api::time::{Time, Timestamp};
-
 use coracle_kinds::print::Row;
 
 use crate::definitions::{Cell, Version};

@@ -12,13 +12,13 @@ use coracle_api::catalog::{Column, Struct};
 use coracle_api::codec::json;
 use coracle_api::codec::media_type::MetaVersion;
 use coracle_api::time::{Time, Timestamp};
+use coracle_kinds::print::{Completed, Printer, Row, printer};
 
 use super::whole::write_list_metadata;
 use super::{Objects, Shown, meta_api_version, partial};
 use crate::ApiError;
 use crate::cache::Entry;
 use crate::registry::List;
-use coracle_kinds::print::{Completed, Printer, Row, printer};
 
 /// What of the object comes along with its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use rustix::process::{Resource, getrlimit};
 const MOST: usize = 512;
 
 #[derive(Clone)]
-pub(super) struct Guests {
+pub(super) struct ConnectionLimit {
     counts: Arc<Mutex<Counts>>,
     most_in_all: usize,
 }
@@ -27,26 +27,26 @@ struct Counts {
 }
 
 /// One connection, as long as it is open.
-pub(super) struct Guest {
-    guests: Guests,
+pub(super) struct ConnectionPermit {
+    limit: ConnectionLimit,
     address: IpAddr,
 }
 
-impl Guests {
-    pub(super) fn new() -> Guests {
+impl ConnectionLimit {
+    pub(super) fn new() -> ConnectionLimit {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Guests::at_most(usize::try_from(descriptors / 2).unwrap_or(usize::MAX))
+        ConnectionLimit::at_most(usize::try_from(descriptors / 2).unwrap_or(usize::MAX))
     }
 
-    fn at_most(most_in_all: usize) -> Guests {
-        Guests {
+    fn at_most(most_in_all: usize) -> ConnectionLimit {
+        ConnectionLimit {
             counts: Arc::default(),
             most_in_all,
         }
     }
 
     /// None: the address, or all together, have too many already.
-    pub(super) fn admit(&self, address: IpAddr) -> Option<Guest> {
+    pub(super) fn admit(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let mut counts = self.counts();
         let of_one = counts.of.get(&address).copied().unwrap_or_default();
         if of_one >= MOST || counts.all >= self.most_in_all {
@@ -56,8 +56,8 @@ impl Guests {
         counts.all += 1;
         counts.of.insert(address, of_one + 1);
 
-        Some(Guest {
-            guests: self.clone(),
+        Some(ConnectionPermit {
+            limit: self.clone(),
             address,
         })
     }
@@ -67,9 +67,9 @@ impl Guests {
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut counts = self.guests.counts();
+        let mut counts = self.limit.counts();
         counts.all -= 1;
         match counts.of.get_mut(&self.address) {
             Some(count) if *count > 1 => *count -= 1,
@@ -85,20 +85,21 @@ mod tests {
     #[test]
     fn an_address_has_so_many_connections_and_others_theirs() {
         let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
-        let guests = Guests::at_most(MOST + 1);
-        let mut open: Vec<Guest> = (0..MOST).map(|_| guests.admit(one).unwrap()).collect();
-        assert!(guests.admit(one).is_none());
+        let limit = ConnectionLimit::at_most(MOST + 1);
+        let mut open: Vec<ConnectionPermit> =
+            (0..MOST).map(|_| limit.admit(one).unwrap()).collect();
+        assert!(limit.admit(one).is_none());
 
-        let last = guests.admit(other);
+        let last = limit.admit(other);
         assert!(last.is_some());
-        assert!(guests.admit(other).is_none());
+        assert!(limit.admit(other).is_none());
 
         drop(last);
         open.pop();
-        open.extend(guests.admit(one));
-        assert!(guests.admit(one).is_none());
+        open.extend(limit.admit(one));
+        assert!(limit.admit(one).is_none());
 
         drop(open);
-        assert!(guests.counts().of.is_empty() && guests.counts().all == 0);
+        assert!(limit.counts().of.is_empty() && limit.counts().all == 0);
     }
 }

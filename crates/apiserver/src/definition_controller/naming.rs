@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use coracle_api::go_text::Quoted;
 use coracle_api::{Map, Value};
-
 use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 
 /// What a definition gets.

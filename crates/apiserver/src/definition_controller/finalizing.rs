@@ -4,44 +4,44 @@ use std::sync::Arc;
 
 use coracle_api::Value;
 use coracle_api::time::Time;
+use coracle_kinds::Part;
+use coracle_kinds::apiextensions::custom_resource_definition::CLEANUP;
+use coracle_kinds::apiextensions::custom_resource_definition::condition::{self, Condition};
 use futures_util::future::join_all;
 use http::StatusCode;
 use tracing::warn;
 
-use super::run::{MANAGER, RETRY, definitions, served, write_status};
+use super::{MANAGER, RETRY, definitions, served, write_status};
 use crate::ApiError;
 use crate::authn::Caller;
-use crate::cache::{Bell, any_heard};
+use crate::cache::{Notifier, any_notified};
 use crate::loopback::Loopback;
 use crate::registry::Scope;
 use crate::request::{DeleteOptions, ListOptions, Query};
 use crate::served::Served;
-use coracle_kinds::Part;
-use coracle_kinds::apiextensions::custom_resource_definition::CLEANUP;
-use coracle_kinds::apiextensions::custom_resource_definition::condition::{self, Condition};
 
 /// Ends definitions that are deleted. Never returns.
 pub(super) async fn run(loopback: &Loopback) {
     loop {
         let cache = loopback.cache(definitions()).clone();
-        let mut bells: Vec<Arc<Bell>> = vec![cache.bell().clone()];
+        let mut notifiers: Vec<Arc<Notifier>> = vec![cache.notifier().clone()];
         let known = loopback.registry.caches.definitions();
-        bells.extend(
+        notifiers.extend(
             known
                 .iter()
                 .filter(|custom| custom.is_terminating)
-                .map(|custom| custom.cache.bell().clone()),
+                .map(|custom| custom.cache.notifier().clone()),
         );
 
         drop(known);
-        let heard = any_heard(&bells);
+        let notified = any_notified(&notifiers);
         let going = going(loopback).into_iter().filter(|definition| {
             definition.meta().is_being_deleted() && definition.meta().has_finalizer(CLEANUP)
         });
 
         let ended = join_all(going.map(|definition| end(loopback, definition))).await;
         match ended.into_iter().find_map(Result::err) {
-            None => heard.await,
+            None => notified.await,
             Some(error) => {
                 warn!(
                     error = error.message,
@@ -63,7 +63,9 @@ fn going(loopback: &Loopback) -> Vec<Value> {
         .entries
         .iter()
         .filter(|entry| entry.bytes().windows(MARK.len()).any(|part| part == MARK));
-    marked.map(|entry| entry.value(cache.hub().of)).collect()
+    marked
+        .map(|entry| entry.value(cache.storage_version().of))
+        .collect()
 }
 
 /// One step towards the end of a definition; what it leads to wakes the next.

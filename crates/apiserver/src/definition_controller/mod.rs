@@ -1,6 +1,10 @@
 //! What the server does for definitions: their status, their end, their APIServices. Each part
 //! looks at all definitions when one has changed, and writes only what is not so yet.
 
+mod finalizing;
+mod naming;
+mod services;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +14,18 @@ use coracle_api::convert::convert;
 use coracle_api::schema::check::is_structural;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Text, Value};
-use coracle_store::Revision;
-use http::StatusCode;
-use tracing::warn;
-
-use super::naming::{self, Taken};
-use super::{finalizing, services};
-use crate::ApiError;
-use crate::hooks::Hook;
-use crate::loopback::{Loopback, resource};
 use coracle_kinds::Part;
 use coracle_kinds::apiextensions::custom_resource_definition::approval::{self, Approval};
 use coracle_kinds::apiextensions::custom_resource_definition::condition::{self, Condition};
 use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
+use coracle_store::Revision;
+use http::StatusCode;
+use tracing::warn;
+
+use crate::ApiError;
+use crate::hooks::Hook;
+use crate::loopback::{Loopback, resource};
+use naming::Taken;
 
 /// How long a failure is left alone before the next attempt.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
@@ -31,7 +34,7 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 pub(super) const MANAGER: &str = "kube-apiserver";
 
 /// What health shows of this, by upstream's names.
-pub struct Hooks {
+pub(crate) struct Hooks {
     informers: Arc<Hook>,
     synced: Arc<Hook>,
     controllers: Arc<Hook>,
@@ -39,7 +42,7 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    pub fn new() -> Hooks {
+    pub(crate) fn new() -> Hooks {
         Hooks {
             informers: Hook::new("start-apiextensions-informers"),
             synced: Hook::new("crd-informer-synced"),
@@ -48,7 +51,7 @@ impl Hooks {
         }
     }
 
-    pub fn all(&self) -> Vec<Arc<Hook>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Hook>> {
         vec![
             self.informers.clone(),
             self.synced.clone(),
@@ -65,7 +68,7 @@ impl Default for Hooks {
 }
 
 /// Never returns. The caches are filled: definitions that there were are served already.
-pub async fn run(loopback: &Loopback, hooks: &Hooks) {
+pub(crate) async fn run(loopback: &Loopback, hooks: &Hooks) {
     hooks.informers.done();
     hooks.synced.done();
     tokio::join!(
@@ -82,8 +85,8 @@ async fn accept(loopback: &Loopback, hook: &Hook) {
         let cache = loopback.cache(definitions()).clone();
 
         // Listened to before anything is looked at, so that nothing in between is missed.
-        let mut heard = std::pin::pin!(cache.bell().heard());
-        heard.as_mut().enable();
+        let mut notified = std::pin::pin!(cache.notifier().notified());
+        notified.as_mut().enable();
 
         if let Err(error) = accept_all(loopback, &mut known).await {
             warn!(
@@ -95,7 +98,7 @@ async fn accept(loopback: &Loopback, hook: &Hook) {
         }
 
         hook.done();
-        heard.await;
+        notified.await;
     }
 }
 
@@ -143,7 +146,7 @@ async fn accept_all(
         });
 
         for entry in snapshot.entries.iter() {
-            let sketch = || Sketch::of(entry.value(cache.hub().of), entry.revision);
+            let sketch = || Sketch::of(entry.value(cache.storage_version().of), entry.revision);
             known.entry(Text::new(entry.key())).or_insert_with(sketch);
         }
 
@@ -160,7 +163,7 @@ async fn accept_all(
             continue;
         };
 
-        let mut definition = entry.value(cache.hub().of);
+        let mut definition = entry.value(cache.storage_version().of);
         if let (Some(object), Some(status)) = (definition.as_object_mut(), wanted.get("status")) {
             object.insert("status", status.clone());
         }

@@ -1,6 +1,8 @@
 //! A watch: its events in the form that was asked for, until its time is over, its reader is too
 //! slow, or the server ends.
 
+mod events;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,10 +20,11 @@ use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::handler::Server;
 use crate::lifecycle::Stage;
-use crate::registry::{Scope, WatchStream};
+use crate::registry::Scope;
 use crate::render::{EventWriter, Rendering};
 use crate::request::ListOptions;
 use crate::served::Served;
+use events::WatchStream;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);

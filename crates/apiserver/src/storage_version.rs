@@ -1,8 +1,9 @@
-//! The one shape that everything between a body and its answer works on: the version that is kept.
+//! The storage version: what everything between a request's body and its response works on.
 //!
-//! Most resources are kept in the version they are served in. Where they are not, and where several
-//! resources show the same stored objects, bodies are converted to the hub when they are read, and
-//! answers from it when they are written. Custom resources are converted by their definition.
+//! Most resources are stored in the version they are served in. Where they are not, and where several
+//! resources show the same stored objects, bodies are converted to the storage version when they are
+//! read, and responses from it when they are written. Custom resources are converted by their
+//! definition.
 
 use std::borrow::Cow;
 
@@ -13,9 +14,9 @@ use coracle_api::convert::{ConvertError, convert};
 
 use crate::definitions::Compiled;
 
-/// How objects of a resource are kept.
+/// How objects of a resource are stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Hub<'a> {
+pub struct StorageVersion<'a> {
     /// The resource that shows them as they are kept, if one does: its selectable fields are those
     /// that are compared.
     pub resource: &'a Resource,
@@ -25,8 +26,8 @@ pub struct Hub<'a> {
     pub definition: Option<&'a Compiled>,
 }
 
-impl Hub<'static> {
-    pub fn of(resource: &'static Resource) -> Hub<'static> {
+impl StorageVersion<'static> {
+    pub fn of(resource: &'static Resource) -> StorageVersion<'static> {
         let (group, version) = match &resource.storage {
             Some(storage) => (&storage.group, &storage.version),
             None => (&resource.group, &resource.version),
@@ -37,7 +38,7 @@ impl Hub<'static> {
             .resource(group, version, &resource.plural)
             .unwrap_or(resource);
 
-        Hub {
+        StorageVersion {
             resource,
             kind,
             of: BUILTIN.root(kind),
@@ -46,7 +47,20 @@ impl Hub<'static> {
     }
 }
 
-impl Hub<'_> {
+impl<'a> StorageVersion<'a> {
+    /// Of the resources of a definition.
+    pub fn of_definition(definition: &'a Compiled) -> StorageVersion<'a> {
+        let version = definition.storage();
+        StorageVersion {
+            resource: definition.resource(version),
+            kind: definition.kind(version),
+            of: definition.of(version),
+            definition: Some(definition),
+        }
+    }
+}
+
+impl StorageVersion<'_> {
     /// Whether objects of this kind are kept as they are.
     pub fn keeps(&self, kind: &Kind) -> bool {
         self.kind.version == kind.version && self.kind.group == kind.group
@@ -91,26 +105,28 @@ mod tests {
     #[test]
     fn every_resource_has_a_hub_and_those_that_share_storage_share_it() {
         for resource in BUILTIN.resources() {
-            Hub::of(resource);
+            StorageVersion::of(resource);
         }
 
-        let hub =
-            |group, version, plural| Hub::of(BUILTIN.resource(group, version, plural).unwrap());
-        let events = hub("events.k8s.io", "v1", "events");
+        let storage_version = |group, version, plural| {
+            StorageVersion::of(BUILTIN.resource(group, version, plural).unwrap())
+        };
+        let events = storage_version("events.k8s.io", "v1", "events");
         assert!(std::ptr::eq(
             events.resource,
-            hub("", "v1", "events").resource
+            storage_version("", "v1", "events").resource
         ));
 
         assert_eq!(events.kind.api_version(), "v1");
         assert_eq!(
-            hub("autoscaling", "v1", "horizontalpodautoscalers")
+            storage_version("autoscaling", "v1", "horizontalpodautoscalers")
                 .kind
                 .version,
             "v2"
         );
 
-        let definitions = hub("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        let definitions =
+            storage_version("apiextensions.k8s.io", "v1", "customresourcedefinitions");
         assert_eq!(
             (
                 definitions.kind.version.as_str(),

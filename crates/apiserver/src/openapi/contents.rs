@@ -11,7 +11,7 @@ use super::names;
 use super::operation::{KindName, Operation};
 use super::section::{Section, group_versions};
 
-pub(super) struct Outline<'c> {
+pub(super) struct Contents<'c> {
     pub(super) paths: BTreeMap<String, Vec<Operation<'c>>>,
     /// By their names in documents.
     types: BTreeMap<String, Named<'c>>,
@@ -19,27 +19,27 @@ pub(super) struct Outline<'c> {
     everywhere: BTreeSet<(String, String)>,
 }
 
-impl<'c> Outline<'c> {
+impl<'c> Contents<'c> {
     /// Of one part of the API.
-    pub(super) fn of_section(catalog: &'c Catalog, section: &Section) -> Outline<'c> {
+    pub(super) fn of_section(catalog: &'c Catalog, section: &Section) -> Contents<'c> {
         let mut everywhere = BTreeSet::from([(String::new(), "v1".to_string())]);
         if let Section::GroupVersion { group, version } = section {
             everywhere.insert((group.clone(), version.clone()));
         }
-        Outline::new(section.operations(catalog), everywhere)
+        Contents::new(section.operations(catalog), everywhere)
     }
 
     /// Of the whole.
-    pub(super) fn of_all(catalog: &'c Catalog) -> Outline<'c> {
+    pub(super) fn of_all(catalog: &'c Catalog) -> Contents<'c> {
         let sections = Section::all(catalog);
         let operations = sections
             .iter()
             .flat_map(|section| section.operations(catalog));
-        Outline::new(operations.collect(), group_versions(catalog))
+        Contents::new(operations.collect(), group_versions(catalog))
     }
 
-    fn new(operations: Vec<Operation<'c>>, everywhere: BTreeSet<(String, String)>) -> Outline<'c> {
-        let mut outline = Outline {
+    fn new(operations: Vec<Operation<'c>>, everywhere: BTreeSet<(String, String)>) -> Contents<'c> {
+        let mut contents = Contents {
             paths: BTreeMap::new(),
             types: BTreeMap::new(),
             everywhere,
@@ -47,16 +47,16 @@ impl<'c> Outline<'c> {
 
         for operation in operations {
             for of in operation.types() {
-                outline.reach(of.node());
+                contents.reach(of.node());
             }
-            outline
+            contents
                 .paths
                 .entry(operation.path.clone())
                 .or_default()
                 .push(operation);
         }
 
-        outline
+        contents
     }
 
     /// Notes the type at a node, and those below it that are not noted yet.

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 
 use coracle_api::Text;
 use coracle_api::catalog::{self, Group, Resource};
-
 use coracle_kinds::kube_aware;
 
-use crate::definitions::{Custom, Definitions};
-use crate::registry;
+use crate::cache::{Custom, Definitions};
 
-pub struct Landscape<'a> {
+pub struct ServedGroups<'a> {
     groups: Vec<Group>,
     /// Those that discovery shows.
     defined: Vec<&'a Custom>,
@@ -33,8 +31,8 @@ impl Found<'_> {
     }
 }
 
-impl<'a> Landscape<'a> {
-    pub fn new(definitions: &'a Definitions) -> Landscape<'a> {
+impl<'a> ServedGroups<'a> {
+    pub fn new(definitions: &'a Definitions) -> ServedGroups<'a> {
         let shown = definitions
             .iter()
             .filter(|custom| custom.is_established)
@@ -44,7 +42,7 @@ impl<'a> Landscape<'a> {
         let mut added: BTreeMap<&str, Vec<Text>> = BTreeMap::new();
         for custom in &defined {
             let served = custom.versions.iter().filter(|version| version.is_served);
-            let group = custom.hub().resource.group.as_str();
+            let group = custom.storage_version().resource.group.as_str();
             for version in served {
                 let versions = added.entry(group).or_default();
                 if !versions.contains(&version.name) {
@@ -73,7 +71,7 @@ impl<'a> Landscape<'a> {
             }
         }
 
-        Landscape { groups, defined }
+        ServedGroups { groups, defined }
     }
 
     /// In the order in which discovery lists them; in each the preferred version first.
@@ -82,8 +80,10 @@ impl<'a> Landscape<'a> {
     }
 
     pub(super) fn resources(&self, group: &str, version: &str) -> impl Iterator<Item = Found<'a>> {
-        let own =
-            registry::served().filter(move |own| own.group == group && own.version == version);
+        let own = catalog::BUILTIN
+            .resources()
+            .iter()
+            .filter(move |own| own.group == group && own.version == version);
         let own = own.map(|resource| Found {
             resource,
             is_terminating: false,

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use coracle_api::Value;
 use tracing::warn;
 
-use super::run::{MANAGER, RETRY};
+use super::{MANAGER, RETRY};
 use crate::ApiError;
 use crate::bootstrap::api_services::{AUTOMANAGED, api_service, api_services};
-use crate::cache::any_heard;
-use crate::discovery::Landscape;
+use crate::cache::any_notified;
+use crate::discovery::ServedGroups;
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
 
@@ -22,13 +22,13 @@ const PRIORITY: (i32, i32) = (1000, 100);
 /// Never returns.
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     loop {
-        let bells =
-            [super::run::definitions(), api_services()].map(|of| loopback.cache(of).bell().clone());
-        let heard = any_heard(&bells);
+        let notifiers =
+            [super::definitions(), api_services()].map(|of| loopback.cache(of).notifier().clone());
+        let notified = any_notified(&notifiers);
         match keep(loopback).await {
             Ok(()) => {
                 hook.done();
-                heard.await;
+                notified.await;
             }
             Err(error) => {
                 warn!(
@@ -77,14 +77,14 @@ async fn keep(loopback: &Loopback) -> Result<(), ApiError> {
 /// Groups and versions that only definitions serve.
 fn wanted(loopback: &Loopback) -> BTreeSet<(String, String)> {
     let definitions = loopback.registry.caches.definitions();
-    let landscape = Landscape::new(&definitions);
+    let served_groups = ServedGroups::new(&definitions);
     let own = coracle_api::catalog::groups();
     let is_own = |group: &str, version: &str| {
         own.iter()
             .any(|known| known.name == group && known.versions.iter().any(|name| name == version))
     };
 
-    let all = landscape.groups().iter().flat_map(|group| {
+    let all = served_groups.groups().iter().flat_map(|group| {
         group
             .versions
             .iter()

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use coracle_api::selector::{FieldSelector, LabelSelector};
 use coracle_store::Revision;
 
-use super::read::field_selector;
-use super::{Registry, Scope, Wanted};
 use crate::ApiError;
 use crate::cache::{Cache, Caches, Change, Cursor, Entry, Event, Listening, Overtaken};
+use crate::registry::{Registry, Scope, Wanted, field_selector};
 use crate::render::EventWriter;
 use crate::request::ListOptions;
 
@@ -17,7 +16,7 @@ use crate::request::ListOptions;
 const CHUNK: usize = 64 * 1024;
 
 /// Events of one watch, as they happen.
-pub struct WatchStream {
+pub(super) struct WatchStream {
     caches: Arc<Caches>,
     listening: Listening,
     /// Events that happened before the cursor begins.
@@ -52,12 +51,12 @@ struct Filter {
 impl Filter {
     fn matches(&self, entry: &Entry, cache: &Cache) -> bool {
         entry.key().starts_with(&self.prefix)
-            && entry.matches(&self.labels, &self.fields, cache.hub().resource)
+            && entry.matches(&self.labels, &self.fields, cache.storage_version().resource)
     }
 }
 
 impl Registry {
-    pub async fn watch(
+    pub(super) async fn watch(
         &self,
         scope: &Scope<'_>,
         options: &ListOptions,
@@ -152,7 +151,7 @@ impl WatchStream {
     ///
     /// # Errors
     /// The client reads slower than things happen, and what it has not read is no longer kept.
-    pub async fn next(&mut self, writer: &mut EventWriter) -> Result<Vec<u8>, Overtaken> {
+    pub(super) async fn next(&mut self, writer: &mut EventWriter) -> Result<Vec<u8>, Overtaken> {
         let mut out = Vec::new();
         while let Some(entry) = self.initial.pop_front() {
             writer.write("ADDED", &entry, &mut out);
@@ -167,12 +166,12 @@ impl WatchStream {
         }
 
         loop {
-            let bell = self.listening.bell.clone();
+            let notifier = self.listening.notifier.clone();
 
             // Asked for before the history is looked at, so that nothing in between is missed.
-            let heard = bell.heard();
-            tokio::pin!(heard);
-            heard.as_mut().enable();
+            let notified = notifier.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
             while out.len() < CHUNK && self.show_next(writer, &mut out)? {}
 
             if !out.is_empty() {
@@ -180,7 +179,7 @@ impl WatchStream {
                 return Ok(out);
             }
 
-            heard.await;
+            notified.await;
         }
     }
 
@@ -213,7 +212,10 @@ impl WatchStream {
     ///
     /// # Errors
     /// As [`WatchStream::next`].
-    pub fn bookmark(&mut self, writer: &mut EventWriter) -> Result<Option<Vec<u8>>, Overtaken> {
+    pub(super) fn bookmark(
+        &mut self,
+        writer: &mut EventWriter,
+    ) -> Result<Option<Vec<u8>>, Overtaken> {
         // Asked before the history is looked at: nothing up to there may come after the bookmark.
         let applied = self.caches.applied();
         if !self.bookmarks || applied < self.view.told {

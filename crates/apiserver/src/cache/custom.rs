@@ -1,18 +1,129 @@
-//! The caches of custom resources: made when a definition is accepted, dropped when it goes.
+//! Custom resources that are served: each accepted definition, compiled, with a cache of its objects.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
-use coracle_api::Value;
+use coracle_api::catalog::Catalog;
+use coracle_api::{Text, Value};
+use coracle_kinds::apiextensions::custom_resource_definition::condition;
 use coracle_store::{KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError};
 use tracing::{error, warn};
 
 use super::feed::ROOT;
 use super::{Cache, Caches, Entries, Entry};
 use crate::aside::aside;
-use crate::definitions::{Compiled, Custom, Definitions, State};
+use crate::definitions::Compiled;
+use crate::storage_version::StorageVersion;
 
 /// Where definitions are kept, below the root.
 const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
+/// The definitions whose resources are served, by name.
+#[derive(Default)]
+pub struct Definitions {
+    by_name: BTreeMap<Text, Arc<Custom>>,
+    /// Made when a document is first asked for.
+    catalog: OnceLock<Catalog>,
+}
+
+impl Definitions {
+    /// Every kind that discovery shows.
+    pub fn catalog(&self) -> Catalog {
+        let pages = || {
+            let shown = self.iter().filter(|custom| custom.is_established);
+            shown.map(|custom| (custom.name.clone(), custom.documented.clone()))
+        };
+        self.catalog
+            .get_or_init(|| Catalog::with_all(pages()))
+            .clone()
+    }
+
+    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Custom>> {
+        self.named(&format!("{plural}.{group}"))
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Arc<Custom>> {
+        self.by_name.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Custom>> {
+        self.by_name.values()
+    }
+
+    fn insert(&mut self, custom: Arc<Custom>) {
+        self.by_name.insert(custom.name.clone(), custom);
+    }
+}
+
+/// A definition whose resources are served.
+pub struct Custom {
+    compiled: Arc<Compiled>,
+    /// The version of the definition that this is of.
+    pub revision: Revision,
+    /// Discovery shows it from then on.
+    pub is_established: bool,
+    /// It goes, and takes no new objects.
+    pub is_terminating: bool,
+    /// Its objects.
+    pub cache: Arc<Cache>,
+}
+
+impl std::ops::Deref for Custom {
+    type Target = Compiled;
+
+    fn deref(&self) -> &Compiled {
+        &self.compiled
+    }
+}
+
+impl Custom {
+    /// How its objects are stored.
+    pub fn storage_version(&self) -> StorageVersion<'_> {
+        StorageVersion::of_definition(&self.compiled)
+    }
+
+    fn new(compiled: Arc<Compiled>, state: State, cache: Arc<Cache>) -> Custom {
+        let State {
+            revision,
+            is_established,
+            is_terminating,
+        } = state;
+
+        Custom {
+            compiled,
+            revision,
+            is_established,
+            is_terminating,
+            cache,
+        }
+    }
+
+    fn compiled(&self) -> &Arc<Compiled> {
+        &self.compiled
+    }
+}
+
+/// What changes of a definition without changing what it defines.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    revision: Revision,
+    is_established: bool,
+    is_terminating: bool,
+}
+
+impl State {
+    /// `None`: nothing of it is served.
+    fn of(definition: &Value, revision: Revision) -> Option<State> {
+        let is_established = condition::is_true(definition, "Established");
+        let is_accepted = is_established || condition::is_true(definition, "NamesAccepted");
+        let is_terminating = condition::is_true(definition, "Terminating");
+        is_accepted.then_some(State {
+            revision,
+            is_established,
+            is_terminating,
+        })
+    }
+}
 
 pub(super) fn is_definition(key: &[u8]) -> bool {
     let rest = key
@@ -34,13 +145,13 @@ impl Caches {
         entry.value(
             self.get(DEFINITIONS)
                 .expect("definitions are built in")
-                .hub()
+                .storage_version()
                 .of,
         )
     }
 
     /// Makes the caches of all definitions that there are, from what the store held at a revision.
-    pub(super) fn fill_defined(&self, kvs: &[KeyValue], at: Revision) {
+    pub(super) fn fill_custom(&self, kvs: &[KeyValue], at: Revision) {
         let mut next = Definitions::default();
         for entry in self.all_definitions() {
             let tree = self.definition(&entry);
@@ -123,8 +234,7 @@ fn compiled(definition: &Value) -> Option<Arc<Compiled>> {
 
 /// Where its objects are in the store.
 fn prefix(compiled: &Compiled) -> Vec<u8> {
-    let storage = compiled
-        .hub()
+    let storage = StorageVersion::of_definition(compiled)
         .resource
         .storage
         .as_ref()
@@ -140,7 +250,12 @@ fn entries<'k>(
     let mut entries = Entries::default();
     for kv in kvs {
         let key = String::from_utf8_lossy(&kv.key[prefix..]);
-        match Entry::stored(&key, &kv.value, kv.mod_revision, &compiled.hub()) {
+        match Entry::stored(
+            &key,
+            &kv.value,
+            kv.mod_revision,
+            &StorageVersion::of_definition(compiled),
+        ) {
             Ok(entry) => drop(entries.insert(Arc::new(entry))),
             Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
         }
