@@ -42,7 +42,7 @@ impl Strategy for ValidatingBindings {
         errors: &mut Errors,
     ) {
         let spec = &new.spec;
-        validate(
+        validate_binding(
             &spec.policy_name,
             spec.param_ref.as_ref(),
             spec.match_resources.as_ref(),
@@ -98,7 +98,7 @@ impl Strategy for MutatingBindings {
         errors: &mut Errors,
     ) {
         let Some(spec) = &new.spec else { return };
-        validate(
+        validate_binding(
             text(&spec.policy_name),
             spec.param_ref.as_ref(),
             spec.match_resources.as_ref(),
@@ -129,7 +129,7 @@ impl Strategy for MutatingBindings {
     }
 }
 
-fn validate(
+fn validate_binding(
     policy: &str,
     param: Option<&ParamRef>,
     resources: Option<&MatchResources>,

@@ -49,7 +49,7 @@ impl Strategy for MutatingWebhooks {
         _: &Context<'_>,
         errors: &mut Errors,
     ) {
-        validate(&hooks(items(&new.webhooks), new.tree), Demands::ALL, errors);
+        validate_hooks(&hooks(items(&new.webhooks), new.tree), Demands::ALL, errors);
     }
 
     fn validate_update(
@@ -64,7 +64,7 @@ impl Strategy for MutatingWebhooks {
             hooks(items(&new.webhooks), new.tree),
             hooks(items(&old.webhooks), old.tree),
         );
-        validate(&now, Demands::after(&now, &before), errors);
+        validate_hooks(&now, Demands::after(&now, &before), errors);
     }
 
     fn warnings(
@@ -98,7 +98,7 @@ impl Strategy for ValidatingWebhooks {
         _: &Context<'_>,
         errors: &mut Errors,
     ) {
-        validate(&hooks(items(&new.webhooks), new.tree), Demands::ALL, errors);
+        validate_hooks(&hooks(items(&new.webhooks), new.tree), Demands::ALL, errors);
     }
 
     fn validate_update(
@@ -113,7 +113,7 @@ impl Strategy for ValidatingWebhooks {
             hooks(items(&new.webhooks), new.tree),
             hooks(items(&old.webhooks), old.tree),
         );
-        validate(&now, Demands::after(&now, &before), errors);
+        validate_hooks(&now, Demands::after(&now, &before), errors);
     }
 
     fn warnings(
@@ -249,7 +249,7 @@ fn knows_version(hook: &Hook<'_>) -> bool {
         .any(|version| REVIEWS.contains(&version.as_str()))
 }
 
-fn validate(hooks: &[Hook<'_>], demands: Demands, errors: &mut Errors) {
+fn validate_hooks(hooks: &[Hook<'_>], demands: Demands, errors: &mut Errors) {
     let at = Path::Root.field("webhooks");
     let mut names = BTreeSet::new();
     for (index, hook) in hooks.iter().enumerate() {

@@ -47,7 +47,7 @@ impl Strategy for DaemonSets {
     }
 
     fn validate(&self, new: &View<'_, DaemonSet>, cx: &Context<'_>, errors: &mut Errors) {
-        spec(new, None, cx, errors);
+        validate_spec(new, None, cx, errors);
     }
 
     fn validate_update(
@@ -58,11 +58,11 @@ impl Strategy for DaemonSets {
         errors: &mut Errors,
     ) {
         if cx.part == Part::Status {
-            status(new.status.as_ref(), old.status.as_ref(), errors);
+            validate_status(new.status.as_ref(), old.status.as_ref(), errors);
             return;
         }
         workload::same_selector(new.tree, old.tree, errors);
-        spec(new, old.spec.as_ref(), cx, errors);
+        validate_spec(new, old.spec.as_ref(), cx, errors);
     }
 
     fn warnings(
@@ -92,7 +92,7 @@ fn set_template_generation(set: &mut Value, generation: i64) {
         .set_annotation(TEMPLATE_GENERATION, Some(&generation.to_string()));
 }
 
-fn spec(
+fn validate_spec(
     new: &View<'_, DaemonSet>,
     old: Option<&DaemonSetSpec>,
     cx: &Context<'_>,
@@ -139,7 +139,7 @@ fn spec(
     ];
     workload::not_negative(&SPEC, &numbers, errors);
 
-    update_strategy(spec.update_strategy.as_ref(), errors);
+    validate_update_strategy(spec.update_strategy.as_ref(), errors);
     workload::not_negative(
         &SPEC,
         &[(
@@ -150,7 +150,7 @@ fn spec(
     );
 }
 
-fn update_strategy(strategy: Option<&DaemonSetUpdateStrategy>, errors: &mut Errors) {
+fn validate_update_strategy(strategy: Option<&DaemonSetUpdateStrategy>, errors: &mut Errors) {
     let at = SPEC.field("updateStrategy");
     let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
     match strategy
@@ -218,7 +218,11 @@ fn update_strategy(strategy: Option<&DaemonSetUpdateStrategy>, errors: &mut Erro
     }
 }
 
-fn status(new: Option<&DaemonSetStatus>, old: Option<&DaemonSetStatus>, errors: &mut Errors) {
+fn validate_status(
+    new: Option<&DaemonSetStatus>,
+    old: Option<&DaemonSetStatus>,
+    errors: &mut Errors,
+) {
     let nothing = DaemonSetStatus::default();
     let status = new.unwrap_or(&nothing);
 
@@ -248,7 +252,7 @@ fn status(new: Option<&DaemonSetStatus>, old: Option<&DaemonSetStatus>, errors: 
     ];
     workload::not_negative(&STATUS, &numbers, errors);
 
-    workload::collisions(
+    workload::validate_collisions(
         status.collision_count,
         old.and_then(|old| old.collision_count),
         errors,

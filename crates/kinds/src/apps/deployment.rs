@@ -50,7 +50,7 @@ impl Strategy for Deployments {
     }
 
     fn validate(&self, new: &View<'_, Deployment>, cx: &Context<'_>, errors: &mut Errors) {
-        spec(new, None, cx, errors);
+        validate_spec(new, None, cx, errors);
     }
 
     fn validate_update(
@@ -61,10 +61,10 @@ impl Strategy for Deployments {
         errors: &mut Errors,
     ) {
         if cx.part == Part::Status {
-            status(new.status.as_ref(), old.status.as_ref(), errors);
+            validate_status(new.status.as_ref(), old.status.as_ref(), errors);
             return;
         }
-        spec(new, old.spec.as_ref(), cx, errors);
+        validate_spec(new, old.spec.as_ref(), cx, errors);
         workload::same_selector(new.tree, old.tree, errors);
     }
 
@@ -88,7 +88,7 @@ impl Strategy for Deployments {
     }
 }
 
-fn spec(
+fn validate_spec(
     new: &View<'_, Deployment>,
     old: Option<&DeploymentSpec>,
     cx: &Context<'_>,
@@ -106,7 +106,7 @@ fn spec(
 
     let options = pod::Options::of_template(before, cx.cluster.allow_privileged());
     workload::selector_and_template(new.tree, selector, &spec.template, &options, errors);
-    strategy(spec.strategy.as_ref(), errors);
+    validate_strategy(spec.strategy.as_ref(), errors);
 
     let numbers = [
         ("minReadySeconds", spec.min_ready_seconds.map(i64::from)),
@@ -133,7 +133,7 @@ fn spec(
     }
 }
 
-fn strategy(given: Option<&DeploymentStrategy>, errors: &mut Errors) {
+fn validate_strategy(given: Option<&DeploymentStrategy>, errors: &mut Errors) {
     let at = SPEC.field("strategy");
     let rolling = at.field("rollingUpdate");
 
@@ -189,7 +189,11 @@ fn strategy(given: Option<&DeploymentStrategy>, errors: &mut Errors) {
     }
 }
 
-fn status(new: Option<&DeploymentStatus>, old: Option<&DeploymentStatus>, errors: &mut Errors) {
+fn validate_status(
+    new: Option<&DeploymentStatus>,
+    old: Option<&DeploymentStatus>,
+    errors: &mut Errors,
+) {
     let nothing = DeploymentStatus::default();
     let status = new.unwrap_or(&nothing);
 
@@ -215,7 +219,7 @@ fn status(new: Option<&DeploymentStatus>, old: Option<&DeploymentStatus>, errors
     };
     workload::parts_of_the_whole(&counted, errors);
 
-    workload::collisions(
+    workload::validate_collisions(
         status.collision_count,
         old.and_then(|old| old.collision_count),
         errors,

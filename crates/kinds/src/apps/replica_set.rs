@@ -32,7 +32,7 @@ impl Strategy for ReplicaSets {
     }
 
     fn validate(&self, new: &View<'_, ReplicaSet>, cx: &Context<'_>, errors: &mut Errors) {
-        spec(new, None, cx, errors);
+        validate_spec(new, None, cx, errors);
     }
 
     fn validate_update(
@@ -43,10 +43,10 @@ impl Strategy for ReplicaSets {
         errors: &mut Errors,
     ) {
         if cx.part == Part::Status {
-            status(new.status.as_ref(), errors);
+            validate_status(new.status.as_ref(), errors);
             return;
         }
-        spec(new, old.spec.as_ref(), cx, errors);
+        validate_spec(new, old.spec.as_ref(), cx, errors);
         workload::same_selector(new.tree, old.tree, errors);
     }
 
@@ -72,7 +72,7 @@ impl Strategy for ReplicaSets {
     }
 }
 
-fn spec(
+fn validate_spec(
     new: &View<'_, ReplicaSet>,
     old: Option<&ReplicaSetSpec>,
     cx: &Context<'_>,
@@ -98,7 +98,7 @@ fn spec(
     workload::selector_and_template(new.tree, selector, &template, &options, errors);
 }
 
-fn status(new: Option<&ReplicaSetStatus>, errors: &mut Errors) {
+fn validate_status(new: Option<&ReplicaSetStatus>, errors: &mut Errors) {
     let nothing = ReplicaSetStatus::default();
     let status = new.unwrap_or(&nothing);
 

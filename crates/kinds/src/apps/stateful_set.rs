@@ -52,7 +52,7 @@ impl Strategy for StatefulSets {
 
     fn validate(&self, new: &View<'_, StatefulSet>, cx: &Context<'_>, errors: &mut Errors) {
         let options = pod::Options::of_template(None, cx.cluster.allow_privileged());
-        spec(new, &options, Rigour::New, errors);
+        validate_spec(new, &options, Rigour::New, errors);
     }
 
     fn validate_update(
@@ -63,14 +63,14 @@ impl Strategy for StatefulSets {
         errors: &mut Errors,
     ) {
         if cx.part == Part::Status {
-            status(new.status.as_ref(), old.status.as_ref(), errors);
+            validate_status(new.status.as_ref(), old.status.as_ref(), errors);
             return;
         }
 
         let before = old.spec.as_ref().map(|spec| &spec.template);
         let options = pod::Options::of_template(before, cx.cluster.allow_privileged());
         let mut faults = Errors::new();
-        spec(old, &options, Rigour::Changed, &mut faults);
+        validate_spec(old, &options, Rigour::Changed, &mut faults);
 
         // A set whose template was wrong already stays writable.
         let rigour = if faults.is_empty() {
@@ -78,7 +78,7 @@ impl Strategy for StatefulSets {
         } else {
             Rigour::TemplateAside
         };
-        spec(new, &options, rigour, errors);
+        validate_spec(new, &options, rigour, errors);
 
         if rest(new.tree) != rest(old.tree) {
             let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
@@ -136,7 +136,12 @@ enum Rigour {
     TemplateAside,
 }
 
-fn spec(set: &View<'_, StatefulSet>, options: &pod::Options, rigour: Rigour, errors: &mut Errors) {
+fn validate_spec(
+    set: &View<'_, StatefulSet>,
+    options: &pod::Options,
+    rigour: Rigour,
+    errors: &mut Errors,
+) {
     let nothing = StatefulSetSpec::default();
     let spec = set.spec.as_ref().unwrap_or(&nothing);
     match text(&spec.pod_management_policy) {
@@ -152,7 +157,7 @@ fn spec(set: &View<'_, StatefulSet>, options: &pod::Options, rigour: Rigour, err
         }
     }
 
-    update_strategy(spec, errors);
+    validate_update_strategy(spec, errors);
 
     if let Some(policy) = &spec.persistent_volume_claim_retention_policy {
         let at = SPEC.field("persistentVolumeClaimRetentionPolicy");
@@ -175,7 +180,7 @@ fn spec(set: &View<'_, StatefulSet>, options: &pod::Options, rigour: Rigour, err
         for (index, template) in items(&spec.volume_claim_templates).iter().enumerate() {
             let templates = SPEC.field("volumeClaimTemplates");
             let at = templates.index(index);
-            claim::spec(
+            claim::validate_spec(
                 &template.spec.clone().unwrap_or_default(),
                 &at.field("spec"),
                 errors,
@@ -270,7 +275,7 @@ fn as_made(spec: &StatefulSetSpec) -> PodTemplateSpec {
     template
 }
 
-fn update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
+fn validate_update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
     let at = SPEC.field("updateStrategy");
     let strategy = spec.update_strategy.as_ref();
 
@@ -343,7 +348,11 @@ fn shown(rolling: &RollingUpdateStatefulSetStrategy) -> String {
     ])
 }
 
-fn status(new: Option<&StatefulSetStatus>, old: Option<&StatefulSetStatus>, errors: &mut Errors) {
+fn validate_status(
+    new: Option<&StatefulSetStatus>,
+    old: Option<&StatefulSetStatus>,
+    errors: &mut Errors,
+) {
     let nothing = StatefulSetStatus::default();
     let status = new.unwrap_or(&nothing);
     let or_zero = |number: Option<i32>| i64::from(number.unwrap_or_default());
@@ -387,7 +396,7 @@ fn status(new: Option<&StatefulSetStatus>, old: Option<&StatefulSetStatus>, erro
     }
 
     let before = old.and_then(|old| old.collision_count);
-    workload::collisions(status.collision_count, before, errors);
+    workload::validate_collisions(status.collision_count, before, errors);
 }
 
 fn print_row(set: &StatefulSet, now: Timestamp) -> Row {

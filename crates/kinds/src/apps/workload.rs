@@ -218,7 +218,7 @@ pub(crate) fn amount(given: &IntOrString) -> i64 {
 }
 
 /// Validates that no collision of names is forgotten.
-pub(crate) fn collisions(now: Option<i32>, before: Option<i32>, errors: &mut Errors) {
+pub(crate) fn validate_collisions(now: Option<i32>, before: Option<i32>, errors: &mut Errors) {
     if before.is_some_and(|before| now.is_none_or(|now| now < before)) {
         let shown = now.unwrap_or_default().to_string();
         errors.push(FieldError::invalid(

@@ -20,7 +20,7 @@ const ACCESS_MODES: &[&str] = &[
 ];
 
 /// Validates the spec of a new claim.
-pub(crate) fn spec(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_spec(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors) {
     let modes = spec.access_modes.as_deref().unwrap_or_default();
     let place = at.field("accessModes");
     if modes.is_empty() {
@@ -37,8 +37,8 @@ pub(crate) fn spec(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut
         errors,
     );
 
-    access_modes(modes, &place, errors);
-    storage(spec, &at.field("resources").key("storage"), errors);
+    validate_access_modes(modes, &place, errors);
+    validate_storage(spec, &at.field("resources").key("storage"), errors);
 
     if let Some(class) = spec
         .storage_class_name
@@ -64,7 +64,7 @@ pub(crate) fn spec(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut
         }
     }
 
-    sources(spec, at, errors);
+    validate_sources(spec, at, errors);
 
     if let Some(class) = spec
         .volume_attributes_class_name
@@ -110,7 +110,7 @@ pub(crate) fn warnings(spec: &PersistentVolumeClaimSpec, at: &Path<'_>) -> Vec<S
 }
 
 /// Validates ways to access a volume.
-pub(crate) fn access_modes(modes: &[String], at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_access_modes(modes: &[String], at: &Path<'_>, errors: &mut Errors) {
     for mode in modes
         .iter()
         .filter(|mode| !ACCESS_MODES.contains(&mode.as_str()))
@@ -132,7 +132,7 @@ pub(crate) fn access_modes(modes: &[String], at: &Path<'_>, errors: &mut Errors)
     }
 }
 
-fn storage(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_storage(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors) {
     let requests = spec
         .resources
         .as_ref()
@@ -156,14 +156,14 @@ fn storage(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors)
 }
 
 /// Where the content comes from: both ways to say so agree.
-fn sources(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_sources(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors) {
     if let Some(TypedLocalObjectReference {
         api_group,
         kind,
         name,
     }) = &spec.data_source
     {
-        source(
+        validate_source(
             api_group.as_deref(),
             kind,
             name,
@@ -181,7 +181,7 @@ fn sources(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors)
     }) = &spec.data_source_ref
     {
         let place = at.field("dataSourceRef");
-        source(api_group.as_deref(), kind, name, &place, errors);
+        validate_source(api_group.as_deref(), kind, name, &place, errors);
 
         if let Some(namespace) = namespace
             .as_deref()
@@ -214,7 +214,13 @@ fn sources(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors)
     errors.push(FieldError::invalid(at, "{}".to_owned(), detail));
 }
 
-fn source(group: Option<&str>, kind: &str, name: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_source(
+    group: Option<&str>,
+    kind: &str,
+    name: &str,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     for (found, field) in [(name, "name"), (kind, "kind")] {
         if found.is_empty() {
             errors.push(FieldError::required(&at.field(field), ""));

@@ -96,8 +96,8 @@ impl Strategy for PersistentVolumes {
     }
 
     fn validate(&self, new: &View<'_, PersistentVolume>, _: &Context<'_>, errors: &mut Errors) {
-        spec(new, errors);
-        mount_options(new, errors);
+        validate_spec(new, errors);
+        validate_mount_options(new, errors);
     }
 
     fn validate_update(
@@ -113,7 +113,7 @@ impl Strategy for PersistentVolumes {
 
         self.validate_anew(new, cx, errors);
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
-        spec(new, errors);
+        validate_spec(new, errors);
         same_source(new.tree, old.tree, errors);
 
         let mode = ["spec", "volumeMode"];
@@ -164,7 +164,7 @@ impl Strategy for PersistentVolumes {
     }
 }
 
-fn spec(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
+fn validate_spec(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
     let nothing = PersistentVolumeSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
     let modes = items(&spec.access_modes);
@@ -172,8 +172,8 @@ fn spec(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
         errors.push(FieldError::required(&SPEC.field("accessModes"), ""));
     }
 
-    claim::access_modes(modes, &SPEC.field("accessModes"), errors);
-    capacity(new.tree, spec, errors);
+    claim::validate_access_modes(modes, &SPEC.field("accessModes"), errors);
+    validate_capacity(new.tree, spec, errors);
 
     if let Some(policy) = spec
         .persistent_volume_reclaim_policy
@@ -239,10 +239,10 @@ fn spec(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
         ));
     }
 
-    attributes_class(spec, errors);
+    validate_attributes_class(spec, errors);
 }
 
-fn attributes_class(spec: &PersistentVolumeSpec, errors: &mut Errors) {
+fn validate_attributes_class(spec: &PersistentVolumeSpec, errors: &mut Errors) {
     let Some(class) = &spec.volume_attributes_class_name else {
         return;
     };
@@ -259,7 +259,7 @@ fn attributes_class(spec: &PersistentVolumeSpec, errors: &mut Errors) {
     }
 }
 
-fn capacity(tree: &Value, spec: &PersistentVolumeSpec, errors: &mut Errors) {
+fn validate_capacity(tree: &Value, spec: &PersistentVolumeSpec, errors: &mut Errors) {
     let at = SPEC.field("capacity");
     let amounts = spec.capacity.iter().flatten();
     let count = amounts.clone().count();
@@ -294,7 +294,7 @@ fn capacity(tree: &Value, spec: &PersistentVolumeSpec, errors: &mut Errors) {
 }
 
 /// Only some sources can be mounted with options.
-fn mount_options(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
+fn validate_mount_options(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
     let Some(spec) = &new.spec else { return };
     let can = spec.gce_persistent_disk.is_some()
         || spec.aws_elastic_block_store.is_some()

@@ -53,7 +53,7 @@ impl Strategy for PersistentVolumeClaims {
         _: &Context<'_>,
         errors: &mut Errors,
     ) {
-        claim::spec(&new.spec.clone().unwrap_or_default(), &SPEC, errors);
+        claim::validate_spec(&new.spec.clone().unwrap_or_default(), &SPEC, errors);
     }
 
     fn validate_update(
@@ -64,7 +64,7 @@ impl Strategy for PersistentVolumeClaims {
         errors: &mut Errors,
     ) {
         if cx.part == Part::Status {
-            return status(new, errors);
+            return validate_status(new, errors);
         }
         self.validate_anew(new, cx, errors);
         same(new.tree, old.tree, errors);
@@ -277,7 +277,7 @@ fn attributes_class_stays(new: &Value, old: &Value, errors: &mut Errors) {
     ));
 }
 
-fn status(new: &View<'_, PersistentVolumeClaim>, errors: &mut Errors) {
+fn validate_status(new: &View<'_, PersistentVolumeClaim>, errors: &mut Errors) {
     let Some(status) = &new.status else { return };
     let basic = |name: &str, at: &Path<'_>, amount: &Quantity, errors: &mut Errors| {
         let negative = amount.value() < 0;

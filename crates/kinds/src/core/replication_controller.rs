@@ -40,7 +40,7 @@ impl Strategy for ReplicationControllers {
         cx: &Context<'_>,
         errors: &mut Errors,
     ) {
-        spec(new, None, cx, errors);
+        validate_spec(new, None, cx, errors);
     }
 
     fn validate_update(
@@ -51,8 +51,8 @@ impl Strategy for ReplicationControllers {
         errors: &mut Errors,
     ) {
         match cx.part {
-            Part::Status => status(new.status.as_ref(), errors),
-            _ => spec(new, old.spec.as_ref(), cx, errors),
+            Part::Status => validate_status(new.status.as_ref(), errors),
+            _ => validate_spec(new, old.spec.as_ref(), cx, errors),
         }
     }
 
@@ -78,7 +78,7 @@ impl Strategy for ReplicationControllers {
     }
 }
 
-fn spec(
+fn validate_spec(
     new: &View<'_, ReplicationController>,
     old: Option<&ReplicationControllerSpec>,
     cx: &Context<'_>,
@@ -128,7 +128,7 @@ fn spec(
     workload::runs_for_ever(template, "ReplicationController", errors);
 }
 
-fn status(new: Option<&ReplicationControllerStatus>, errors: &mut Errors) {
+fn validate_status(new: Option<&ReplicationControllerStatus>, errors: &mut Errors) {
     let nothing = ReplicationControllerStatus::default();
     let status = new.unwrap_or(&nothing);
 

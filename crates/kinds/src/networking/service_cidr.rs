@@ -34,7 +34,7 @@ impl Strategy for ServiceCidrs {
     }
 
     fn validate(&self, new: &View<'_, ServiceCIDR>, _: &Context<'_>, errors: &mut Errors) {
-        validate(networks(new), &SPEC.field("cidrs"), errors);
+        validate_networks(networks(new), &SPEC.field("cidrs"), errors);
     }
 
     fn validate_update(
@@ -66,7 +66,7 @@ impl Strategy for ServiceCidrs {
             (was, is) if was == is => kept(was),
             (1, 2) => {
                 kept(1);
-                validate(now, &at, errors);
+                validate_networks(now, &at, errors);
             }
             _ => {
                 let found = new.spec.as_ref().and_then(|spec| spec.cidrs.as_deref());
@@ -83,7 +83,7 @@ fn networks<'a>(cidr: &'a View<'_, ServiceCIDR>) -> &'a [String] {
         .unwrap_or_default()
 }
 
-fn validate(networks: &[String], at: &Path<'_>, errors: &mut Errors) {
+fn validate_networks(networks: &[String], at: &Path<'_>, errors: &mut Errors) {
     match networks.len() {
         0 => return errors.push(FieldError::required(at, "at least one CIDR required")),
         1 | 2 => {}

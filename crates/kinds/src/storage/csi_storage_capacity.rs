@@ -32,7 +32,7 @@ impl Strategy for CsiStorageCapacities {
     }
 
     fn validate(&self, new: &View<'_, CSIStorageCapacity>, _: &Context<'_>, errors: &mut Errors) {
-        validate(new, Values::Judged, errors);
+        validate_capacity(new, Values::Judged, errors);
     }
 
     fn validate_update(
@@ -46,7 +46,7 @@ impl Strategy for CsiStorageCapacities {
         own.validate(new.tree, cx, errors);
 
         let was_bad = has_bad_value(old.node_topology.as_ref());
-        validate(
+        validate_capacity(
             new,
             if was_bad {
                 Values::Kept
@@ -107,7 +107,7 @@ impl Strategy for CsiStorageCapacities {
     }
 }
 
-fn validate(capacity: &CSIStorageCapacity, values: Values, errors: &mut Errors) {
+fn validate_capacity(capacity: &CSIStorageCapacity, values: Values, errors: &mut Errors) {
     selector::validate(capacity.node_topology.as_ref(), values, &TOPOLOGY, errors);
     let class = &capacity.storage_class_name;
     refuse(

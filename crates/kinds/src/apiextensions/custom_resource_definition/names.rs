@@ -10,7 +10,7 @@ use crate::strategy::Errors;
 pub(super) fn validate(names: &Map, at: &Path<'_>, errors: &mut Errors) {
     for field in ["plural", "singular"] {
         if !names.text(field).is_empty() {
-            label(names.text(field), &at.field(field), errors);
+            validate_label(names.text(field), &at.field(field), errors);
         }
     }
 
@@ -26,14 +26,14 @@ pub(super) fn validate(names: &Map, at: &Path<'_>, errors: &mut Errors) {
         }
     }
 
-    labels(names, "shortNames", at, errors);
+    validate_labels(names, "shortNames", at, errors);
     let kind = names.text("kind");
     if !kind.is_empty() && kind == names.text("listKind") {
         let detail = "kind and listKind may not be the same";
         errors.push(FieldError::invalid_str(&at.field("listKind"), kind, detail));
     }
 
-    labels(names, "categories", at, errors);
+    validate_labels(names, "categories", at, errors);
 }
 
 /// Asks for the names that a definition must give.
@@ -46,17 +46,17 @@ pub(super) fn require(names: &Map, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// A label, whose faults are said together.
-pub(super) fn label(found: &str, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_label(found: &str, at: &Path<'_>, errors: &mut Errors) {
     let messages = dns1035_label(found);
     if !messages.is_empty() {
         errors.push(FieldError::invalid_str(at, found, messages.join(",")));
     }
 }
 
-fn labels(names: &Map, field: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_labels(names: &Map, field: &str, at: &Path<'_>, errors: &mut Errors) {
     let at = at.field(field);
     for (index, name) in names.items(field).iter().enumerate() {
-        label(name.as_str().unwrap_or_default(), &at.index(index), errors);
+        validate_label(name.as_str().unwrap_or_default(), &at.index(index), errors);
     }
 }
 

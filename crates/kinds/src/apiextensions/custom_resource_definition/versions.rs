@@ -15,7 +15,7 @@ pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mu
     let list = SPEC.field("versions");
     for (index, version) in definition.versions().enumerate() {
         let at = list.index(index);
-        names::label(version.text("name"), &at.field("name"), errors);
+        names::validate_label(version.text("name"), &at.field("name"), errors);
         validate_deprecation(version, &at.field("deprecationWarning"), errors);
 
         let schema = version
@@ -69,7 +69,7 @@ pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mu
 
     let first = definition.spec.text("version");
     if !first.is_empty() {
-        names::label(first, &SPEC.field("version"), errors);
+        names::validate_label(first, &SPEC.field("version"), errors);
 
         if definition
             .versions()

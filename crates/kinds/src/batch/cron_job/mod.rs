@@ -31,7 +31,7 @@ impl Strategy for CronJobs {
     type Object = CronJob;
 
     fn validate(&self, new: &View<'_, CronJob>, cx: &Context<'_>, errors: &mut Errors) {
-        spec(new, None, cx, errors);
+        validate_spec(new, None, cx, errors);
         let name = new.tree.meta().name();
         if name.len() > LONGEST_NAME {
             let why = format!("must be no more than {LONGEST_NAME} characters");
@@ -51,7 +51,7 @@ impl Strategy for CronJobs {
         errors: &mut Errors,
     ) {
         if cx.part == Part::Main {
-            spec(new, Some(&old.spec), cx, errors);
+            validate_spec(new, Some(&old.spec), cx, errors);
         }
     }
 
@@ -88,7 +88,12 @@ impl Strategy for CronJobs {
     }
 }
 
-fn spec(new: &View<'_, CronJob>, old: Option<&CronJobSpec>, cx: &Context<'_>, errors: &mut Errors) {
+fn validate_spec(
+    new: &View<'_, CronJob>,
+    old: Option<&CronJobSpec>,
+    cx: &Context<'_>,
+    errors: &mut Errors,
+) {
     let spec = &new.spec;
     let at = SPEC.field("schedule");
     if spec.schedule.is_empty() {

@@ -71,7 +71,7 @@ impl Strategy for Jobs {
         errors: &mut Errors,
     ) {
         if cx.part == Part::Status {
-            return status::change(new, old, errors);
+            return status::validate_change(new, old, errors);
         }
         OWN.validate(new.tree, cx, errors);
         whole(new, Some(old), cx, errors);

@@ -22,7 +22,7 @@ const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 const OPERATORS: [&str; 2] = ["In", "NotIn"];
 const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 
-pub(super) fn failure(
+pub(super) fn validate_failure(
     policy: &PodFailurePolicy,
     spec: &JobSpec,
     tree: Option<&Value>,
@@ -47,7 +47,7 @@ pub(super) fn failure(
         .unwrap_or_default();
 
     for (index, rule) in policy.rules.iter().enumerate() {
-        failure_rule(
+        validate_failure_rule(
             rule,
             spec,
             trees.get(index),
@@ -58,7 +58,7 @@ pub(super) fn failure(
     }
 }
 
-fn failure_rule(
+fn validate_failure_rule(
     rule: &PodFailurePolicyRule,
     spec: &JobSpec,
     tree: Option<&Value>,
@@ -81,12 +81,12 @@ fn failure_rule(
 
     if let Some(codes) = &rule.on_exit_codes {
         let given = tree.and_then(|tree| tree.at(&["onExitCodes", "values"]));
-        exit_codes(codes, given, containers, &at.field("onExitCodes"), errors);
+        validate_exit_codes(codes, given, containers, &at.field("onExitCodes"), errors);
     }
 
     let patterns = items(&rule.on_pod_conditions);
     if !patterns.is_empty() {
-        conditions(patterns, &at.field("onPodConditions"), errors);
+        validate_conditions(patterns, &at.field("onPodConditions"), errors);
     }
 
     let why = match (rule.on_exit_codes.is_some(), !patterns.is_empty()) {
@@ -106,7 +106,7 @@ fn valid(words: &[&str]) -> String {
     format!("valid values: [{}]", words.join(" "))
 }
 
-fn exit_codes(
+fn validate_exit_codes(
     codes: &PodFailurePolicyOnExitCodesRequirement,
     given: Option<&Value>,
     containers: &BTreeSet<&str>,
@@ -174,7 +174,7 @@ fn exit_codes(
     }
 }
 
-fn conditions(
+fn validate_conditions(
     patterns: &[PodFailurePolicyOnPodConditionsPattern],
     at: &Path<'_>,
     errors: &mut Errors,
@@ -203,7 +203,12 @@ fn conditions(
     }
 }
 
-pub(super) fn success(policy: &SuccessPolicy, job: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_success(
+    policy: &SuccessPolicy,
+    job: &JobSpec,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if !spec::is_indexed(job) {
         errors.push(FieldError::invalid(
             at,
@@ -224,7 +229,7 @@ pub(super) fn success(policy: &SuccessPolicy, job: &JobSpec, at: &Path<'_>, erro
     }
 
     for (index, rule) in policy.rules.iter().enumerate() {
-        success_rule(
+        validate_success_rule(
             rule,
             job.completions.unwrap_or_default(),
             &at.index(index),
@@ -233,7 +238,12 @@ pub(super) fn success(policy: &SuccessPolicy, job: &JobSpec, at: &Path<'_>, erro
     }
 }
 
-fn success_rule(rule: &SuccessPolicyRule, completions: i32, at: &Path<'_>, errors: &mut Errors) {
+fn validate_success_rule(
+    rule: &SuccessPolicyRule,
+    completions: i32,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if rule.succeeded_count.is_none() && rule.succeeded_indexes.is_none() {
         let why = "at least one of succeededCount or succeededIndexes must be specified";
         errors.push(FieldError::required(at, why));

@@ -48,30 +48,30 @@ pub(in crate::batch) fn validate(
     }
 
     if let Some(manager) = &spec.managed_by {
-        manager_name(manager, &at.field("managedBy"), errors);
+        validate_manager_name(manager, &at.field("managedBy"), errors);
     }
 
-    completion(spec, at, errors);
+    validate_completion(spec, at, errors);
 
     if let Some(policy) = &spec.pod_failure_policy {
         let tree = tree.and_then(|tree| tree.get("podFailurePolicy"));
-        policies::failure(policy, spec, tree, &at.field("podFailurePolicy"), errors);
+        policies::validate_failure(policy, spec, tree, &at.field("podFailurePolicy"), errors);
     }
 
     if let Some(policy) = &spec.success_policy {
-        policies::success(policy, spec, &at.field("successPolicy"), errors);
+        policies::validate_success(policy, spec, &at.field("successPolicy"), errors);
     }
 
-    replacement(spec, &at.field("podReplacementPolicy"), errors);
+    validate_replacement(spec, &at.field("podReplacementPolicy"), errors);
     pod::validate_template(&spec.template, &at.field("template"), options, errors);
-    restarts(spec, &at.field("template").field("spec"), errors);
+    validate_restarts(spec, &at.field("template").field("spec"), errors);
 }
 
 pub(super) fn is_indexed(spec: &JobSpec) -> bool {
     spec.completion_mode.as_deref() == Some("Indexed")
 }
 
-fn manager_name(manager: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_manager_name(manager: &str, at: &Path<'_>, errors: &mut Errors) {
     match manager {
         "" => errors.push(FieldError::required(at, "")),
         manager => refuse(at, manager, names::domain_prefixed_path(manager), errors),
@@ -81,7 +81,7 @@ fn manager_name(manager: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn completion(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_completion(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     let mode = spec.completion_mode.as_deref();
     if let Some(mode) = mode.filter(|mode| !["NonIndexed", "Indexed"].contains(mode)) {
         errors.push(FieldError::not_supported(
@@ -92,7 +92,7 @@ fn completion(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 
     if is_indexed(spec) {
-        return indexed(spec, at, errors);
+        return validate_indexed(spec, at, errors);
     }
 
     if matches!(mode, None | Some("NonIndexed")) {
@@ -108,7 +108,7 @@ fn completion(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn indexed(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_indexed(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     let (parallelism, failed) = (spec.parallelism, spec.max_failed_indexes);
 
     if spec.completions.is_none() {
@@ -154,7 +154,7 @@ fn indexed(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn replacement(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_replacement(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     let Some(policy) = &spec.pod_replacement_policy else {
         return;
     };
@@ -168,7 +168,7 @@ fn replacement(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn restarts(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_restarts(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     let place = at.field("restartPolicy");
     let policy = spec
         .template

@@ -62,7 +62,7 @@ struct Change<'a> {
     then: Seen,
 }
 
-pub(super) fn change(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
+pub(super) fn validate_change(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
     let change = Change {
         new,
         old,
@@ -147,14 +147,14 @@ impl Change<'_> {
         let (now, then) = (&self.now, &self.then);
         let completed = now.complete != then.complete;
         if (completed || now.failed != then.failed) && now.complete && now.failed {
-            condition(
+            validate_condition(
                 "cannot set Complete=True and Failed=true conditions",
                 errors,
             );
         }
 
         if (completed || now.failing != then.failing) && now.complete && now.failing {
-            condition(
+            validate_condition(
                 "cannot set Complete=True and FailureTarget=true conditions",
                 errors,
             );
@@ -193,7 +193,7 @@ impl Change<'_> {
             && now.failed
             && !now.failing
         {
-            condition(
+            validate_condition(
                 "cannot set Failed=True condition without the FailureTarget=true condition",
                 errors,
             );
@@ -203,7 +203,7 @@ impl Change<'_> {
             && now.complete
             && !now.enough
         {
-            condition(
+            validate_condition(
                 "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
                 errors,
             );
@@ -320,21 +320,21 @@ impl Change<'_> {
     fn enough(&self, errors: &mut Errors) {
         let now = &self.now;
         if now.enough && now.failed {
-            condition(
+            validate_condition(
                 "cannot set SuccessCriteriaMet=True and Failed=true conditions",
                 errors,
             );
         }
 
         if now.enough && now.failing {
-            condition(
+            validate_condition(
                 "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
                 errors,
             );
         }
 
         if self.spec.success_policy.is_some() && !now.enough && now.complete {
-            condition(
+            validate_condition(
                 "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True",
                 errors,
             );
@@ -350,7 +350,7 @@ impl Change<'_> {
         ];
 
         for (name, _, _) in ends.into_iter().filter(|(_, then, now)| *then && !now) {
-            condition(
+            validate_condition(
                 &format!("cannot disable the terminal {name}=True condition"),
                 errors,
             );
@@ -384,14 +384,14 @@ impl Change<'_> {
         }
 
         if then.enough && !now.enough {
-            condition(
+            validate_condition(
                 "cannot disable the SuccessCriteriaMet=True condition",
                 errors,
             );
         }
 
         if then.complete && !then.enough && now.enough {
-            condition(
+            validate_condition(
                 "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions",
                 errors,
             );
@@ -409,7 +409,7 @@ impl Change<'_> {
 }
 
 /// A complaint about conditions, which are not shown.
-fn condition(why: &str, errors: &mut Errors) {
+fn validate_condition(why: &str, errors: &mut Errors) {
     let at = STATUS.field("conditions");
     errors.push(FieldError {
         bad_value: None,

@@ -145,7 +145,7 @@ impl Strategy for CertificateSigningRequests {
         _: &Context<'_>,
         errors: &mut Errors,
     ) {
-        validate(new, None, errors);
+        validate_request(new, None, errors);
     }
 
     fn validate_update(
@@ -156,7 +156,7 @@ impl Strategy for CertificateSigningRequests {
         errors: &mut Errors,
     ) {
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
-        validate(new, Some(old), errors);
+        validate_request(new, Some(old), errors);
         validate_change(new, old, cx.part, errors);
         self.own_metadata(cx.part)
             .validate_change(new.tree, old.tree, errors);
@@ -253,7 +253,7 @@ fn date_conditions(new: &mut Value, old: &Value, cx: &Context<'_>) {
 }
 
 /// Validates a request; what was wrong with it before may stay so.
-fn validate(
+fn validate_request(
     new: &View<'_, CertificateSigningRequest>,
     old: Option<&View<'_, CertificateSigningRequest>>,
     errors: &mut Errors,

@@ -35,7 +35,7 @@ pub(super) fn shape(new: &mut Value, old: &Value) {
 }
 
 /// Validates the change of the list. Its order may change: patches do not keep it.
-pub(super) fn update(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
+pub(super) fn validate_update(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
     let at = SPEC.field("ephemeralContainers");
 
     // Of containers with the same name the last counts.

@@ -100,7 +100,12 @@ pub(super) fn impossible(old: &Pod) -> Option<FieldError> {
 }
 
 /// Validates the change of a spec that by itself has been validated.
-pub(super) fn update(new: &PodSpec, old: &PodSpec, status: &PodStatus, errors: &mut Errors) {
+pub(super) fn validate_update(
+    new: &PodSpec,
+    old: &PodSpec,
+    status: &PodStatus,
+    errors: &mut Errors,
+) {
     if qos::class(new) != qos::class(old) {
         let detail = "Pod QOS Class may not change as a result of resizing";
         let shown = status.qos_class.as_deref().unwrap_or_default();

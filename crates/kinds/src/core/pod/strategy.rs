@@ -94,7 +94,7 @@ impl Strategy for Pods {
         match cx.part {
             Part::Status => {
                 annotations(errors);
-                status::update(new, old, errors);
+                status::validate_update(new, old, errors);
             }
             Part::EphemeralContainers => {
                 anew(errors);
@@ -105,7 +105,7 @@ impl Strategy for Pods {
                         errors.truncate(start);
                         errors.push(refusal);
                     }
-                    None => ephemeral::update(spec, before, errors),
+                    None => ephemeral::validate_update(spec, before, errors),
                 }
             }
             Part::Resize => {
@@ -118,14 +118,14 @@ impl Strategy for Pods {
                     }
                     None => {
                         let status = old.status.as_ref().unwrap_or(&none.1);
-                        resize::update(spec, before, status, errors);
+                        resize::validate_update(spec, before, status, errors);
                     }
                 }
             }
             _ => {
                 anew(errors);
                 annotations(errors);
-                update::update(spec, before, &options, errors);
+                update::validate_update(spec, before, &options, errors);
             }
         }
     }

@@ -59,7 +59,7 @@ fn little_of_a_pod_may_change() {
     let check = |old: &str, new: &str, expected: &[&str]| {
         let (old, new) = (spec_of(old), spec_of(new));
         let mut errors = Errors::new();
-        update::update(&new, &old, &Options::of_pod(None, true), &mut errors);
+        update::validate_update(&new, &old, &Options::of_pod(None, true), &mut errors);
         compare(&errors, expected, &format!("{old:?} {new:?}"));
     };
 
@@ -120,7 +120,7 @@ fn tolerations_are_added_and_gates_taken_away() {
     let check = |old: &str, new: &str, expected: &[&str]| {
         let (old, new) = (spec_of(old), spec_of(new));
         let mut errors = Errors::new();
-        update::update(&new, &old, &Options::of_pod(None, true), &mut errors);
+        update::validate_update(&new, &old, &Options::of_pod(None, true), &mut errors);
         compare(&errors, expected, &format!("{old:?} {new:?}"));
     };
 
@@ -153,7 +153,7 @@ fn a_gated_pod_may_become_choosier() {
         let gated = |spec: &str| spec_of(&format!(r#""schedulingGates":[{{"name":"a"}}],{spec}"#));
         let (old, new) = (gated(old), gated(new));
         let mut errors = Errors::new();
-        update::update(&new, &old, &Options::of_pod(None, true), &mut errors);
+        update::validate_update(&new, &old, &Options::of_pod(None, true), &mut errors);
         compare(&errors, expected, &format!("{old:?} {new:?}"));
     };
 
@@ -212,7 +212,7 @@ fn ephemeral_containers_come_and_stay() {
     let check = |old: &str, new: &str, expected: &[&str]| {
         let list = |items: &str| spec_of(&format!(r#""ephemeralContainers":[{items}]"#));
         let mut errors = Errors::new();
-        ephemeral::update(&list(new), &list(old), &mut errors);
+        ephemeral::validate_update(&list(new), &list(old), &mut errors);
         compare(&errors, expected, new);
     };
 
@@ -249,7 +249,7 @@ fn only_amounts_of_cpu_and_memory_are_resized() {
         let (new, old) = (view(&shaped).spec.unwrap(), view(old));
         let mut errors = Errors::new();
         let status = old.status.clone().unwrap_or_default();
-        resize::update(&new, old.spec.as_ref().unwrap(), &status, &mut errors);
+        resize::validate_update(&new, old.spec.as_ref().unwrap(), &status, &mut errors);
         compare(&errors, expected, &format!("{new:?}"));
     };
 
@@ -309,7 +309,7 @@ fn a_status_says_nothing_impossible() {
     let pod = |spec: &str, status: &str| tree(&format!(r#"{},"status":{status}"#, with_spec(spec)));
     let check = |spec: &str, old: &str, new: &str, expected: &[&str]| {
         let mut errors = Errors::new();
-        status::update(&view(&pod(spec, new)), &view(&pod(spec, old)), &mut errors);
+        status::validate_update(&view(&pod(spec, new)), &view(&pod(spec, old)), &mut errors);
         compare(&errors, expected, new);
     };
 

@@ -23,7 +23,12 @@ const UPDATABLE: &str = "pod updates may not change fields other than \
      `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /// Validates the change of a spec that by itself has been validated.
-pub(super) fn update(new: &PodSpec, old: &PodSpec, options: &Options, errors: &mut Errors) {
+pub(super) fn validate_update(
+    new: &PodSpec,
+    old: &PodSpec,
+    options: &Options,
+    errors: &mut Errors,
+) {
     let lists = [
         (&new.containers[..], &old.containers[..], "containers"),
         (

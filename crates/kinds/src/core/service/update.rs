@@ -19,8 +19,8 @@ pub(super) fn validate(new: &Service, old: &Service, errors: &mut Errors) {
     );
 
     if new.needs_cluster_ip() && old.needs_cluster_ip() {
-        addresses(new, old, errors);
-        families(new, old, errors);
+        validate_addresses(new, old, errors);
+        validate_families(new, old, errors);
     }
 
     if new.is("LoadBalancer")
@@ -68,7 +68,7 @@ fn must_be_single(new: &ServiceSpec, what: &str, errors: &mut Errors) {
     }
 }
 
-fn addresses(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) {
+fn validate_addresses(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) {
     if new.is_headless() && old.is_headless() {
         return;
     }
@@ -103,7 +103,7 @@ fn addresses(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) {
     }
 }
 
-fn families(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) {
+fn validate_families(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) {
     // Headless Services change their families as they like.
     if new.is_headless() || old.is_headless() {
         return;

@@ -17,7 +17,7 @@ use crate::validate::{items, text};
 const HEALTH: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
 const MESSAGE: usize = 1024;
 
-pub(super) fn statuses(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) {
+pub(super) fn validate_statuses(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) {
     let lists = [
         (items(&status.container_statuses), "containerStatuses"),
         (
@@ -33,7 +33,7 @@ pub(super) fn statuses(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) 
     let os = spec.os.as_ref().map_or("linux", |os| os.name.as_str());
     for (list, name) in lists {
         for (index, status) in list.iter().enumerate() {
-            user(status, os, &STATUS.field(name).index(index), errors);
+            validate_user(status, os, &STATUS.field(name).index(index), errors);
         }
     }
 
@@ -70,7 +70,7 @@ pub(super) fn statuses(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) 
     }
 }
 
-fn user(status: &ContainerStatus, os: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_user(status: &ContainerStatus, os: &str, at: &Path<'_>, errors: &mut Errors) {
     let Some(user) = status.user.as_ref().and_then(|user| user.linux.as_ref()) else {
         return;
     };

@@ -11,7 +11,7 @@ use super::STATUS;
 use crate::strategy::Errors;
 use crate::validate::items;
 
-pub(super) fn claims(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) {
+pub(super) fn validate_claims(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) {
     let at = STATUS.field("resourceClaimStatuses");
     let asked: BTreeSet<&str> = items(&spec.resource_claims)
         .iter()
@@ -42,11 +42,11 @@ pub(super) fn claims(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) {
     }
 
     if let Some(extended) = &status.extended_resource_claim_status {
-        extended_resources(extended, spec, errors);
+        validate_extended_resources(extended, spec, errors);
     }
 }
 
-fn extended_resources(
+fn validate_extended_resources(
     status: &PodExtendedResourceClaimStatus,
     spec: &PodSpec,
     errors: &mut Errors,

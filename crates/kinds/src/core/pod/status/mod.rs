@@ -77,7 +77,7 @@ fn is_unseen(generation: Option<&Value>) -> bool {
 }
 
 /// Validates the change of a status, after that of annotations.
-pub(super) fn update(new: &Pod, old: &Pod, errors: &mut Errors) {
+pub(super) fn validate_update(new: &Pod, old: &Pod, errors: &mut Errors) {
     let none = (PodSpec::default(), PodStatus::default());
     let (spec, before) = (
         new.spec.as_ref().unwrap_or(&none.0),
@@ -89,13 +89,13 @@ pub(super) fn update(new: &Pod, old: &Pod, errors: &mut Errors) {
         old.status.as_ref().unwrap_or(&none.1),
     );
 
-    conditions(
+    validate_conditions(
         items(&status.conditions),
         &STATUS.field("conditions"),
         errors,
     );
 
-    nomination(status, was, text(&before.node_name), errors);
+    validate_nomination(status, was, text(&before.node_name), errors);
 
     if let Some(generation) = status
         .observed_generation
@@ -118,9 +118,9 @@ pub(super) fn update(new: &Pod, old: &Pod, errors: &mut Errors) {
         ));
     }
 
-    restarts::transitions(status, was, before, errors);
-    devices::claims(status, spec, errors);
-    ips(
+    restarts::validate_transitions(status, was, before, errors);
+    devices::validate_claims(status, spec, errors);
+    validate_ips(
         &pod_ips(status),
         &pod_ips(was),
         &STATUS.field("podIPs"),
@@ -141,11 +141,11 @@ pub(super) fn update(new: &Pod, old: &Pod, errors: &mut Errors) {
         ));
     }
 
-    ips(&found, &host_ips(was), &at, errors);
-    containers::statuses(status, spec, errors);
+    validate_ips(&found, &host_ips(was), &at, errors);
+    containers::validate_statuses(status, spec, errors);
 }
 
-fn conditions(conditions: &[PodCondition], at: &Path<'_>, errors: &mut Errors) {
+fn validate_conditions(conditions: &[PodCondition], at: &Path<'_>, errors: &mut Errors) {
     for (index, condition) in conditions.iter().enumerate() {
         let at = at.index(index);
         if let Some(generation) = condition
@@ -167,7 +167,7 @@ fn conditions(conditions: &[PodCondition], at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn nomination(status: &PodStatus, was: &PodStatus, node: &str, errors: &mut Errors) {
+fn validate_nomination(status: &PodStatus, was: &PodStatus, node: &str, errors: &mut Errors) {
     let at = STATUS.field("nominatedNodeName");
     let name = text(&status.nominated_node_name);
     if name.is_empty() || name == text(&was.nominated_node_name) {
@@ -185,7 +185,7 @@ fn nomination(status: &PodStatus, was: &PodStatus, node: &str, errors: &mut Erro
 }
 
 /// Validates addresses: those of before may stay as they are, and of each family there is one at most.
-fn ips(found: &[String], known: &[String], at: &Path<'_>, errors: &mut Errors) {
+fn validate_ips(found: &[String], known: &[String], at: &Path<'_>, errors: &mut Errors) {
     for (index, address) in found.iter().enumerate() {
         ip::check(address, known, &at.index(index), errors);
     }

@@ -13,7 +13,12 @@ use crate::strategy::Errors;
 use crate::validate::{items, text};
 
 /// Validates that no container runs again that is not to.
-pub(super) fn transitions(new: &PodStatus, old: &PodStatus, spec: &PodSpec, errors: &mut Errors) {
+pub(super) fn validate_transitions(
+    new: &PodStatus,
+    old: &PodStatus,
+    spec: &PodSpec,
+    errors: &mut Errors,
+) {
     let lists = [
         (
             &new.container_statuses,

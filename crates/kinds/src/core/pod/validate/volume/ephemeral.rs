@@ -27,7 +27,7 @@ pub(super) fn ephemeral(
             if let Some(given) = &template.metadata {
                 metadata(given, &place.field("metadata"), errors);
             }
-            claim::spec(&template.spec, &place.field("spec"), errors);
+            claim::validate_spec(&template.spec, &place.field("spec"), errors);
         }
     }
 
