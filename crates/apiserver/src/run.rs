@@ -30,6 +30,7 @@ use crate::cache::{Caches, FeedError};
 use crate::chain::Chain;
 use crate::connect::{Connect, Identity, KubeletConfig};
 use crate::definition_controller;
+use crate::files::{FileError, FromFiles};
 use crate::flow::{self, Flow};
 use crate::handler::Server;
 use crate::health::Health;
@@ -40,7 +41,6 @@ use crate::loopback::Loopback;
 use crate::metrics::{MeasuredStore, Metrics};
 use crate::openapi::OpenApi;
 use crate::registry::{Expiry, Registry};
-use crate::serve::files::{FileError, FromFiles};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
 
@@ -211,6 +211,7 @@ pub async fn run(
             tokens,
             issuer,
             &caches,
+            bootstrap::node_rules,
         ),
         node_ports: NodePorts::new(config.node_ports.clone()),
         expiry: Expiry::new(config.event_ttl),

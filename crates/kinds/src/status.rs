@@ -1,7 +1,6 @@
-//! Refusals, and the Status object that tells a client of them.
+//! Refused requests, and the Status object that clients get.
 //!
-//! Everything on the road refuses with an [`ApiError`]; this is the only place that turns one into
-//! an HTTP answer. The texts are upstream's: clients match on reasons, people read the messages.
+//! The texts are upstream's: clients match on reasons, people read the messages.
 
 use coracle_api::catalog::{Kind, Resource};
 use coracle_api::field_error::FieldErrors;
@@ -125,7 +124,7 @@ impl ApiError {
         }
     }
 
-    /// Somebody whom the request is to be handed on to does not answer.
+    /// The backend that the request is forwarded to does not answer.
     pub fn service_unavailable(message: impl Into<String>) -> ApiError {
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -206,7 +205,7 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(details)
     }
 
-    /// The store has not come to a version that somebody claims to have seen.
+    /// The store has not reached the resource version of the request.
     pub fn version_too_large(asked: u64, current: u64) -> ApiError {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let cause = Cause {

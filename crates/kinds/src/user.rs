@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Of everybody who has been recognised.
+/// The group of authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// Of everybody who has not.
+/// The group of all others.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// Those who may do anything.
+/// The group whose members may do anything.
 pub const MASTERS: &str = "system:masters";
 
-/// The name of whoever shows nothing.
+/// The user of requests without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
 
 /// The groups of every service account of a namespace.
@@ -30,7 +30,7 @@ pub struct User {
 }
 
 impl User {
-    /// Somebody who has been recognised.
+    /// An authenticated user.
     pub fn authenticated(mut self) -> User {
         if !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_string());
@@ -38,7 +38,7 @@ impl User {
         self
     }
 
-    /// Whoever shows nothing.
+    /// The user of requests without credentials.
     pub fn anonymous() -> Arc<User> {
         Arc::new(User {
             name: ANONYMOUS.to_string(),
@@ -55,7 +55,7 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// Nobody asks what such a user may do.
+    /// Members may do anything.
     pub fn is_master(&self) -> bool {
         self.is_in(MASTERS)
     }

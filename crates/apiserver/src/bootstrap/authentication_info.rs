@@ -17,10 +17,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::{Facts, MANAGER, RETRY};
 use crate::ApiError;
 use crate::authn::Authorities;
+use crate::files::FromFiles;
+use crate::files::certificates;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::serve::certificates;
-use crate::serve::files::FromFiles;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";

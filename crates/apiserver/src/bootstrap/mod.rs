@@ -25,9 +25,9 @@ pub use rbac::node_rules;
 use crate::ApiError;
 use crate::authn::{Authorities, FrontProxyConfig};
 use crate::cache::Notifier;
+use crate::files::FromFiles;
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
-use crate::serve::files::FromFiles;
 
 /// How long a failure is left alone before the next attempt.
 const RETRY: Duration = Duration::from_secs(1);

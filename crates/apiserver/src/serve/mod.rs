@@ -2,14 +2,13 @@
 //!
 //! Each connection is a task of its own in a set that the server owns ([`connection`]), on a socket
 //! that is shared with whoever watches for its end ([`socket`]) and treated with bounded patience
-//! ([`pace`]). Certificates are read again when their files change ([`files`], [`tls`]). At
+//! ([`pace`]). Certificates are read again when their files change ([`files`](crate::files), [`tls`]). At
 //! shutdown the listener closes first, then every connection finishes what it has begun, and what
 //! takes too long is cut off.
 
 mod arriving;
 mod connection;
 mod connection_limit;
-pub mod files;
 mod pace;
 mod socket;
 mod tls;
@@ -24,7 +23,8 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
-pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor, certificates};
+pub use crate::files::certificates;
+pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor};
 
 use crate::chain::Chain;
 use connection_limit::ConnectionLimit;

@@ -1,7 +1,7 @@
 //! Kinds of `admissionregistration.k8s.io`: who may change or refuse what is written.
 //!
-//! They are kept and validated, all but their expressions, but nothing asks them yet; whoever writes
-//! one is told. `rules` has what all of them say about the requests they are for.
+//! They are stored and validated, all but their expressions, but not evaluated yet, which a warning
+//! says. `rules` has what all of them say about the requests they are for.
 
 pub(crate) mod binding;
 mod expressions;
@@ -20,7 +20,7 @@ use coracle_api::{Value, names};
 use crate::OwnMetadata;
 use crate::strategy::Context;
 
-/// Finalizers may be called anything, and what changed of metadata only the road looks at.
+/// Finalizers may have any name, and a change of metadata is validated for every kind.
 const OWN: OwnMetadata = OwnMetadata {
     known_finalizers: false,
     on_update: false,

@@ -66,7 +66,7 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
     }
 }
 
-/// Whoever names everything names nothing else.
+/// A list with `*` has no other entries.
 fn alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.len() > 1 && found.iter().any(|item| item == "*") {
         let detail = format!("if '*' is present, must not specify other {what}");

@@ -1,6 +1,5 @@
-//! APIService: who answers a version of a group. One that this server answers itself is available
-//! from its first moment; requests for others are not forwarded yet, and whoever writes one is
-//! told.
+//! APIService: which server serves a version of a group. One that this server serves is available at
+//! once; requests for others are not forwarded yet, which a warning says.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::go_text::Quoted;

@@ -1,4 +1,4 @@
-//! The row of a ComponentStatus.
+//! ComponentStatus: the health of a control plane component (deprecated).
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::core::v1::ComponentStatus;

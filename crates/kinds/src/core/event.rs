@@ -30,7 +30,7 @@ struct Events;
 impl Strategy for Events {
     type Object = Event;
 
-    /// The core API leaves metadata to the road; the other looks at it after what both look at.
+    /// The core API does not validate metadata itself; the other does so after the shared checks.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata::NONE
     }

@@ -45,8 +45,7 @@ struct PersistentVolumes;
 impl Strategy for PersistentVolumes {
     type Object = PersistentVolume;
 
-    /// A changed volume is validated as a new one, and no change of its metadata beyond what the road
-    /// asks.
+    /// An update validates the volume as new; a change of metadata is validated for every kind.
     fn own_metadata(&self, part: Part) -> OwnMetadata {
         OwnMetadata {
             on_update: part == Part::Status,

@@ -1,5 +1,5 @@
-//! PersistentVolumeClaim: what somebody wants of storage. Once made it may be bound, grown and
-//! given another class of attributes, and nothing else.
+//! PersistentVolumeClaim: a request for storage. Once created it may be bound, expanded and given
+//! another attributes class, and nothing else.
 
 use coracle_api::field_error::{FieldError, refuse, shown};
 use coracle_api::quantity::Quantity;

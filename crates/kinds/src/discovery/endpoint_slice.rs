@@ -42,7 +42,7 @@ struct EndpointSlices;
 impl Strategy for EndpointSlices {
     type Object = EndpointSlice;
 
-    /// An update validates the whole as new; what changed of metadata only the road looks at.
+    /// An update validates the object as new; a change of metadata is validated for every kind.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata {
             on_update: false,

@@ -9,11 +9,10 @@ use k8s_openapi::api::flowcontrol::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Schemas and levels that hold even where nobody has made the objects.
+/// Schemas and levels that are in force even without their objects.
 pub const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
-/// Objects with this annotation are brought back to what is said here, unless somebody sets it to
-/// `false`.
+/// Objects with this annotation are reset to the specs here, unless it is set to `false`.
 pub const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
 const EVERYBODY: &[Who] = &[

@@ -43,7 +43,7 @@ struct FlowSchemas;
 impl Strategy for FlowSchemas {
     type Object = FlowSchema;
 
-    /// What changed of metadata only the road looks at.
+    /// A change of metadata is validated for every kind.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata {
             on_update: false,
@@ -262,7 +262,7 @@ fn has_all(found: &[String]) -> bool {
     found.iter().any(|item| item == "*")
 }
 
-/// Whoever names everything names nothing else; `what` are the others.
+/// A list with `*` has no other entries; `what` names those.
 fn alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.len() > 1 && has_all(found) {
         let detail = format!("if '*' is present, must not specify other {what}");

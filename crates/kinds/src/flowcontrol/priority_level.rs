@@ -37,7 +37,7 @@ struct PriorityLevels;
 impl Strategy for PriorityLevels {
     type Object = PriorityLevelConfiguration;
 
-    /// What changed of metadata only the road looks at.
+    /// A change of metadata is validated for every kind.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata {
             on_update: false,

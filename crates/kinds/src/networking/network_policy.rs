@@ -1,5 +1,5 @@
-//! NetworkPolicy: who may talk to whom. Kept, but nothing enforces it yet; whoever writes one is
-//! told.
+//! NetworkPolicy: which pods may exchange traffic. Stored, but not enforced yet, which a warning
+//! says.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::ip::Network;

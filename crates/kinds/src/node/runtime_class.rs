@@ -1,4 +1,4 @@
-//! The row of a RuntimeClass.
+//! RuntimeClass: which runtime a pod runs in. Not validated yet.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::node::v1::RuntimeClass;

@@ -13,7 +13,7 @@ const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruptio
 /// Evictions that the budget's controller has not seen yet.
 const UNCONFIRMED: usize = 2000;
 
-/// Whether a pod that is not ready may go without a charge: it serves nobody, and those that do are
+/// Whether a pod that is not ready may be evicted without a charge: it does not serve, and those that do are
 /// enough.
 pub fn spares_unready(budget: &PodDisruptionBudget) -> bool {
     let policy = budget

@@ -1,4 +1,4 @@
-//! Whether some rules cover others: nobody gives what they do not have.
+//! Whether some rules cover others.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -24,7 +24,7 @@ enum Right<'r> {
     },
 }
 
-/// What is missing in `owned` of what is to be given, told as upstream does; empty: nothing.
+/// The rules of `given` that `owned` does not cover, as upstream prints them.
 pub fn missing(owned: &[Rule], given: &[Rule]) -> BTreeSet<String> {
     let rights = given.iter().flat_map(rights);
     compacted(rights.filter(|right| !owned.iter().any(|rule| covers(rule, right))))

@@ -1,6 +1,5 @@
-//! Nobody gives what they do not have: what a role allows, and what a binding hands out, its writer
-//! must be allowed already, or be allowed to give away what is not theirs (`escalate` on the role,
-//! `bind` on the role referred to).
+//! Privilege escalation: the writer of a role or binding must have the permissions that it grants,
+//! or the verb `escalate` on the role or `bind` on the role referred to.
 
 use coracle_api::go_text::Quoted;
 use coracle_api::{Value, typed};
@@ -13,7 +12,7 @@ use crate::strategy::Context;
 
 const AGGREGATION: &str = "must have cluster-admin privileges to use the aggregationRule";
 
-/// Whether the writer of a role may.
+/// Whether the user may write a role.
 pub(super) async fn check_role(
     new: &Value,
     old: Option<&Value>,
@@ -59,7 +58,7 @@ pub(super) async fn check_role(
         selectors.is_some_and(|selectors| !selectors.is_empty())
     };
 
-    // Such a role may come to allow anything.
+    // An aggregated role can come to allow anything.
     if (gathers(new) || old.is_some_and(gathers)) && check_owned(&everything(), cx).is_err() {
         return Err(ApiError::forbidden(resource, name, AGGREGATION));
     }
@@ -67,7 +66,7 @@ pub(super) async fn check_role(
     Ok(())
 }
 
-/// Whether the writer of a binding may.
+/// Whether the user may write a binding.
 pub(super) async fn check_binding(
     new: &Value,
     old: Option<&Value>,
@@ -122,7 +121,7 @@ pub(super) async fn check_binding(
     check_owned(&rules, cx).map_err(|why| ApiError::forbidden(resource, new.meta().name(), &why))
 }
 
-/// What the garbage collector changes, and nothing else.
+/// Whether the write changes only what the garbage collector changes.
 fn only_for_collection(new: &Value, old: &Value) -> bool {
     let bare = |object: &Value| {
         let mut object = object.clone();
@@ -142,7 +141,7 @@ fn only_for_collection(new: &Value, old: &Value) -> bool {
     bare(new) == bare(old)
 }
 
-/// Whether the writer has all of these rights; the error says which are missing.
+/// Whether the user has all of these permissions; the error lists the missing ones.
 fn check_owned(rules: &[Rule], cx: &Context<'_>) -> Result<(), String> {
     let user = cx.user;
     let (owned, errors) = cx.cluster.rules_of_user(user, cx.namespace);

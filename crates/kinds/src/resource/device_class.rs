@@ -1,4 +1,4 @@
-//! The row of a DeviceClass.
+//! DeviceClass: which devices a claim may ask for. Not validated yet.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::resource::v1::DeviceClass;

@@ -1,4 +1,4 @@
-//! The row of a ResourceClaim.
+//! ResourceClaim: the devices that a pod needs. Not validated yet.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::resource::v1::ResourceClaim;

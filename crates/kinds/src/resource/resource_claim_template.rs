@@ -1,4 +1,4 @@
-//! The row of a ResourceClaimTemplate.
+//! ResourceClaimTemplate: the claims of a workload's pods. Not validated yet.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;

@@ -1,4 +1,4 @@
-//! The row of a ResourceSlice.
+//! ResourceSlice: the devices of a driver. Not validated yet.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::resource::v1::ResourceSlice;

@@ -30,7 +30,7 @@ impl Strategy for CsiDrivers {
     type Object = CSIDriver;
 
     fn prepare_update(&self, new: &mut Value, old: &Value, _: &Context<'_>) {
-        // Counted from the first change on, though nobody set it at the beginning.
+        // Counted from the first change on, though it is not set on create.
         if new.get("spec") != old.get("spec") {
             new.meta_mut().set_generation(old.meta().generation() + 1);
         }

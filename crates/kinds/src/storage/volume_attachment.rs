@@ -1,4 +1,4 @@
-//! The row of a VolumeAttachment.
+//! VolumeAttachment: a volume on a node. Not validated yet.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::storage::v1::VolumeAttachment;

@@ -1,4 +1,4 @@
-//! A strategy without its type, as the road holds one.
+//! A strategy without its type, as the registry holds one.
 
 use coracle_api::{Value, typed};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,4 @@
-//! The strategy of kinds that have none: the road alone.
+//! The strategy of kinds that have none of their own.
 
 use serde::de::IgnoredAny;
 

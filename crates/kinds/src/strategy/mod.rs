@@ -75,11 +75,11 @@ pub type Errors = FieldErrors;
 pub enum Grace {
     /// The object goes at once, or when its finalizers are gone.
     None,
-    /// The object stays for so many seconds, for somebody to end what it stands for.
+    /// The object stays for so many seconds, for a node to end what it stands for.
     Seconds(i64),
 }
 
-/// What a kind adds to the road of a write.
+/// What a kind does differently on a write or delete.
 #[expect(
     unused_variables,
     reason = "the names of parameters document what most kinds need not look at"
@@ -179,12 +179,12 @@ pub trait Strategy: Send + Sync + 'static {
         part == Part::Main && content_changed(old, new)
     }
 
-    /// Whether what belongs to a deleted object stays, where nobody says otherwise.
+    /// Whether dependents of a deleted object are orphaned unless the request says otherwise.
     fn orphans_by_default(&self) -> bool {
         false
     }
 
-    /// Why the object of that name is not deleted, whoever asks.
+    /// Why the object of that name is never deleted.
     fn never_deleted(&self, name: &str) -> Option<&'static str> {
         None
     }
@@ -202,8 +202,7 @@ pub trait Strategy: Send + Sync + 'static {
     /// Shows on an object that it has been marked as deleted.
     fn mark_deleted(&self, object: &mut Value) {}
 
-    /// What whoever deletes an object should know who does not say what becomes of what belongs to
-    /// it.
+    /// The warning for a delete that does not say what happens to dependents.
     fn delete_notice(&self) -> Option<&'static str> {
         None
     }

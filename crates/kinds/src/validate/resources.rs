@@ -79,11 +79,11 @@ mod tests {
     use super::*;
     use crate::validate::check_causes;
 
-    type Judge = fn(&str, &Path<'_>, &mut Errors);
+    type Validate = fn(&str, &Path<'_>, &mut Errors);
 
     #[test]
     fn a_resource_is_called_what_its_place_knows() {
-        let check = |validate: Judge, name: &str, expected: &[&str]| {
+        let check = |validate: Validate, name: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             validate(name, &Path::Root.field("r"), &mut errors);
             check_causes(&errors, expected);

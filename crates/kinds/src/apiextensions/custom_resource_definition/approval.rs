@@ -9,7 +9,7 @@ pub const ANNOTATION: &str = "api-approved.kubernetes.io";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     Given,
-    /// Somebody says that there is none.
+    /// The annotation says that there is none.
     Bypassed,
     Missing,
     Invalid,

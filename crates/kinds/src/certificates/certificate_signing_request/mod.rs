@@ -68,7 +68,7 @@ struct CertificateSigningRequests;
 impl Strategy for CertificateSigningRequests {
     type Object = CertificateSigningRequest;
 
-    /// Requests may be called anything that fits into a path, which the road sees to.
+    /// A request may have any name that fits into a path, which is validated for every kind.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata {
             on_update: false,

@@ -1,10 +1,9 @@
 //! Pod: what a node runs.
 //!
-//! [`strategy`] is the pod's part in the road of a write: [`shape`] fills in what the server
-//! decides, [`validate`] validates the spec (of templates too), [`update`], [`status`], [`ephemeral`]
-//! and [`resize`] validate what may change in which part, [`warnings`] tells what the writer should
-//! know. A Binding gives a pod its node ([`binding`]), an Eviction ends it if its budget allows
-//! ([`eviction`]).
+//! In its [`strategy`], [`shape`] fills in what the server decides, [`validate`] validates the spec
+//! (of templates too), [`update`], [`status`], [`ephemeral`] and [`resize`] validate what may change
+//! in which part, [`warnings`] returns what the client is told. [`binding`] is what a Binding does to
+//! a pod; [`print`] makes its row in tables.
 //!
 //! Kinds that have a template of pods take [`validate_template`] and [`template_warnings`].
 

@@ -14,7 +14,7 @@ use crate::strategy::{Errors, SPEC};
 use crate::validate::items;
 
 /// Shapes the write: everything but resources and what is to happen when they change is as it was.
-/// Where containers are not the same ones, the judgement is left to tell.
+/// Where the containers are not the same, validation reports it.
 pub(super) fn shape(new: &mut Value, old: &Value) {
     let count = |pod: &Value, list: &str| {
         pod.at(&["spec", list])

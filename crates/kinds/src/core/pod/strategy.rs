@@ -1,4 +1,4 @@
-//! The pod's part in the road of a write.
+//! The strategy of pods.
 
 use coracle_api::Value;
 use coracle_api::field_error::FieldError;
@@ -139,7 +139,7 @@ impl Strategy for Pods {
         match (old, cx.part) {
             (None, _) => warnings::new_pod(new),
             (Some(_), Part::Status) => status::warnings(new),
-            // People seldom write pods that are there already, and whoever does so does it often.
+            // Updates of pods come from controllers, and often.
             (Some(_), _) => Vec::new(),
         }
     }

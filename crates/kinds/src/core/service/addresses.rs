@@ -1,8 +1,7 @@
-//! Cluster addresses: each is an IPAddress object, so that no two Services can have the same,
-//! whoever asks.
+//! Cluster addresses: each is an IPAddress object, so that no two Services can have the same.
 //!
-//! Which ranges there are, ServiceCIDR objects say. An address that nobody named is taken from the
-//! upper part of a range, so that the lower part is left for those who name theirs.
+//! The ranges are ServiceCIDR objects. An address that the client did not choose is allocated from
+//! the upper part of a range, so that the lower part is left for chosen ones.
 
 use std::net::IpAddr;
 
@@ -89,8 +88,8 @@ impl Ranges {
     }
 }
 
-/// Whether addresses are given out of a range: unless it is going, or somebody says that it is not
-/// ready.
+/// Whether addresses are allocated from a range: unless it is being deleted or has the condition
+/// Ready=False.
 fn is_ready(range: &Value) -> bool {
     let conditions = range
         .at(&["status", "conditions"])
@@ -104,17 +103,17 @@ fn is_ready(range: &Value) -> bool {
     says && !range.meta().is_being_deleted()
 }
 
-/// Whose an address is.
+/// The Service of an address.
 pub(super) struct Owner<'a> {
     pub(super) name: &'a str,
     pub(super) namespace: &'a str,
 }
 
-/// Addresses whose fate hangs on a write.
+/// Addresses that a pending write allocates and releases.
 #[derive(Default)]
 pub(super) struct Held {
     taken: Vec<String>,
-    /// Let go of if the write happens.
+    /// Released if the write succeeds.
     given_up: Vec<String>,
 }
 
@@ -193,7 +192,7 @@ pub(super) async fn reserve(
     Ok(held)
 }
 
-/// Why an address cannot be had.
+/// Why an address cannot be allocated.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("the provided IP ({0}) is not in the valid range. The range of valid IPs is {1}")]
@@ -290,7 +289,7 @@ fn is_left_behind(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> bool 
             .and_then(Value::as_str)
     };
 
-    let is_his = parent("resource") == Some("services")
+    let is_own = parent("resource") == Some("services")
         && parent("namespace") == Some(owner.namespace)
         && parent("name") == Some(owner.name);
     let is_old = found
@@ -298,7 +297,7 @@ fn is_left_behind(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> bool 
         .creation_timestamp()
         .is_some_and(|taken| cx.now.since(taken) > LEFT_BEHIND_AFTER);
 
-    is_his && is_old
+    is_own && is_old
 }
 
 /// First and last address that a Service may have: not the network itself, and not what IPv4
@@ -392,7 +391,7 @@ async fn record(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> Result<
     }
 }
 
-/// Lets go of addresses.
+/// Releases addresses.
 pub(super) async fn release(addresses: &[String], cx: &Context<'_>) {
     for address in addresses.iter().filter_map(|address| ip::parse(address)) {
         let name = address.to_string();

@@ -1,5 +1,5 @@
-//! What the author of a Service meant: old clients know one address where there may be two, and
-//! nobody repeats what was allocated for them.
+//! What a client means by a Service: old clients know one address where there may be two, and leave
+//! out what was allocated.
 
 use std::collections::{BTreeMap, BTreeSet};
 

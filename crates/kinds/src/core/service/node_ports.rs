@@ -1,4 +1,4 @@
-//! Ports that every node opens for a Service: numbers of one range, each held by one Service.
+//! Node ports: numbers of one range, each allocated to one Service.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
@@ -15,14 +15,14 @@ use crate::ApiError;
 use crate::Cluster;
 use crate::strategy::{Context, SPEC};
 
-/// Which node ports are taken. Filled from the Services that there are when it is first asked.
+/// Which node ports are allocated. Filled from the existing Services on first use.
 pub struct NodePorts {
     range: RangeInclusive<u16>,
     taken: Mutex<Option<HashSet<u16>>>,
 }
 
 impl NodePorts {
-    /// The range, unless something else is said.
+    /// The default range.
     pub const USUAL: RangeInclusive<u16> = 30000..=32767;
 
     pub fn new(range: RangeInclusive<u16>) -> NodePorts {
@@ -33,7 +33,7 @@ impl NodePorts {
     }
 }
 
-/// Why a port cannot be had.
+/// Why a port cannot be allocated.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("provided port is not in the valid range. The range of valid ports is {0}-{1}")]
@@ -91,11 +91,11 @@ pub(super) fn of(spec: &ServiceSpec) -> Vec<u16> {
         .collect()
 }
 
-/// Ports whose fate hangs on a write.
+/// Ports that a pending write allocates and releases.
 #[derive(Default)]
 pub(super) struct Held {
     taken: BTreeSet<u16>,
-    /// Let go of if the write happens.
+    /// Released if the write succeeds.
     given_up: Vec<u16>,
     dry_run: bool,
 }
@@ -115,7 +115,7 @@ impl Held {
     fn take(&mut self, port: i32, cx: &Context<'_>) -> Result<(), Refused> {
         let ports = cx.cluster.node_ports();
         let mut taken = ports.taken(cx.cluster);
-        let taken = taken.as_mut().expect("filled when asked");
+        let taken = taken.as_mut().expect("filled on first use");
 
         let number = u16::try_from(port).unwrap_or_default();
         if self.dry_run {
@@ -153,7 +153,7 @@ impl Held {
         }
 
         let mut taken = ports.taken(cx.cluster);
-        let taken = taken.as_mut().expect("filled when asked");
+        let taken = taken.as_mut().expect("filled on first use");
 
         let len = u64::from(ports.range.end() - ports.range.start()) + 1;
         let start = cx.cluster.random() % len;
@@ -225,7 +225,7 @@ fn reserve_all(
     Ok(())
 }
 
-/// Whether ports that nobody named are allocated.
+/// Whether ports that the client did not choose are allocated.
 fn allocates(spec: &ServiceSpec) -> bool {
     spec.is("NodePort") || spec.allocate_load_balancer_node_ports.unwrap_or_default()
 }

@@ -17,7 +17,7 @@ use crate::validate::{items, text};
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 
-/// Shapes the write: owners are not its to change, and what nobody clears on purpose stays.
+/// Prepares the write: owner references stay, and so does what is not cleared on purpose.
 pub(super) fn shape(new: &mut Value, old: &Value) {
     let owners = old.at(&["metadata", "ownerReferences"]).cloned();
     let mut metadata = new.meta_mut();

@@ -1,4 +1,4 @@
-//! Tables for the judgement of specs. The recorded answers of a real server have the breadth; these
+//! Tables for the validation of specs. The recorded answers of a real server have the breadth; these
 //! have what is easily broken, and what those do not reach.
 
 use coracle_api::catalog::BUILTIN;

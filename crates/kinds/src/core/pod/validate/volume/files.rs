@@ -79,7 +79,7 @@ pub(super) fn git_repo(source: &GitRepoVolumeSource, at: &Path<'_>, errors: &mut
     path::descending(text(&source.directory), &at.field("directory"), errors);
 }
 
-/// Validates an image as a volume; a template may leave the image to somebody else.
+/// Validates an image as a volume; a template may leave the image to a controller.
 pub(super) fn image(source: &ImageVolumeSource, is_pod: bool, at: &Path<'_>, errors: &mut Errors) {
     if is_pod {
         required(text(&source.reference), &at.field("reference"), errors);

@@ -1,4 +1,4 @@
-//! Volumes of the node, and those that somebody else attaches to it.
+//! Volumes of the node, and those that drivers attach to it.
 
 use std::collections::BTreeMap;
 

@@ -76,7 +76,7 @@ pub(super) fn volumes<'v>(
     good
 }
 
-/// Validates the volumes of a pod that has no service account: nobody could make a token for it.
+/// Validates the volumes of a pod that has no service account: no token can be issued for it.
 pub(super) fn no_tokens(volumes: &[Volume], at: &Path<'_>, errors: &mut Errors) {
     for (index, volume) in volumes.iter().enumerate() {
         let sources = volume

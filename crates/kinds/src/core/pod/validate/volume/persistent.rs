@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
     LocalVolumeSource, PersistentVolumeSpec, SecretReference, StorageOSPersistentVolumeSource,
 };
 
-use super::source::Judge;
+use super::source::Checker;
 use super::{cloud, iqn, local, network};
 use crate::strategy::Errors;
 use crate::validate::{required, text};
@@ -26,7 +26,7 @@ pub(crate) fn persistent(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    let mut validate = Judge {
+    let mut validate = Checker {
         at,
         given: false,
         errors,

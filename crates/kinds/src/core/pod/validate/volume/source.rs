@@ -17,7 +17,7 @@ pub(super) fn source(
     options: &Options,
     errors: &mut Errors,
 ) {
-    let mut validate = Judge {
+    let mut validate = Checker {
         at,
         given: false,
         errors,
@@ -103,14 +103,14 @@ pub(super) fn source(
     }
 }
 
-pub(super) struct Judge<'a> {
+pub(super) struct Checker<'a> {
     pub(super) at: &'a Path<'a>,
     /// Whether a source was found already.
     pub(super) given: bool,
     pub(super) errors: &'a mut Errors,
 }
 
-impl Judge<'_> {
+impl Checker<'_> {
     pub(super) fn source<T>(
         &mut self,
         source: &Option<T>,

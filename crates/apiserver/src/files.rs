@@ -1,8 +1,8 @@
-//! What files say, read again when they change: certificates are exchanged without a restart.
+//! Content of files that is read again when they change, so that certificates are replaced without a
+//! restart.
 //!
-//! Nothing watches: whoever uses the content asks for it, and at most once a second the files are
-//! looked at. What cannot be used (half written, say) leaves the last good content in force, and a
-//! line in the log.
+//! No watch: users ask for the content, and at most once a second the files are checked. Content
+//! that cannot be used (half written, say) is logged, and the last good content stays in force.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,6 +12,8 @@ use std::{fs, io};
 
 use arc_swap::ArcSwap;
 use coracle_api::time::Timestamp;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -120,6 +122,17 @@ fn read<T>(files: &[PathBuf], make: &Make<T>) -> Result<(Vec<Stamp>, T), FileErr
 fn stamp(file: &PathBuf) -> io::Result<Stamp> {
     let metadata = fs::metadata(file)?;
     Ok((metadata.modified()?, metadata.len()))
+}
+
+/// The certificates of a PEM text.
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| error.to_string())?;
+    if found.is_empty() {
+        Err("there is no certificate in it".to_string())
+    } else {
+        Ok(found)
+    }
 }
 
 #[cfg(test)]
