@@ -115,9 +115,9 @@ impl Chain {
             return self.judge(head, body, peer).await;
         }
 
-        let Some(_under_way) = self.lifecycle.begin() else {
+        if !self.lifecycle.accepts() {
             return answer::error(&ApiError::shutting_down(), Form::JSON);
-        };
+        }
 
         match deadline::of(&head.query, self.request_timeout) {
             Err(error) => answer::error(&error, head.form),
