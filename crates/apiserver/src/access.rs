@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{fs, io};
 
+use coracle_kinds::rbac::Rule;
+
 use crate::authn::Authentication;
 use crate::authn::token::{
     BadTokenFile, BootstrapTokens, Issuer, KeyError, ServiceAccountTokens, SigningKey,
     StaticTokens, TokenAuthenticator, Tokens, VerifyingKey,
 };
 use crate::authz::{AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Node, Rbac};
-use crate::bootstrap;
 use crate::cache::Caches;
 
 /// A way to decide what may be done: `--authorization-mode`.
@@ -72,20 +73,21 @@ pub struct Access {
 }
 
 impl Access {
-    /// The chain of these modes, over filled caches.
+    /// The chain of these modes, over filled caches. `node_rules` are those of every node.
     pub fn new(
         authentication: Authentication,
         modes: &[Mode],
         tokens: Arc<Tokens>,
         issuer: Option<Issuer>,
         caches: &Arc<Caches>,
+        node_rules: fn() -> Vec<Rule>,
     ) -> Access {
         let rbac = Arc::new(Rbac::new(caches));
         let authorizer = |mode: &Mode| -> Arc<dyn Authorizer> {
             match mode {
                 Mode::AlwaysAllow => Arc::new(AlwaysAllow),
                 Mode::AlwaysDeny => Arc::new(AlwaysDeny),
-                Mode::Node => Arc::new(Node::new(caches, bootstrap::node_rules())),
+                Mode::Node => Arc::new(Node::new(caches, node_rules())),
                 Mode::Rbac => rbac.clone(),
             }
         };

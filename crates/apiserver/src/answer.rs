@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coracle_api::Value;
+use coracle_kinds::warnings;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -14,7 +15,6 @@ use tracing::warn;
 use crate::ApiError;
 use crate::byte_budget::Reservation;
 use crate::render::{Form, LongList};
-use crate::warnings;
 
 /// A body breaks off only where it is handed on from somebody else.
 pub type Body = UnsyncBoxBody<Bytes, BrokenOff>;

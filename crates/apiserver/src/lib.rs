@@ -1,17 +1,30 @@
-//! One request from TLS to bytes.
+//! The API server: one request from TLS to bytes.
 //!
-//! A connection arrives at [`serve`]: TLS, HTTP/1.1 or HTTP/2, its limits. Each request of it goes
-//! to [`handler`], which takes the path apart ([`request`]), knows who asks ([`authn`]) and what
-//! they may do ([`authz`]), finds the resource in the catalogue and hands over to the [`registry`]:
-//! one road for every kind, with create, get, list, watch, update, patch and delete. A write is
-//! brought into the version that is kept ([`hub`]), passes [`admission`], is shaped and judged by
-//! its kind's strategy, encoded once and swapped into the store; the feed of the [`cache`] brings
-//! it back, and only then is it answered. Reads and watches stop at the cache. [`render`] gives
-//! objects the form that was asked for, [`answer`] makes the response, [`status`] the refusals.
-//! [`connect`] leads to nodes and pods: logs, commands, ports, proxies. [`discovery`] tells what
-//! there is, [`openapi`] what it looks like, [`bootstrap`] makes what a new cluster has.
+//! A connection arrives at [`serve`]: TLS, HTTP/1.1 or HTTP/2, its limits. Each request of it passes
+//! the [`chain`] (audit id, deadline, authentication, flow control, authorization) and reaches the
+//! [`handler`], which parses path and query ([`request`]), finds the resource in the catalogue and
+//! calls the [`registry`]: create, get, list, update, patch and delete of every kind. A write is
+//! converted to the storage version ([`storage_version`]), passes [`admission`], is prepared and
+//! validated by its kind's strategy (`coracle_kinds`), encoded once and swapped into the store; the
+//! feed of the [`cache`] brings it back, and only then is it answered. Reads and watches
+//! ([`watching`]) stop at the cache. [`render`] gives objects the requested form, [`answer`] makes
+//! the response, [`status`] the refusals. [`connect`] leads to nodes and pods: logs, commands, ports,
+//! proxies. [`discovery`] lists the served resources, [`openapi`] describes them, [`bootstrap`]
+//! creates what a new cluster has.
 //!
-//! Not here yet: the strategies of many kinds.
+//! # Layers
+//!
+//! Modules use only those below them; `cargo xtask tidy` finds circles. From the bottom:
+//!
+//! 1. [`definitions`] (what a CustomResourceDefinition defines), [`request`], [`files`]
+//! 2. [`storage_version`], [`storage`] (bytes of an external etcd)
+//! 3. [`cache`] (every object, and the custom resources that are served), [`served`]
+//! 4. [`authn`], [`authz`], [`access`]
+//! 5. [`admission`]
+//! 6. [`registry`], [`loopback`] (the server as its own client)
+//! 7. [`render`], [`answer`]
+//! 8. [`flow`], [`bootstrap`], [`discovery`], [`openapi`], [`definition_controller`], [`watching`]
+//! 9. [`connect`], [`handler`], [`chain`], [`serve`], [`run`]
 
 pub mod access;
 pub mod admission;
@@ -24,14 +37,15 @@ mod byte_budget;
 pub mod cache;
 pub mod chain;
 pub mod connect;
+mod definition_controller;
 pub mod definitions;
 mod deprecation;
 pub mod discovery;
+pub mod files;
 pub mod flow;
 pub mod handler;
 pub mod health;
 pub mod hooks;
-pub mod hub;
 mod in_process;
 pub mod lifecycle;
 pub mod loopback;
@@ -44,15 +58,14 @@ pub mod request;
 pub mod run;
 pub mod serve;
 pub mod served;
-pub mod status;
 pub mod storage;
-mod warnings;
+pub mod storage_version;
 mod watching;
 
 pub use coracle_client::World;
+pub use coracle_kinds::{ApiError, status};
 pub use in_process::InProcess;
 pub use run::{Config, Doors, RunError, run};
-pub use status::ApiError;
 
 /// The release of Kubernetes that this server is, and which Coracle it belongs to.
 pub const VERSION: &str = concat!("v1.36.4+coracle", env!("CARGO_PKG_VERSION"));

@@ -1,10 +1,8 @@
-//! The stages of a server's life, and the requests that are under way.
+//! The stages of a server's life.
 //!
-//! *Serving*; then *leaving*: everything is answered as before, but `/readyz` says no, so that
-//! nobody new is sent here; then *draining*: no connection is accepted, no short request begins,
-//! watches end, and those that have begun finish.
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! *Serving*; then *leaving*: requests are answered as before, but `/readyz` fails, so that load
+//! balancers send no new clients; then *draining*: no connection is accepted, no short request
+//! begins, watches end, and requests that have begun finish.
 
 use tokio::sync::watch;
 
@@ -19,7 +17,6 @@ pub enum Stage {
 #[derive(Default)]
 pub struct Lifecycle {
     stage: watch::Sender<Stage>,
-    under_way: AtomicUsize,
 }
 
 impl Lifecycle {
@@ -47,25 +44,8 @@ impl Lifecycle {
         );
     }
 
-    /// Begins a short request; `None`: too late.
-    pub fn begin(&self) -> Option<UnderWay<'_>> {
-        self.under_way.fetch_add(1, Ordering::AcqRel);
-        let begun = UnderWay { lifecycle: self };
-        (self.stage() < Stage::Draining).then_some(begun)
-    }
-
-    pub fn under_way(&self) -> usize {
-        self.under_way.load(Ordering::Acquire)
-    }
-}
-
-/// A short request that has begun; it ends when this is dropped.
-pub struct UnderWay<'a> {
-    lifecycle: &'a Lifecycle,
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.lifecycle.under_way.fetch_sub(1, Ordering::AcqRel);
+    /// Whether short requests may begin.
+    pub fn accepts(&self) -> bool {
+        self.stage() < Stage::Draining
     }
 }

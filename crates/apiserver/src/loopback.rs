@@ -33,7 +33,7 @@ impl Loopback {
     /// name of a cluster-wide object.
     pub fn get(&self, resource: &'static Resource, key: &str) -> Option<Value> {
         let cache = self.cache(resource);
-        Some(cache.get(key)?.value(cache.hub().of))
+        Some(cache.get(key)?.value(cache.storage_version().of))
     }
 
     /// The objects of a resource.

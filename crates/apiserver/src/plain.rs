@@ -10,7 +10,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 
 use crate::answer::{self, Answer};
 use crate::authn::token::Issuer;
-use crate::discovery::Landscape;
+use crate::discovery::ServedGroups;
 use crate::handler::{Server, has_group};
 use crate::openapi::OpenApi;
 use crate::render::Form;
@@ -123,7 +123,7 @@ impl Server {
         }
 
         let definitions = self.registry.caches.definitions();
-        for group in Landscape::new(&definitions).groups() {
+        for group in ServedGroups::new(&definitions).groups() {
             let base = if group.name.is_empty() {
                 "/api".to_string()
             } else {

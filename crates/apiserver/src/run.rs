@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_client::{Journal, Repeats, World};
+use coracle_kinds::core::service::NodePorts;
 use coracle_store::{Revision, Store};
 use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
@@ -18,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::access::{Access, Mode, TokenConfig, TokenError};
-use crate::admission::{Admission, Wishes};
+use crate::admission::{Admission, PluginFlags};
 use crate::authn::token::{BearerTokens, Tokens};
 use crate::authn::{
     Authentication, Authenticator, Authorities, ClientCertificates, FrontProxy, FrontProxyConfig,
@@ -29,7 +30,8 @@ use crate::byte_budget::ByteBudget;
 use crate::cache::{Caches, FeedError};
 use crate::chain::Chain;
 use crate::connect::{Connect, Identity, KubeletConfig};
-use crate::definitions;
+use crate::definition_controller;
+use crate::files::{FileError, FromFiles};
 use crate::flow::{self, Flow};
 use crate::handler::Server;
 use crate::health::Health;
@@ -39,13 +41,12 @@ use crate::lifecycle::{Lifecycle, Stage};
 use crate::loopback::Loopback;
 use crate::metrics::{MeasuredStore, Metrics};
 use crate::openapi::OpenApi;
-use crate::registry::{Expiry, NodePorts, Registry};
-use crate::serve::files::{FileError, FromFiles};
+use crate::registry::{Expiry, Registry};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
 
 /// At shutdown, requests that have begun may take this long at most, however long they were
-/// promised.
+/// pending.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a server is to be. Made once, from a command line.
@@ -72,7 +73,7 @@ pub struct Config {
     /// twice as long.
     pub compaction: Option<Duration>,
     /// Which admission plugins are on.
-    pub admission: Wishes,
+    pub admission: PluginFlags,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
@@ -115,9 +116,9 @@ impl Config {
             anonymous: false,
             shared_store: false,
             compaction: None,
-            admission: Wishes {
+            admission: PluginFlags {
                 enable: vec!["NodeRestriction".to_string()],
-                ..Wishes::default()
+                ..PluginFlags::default()
             },
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
@@ -211,6 +212,7 @@ pub async fn run(
             tokens,
             issuer,
             &caches,
+            bootstrap::node_rules,
         ),
         node_ports: NodePorts::new(config.node_ports.clone()),
         expiry: Expiry::new(config.event_ttl),
@@ -375,7 +377,7 @@ async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Stor
         }
     };
 
-    let defined = definitions::run(&house.loopback, &hooks.definitions);
+    let defined = definition_controller::run(&house.loopback, &hooks.definitions);
     tokio::join!(
         flow::run(&house.flow, &house.loopback, &hooks.flow),
         bootstrap,
@@ -424,7 +426,7 @@ struct Hooks {
     informers: Arc<Hook>,
     storage: Arc<Hook>,
     flow: Arc<Hook>,
-    definitions: definitions::Hooks,
+    definitions: definition_controller::Hooks,
     bootstrap: bootstrap::Hooks,
 }
 
@@ -434,7 +436,7 @@ impl Hooks {
             informers: Hook::new("generic-apiserver-start-informers"),
             storage: Hook::new("storage-readiness"),
             flow: Hook::new("priority-and-fairness-config-consumer"),
-            definitions: definitions::Hooks::new(),
+            definitions: definition_controller::Hooks::new(),
             bootstrap: bootstrap::Hooks::new(),
         }
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
 
-use crate::cache::Caches;
-use crate::definitions::{Custom, Version};
-use crate::hub::Hub;
+use crate::cache::{Caches, Custom};
+use crate::definitions::Version;
+use crate::storage_version::StorageVersion;
 
 /// A resource in one version, for as long as somebody holds this: a definition may change or go
 /// meanwhile.
@@ -24,7 +24,7 @@ pub struct BuiltIn {
     /// What clients see.
     pub kind: &'static Kind,
     pub of: Struct<'static>,
-    pub hub: Hub<'static>,
+    pub storage_version: StorageVersion<'static>,
 }
 
 impl BuiltIn {
@@ -35,7 +35,7 @@ impl BuiltIn {
             resource,
             kind,
             of: BUILTIN.root(kind),
-            hub: Hub::of(resource),
+            storage_version: StorageVersion::of(resource),
         }
     }
 }
@@ -73,10 +73,10 @@ impl Served {
         }
     }
 
-    pub fn hub(&self) -> Hub<'_> {
+    pub fn storage_version(&self) -> StorageVersion<'_> {
         match self {
-            Served::BuiltIn(own) => own.hub,
-            Served::Custom(custom, _) => custom.hub(),
+            Served::BuiltIn(own) => own.storage_version,
+            Served::Custom(custom, _) => custom.storage_version(),
         }
     }
 

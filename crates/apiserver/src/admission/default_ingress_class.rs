@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_kinds::builtin;
 
 use super::default_storage_class::default_of;
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
 
 const MARK: &str = "ingressclass.kubernetes.io/is-default-class";
@@ -13,10 +14,6 @@ pub(super) struct DefaultIngressClass;
 
 #[async_trait]
 impl Plugin for DefaultIngressClass {
-    fn name(&self) -> &'static str {
-        "DefaultIngressClass"
-    }
-
     async fn admit(
         &self,
         ingress: &mut Value,
@@ -39,8 +36,9 @@ impl Plugin for DefaultIngressClass {
         }
 
         let classes = attributes
-            .registry
-            .lookup_all(builtin("networking.k8s.io", "v1", "ingressclasses"), "");
+            .cx
+            .cluster
+            .list(builtin("networking.k8s.io", "v1", "ingressclasses"), "");
         if let Some(name) = default_of(&classes, &[MARK])
             && let Some(ingress) = ingress.as_object_mut()
         {

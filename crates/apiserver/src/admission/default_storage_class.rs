@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_kinds::builtin;
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
 
 const MARKS: [&str; 2] = [
@@ -17,18 +18,15 @@ pub(super) struct DefaultStorageClass;
 
 #[async_trait]
 impl Plugin for DefaultStorageClass {
-    fn name(&self) -> &'static str {
-        "DefaultStorageClass"
-    }
-
     async fn admit(&self, claim: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         if !attributes.does(Operation::Create, "", "persistentvolumeclaims") || has_class(claim) {
             return Ok(());
         }
 
         let classes = attributes
-            .registry
-            .lookup_all(builtin("storage.k8s.io", "v1", "storageclasses"), "");
+            .cx
+            .cluster
+            .list(builtin("storage.k8s.io", "v1", "storageclasses"), "");
         if let Some(name) = default_of(&classes, &MARKS)
             && let Some(claim) = claim.as_object_mut()
         {

@@ -3,10 +3,10 @@
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
+use coracle_kinds::Part;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::registry::Part;
 
 const TAINTS: [&str; 2] = [
     "node.kubernetes.io/not-ready",
@@ -19,13 +19,9 @@ pub(super) struct DefaultTolerationSeconds;
 
 #[async_trait]
 impl Plugin for DefaultTolerationSeconds {
-    fn name(&self) -> &'static str {
-        "DefaultTolerationSeconds"
-    }
-
     async fn admit(&self, pod: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         if attributes.operation != Operation::Delete
-            && attributes.part == Part::Main
+            && attributes.cx.part == Part::Main
             && attributes.is_of("", "pods")
             && let Some(pod) = pod.as_object_mut()
         {

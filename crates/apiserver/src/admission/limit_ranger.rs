@@ -7,21 +7,18 @@ use async_trait::async_trait;
 use coracle_api::quantity::Quantity;
 use coracle_api::quota::amounts::{self, Amounts, Side};
 use coracle_api::{Map, Value, typed};
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
-use super::{Attributes, Operation, Plugin, builtin, together};
+use super::{Attributes, Operation, Plugin, together};
 use crate::ApiError;
-use crate::registry::Part;
 
 pub(super) struct LimitRanger;
 
 #[async_trait]
 impl Plugin for LimitRanger {
-    fn name(&self) -> &'static str {
-        "LimitRanger"
-    }
-
     async fn admit(&self, object: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         if attributes.is_of("", "pods") && concerns(attributes) {
             for range in ranges(attributes) {
@@ -40,7 +37,7 @@ impl Plugin for LimitRanger {
             return Ok(());
         };
         for range in ranges(attributes) {
-            let refusals = match attributes.scope.resource.plural.as_str() {
+            let refusals = match attributes.cx.resource.plural.as_str() {
                 "pods" => typed::view(object)
                     .map(|pod| judge_pod(&pod, &range))
                     .unwrap_or_default(),
@@ -62,7 +59,7 @@ impl Plugin for LimitRanger {
 /// changes what they ask for. What is going is left alone.
 fn concerns(attributes: &Attributes<'_>) -> bool {
     let pods = attributes.is_of("", "pods");
-    let concerns = match (attributes.operation, attributes.part) {
+    let concerns = match (attributes.operation, attributes.cx.part) {
         (Operation::Create, Part::Main) => pods || attributes.is_of("", "persistentvolumeclaims"),
         (Operation::Update, Part::Main) => attributes.is_of("", "persistentvolumeclaims"),
         (Operation::Update, Part::Resize) => pods,
@@ -76,8 +73,9 @@ fn concerns(attributes: &Attributes<'_>) -> bool {
 
 fn ranges(attributes: &Attributes<'_>) -> impl Iterator<Item = Vec<LimitRangeItem>> {
     let found = attributes
-        .registry
-        .lookup_all(builtin("", "v1", "limitranges"), attributes.scope.namespace);
+        .cx
+        .cluster
+        .list(builtin("", "v1", "limitranges"), attributes.cx.namespace);
     let ranges = found
         .into_iter()
         .filter_map(|range| typed::view::<LimitRange>(&range).ok());

@@ -1,8 +1,10 @@
-//! Admission: who may still change or refuse a write that is allowed.
+//! Admission: plugins that change or refuse a write that is authorized.
 //!
-//! A chain of plugins in upstream's order. Each first sees the object as the client sent it and may
-//! change it (`admit`); when the kind's strategy has shaped and judged the object, each may refuse
-//! the outcome (`validate`). Plugins read the caches; they do not call the API.
+//! [`PLUGINS`] is the table of them, in upstream's order, with one line per plugin: its name, whether
+//! it is on by default, and its implementation. Each plugin first gets the object as the client sent
+//! it and may change it (`admit`); when the kind's strategy has prepared and validated the object,
+//! each may refuse the result (`validate`). Plugins read the watch cache through
+//! [`Cluster`](coracle_kinds::Cluster); they do not call the API.
 
 mod certificates;
 mod default_ingress_class;
@@ -24,10 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use coracle_api::Value;
-use coracle_api::catalog::{BUILTIN, Resource};
-
-use crate::ApiError;
-use crate::registry::{Part, Registry, Scope};
+use coracle_api::catalog::Resource;
+use coracle_kinds::{ApiError, Context, Part};
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +40,12 @@ pub enum Operation {
 /// A write, as plugins see it.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
-    pub registry: &'a Registry,
-    pub scope: &'a Scope<'a>,
+    pub cx: Context<'a>,
     pub operation: Operation,
-    pub part: Part,
     /// Empty where the name is yet to be generated.
     pub name: &'a str,
     /// The object that is there: on an update and on a delete.
     pub old: Option<&'a Value>,
-    pub dry_run: bool,
     /// What the writer should know, whatever becomes of the write.
     pub warnings: &'a Warnings,
 }
@@ -73,12 +70,12 @@ impl Warnings {
 impl Attributes<'_> {
     /// Whether objects of this resource are written.
     fn is_of(&self, group: &str, plural: &str) -> bool {
-        self.scope.resource.group == group && self.scope.resource.plural == plural
+        self.cx.resource.group == group && self.cx.resource.plural == plural
     }
 
     /// Whether an object of this resource itself is written in this way.
     fn does(&self, operation: Operation, group: &str, plural: &str) -> bool {
-        self.operation == operation && self.part == Part::Main && self.is_of(group, plural)
+        self.operation == operation && self.cx.part == Part::Main && self.is_of(group, plural)
     }
 
     /// A refusal. An object whose name is yet to be generated is called by what it will begin with.
@@ -92,25 +89,18 @@ impl Attributes<'_> {
             .into_iter()
             .find(|name| !name.is_empty())
             .unwrap_or("Unknown");
-        ApiError::forbidden(self.scope.resource, name, why)
+        ApiError::forbidden(self.cx.resource, name, why)
     }
 
     /// A cluster-wide object that is there, or one of the namespace that is written to.
     fn lookup(&self, resource: &'static Resource, name: &str) -> Option<Arc<Value>> {
         let key = if resource.namespaced {
-            format!("{}/{name}", self.scope.namespace)
+            format!("{}/{name}", self.cx.namespace)
         } else {
             name.to_owned()
         };
-        self.registry.lookup(resource, &key)
+        self.cx.cluster.get(resource, &key)
     }
-}
-
-/// A resource that plugins look things up in.
-fn builtin(group: &str, version: &str, plural: &str) -> &'static Resource {
-    BUILTIN
-        .resource(group, version, plural)
-        .expect("the resource is built in")
 }
 
 /// Several refusals in one text.
@@ -124,16 +114,13 @@ fn together(mut refusals: Vec<String>) -> Option<String> {
     }
 }
 
-/// One of the chain.
+/// A plugin. Its name is in [`PLUGINS`].
 #[expect(
     unused_variables,
     reason = "the names of parameters document what many plugins need not look at"
 )]
 #[async_trait]
 pub trait Plugin: Send + Sync {
-    /// As `--enable-admission-plugins` knows it.
-    fn name(&self) -> &'static str;
-
     /// Changes the object, or refuses it before it is shaped.
     async fn admit(&self, object: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         Ok(())
@@ -149,32 +136,121 @@ pub trait Plugin: Send + Sync {
     }
 }
 
+/// Whether a plugin runs.
+#[derive(Clone, Copy)]
+enum State {
+    /// Unless it is disabled.
+    On(&'static dyn Plugin),
+    /// Only if it is enabled.
+    OnRequest(&'static dyn Plugin),
+    /// Upstream has it, this server does not yet.
+    Unsupported,
+}
+use State::{On, OnRequest, Unsupported};
+
+/// Every plugin of upstream, in the order in which they run.
+const PLUGINS: &[(&str, State)] = &[
+    ("AlwaysAdmit", Unsupported),
+    ("NamespaceAutoProvision", Unsupported),
+    (
+        "NamespaceLifecycle",
+        On(&namespace_lifecycle::NamespaceLifecycle),
+    ),
+    ("NamespaceExists", Unsupported),
+    ("LimitPodHardAntiAffinityTopology", Unsupported),
+    ("LimitRanger", On(&limit_ranger::LimitRanger)),
+    ("ServiceAccount", On(&service_account::ServiceAccount)),
+    (
+        "NodeRestriction",
+        OnRequest(&node_restriction::NodeRestriction),
+    ),
+    (
+        "TaintNodesByCondition",
+        On(&taint_nodes_by_condition::TaintNodesByCondition),
+    ),
+    ("AlwaysPullImages", Unsupported),
+    ("ImagePolicyWebhook", Unsupported),
+    ("PodSecurity", On(&pod_security::PodSecurity)),
+    ("PodNodeSelector", Unsupported),
+    ("Priority", On(&priority::Priority)),
+    (
+        "DefaultTolerationSeconds",
+        On(&default_toleration_seconds::DefaultTolerationSeconds),
+    ),
+    ("PodTolerationRestriction", Unsupported),
+    ("EventRateLimit", Unsupported),
+    ("ExtendedResourceToleration", Unsupported),
+    (
+        "DefaultStorageClass",
+        On(&default_storage_class::DefaultStorageClass),
+    ),
+    (
+        "StorageObjectInUseProtection",
+        On(&storage_object_in_use_protection::StorageObjectInUseProtection),
+    ),
+    ("PodGroupProtection", Unsupported),
+    ("OwnerReferencesPermissionEnforcement", Unsupported),
+    (
+        "PersistentVolumeClaimResize",
+        On(&persistent_volume_claim_resize::PersistentVolumeClaimResize),
+    ),
+    ("RuntimeClass", On(&runtime_class::RuntimeClass)),
+    (
+        "CertificateApproval",
+        On(&certificates::CertificateApproval),
+    ),
+    ("CertificateSigning", On(&certificates::CertificateSigning)),
+    ("ClusterTrustBundleAttest", Unsupported),
+    (
+        "CertificateSubjectRestriction",
+        On(&certificates::CertificateSubjectRestriction),
+    ),
+    (
+        "DefaultIngressClass",
+        On(&default_ingress_class::DefaultIngressClass),
+    ),
+    ("DenyServiceExternalIPs", Unsupported),
+    ("PodTopologyLabels", Unsupported),
+    ("PodGroupWorkloadExists", Unsupported),
+    ("NodeDeclaredFeatureValidator", Unsupported),
+    ("JobValidation", Unsupported),
+    ("PodResizeValidator", Unsupported),
+    ("MutatingAdmissionPolicy", Unsupported),
+    ("MutatingAdmissionWebhook", Unsupported),
+    ("ValidatingAdmissionPolicy", Unsupported),
+    ("ValidatingAdmissionWebhook", Unsupported),
+    ("ResourceQuota", On(&resource_quota::ResourceQuota)),
+    ("AlwaysDeny", Unsupported),
+];
+
 /// The plugins that are on, in their order.
 pub struct Admission {
-    plugins: Vec<Box<dyn Plugin>>,
+    plugins: Vec<&'static dyn Plugin>,
 }
 
-/// Which plugins are on, besides those that always are, and which are off though they would be on.
+/// The flags `--enable-admission-plugins` and `--disable-admission-plugins`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct PluginFlags {
     pub enable: Vec<String>,
     pub disable: Vec<String>,
 }
 
-impl Wishes {
+impl PluginFlags {
     /// What is wrong with them, in upstream's words where it has any.
-    pub fn mistakes(&self) -> Vec<String> {
-        let mut mistakes = Vec::new();
-        let exists = |name: &str| all().iter().any(|plugin| plugin.name() == name);
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        let state = |name: &str| PLUGINS.iter().find(|(known, _)| *known == name);
         for (flag, names) in [
             ("enable-admission-plugins", &self.enable),
             ("disable-admission-plugins", &self.disable),
         ] {
             for name in names {
-                if !KNOWN.contains(&name.as_str()) {
-                    mistakes.push(format!("{flag} plugin {name:?} is unknown"));
-                } else if flag == "enable-admission-plugins" && !exists(name) {
-                    mistakes.push(format!("{flag} plugin {name:?} is not supported yet"));
+                match state(name) {
+                    None => errors.push(format!("{flag} plugin {name:?} is unknown")),
+                    Some((_, Unsupported)) if flag == "enable-admission-plugins" => {
+                        errors.push(format!("{flag} plugin {name:?} is not supported yet"));
+                    }
+                    Some(_) => {}
                 }
             }
         }
@@ -184,49 +260,28 @@ impl Wishes {
             .iter()
             .filter(|name| self.disable.contains(name))
         {
-            mistakes.push(format!(
+            errors.push(format!(
                 "{name:?} in enable-admission-plugins and disable-admission-plugins overlapped"
             ));
         }
 
-        mistakes
+        errors
     }
 }
 
-/// Every plugin there is, in upstream's order.
-fn all() -> Vec<Box<dyn Plugin>> {
-    vec![
-        Box::new(namespace_lifecycle::NamespaceLifecycle),
-        Box::new(limit_ranger::LimitRanger),
-        Box::new(service_account::ServiceAccount),
-        Box::new(node_restriction::NodeRestriction),
-        Box::new(taint_nodes_by_condition::TaintNodesByCondition),
-        Box::new(pod_security::PodSecurity),
-        Box::new(priority::Priority),
-        Box::new(default_toleration_seconds::DefaultTolerationSeconds),
-        Box::new(default_storage_class::DefaultStorageClass),
-        Box::new(storage_object_in_use_protection::StorageObjectInUseProtection),
-        Box::new(persistent_volume_claim_resize::PersistentVolumeClaimResize),
-        Box::new(runtime_class::RuntimeClass),
-        Box::new(certificates::CertificateApproval),
-        Box::new(certificates::CertificateSigning),
-        Box::new(certificates::CertificateSubjectRestriction),
-        Box::new(default_ingress_class::DefaultIngressClass),
-        Box::new(resource_quota::ResourceQuota),
-    ]
-}
-
 impl Admission {
-    /// All that are on by default and not wished away.
-    pub fn new(wishes: &Wishes) -> Admission {
-        let mut plugins = all();
-        let wished = |names: &[String], plugin: &str| names.iter().any(|name| name == plugin);
-        plugins.retain(|plugin| {
-            let name = plugin.name();
-            !wished(&wishes.disable, name)
-                && (!ON_REQUEST.contains(&name) || wished(&wishes.enable, name))
-        });
-        Admission { plugins }
+    /// All that are on by default or enabled, and not disabled.
+    pub fn new(flags: &PluginFlags) -> Admission {
+        let has = |names: &[String], plugin: &str| names.iter().any(|name| name == plugin);
+        let runs = |(name, state): &(&str, State)| match *state {
+            _ if has(&flags.disable, name) => None,
+            On(plugin) => Some(plugin),
+            OnRequest(plugin) => has(&flags.enable, name).then_some(plugin),
+            Unsupported => None,
+        };
+        Admission {
+            plugins: PLUGINS.iter().filter_map(runs).collect(),
+        }
     }
 
     pub async fn admit(
@@ -252,82 +307,20 @@ impl Admission {
     }
 }
 
-/// Those that are off unless they are asked for.
-const ON_REQUEST: [&str; 1] = ["NodeRestriction"];
-
-/// What upstream has plugins for.
-const KNOWN: [&str; 41] = [
-    "AlwaysAdmit",
-    "NamespaceAutoProvision",
-    "NamespaceLifecycle",
-    "NamespaceExists",
-    "LimitPodHardAntiAffinityTopology",
-    "LimitRanger",
-    "ServiceAccount",
-    "NodeRestriction",
-    "TaintNodesByCondition",
-    "AlwaysPullImages",
-    "ImagePolicyWebhook",
-    "PodSecurity",
-    "PodNodeSelector",
-    "Priority",
-    "DefaultTolerationSeconds",
-    "PodTolerationRestriction",
-    "EventRateLimit",
-    "ExtendedResourceToleration",
-    "DefaultStorageClass",
-    "StorageObjectInUseProtection",
-    "PodGroupProtection",
-    "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
-    "RuntimeClass",
-    "CertificateApproval",
-    "CertificateSigning",
-    "ClusterTrustBundleAttest",
-    "CertificateSubjectRestriction",
-    "DefaultIngressClass",
-    "DenyServiceExternalIPs",
-    "PodTopologyLabels",
-    "PodGroupWorkloadExists",
-    "NodeDeclaredFeatureValidator",
-    "JobValidation",
-    "PodResizeValidator",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-    "ResourceQuota",
-    "AlwaysDeny",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn plugins_are_known_and_stand_in_upstreams_order() {
-        let places: Vec<_> = all()
-            .iter()
-            .map(|plugin| {
-                KNOWN
-                    .iter()
-                    .position(|name| *name == plugin.name())
-                    .unwrap()
-            })
-            .collect();
-        assert!(places.is_sorted(), "{places:?}");
-    }
-
-    #[test]
-    fn wishes_name_plugins_that_there_are() {
+    fn flags_name_plugins_that_there_are() {
         let check = |enable: &[&str], disable: &[&str], expected: &[&str]| {
             let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
             assert_eq!(
-                Wishes {
+                PluginFlags {
                     enable: list(enable),
                     disable: list(disable)
                 }
-                .mistakes(),
+                .errors(),
                 expected
             );
         };

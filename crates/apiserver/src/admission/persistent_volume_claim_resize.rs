@@ -5,18 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::quantity::Quantity;
+use coracle_kinds::builtin;
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
 
 pub(super) struct PersistentVolumeClaimResize;
 
 #[async_trait]
 impl Plugin for PersistentVolumeClaimResize {
-    fn name(&self) -> &'static str {
-        "PersistentVolumeClaimResize"
-    }
-
     async fn validate(
         &self,
         claim: Option<&Value>,

@@ -5,21 +5,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
+use coracle_kinds::builtin;
+use coracle_kinds::{Cluster, Part};
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::registry::{Part, Registry};
 
 pub(super) struct Priority;
 
 #[async_trait]
 impl Plugin for Priority {
-    fn name(&self) -> &'static str {
-        "Priority"
-    }
-
     async fn admit(&self, pod: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if attributes.part != Part::Main || !attributes.is_of("", "pods") {
+        if attributes.cx.part != Part::Main || !attributes.is_of("", "pods") {
             return Ok(());
         }
 
@@ -42,13 +39,14 @@ impl Plugin for Priority {
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
         let Some(class) = object.filter(|_| {
-            attributes.part == Part::Main
+            attributes.cx.part == Part::Main
                 && attributes.is_of("scheduling.k8s.io", "priorityclasses")
         }) else {
             return Ok(());
         };
 
-        let Some(default) = default_class(attributes.registry).filter(|_| is_default(class)) else {
+        let Some(default) = default_class(attributes.cx.cluster).filter(|_| is_default(class))
+        else {
             return Ok(());
         };
 
@@ -73,7 +71,7 @@ fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Arc<Value>>,
         .unwrap_or_default();
 
     if named.is_empty() {
-        return Ok(default_class(attributes.registry));
+        return Ok(default_class(attributes.cx.cluster));
     }
 
     match attributes.lookup(builtin("scheduling.k8s.io", "v1", "priorityclasses"), named) {
@@ -86,8 +84,8 @@ fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Arc<Value>>,
 }
 
 /// Of several defaults, which only a race can make, the lowest counts.
-fn default_class(registry: &Registry) -> Option<Arc<Value>> {
-    let classes = registry.lookup_all(builtin("scheduling.k8s.io", "v1", "priorityclasses"), "");
+fn default_class(cluster: &dyn Cluster) -> Option<Arc<Value>> {
+    let classes = cluster.list(builtin("scheduling.k8s.io", "v1", "priorityclasses"), "");
     classes
         .into_iter()
         .filter(|class| is_default(class))

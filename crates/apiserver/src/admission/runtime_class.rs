@@ -8,8 +8,9 @@ use coracle_api::codec::json;
 use coracle_api::go_text::Quoted;
 use coracle_api::quantity::Quantity;
 use coracle_api::{Map, Value};
+use coracle_kinds::builtin;
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
 
 pub(super) struct RuntimeClass;
@@ -19,10 +20,6 @@ const OTHER_OVERHEAD: &str =
 
 #[async_trait]
 impl Plugin for RuntimeClass {
-    fn name(&self) -> &'static str {
-        "RuntimeClass"
-    }
-
     async fn admit(&self, pod: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         if !attributes.does(Operation::Create, "", "pods") {
             return Ok(());

@@ -11,11 +11,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coracle_api::codec::json;
 use coracle_api::{Map, Value, names, typed};
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ServiceAccount as Account};
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::registry::Part;
 
 const DEFAULT: &str = "default";
 const VOLUME: &str = "kube-api-access-";
@@ -39,10 +40,6 @@ pub(super) struct ServiceAccount;
 
 #[async_trait]
 impl Plugin for ServiceAccount {
-    fn name(&self) -> &'static str {
-        "ServiceAccount"
-    }
-
     async fn admit(&self, pod: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         if attributes.does(Operation::Create, "", "pods") && pod.meta().annotation(MIRROR).is_none()
         {
@@ -51,7 +48,7 @@ impl Plugin for ServiceAccount {
                 name => name.to_owned(),
             };
             let account = account(&name, pod, attributes).await?;
-            let volume = names::generate(VOLUME, (attributes.registry.random)());
+            let volume = names::generate(VOLUME, attributes.cx.cluster.random());
             equip(pod, &name, &account, &volume);
         }
         self.validate(Some(pod), attributes).await
@@ -64,7 +61,7 @@ impl Plugin for ServiceAccount {
     ) -> Result<(), ApiError> {
         let Some(pod) = pod else { return Ok(()) };
         let debugs = attributes.operation == Operation::Update
-            && attributes.part == Part::EphemeralContainers
+            && attributes.cx.part == Part::EphemeralContainers
             && attributes.is_of("", "pods");
         if !debugs && !attributes.does(Operation::Create, "", "pods") {
             return Ok(());
@@ -76,7 +73,7 @@ impl Plugin for ServiceAccount {
 
         let name = account_name(pod);
         if name.is_empty() {
-            let (namespace, name) = (attributes.scope.namespace, pod.meta().name());
+            let (namespace, name) = (attributes.cx.namespace, pod.meta().name());
             let why = format!("no service account specified for pod {namespace}/{name}");
             return Err(attributes.forbidden(pod, &why));
         }
@@ -134,7 +131,7 @@ async fn account(
 
     let view = found.and_then(|found| typed::view(&found).ok());
     view.ok_or_else(|| {
-        let namespace = attributes.scope.namespace;
+        let namespace = attributes.cx.namespace;
         let why = format!(
             "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
         );
@@ -145,19 +142,8 @@ async fn account(
 /// Waits for the namespace's `default` account.
 async fn appears(attributes: &Attributes<'_>) -> Option<Arc<Value>> {
     let accounts = builtin("", "v1", "serviceaccounts");
-    let cache = attributes
-        .registry
-        .caches
-        .get(&accounts.storage.as_ref()?.prefix)?;
-
-    let listening = cache.bell_of(&format!("{}/{DEFAULT}", attributes.scope.namespace));
-    loop {
-        let heard = listening.bell.heard();
-        if let Some(found) = attributes.lookup(accounts, DEFAULT) {
-            return Some(found);
-        }
-        heard.await;
-    }
+    let key = format!("{}/{DEFAULT}", attributes.cx.namespace);
+    attributes.cx.cluster.appears(accounts, &key).await
 }
 
 /// Gives a new pod what its account has for it.

@@ -4,10 +4,10 @@
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
+use coracle_kinds::Part;
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::registry::Part;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const NO_SCHEDULE: &str = "NoSchedule";
@@ -16,15 +16,11 @@ pub(super) struct TaintNodesByCondition;
 
 #[async_trait]
 impl Plugin for TaintNodesByCondition {
-    fn name(&self) -> &'static str {
-        "TaintNodesByCondition"
-    }
-
     async fn admit(&self, object: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let resource = attributes.scope.resource;
+        let resource = attributes.cx.resource;
         if (resource.group.as_str(), resource.plural.as_str()) == ("", "nodes")
             && attributes.operation == Operation::Create
-            && attributes.part == Part::Main
+            && attributes.cx.part == Part::Main
         {
             taint(object);
         }

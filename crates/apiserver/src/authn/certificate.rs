@@ -20,7 +20,7 @@ use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Version};
 
 use super::{Authenticator, Opinion, Presented, User};
-use crate::serve::files::FromFiles;
+use crate::files::FromFiles;
 
 /// The extra field that tells which credential was used.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
@@ -284,7 +284,7 @@ fn fingerprint(der: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::certificates;
+    use crate::files::certificates;
 
     const CA: &str = "\
 -----BEGIN CERTIFICATE-----

@@ -8,7 +8,6 @@
 mod certificate;
 mod request_header;
 pub mod token;
-mod user;
 
 use std::sync::Arc;
 
@@ -19,10 +18,10 @@ use http::{HeaderMap, header};
 use tracing::{debug, warn};
 
 pub use certificate::{Authorities, BadClientCa, ClientCertificates, Peer};
-pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
-pub use user::{
+pub use coracle_kinds::{
     ANONYMOUS, AUTHENTICATED, Caller, MASTERS, UNAUTHENTICATED, User, service_account_groups,
 };
+pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
 
 use crate::ApiError;
 

@@ -13,8 +13,8 @@ use http::{HeaderMap, HeaderName};
 
 use super::certificate::{Authorities, Judgement};
 use super::{Authenticator, Opinion, Presented, User};
+use crate::files::FromFiles;
 use crate::request::decode_path;
-use crate::serve::files::FromFiles;
 
 /// A front proxy as the command line describes it.
 #[derive(Clone, Debug, Default)]

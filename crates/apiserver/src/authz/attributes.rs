@@ -1,83 +1,41 @@
-//! What somebody is about to do, as authorizers see it.
+//! What authorizers decide about, of a request.
 
-use crate::authn::User;
+use coracle_kinds::User;
+use coracle_kinds::access::{Attributes, Subject, What};
+
 use crate::request::{Query, RequestInfo};
 
-/// Who, and what: of a request, or of a question about one.
-#[derive(Clone, Copy, Debug)]
-pub struct Attributes<'a> {
-    pub user: &'a User,
-    pub verb: &'a str,
-    pub what: What<'a>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum What<'a> {
-    Resource(Subject<'a>),
-    /// A path that is not about a resource.
-    Path(&'a str),
-}
-
-/// The objects that something is done to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Subject<'a> {
-    pub group: &'a str,
-    pub version: &'a str,
-    pub resource: &'a str,
-    pub subresource: &'a str,
-    /// Empty: everywhere, or nowhere.
-    pub namespace: &'a str,
-    /// Empty: all of them.
-    pub name: &'a str,
-    /// As the client wrote it; empty: none, or the verb knows none.
-    pub field_selector: &'a str,
-}
-
-impl<'a> Attributes<'a> {
-    pub fn of(user: &'a User, request: &'a RequestInfo, query: &'a Query) -> Attributes<'a> {
-        let Some(target) = &request.target else {
-            return Attributes {
-                user,
-                verb: request.verb.as_str(),
-                what: What::Path(&request.path),
-            };
-        };
-
-        let selects = request.verb.is_of_collection();
-        let subject = Subject {
-            group: &target.group,
-            version: &target.version,
-            resource: &target.resource,
-            subresource: &target.subresource,
-            namespace: &target.namespace,
-            name: &target.name,
-            field_selector: query
-                .get("fieldSelector")
-                .filter(|_| selects)
-                .unwrap_or_default(),
-        };
-
-        Attributes {
+/// The attributes of a request.
+pub fn attributes_of<'a>(
+    user: &'a User,
+    request: &'a RequestInfo,
+    query: &'a Query,
+) -> Attributes<'a> {
+    let Some(target) = &request.target else {
+        return Attributes {
             user,
             verb: request.verb.as_str(),
-            what: What::Resource(subject),
-        }
-    }
+            what: What::Path(&request.path),
+        };
+    };
 
-    /// Another question about a resource.
-    pub fn on(user: &'a User, verb: &'a str, subject: Subject<'a>) -> Attributes<'a> {
-        Attributes {
-            user,
-            verb,
-            what: What::Resource(subject),
-        }
-    }
+    let selects = request.verb.is_of_collection();
+    let subject = Subject {
+        group: &target.group,
+        version: &target.version,
+        resource: &target.resource,
+        subresource: &target.subresource,
+        namespace: &target.namespace,
+        name: &target.name,
+        field_selector: query
+            .get("fieldSelector")
+            .filter(|_| selects)
+            .unwrap_or_default(),
+    };
 
-    /// The namespace; empty where there is none.
-    pub fn namespace(&self) -> &'a str {
-        match self.what {
-            What::Resource(subject) => subject.namespace,
-            What::Path(_) => "",
-        }
+    Attributes {
+        user,
+        verb: request.verb.as_str(),
+        what: What::Resource(subject),
     }
 }

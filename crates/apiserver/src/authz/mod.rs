@@ -13,10 +13,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 
-pub use attributes::{Attributes, Subject, What};
+pub use attributes::attributes_of;
+pub use coracle_kinds::access::{Attributes, Subject, What};
+use coracle_kinds::rbac::{Rule, aggregate};
 pub use node::Node;
 pub use rbac::Rbac;
-use rbac::Rule;
 use rbac::policy::Binding;
 
 use crate::ApiError;
@@ -167,7 +168,7 @@ impl Authorization {
         all.error = if errors.is_empty() {
             String::new()
         } else {
-            rbac::aggregate(&errors)
+            aggregate(&errors)
         };
 
         all
@@ -263,7 +264,7 @@ mod tests {
 
         let request = RequestInfo::new(&method, path, &Query::parse(""));
         let query = Query::parse("");
-        let attributes = Attributes::of(&user, &request, &query);
+        let attributes = attributes_of(&user, &request, &query);
         let result = Authorization {
             chain: chain.collect(),
         }

@@ -3,6 +3,7 @@
 
 use coracle_api::catalog::{self, Resource};
 use coracle_api::{Value, typed};
+use coracle_kinds::Part;
 use futures_util::future::try_join_all;
 use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -12,7 +13,6 @@ use super::{MANAGER, once};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
 
 /// Objects with this label are ours.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";

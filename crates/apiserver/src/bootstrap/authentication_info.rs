@@ -10,17 +10,17 @@ use base64::engine::general_purpose::STANDARD;
 use coracle_api::codec::json;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
+use coracle_kinds::Part;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Facts, MANAGER, RETRY};
 use crate::ApiError;
 use crate::authn::Authorities;
+use crate::files::FromFiles;
+use crate::files::certificates;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
-use crate::serve::certificates;
-use crate::serve::files::FromFiles;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
@@ -34,12 +34,12 @@ type FromFile<'a> = Option<&'a FromFiles<Authorities>>;
 pub(super) async fn run(loopback: &Loopback, facts: &Facts, hook: &Hook) {
     let listening = loopback
         .cache(resource("", "v1", "configmaps"))
-        .bell_of(KEY);
+        .notifier_of(KEY);
     loop {
         // Listened to before anything is looked at, so that nothing in between is missed.
-        let heard = listening.bell.heard();
-        tokio::pin!(heard);
-        heard.as_mut().enable();
+        let notified = listening.notifier.notified();
+        tokio::pin!(notified);
+        notified.as_mut().enable();
         let (clients, proxies) = (
             facts.client_authorities.as_deref(),
             facts.proxy_authorities.as_deref(),
@@ -54,7 +54,7 @@ pub(super) async fn run(loopback: &Loopback, facts: &Facts, hook: &Hook) {
             Ok(()) => {
                 hook.done();
                 tokio::select! {
-                    () = heard => {}
+                    () = notified => {}
                     () = reloaded => {}
                 }
             }

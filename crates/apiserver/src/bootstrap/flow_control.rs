@@ -6,16 +6,16 @@
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};
+use coracle_kinds::Part;
+use coracle_kinds::flowcontrol::defaults::{self, AUTO_UPDATE, MANDATORY};
 use futures_util::future::try_join_all;
 use http::StatusCode;
 
 use super::keep;
 use crate::ApiError;
-use crate::flow::defaults::{self, AUTO_UPDATE, MANDATORY};
 use crate::flow::{flow_schemas, priority_levels};
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
-use crate::registry::Part;
 
 const MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 
@@ -31,12 +31,12 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
         .map(|schema| typed::to_tree(schema).expect(tree))
         .collect();
 
-    let bells = [
-        &**loopback.cache(priority_levels()).bell(),
-        &**loopback.cache(flow_schemas()).bell(),
+    let notifiers = [
+        &**loopback.cache(priority_levels()).notifier(),
+        &**loopback.cache(flow_schemas()).notifier(),
     ];
 
-    keep(hook, &bells, async || {
+    keep(hook, &notifiers, async || {
         for (resource, wanted) in [(priority_levels(), &levels), (flow_schemas(), &schemas)] {
             ensure(loopback, resource, wanted).await?;
             remove_others(loopback, resource, wanted).await?;
@@ -120,7 +120,7 @@ async fn remove_others(
             continue;
         }
 
-        let object = entry.value(loopback.cache(resource).hub().of);
+        let object = entry.value(loopback.cache(resource).storage_version().of);
         if object.meta().annotation(AUTO_UPDATE) == Some("true") {
             loopback.delete(resource, "", entry.key()).await?;
         }

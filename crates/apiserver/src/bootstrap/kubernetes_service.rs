@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};
+use coracle_kinds::Part;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{
     EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Service, ServicePort, ServiceSpec,
@@ -22,7 +23,6 @@ use super::{MANAGER, keep};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
@@ -54,14 +54,17 @@ pub(super) async fn run(
 ) {
     // Addresses are allocated from the ServiceCIDR.
     addresses.finished().await;
-    let listening =
-        [services(), endpoints(), slices()].map(|resource| loopback.cache(resource).bell_of(KEY));
-    let bells = [
-        &*listening[0].bell,
-        &*listening[1].bell,
-        &*listening[2].bell,
+    let listening = [services(), endpoints(), slices()]
+        .map(|resource| loopback.cache(resource).notifier_of(KEY));
+    let notifiers = [
+        &*listening[0].notifier,
+        &*listening[1].notifier,
+        &*listening[2].notifier,
     ];
-    keep(hook, &bells, async || ensure(loopback, advertised).await).await;
+    keep(hook, &notifiers, async || {
+        ensure(loopback, advertised).await
+    })
+    .await;
 }
 
 async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiError> {

@@ -24,10 +24,10 @@ pub use rbac::node_rules;
 
 use crate::ApiError;
 use crate::authn::{Authorities, FrontProxyConfig};
-use crate::cache::Bell;
+use crate::cache::Notifier;
+use crate::files::FromFiles;
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
-use crate::serve::files::FromFiles;
 
 /// How long a failure is left alone before the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
@@ -135,25 +135,28 @@ async fn once<F: Future<Output = Result<(), ApiError>>>(
     hook.done();
 }
 
-/// Does it, and again whenever one of the bells has rung.
+/// Does it, and again whenever one of the notifiers has rung.
 async fn keep<F: Future<Output = Result<(), ApiError>>>(
     hook: &Hook,
-    bells: &[&Bell],
+    notifiers: &[&Notifier],
     mut ensure: impl FnMut() -> F,
 ) {
     let mut told = String::new();
     loop {
         // Listened to before anything is looked at, so that nothing in between is missed.
-        let mut heard: Vec<_> = bells.iter().map(|bell| Box::pin(bell.heard())).collect();
-        heard.iter_mut().for_each(|heard| {
-            heard.as_mut().enable();
+        let mut notified: Vec<_> = notifiers
+            .iter()
+            .map(|notifier| Box::pin(notifier.notified()))
+            .collect();
+        notified.iter_mut().for_each(|notified| {
+            notified.as_mut().enable();
         });
 
         match ensure().await {
             Ok(()) => {
                 hook.done();
                 told.clear();
-                select_all(heard).await;
+                select_all(notified).await;
             }
             Err(error) => {
                 if error.message != told {

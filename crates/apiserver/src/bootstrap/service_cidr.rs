@@ -3,6 +3,7 @@
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value, typed};
+use coracle_kinds::Part;
 use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::{ServiceCIDR, ServiceCIDRSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -12,7 +13,6 @@ use super::{MANAGER, keep};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
 
 const NAME: &str = "kubernetes";
 
@@ -35,8 +35,8 @@ pub(super) async fn run(loopback: &Loopback, cidrs: &[IpNet], hook: &Hook) {
     let texts: Vec<String> = cidrs.iter().map(ToString::to_string).collect();
     let listening = loopback
         .cache(resource("networking.k8s.io", "v1", "servicecidrs"))
-        .bell_of(NAME);
-    keep(hook, &[&listening.bell], async || {
+        .notifier_of(NAME);
+    keep(hook, &[&listening.notifier], async || {
         ensure(loopback, &texts).await
     })
     .await;

@@ -11,7 +11,10 @@ const NAMES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "defa
 
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     let namespaces = loopback.cache(resource("", "v1", "namespaces"));
-    keep(hook, &[namespaces.bell()], async || ensure(loopback).await).await;
+    keep(hook, &[namespaces.notifier()], async || {
+        ensure(loopback).await
+    })
+    .await;
 }
 
 async fn ensure(loopback: &Loopback) -> Result<(), ApiError> {

@@ -9,13 +9,19 @@ use arc_swap::{ArcSwap, Guard};
 use coracle_store::Revision;
 
 use super::{Cache, Cursor, Entry, Interest};
-use crate::hub::Hub;
+use crate::storage_version::StorageVersion;
 
 /// State that is made of the objects of some caches. A clone must be cheap: readers share one.
 pub trait Derive: Clone + Default + Send + Sync {
     /// Takes one change in. `of` is the place of the object's cache among those that the state is
     /// made of.
-    fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>);
+    fn take(
+        &mut self,
+        of: usize,
+        storage_version: &StorageVersion<'_>,
+        old: Option<&Entry>,
+        new: Option<&Entry>,
+    );
 }
 
 /// Such state, and how far it has come.
@@ -106,7 +112,7 @@ impl<T: Derive> Derived<T> {
             while let Some(event) = cursor.advance().ok()? {
                 let new = (event.change != super::Change::Deleted).then_some(&*event.entry);
                 next.state
-                    .take(of, &cache.hub(), event.previous.as_deref(), new);
+                    .take(of, &cache.storage_version(), event.previous.as_deref(), new);
                 seen = seen.max(event.revision());
             }
 
@@ -126,7 +132,8 @@ impl<T: Derive> Derived<T> {
         for (of, cache) in self.caches.iter().enumerate() {
             let (snapshot, start) = cache.snapshot_and_after(&Interest::Everything);
             for entry in snapshot.entries.iter() {
-                next.state.take(of, &cache.hub(), None, Some(entry));
+                next.state
+                    .take(of, &cache.storage_version(), None, Some(entry));
             }
             cursors.push(start.cursor);
             next.seen.push(snapshot.revision);

@@ -15,7 +15,7 @@ use coracle_store::Revision;
 
 use super::texts::{Packed, Texts};
 use super::trees::Tree;
-use crate::hub::Hub;
+use crate::storage_version::StorageVersion;
 
 /// A version of an object.
 #[derive(Debug)]
@@ -67,29 +67,36 @@ impl Entry {
         key: &str,
         bytes: &Bytes,
         revision: Revision,
-        hub: &Hub<'_>,
+        storage_version: &StorageVersion<'_>,
     ) -> Result<Entry, BadEntry> {
         let bad = |reason: String| BadEntry {
             key: key.to_string(),
             reason,
         };
-        let object = any::decode(bytes, hub.of.page).map_err(|error| bad(error.to_string()))?;
+        let object =
+            any::decode(bytes, storage_version.of.page).map_err(|error| bad(error.to_string()))?;
 
-        let value = hub
+        let value = storage_version
             .read_in(object.value)
             .map_err(|error| bad(error.to_string()))?;
         if value.meta().uid().is_empty() {
             return Err(bad("it has no uid".to_string()));
         }
 
-        let encoded = Entry::encode(&value, hub.of);
+        let encoded = Entry::encode(&value, storage_version.of);
         let bytes = if encoded == *bytes {
             bytes.clone()
         } else {
             encoded
         };
 
-        Ok(Entry::of(key, &value, bytes, revision, hub.resource))
+        Ok(Entry::of(
+            key,
+            &value,
+            bytes,
+            revision,
+            storage_version.resource,
+        ))
     }
 
     pub(crate) fn of(

@@ -15,13 +15,13 @@ use coracle_store::{
 use tokio::time::{Duration, Instant};
 use tracing::{error, warn};
 
-use super::bells::Bells;
-use super::defined::is_definition;
+use super::custom::Definitions;
+use super::custom::is_definition;
+use super::notifier::PendingNotifiers;
+use super::pending_writes::PendingWrites;
 use super::progress::Progress;
-use super::promises::Promises;
 use super::{Applied, BadEntry, Cache, Entries, Entry, SharedTrees};
-use crate::definitions::Definitions;
-use crate::hub::Hub;
+use crate::storage_version::StorageVersion;
 
 /// Where objects are in the store.
 pub(super) const ROOT: &str = "/registry/";
@@ -46,7 +46,7 @@ pub struct Caches {
     /// Where the store stood when the caches were filled: before they are there, they show the
     /// past.
     complete_at: OnceLock<Revision>,
-    promises: Promises,
+    pending_writes: PendingWrites,
     /// Trees that readers in this process share.
     pub trees: Arc<SharedTrees>,
 }
@@ -63,17 +63,17 @@ impl Caches {
     /// cache.
     pub fn new() -> Caches {
         let mut by_prefix: BTreeMap<Text, Arc<Cache>> = BTreeMap::new();
-        for resource in crate::registry::served() {
+        for resource in coracle_api::catalog::BUILTIN.resources() {
             if let Some(storage) = &resource.storage {
                 by_prefix.insert(
                     storage.prefix.clone(),
-                    Arc::new(Cache::new(Hub::of(resource))),
+                    Arc::new(Cache::new(StorageVersion::of(resource))),
                 );
             }
         }
 
         let applied = Progress::default();
-        let (promises, trees) = (Promises::default(), Arc::default());
+        let (pending_writes, trees) = (PendingWrites::default(), Arc::default());
         let definitions = ArcSwap::default();
 
         Caches {
@@ -81,7 +81,7 @@ impl Caches {
             definitions,
             applied,
             complete_at: OnceLock::new(),
-            promises,
+            pending_writes,
             trees,
         }
     }
@@ -158,7 +158,7 @@ impl Caches {
             let Some((prefix, cache, key)) = self.built_in(&kv.key) else {
                 continue;
             };
-            match Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub()) {
+            match Entry::stored(key, &kv.value, kv.mod_revision, &cache.storage_version()) {
                 Ok(entry) => drop(contents.entry(prefix).or_default().insert(Arc::new(entry))),
                 Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
             }
@@ -168,23 +168,23 @@ impl Caches {
             cache.load(contents.remove(prefix.as_str()).unwrap_or_default(), at);
         }
 
-        self.fill_defined(&kvs, at);
+        self.fill_custom(&kvs, at);
         self.applied.set(at);
 
         Ok(at)
     }
 
-    /// Leaves what the cache will need of an object that is about to be written, until the promise
+    /// Leaves what the cache will need of an object that is about to be written, until the pending
     /// is dropped.
-    pub fn promise<'a>(
+    pub fn pending_write<'a>(
         &'a self,
         key: &'a Bytes,
         entry: &'a Arc<Entry>,
         tree: Value,
-    ) -> Promise<'a> {
-        self.promises.make(key, entry, tree);
-        Promise {
-            promises: &self.promises,
+    ) -> PendingWrite<'a> {
+        self.pending_writes.add(key, entry, tree);
+        PendingWrite {
+            pending_writes: &self.pending_writes,
             key,
             entry,
         }
@@ -214,7 +214,7 @@ impl Caches {
     /// Follows the store until what comes next is lost.
     async fn follow(&self, store: &dyn Store, mut at: Revision) -> StoreError {
         let (mut since_forgetting, mut forgotten) = (0, Instant::now());
-        let mut bells = Bells::default();
+        let mut notifiers = PendingNotifiers::default();
         loop {
             let request =
                 WatchRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec())).from(at.next());
@@ -232,8 +232,8 @@ impl Caches {
             loop {
                 let item = tokio::select! {
                     biased;
-                    () = bells.due() => {
-                        bells.ring();
+                    () = notifiers.due() => {
+                        notifiers.notify();
                         continue;
                     }
                     item = changes.next() => item,
@@ -241,11 +241,11 @@ impl Caches {
 
                 match item {
                     Ok(WatchItem::Events(events)) => {
-                        self.take(&events, store, &mut bells).await;
+                        self.take(&events, store, &mut notifiers).await;
                         at = at.max(events.last().map_or(at, |event| event.kv.mod_revision));
                         self.applied.set(at);
                         since_forgetting += events.len();
-                        bells.ring();
+                        notifiers.notify();
                     }
                     Ok(WatchItem::Progress(revision)) => {
                         at = at.max(revision);
@@ -270,19 +270,19 @@ impl Caches {
     }
 
     /// Applies events in their order. What follows a definition finds its cache there.
-    async fn take(&self, events: &[Event], store: &dyn Store, bells: &mut Bells) {
+    async fn take(&self, events: &[Event], store: &dyn Store, notifiers: &mut PendingNotifiers) {
         let mut rest = events;
         while let Some(place) = rest.iter().position(|event| is_definition(&event.kv.key)) {
             let (now, later) = rest.split_at(place + 1);
-            self.apply(now, bells);
+            self.apply(now, notifiers);
             self.follow_definitions(store, now[place].kv.mod_revision)
                 .await;
             rest = later;
         }
-        self.apply(rest, bells);
+        self.apply(rest, notifiers);
     }
 
-    fn apply(&self, events: &[Event], bells: &mut Bells) {
+    fn apply(&self, events: &[Event], notifiers: &mut PendingNotifiers) {
         let mut by_cache: Vec<(Arc<Cache>, Vec<Applied<'_>>)> = Vec::new();
         let definitions = self.definitions();
         for event in events {
@@ -317,22 +317,22 @@ impl Caches {
         }
 
         for (cache, changes) in by_cache {
-            cache.apply(changes, |bell| bells.add(bell.clone()));
+            cache.apply(changes, |notifier| notifiers.add(notifier.clone()));
         }
     }
 
     fn entry(&self, cache: &Cache, key: &str, kv: &KeyValue) -> Result<Entry, BadEntry> {
-        match self.promises.find(&kv.key, &kv.value) {
-            Some((promised, tree)) => {
-                let entry = promised.at(kv.mod_revision);
+        match self.pending_writes.find(&kv.key, &kv.value) {
+            Some((pending, tree)) => {
+                let entry = pending.at(kv.mod_revision);
                 if let Some(tree) = tree
                     && cache.read_as_trees.load(Ordering::Relaxed)
                 {
-                    self.trees.take(&entry, tree, cache.hub().of);
+                    self.trees.take(&entry, tree, cache.storage_version().of);
                 }
                 Ok(entry)
             }
-            None => Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub()),
+            None => Entry::stored(key, &kv.value, kv.mod_revision, &cache.storage_version()),
         }
     }
 
@@ -381,15 +381,15 @@ impl Default for Caches {
 }
 
 /// An entry on its way; dropped when its write has been answered.
-pub struct Promise<'a> {
-    promises: &'a Promises,
+pub struct PendingWrite<'a> {
+    pending_writes: &'a PendingWrites,
     key: &'a Bytes,
     entry: &'a Arc<Entry>,
 }
 
-impl Drop for Promise<'_> {
+impl Drop for PendingWrite<'_> {
     fn drop(&mut self) {
-        self.promises.withdraw(self.key, self.entry);
+        self.pending_writes.remove(self.key, self.entry);
     }
 }
 

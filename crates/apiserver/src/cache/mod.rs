@@ -2,30 +2,31 @@
 //!
 //! One feed watches the store and applies each change to the cache of its resource: a persistent
 //! map of shared entries (a list or a page is a snapshot that costs a pointer), a history for
-//! watchers, and lanes for those who care for a part of it. A write is answered when the feed has
+//! watchers, and queues for those who care for a part of it. A write is answered when the feed has
 //! applied it, so whoever reads afterwards sees it.
 
-mod bells;
-mod defined;
+mod custom;
 mod derived;
 mod entries;
 mod entry;
 mod feed;
 mod history;
-mod lanes;
+mod notifier;
+mod pending_writes;
 mod progress;
-mod promises;
 mod texts;
 mod trees;
+mod watch_queues;
 
-pub use bells::{Bell, any_heard};
+pub use custom::{Custom, Definitions};
 pub use derived::{Derive, Derived, Read};
 pub use entries::Entries;
 pub use entry::{BadEntry, Entry};
-pub use feed::{Caches, FeedError, Promise};
+pub use feed::{Caches, FeedError, PendingWrite};
 pub use history::{Change, Cursor, Event, Overtaken};
-pub use lanes::{Interest, Listening};
+pub use notifier::{Notifier, any_notified};
 pub use trees::SharedTrees;
+pub use watch_queues::{Interest, Listening};
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,11 +38,11 @@ use coracle_api::catalog::Resource;
 use coracle_api::selector::FieldSelector;
 use coracle_store::Revision;
 use history::History;
-use lanes::Lanes;
 use tokio::time::Instant;
+use watch_queues::WatchQueues;
 
 use crate::definitions::Compiled;
-use crate::hub::Hub;
+use crate::storage_version::StorageVersion;
 
 /// The objects of one resource.
 pub struct Cache {
@@ -52,7 +53,7 @@ pub struct Cache {
     replaced: AtomicBool,
     snapshot: ArcSwap<Snapshot>,
     past: Mutex<Past>,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     /// Where the node of a pod is among the selectable fields.
     node_field: Option<usize>,
     /// Whether somebody in this process follows its objects as trees, or did.
@@ -63,14 +64,14 @@ pub struct Cache {
 
 /// How its objects are kept.
 enum Of {
-    BuiltIn(Hub<'static>),
+    BuiltIn(StorageVersion<'static>),
     Custom(Arc<Compiled>),
 }
 
 /// What watchers read.
 struct Past {
     history: History,
-    lanes: Lanes,
+    queues: WatchQueues,
 }
 
 /// What a watch begins with.
@@ -93,13 +94,16 @@ pub struct Snapshot {
 }
 
 impl Cache {
-    fn new(hub: Hub<'static>) -> Cache {
-        Cache::holding(Of::BuiltIn(hub), hub.resource)
+    fn new(storage_version: StorageVersion<'static>) -> Cache {
+        Cache::holding(Of::BuiltIn(storage_version), storage_version.resource)
     }
 
     /// Of a custom resource, with its objects at a revision.
     fn custom(definition: &Arc<Compiled>, entries: Entries, revision: Revision) -> Cache {
-        let mut cache = Cache::holding(Of::Custom(definition.clone()), definition.hub().resource);
+        let mut cache = Cache::holding(
+            Of::Custom(definition.clone()),
+            StorageVersion::of_definition(definition).resource,
+        );
         cache.since = revision;
         cache.load(entries, revision);
         cache
@@ -119,19 +123,19 @@ impl Cache {
             snapshot: ArcSwap::default(),
             past: Mutex::new(Past {
                 history: History::new(Revision::ZERO),
-                lanes: Lanes::default(),
+                queues: WatchQueues::default(),
             }),
-            bell: Arc::default(),
+            notifier: Arc::default(),
             node_field: node_field.filter(|_| is_pods),
             read_as_trees: AtomicBool::new(false),
             kept: Mutex::default(),
         }
     }
 
-    pub fn hub(&self) -> Hub<'_> {
+    pub fn storage_version(&self) -> StorageVersion<'_> {
         match &self.of {
-            Of::BuiltIn(hub) => *hub,
-            Of::Custom(definition) => definition.hub(),
+            Of::BuiltIn(storage_version) => *storage_version,
+            Of::Custom(definition) => StorageVersion::of_definition(definition),
         }
     }
 
@@ -157,7 +161,7 @@ impl Cache {
         }
 
         match (fields.exact_value("metadata.name"), namespace) {
-            (Some(name), "") if !self.hub().resource.namespaced => {
+            (Some(name), "") if !self.storage_version().resource.namespaced => {
                 Interest::Object(Text::new(name))
             }
             (Some(name), namespace) if !namespace.is_empty() => {
@@ -189,14 +193,14 @@ impl Cache {
     }
 
     /// Rung at every change.
-    pub fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+    pub fn notifier(&self) -> &Arc<Notifier> {
+        &self.notifier
     }
 
     /// Rung at every change of one object.
-    pub fn bell_of(&self, key: &str) -> Listening {
-        let lane = self.past().lanes.join(&Interest::Object(Text::new(key)));
-        Listening::lane(lane.expect("an object has a lane"))
+    pub fn notifier_of(&self, key: &str) -> Listening {
+        let queue = self.past().queues.join(&Interest::Object(Text::new(key)));
+        Listening::queue(queue.expect("an object has a queue"))
     }
 
     /// What happens after `revision`; the error is the oldest revision that is kept.
@@ -207,8 +211,8 @@ impl Cache {
             .after(revision)
             .ok_or_else(|| past.history.oldest_kept())?;
 
-        let Some(lane) = past.lanes.join(interest) else {
-            let listening = Listening::everything(self.bell.clone());
+        let Some(queue) = past.queues.join(interest) else {
+            let listening = Listening::everything(self.notifier.clone());
             return Ok(Start {
                 missed: Vec::new(),
                 cursor,
@@ -226,8 +230,8 @@ impl Cache {
 
         Ok(Start {
             missed,
-            cursor: lane.cursor(),
-            listening: Listening::lane(lane),
+            cursor: queue.cursor(),
+            listening: Listening::queue(queue),
         })
     }
 
@@ -235,9 +239,12 @@ impl Cache {
     pub fn snapshot_and_after(&self, interest: &Interest) -> (Arc<Snapshot>, Start) {
         // The feed publishes the snapshot and appends under this lock.
         let mut past = self.past();
-        let (cursor, listening) = match past.lanes.join(interest) {
-            None => (past.history.end(), Listening::everything(self.bell.clone())),
-            Some(lane) => (lane.cursor(), Listening::lane(lane)),
+        let (cursor, listening) = match past.queues.join(interest) {
+            None => (
+                past.history.end(),
+                Listening::everything(self.notifier.clone()),
+            ),
+            Some(queue) => (queue.cursor(), Listening::queue(queue)),
         };
 
         (
@@ -296,13 +303,13 @@ impl Cache {
         self.snapshot
             .store(Arc::new(Snapshot { revision, entries }));
         before.close();
-        past.lanes.close();
-        self.bell.ring();
+        past.queues.close();
+        self.notifier.notify();
     }
 
-    /// Applies changes of one batch, in order, and hands out each bell that is to be rung. Readers
+    /// Applies changes of one batch, in order, and hands out each notifier that is to be rung. Readers
     /// see all or none.
-    fn apply(&self, changes: Vec<Applied<'_>>, mut arm: impl FnMut(&Arc<Bell>)) {
+    fn apply(&self, changes: Vec<Applied<'_>>, mut arm: impl FnMut(&Arc<Notifier>)) {
         let mut past = self.past();
         let past = &mut *past;
         let mut snapshot = Snapshot::clone(&self.snapshot.load());
@@ -345,12 +352,12 @@ impl Cache {
         self.snapshot.store(Arc::new(snapshot));
 
         for event in events {
-            past.lanes.append(&event, self.node_field, &mut arm);
+            past.queues.append(&event, self.node_field, &mut arm);
             past.history.append(event);
         }
 
-        if self.bell.arm() {
-            arm(&self.bell);
+        if self.notifier.arm() {
+            arm(&self.notifier);
         }
     }
 

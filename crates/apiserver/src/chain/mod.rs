@@ -18,7 +18,7 @@ use crate::ApiError;
 use crate::access::Access;
 use crate::answer::{self, Answer};
 use crate::authn::{Caller, Peer, Presented, User};
-use crate::authz::Attributes;
+use crate::authz::attributes_of;
 use crate::flow::{Class, Flow};
 use crate::handler::{RequestBody, Server};
 use crate::lifecycle::Lifecycle;
@@ -119,9 +119,9 @@ impl Chain {
             return self.judge(head, body, peer).await;
         }
 
-        let Some(_under_way) = self.lifecycle.begin() else {
+        if !self.lifecycle.accepts() {
             return answer::error(&ApiError::shutting_down(), Form::JSON);
-        };
+        }
 
         match deadline::of(&head.query, self.request_timeout) {
             Err(error) => answer::error(&error, head.form),
@@ -177,7 +177,7 @@ impl Chain {
         let Some(wanted) = impersonation::wanted(&mut head.parts.headers)? else {
             return Ok(user);
         };
-        let attributes = Attributes::of(&user, &head.info, &head.query);
+        let attributes = attributes_of(&user, &head.info, &head.query);
         impersonation::allowed(&wanted, &attributes, &self.access().authorization).await
     }
 
@@ -188,7 +188,7 @@ impl Chain {
         body: B,
     ) -> Answer {
         let class = self.classify(&user, &head.info);
-        let attributes = Attributes::of(&user, &head.info, &head.query);
+        let attributes = attributes_of(&user, &head.info, &head.query);
         let mut answer = match self.access().authorization.check(&attributes).await {
             Err(error) => no_sniff(answer::error(&error, head.form)),
             Ok(()) => {

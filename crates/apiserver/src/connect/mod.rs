@@ -31,7 +31,7 @@ use self::place::{Named, Place};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::authn::Caller;
-use crate::authz::Attributes;
+use crate::authz::{Attributes, attributes_of};
 use crate::handler::RequestBody;
 use crate::registry::{Registry, Scope, Wanted as Version};
 use crate::request::{ResourceRequest, Target, Verb};
@@ -155,7 +155,7 @@ impl Connect {
 
     async fn stream(&self, what: What, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {
         // A WebSocket begins as a GET, but whoever runs commands does more than read.
-        let attributes = Attributes::of(&request.caller.user, request.info, request.query);
+        let attributes = attributes_of(&request.caller.user, request.info, request.query);
         self.registry
             .access
             .authorization
@@ -384,14 +384,16 @@ impl Connect {
         namespace: &str,
         name: &str,
     ) -> Result<T, ApiError> {
-        let resource = crate::registry::served()
+        let resource = coracle_api::catalog::BUILTIN
+            .resources()
+            .iter()
             .find(|resource| {
                 resource.group.is_empty() && resource.version == "v1" && resource.plural == plural
             })
             .ok_or_else(ApiError::no_such_resource)?;
         let scope = Scope::new(resource, namespace, caller);
         let entry = self.registry.get(&scope, name)?;
-        typed::view(&entry.value(scope.hub.of))
+        typed::view(&entry.value(scope.storage_version.of))
             .map_err(|error| ApiError::internal(error.to_string()))
     }
 

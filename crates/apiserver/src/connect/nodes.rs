@@ -8,7 +8,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::transport::{Tls, tls_settings};
 use rustls::ClientConfig;
 
-use crate::serve::files::{FileError, FromFiles};
+use crate::files::{FileError, FromFiles};
 
 /// How kubelets are reached.
 #[derive(Clone, Debug)]

@@ -1,150 +1,28 @@
-//! Custom resources: what definitions add to the catalogue at run time.
+//! What a CustomResourceDefinition defines, compiled once.
 //!
-//! A definition whose names are accepted ([`naming`]) is compiled ([`Compiled`]): a page of the
-//! catalogue with a resource and a kind for each version, and beside it what the catalogue has no
-//! place for ([`Version`]: schema, columns, where replicas are). From then on its resources take
-//! the road of all others. The feed of the cache does that when it comes to the definition, before
-//! anything that follows it, and gives it a cache of its own ([`Custom`]): so whoever was told that
-//! a definition is established finds its resources, and what is read is never older than what was
-//! answered.
-//!
-//! [`run`] keeps the status of definitions, ends those that are deleted, and makes their
-//! APIServices.
+//! [`Compiled`] is a page of the catalogue with a resource and a kind for each version, and beside
+//! it what the catalogue has no place for ([`Version`]: schema, columns, where replicas are). From
+//! then on its resources are handled like all others; their [`strategy`] is the version itself. The
+//! cache compiles a definition when its feed reaches it, before anything that follows, and gives it
+//! a cache of its own (`cache/custom.rs`). `definition_controller` keeps the status of definitions.
 
-pub mod approval;
-pub mod condition;
-mod finalizing;
-mod naming;
-mod order;
 mod page;
-mod run;
-mod services;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod version;
-pub mod view;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use coracle_api::catalog::{Catalog, Kind, Page, Resource, Struct, split_api_version};
+use coracle_api::catalog::{Kind, Page, Resource, Struct, split_api_version};
 use coracle_api::codec::json;
 use coracle_api::schema::{BuildError, TooMuchAdded};
 use coracle_api::{Map, Text, Value};
 use ring::digest::{SHA256, digest};
 use tracing::warn;
 
-use crate::cache::Cache;
-use crate::hub::Hub;
-pub use order::kube_aware;
-pub use run::{Hooks, run};
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 pub use version::{Cell, Replicas, Version};
-use view::Definition;
-
-/// The finalizer that keeps a definition until its objects are gone.
-pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-
-/// The definitions whose resources are served, by name.
-#[derive(Default)]
-pub struct Definitions {
-    by_name: BTreeMap<Text, Arc<Custom>>,
-    /// Made when a document is first asked for.
-    catalog: OnceLock<Catalog>,
-}
-
-impl Definitions {
-    /// Every kind that discovery shows.
-    pub fn catalog(&self) -> Catalog {
-        let pages = || {
-            let shown = self.iter().filter(|custom| custom.is_established);
-            shown.map(|custom| (custom.name.clone(), custom.documented.clone()))
-        };
-        self.catalog
-            .get_or_init(|| Catalog::with_all(pages()))
-            .clone()
-    }
-
-    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Custom>> {
-        self.named(&format!("{plural}.{group}"))
-    }
-
-    pub fn named(&self, name: &str) -> Option<&Arc<Custom>> {
-        self.by_name.get(name)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Custom>> {
-        self.by_name.values()
-    }
-
-    pub fn insert(&mut self, custom: Arc<Custom>) {
-        self.by_name.insert(custom.name.clone(), custom);
-    }
-}
-
-/// A definition whose resources are served.
-pub struct Custom {
-    compiled: Arc<Compiled>,
-    /// The version of the definition that this is of.
-    pub revision: coracle_store::Revision,
-    /// Discovery shows it from then on.
-    pub is_established: bool,
-    /// It goes, and takes no new objects.
-    pub is_terminating: bool,
-    /// Its objects.
-    pub cache: Arc<Cache>,
-}
-
-impl std::ops::Deref for Custom {
-    type Target = Compiled;
-
-    fn deref(&self) -> &Compiled {
-        &self.compiled
-    }
-}
-
-impl Custom {
-    pub fn new(compiled: Arc<Compiled>, state: State, cache: Arc<Cache>) -> Custom {
-        let State {
-            revision,
-            is_established,
-            is_terminating,
-        } = state;
-
-        Custom {
-            compiled,
-            revision,
-            is_established,
-            is_terminating,
-            cache,
-        }
-    }
-
-    pub fn compiled(&self) -> &Arc<Compiled> {
-        &self.compiled
-    }
-}
-
-/// What changes of a definition without changing what it defines.
-#[derive(Clone, Copy, Debug)]
-pub struct State {
-    pub revision: coracle_store::Revision,
-    pub is_established: bool,
-    pub is_terminating: bool,
-}
-
-impl State {
-    /// `None`: nothing of it is served.
-    pub fn of(definition: &Value, revision: coracle_store::Revision) -> Option<State> {
-        let is_established = condition::is_true(definition, "Established");
-        let is_accepted = is_established || condition::is_true(definition, "NamesAccepted");
-        let is_terminating = condition::is_true(definition, "Terminating");
-        is_accepted.then_some(State {
-            revision,
-            is_established,
-            is_terminating,
-        })
-    }
-}
 
 /// What a definition defines.
 pub struct Compiled {
@@ -157,7 +35,7 @@ pub struct Compiled {
     kept: usize,
     page: Page,
     /// What documents show of it.
-    documented: Arc<Page>,
+    pub documented: Arc<Page>,
     fingerprint: Fingerprint,
 }
 
@@ -235,14 +113,9 @@ impl Compiled {
         self.page.root(self.kind(version))
     }
 
-    pub fn hub(&self) -> Hub<'_> {
-        let kind = self.kind(self.kept);
-        Hub {
-            resource: self.resource(self.kept),
-            kind,
-            of: self.page.root(kind),
-            definition: Some(self),
-        }
+    /// The version that objects are stored in.
+    pub fn storage(&self) -> usize {
+        self.kept
     }
 
     /// An object in the version that is kept. Nothing is lost: it has yet to be judged in its own

@@ -10,9 +10,8 @@ use coracle_api::catalog::{
     Subresource,
 };
 use coracle_api::{Map, Text, Value};
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 use ring::digest::{SHA256, digest};
-
-use super::view::Definition;
 
 /// In upstream's order.
 static VERBS: [Text; 8] = [

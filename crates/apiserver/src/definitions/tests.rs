@@ -1,6 +1,7 @@
 //! What definitions are compiled into.
 
 use coracle_api::codec::json;
+use coracle_kinds::apiextensions::custom_resource_definition::condition;
 
 use super::*;
 

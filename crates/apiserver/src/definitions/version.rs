@@ -6,10 +6,9 @@ use coracle_api::field_error::FieldError;
 use coracle_api::json_path::JsonPath;
 use coracle_api::schema::{BuildError, Flags, Props, Schema, TooMuchAdded};
 use coracle_api::{Map, Text, Value};
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
+use coracle_kinds::kube_aware;
 use tracing::warn;
-
-use super::order::kube_aware;
-use super::view::Definition;
 
 pub struct Version {
     pub name: Text,

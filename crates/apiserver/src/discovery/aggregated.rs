@@ -3,18 +3,18 @@
 use coracle_api::catalog::{Group, Subresource};
 use coracle_api::{Map, Text, Value};
 
-use super::landscape::{Found, Landscape};
 use super::plain::texts;
+use super::served_groups::{Found, ServedGroups};
 
 /// The document at that path; `None`: there is none.
-pub(super) fn document(path: &str, landscape: &Landscape<'_>) -> Option<Value> {
+pub(super) fn document(path: &str, served_groups: &ServedGroups<'_>) -> Option<Value> {
     let core = match path.trim_matches('/') {
         "api" => true,
         "apis" => false,
         _ => return None,
     };
 
-    let groups = landscape
+    let groups = served_groups
         .groups()
         .iter()
         .filter(|group| group.name.is_empty() == core);
@@ -27,14 +27,14 @@ pub(super) fn document(path: &str, landscape: &Landscape<'_>) -> Option<Value> {
     document.insert(
         "items",
         groups
-            .map(|known| group(known, landscape))
+            .map(|known| group(known, served_groups))
             .collect::<Vec<_>>(),
     );
 
     Some(Value::Object(document))
 }
 
-fn group(group: &Group, landscape: &Landscape<'_>) -> Value {
+fn group(group: &Group, served_groups: &ServedGroups<'_>) -> Value {
     let mut metadata = Map::new();
     if !group.name.is_empty() {
         metadata.insert("name", group.name.clone());
@@ -46,14 +46,14 @@ fn group(group: &Group, landscape: &Landscape<'_>) -> Value {
     let versions = group
         .versions
         .iter()
-        .map(|name| version(&group.name, name, landscape));
+        .map(|name| version(&group.name, name, served_groups));
     entry.insert("versions", versions.collect::<Vec<_>>());
 
     Value::Object(entry)
 }
 
-fn version(group: &str, version: &Text, landscape: &Landscape<'_>) -> Value {
-    let resources: Vec<Value> = landscape
+fn version(group: &str, version: &Text, served_groups: &ServedGroups<'_>) -> Value {
+    let resources: Vec<Value> = served_groups
         .resources(group, version)
         .map(|found| resource(&found))
         .collect();

@@ -5,8 +5,8 @@
 //! already is told no more than that.
 
 mod aggregated;
-mod landscape;
 mod plain;
+mod served_groups;
 #[cfg(test)]
 mod tests;
 
@@ -17,9 +17,9 @@ use ring::digest::{SHA512, digest};
 
 use crate::ApiError;
 use crate::answer::{self, Answer};
-use crate::definitions::Definitions;
+use crate::cache::Definitions;
 use crate::render::{Form, typed_json};
-pub use landscape::Landscape;
+pub use served_groups::ServedGroups;
 
 /// The document at a discovery path, in the form the client accepts; `None`: there is none.
 pub fn answer(
@@ -34,8 +34,8 @@ pub fn answer(
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
 
-    let landscape = Landscape::new(definitions);
-    if let Some(document) = aggregated::document(path, &landscape)
+    let served_groups = ServedGroups::new(definitions);
+    if let Some(document) = aggregated::document(path, &served_groups)
         && let Ok(accepted) = media_type::negotiate(accept, Endpoint::AggregatedDiscovery)
         && accepted.transform.is_some()
     {
@@ -47,7 +47,7 @@ pub fn answer(
         return Some(Ok(everything(&document, headers, form)));
     }
 
-    let document = plain::document(path, server_address, &landscape)?;
+    let document = plain::document(path, server_address, &served_groups)?;
     Some(form.map(|form| answer::value(StatusCode::OK, &document, form)))
 }
 

@@ -3,19 +3,19 @@
 use coracle_api::catalog::{self, Resource, Subresource};
 use coracle_api::{Map, Text, Value};
 
-use super::landscape::{Found, Landscape};
+use super::served_groups::{Found, ServedGroups};
 
 /// The document at a discovery path; `None`: there is none.
 pub(super) fn document(
     path: &str,
     server_address: &str,
-    landscape: &Landscape<'_>,
+    served_groups: &ServedGroups<'_>,
 ) -> Option<Value> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["api"] => Some(api_versions(server_address)),
         ["apis"] => {
-            let groups = landscape
+            let groups = served_groups
                 .groups()
                 .iter()
                 .filter(|group| !group.name.is_empty());
@@ -30,7 +30,7 @@ pub(super) fn document(
             ))
         }
         ["apis", name] => {
-            let found = landscape
+            let found = served_groups
                 .groups()
                 .iter()
                 .find(|group| !group.name.is_empty() && group.name == *name)?;
@@ -39,8 +39,8 @@ pub(super) fn document(
             document.insert("apiVersion", "v1");
             Some(Value::Object(document))
         }
-        ["api", version] => resources("", version, landscape),
-        ["apis", group, version] => resources(group, version, landscape),
+        ["api", version] => resources("", version, served_groups),
+        ["apis", group, version] => resources(group, version, served_groups),
         _ => None,
     }
 }
@@ -76,14 +76,14 @@ fn group(group: &catalog::Group) -> Map {
     document
 }
 
-fn resources(group: &str, version: &str, landscape: &Landscape<'_>) -> Option<Value> {
-    let known = landscape
+fn resources(group: &str, version: &str, served_groups: &ServedGroups<'_>) -> Option<Value> {
+    let known = served_groups
         .groups()
         .iter()
         .find(|known| known.name == group)?;
     known.versions.iter().find(|known| *known == version)?;
 
-    let list: Vec<Value> = landscape
+    let list: Vec<Value> = served_groups
         .resources(group, version)
         .flat_map(|found| {
             let resource = found.resource;

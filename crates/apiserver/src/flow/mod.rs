@@ -5,7 +5,6 @@
 //! exists ([`status`]). A request is compared with the compiled rules alone. Queues and seats do
 //! not exist yet: whatever the level, a request goes on at once.
 
-pub(crate) mod defaults;
 mod matching;
 mod rules;
 mod status;
@@ -48,8 +47,9 @@ pub async fn run(flow: &Flow, loopback: &Loopback, ready: &Hook) {
 
     loop {
         // Asked for before anything is looked at, so that nothing in between is missed.
-        let (schema_bell, level_bell) = (schemas.bell(), levels.bell());
-        let (schema_changed, level_changed) = (schema_bell.heard(), level_bell.heard());
+        let (schema_notifier, level_notifier) = (schemas.notifier(), levels.notifier());
+        let (schema_changed, level_changed) =
+            (schema_notifier.notified(), level_notifier.notified());
         tokio::pin!(schema_changed, level_changed);
         schema_changed.as_mut().enable();
         level_changed.as_mut().enable();
@@ -84,7 +84,7 @@ pub(crate) fn priority_levels() -> &'static Resource {
 fn read<T: DeserializeOwned>(cache: &Cache) -> Vec<T> {
     let snapshot = cache.snapshot();
     let objects = snapshot.entries.iter().filter_map(|entry| {
-        typed::from_tree(&entry.value(cache.hub().of))
+        typed::from_tree(&entry.value(cache.storage_version().of))
             .inspect_err(
                 |error| error!(name = %entry.key(), %error, "cannot be read, and does not count"),
             )

@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use coracle_kinds::flowcontrol::defaults;
 use http::HeaderValue;
 use k8s_openapi::api::flowcontrol::v1::{
     FlowSchema, PolicyRulesWithSubjects, PriorityLevelConfiguration,
 };
 
-use super::{defaults, matching};
+use super::matching;
 use crate::authn::User;
 use crate::request::RequestInfo;
 

@@ -2,11 +2,12 @@
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
+use coracle_kinds::flowcontrol::defaults;
 use http::StatusCode;
 use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration};
 use tracing::warn;
 
-use super::{defaults, flow_schemas};
+use super::flow_schemas;
 use crate::loopback::Loopback;
 
 /// Who owns the condition.

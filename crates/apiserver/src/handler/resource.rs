@@ -334,7 +334,7 @@ fn wanted_version(query: &Query) -> Result<Wanted, ApiError> {
 
 /// The Status of an object that was removed.
 fn success(entry: &Entry, scope: &Scope<'_>) -> Value {
-    let object = entry.value(scope.hub.of);
+    let object = entry.value(scope.storage_version.of);
     let details = crate::status::Details {
         name: object.meta().name().to_string(),
         group: scope.resource.group.to_string(),

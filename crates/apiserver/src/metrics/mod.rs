@@ -287,8 +287,8 @@ fn write_objects(caches: &Caches, text: &mut Text) {
 
     for cache in caches.all() {
         let labels = [
-            ("group", &*cache.hub().resource.group),
-            ("resource", &cache.hub().resource.plural),
+            ("group", &*cache.storage_version().resource.group),
+            ("resource", &cache.storage_version().resource.plural),
         ];
 
         text.sample(
@@ -306,7 +306,7 @@ fn write_objects(caches: &Caches, text: &mut Text) {
     );
 
     for cache in caches.all() {
-        let resource = crate::status::qualified(cache.hub().resource);
+        let resource = crate::status::qualified(cache.storage_version().resource);
         text.sample(
             "apiserver_storage_objects",
             &[("resource", &resource)],

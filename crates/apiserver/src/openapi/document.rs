@@ -6,8 +6,8 @@ use coracle_api::catalog::Catalog;
 use coracle_api::codec::json;
 use coracle_api::{Map, Value};
 
+use super::contents::Contents;
 use super::named::Version;
-use super::outline::Outline;
 use super::protobuf::{self, encode, put_bytes, put_named};
 use super::section::Section;
 use super::{texts, v2, v3};
@@ -34,33 +34,33 @@ impl Document {
         out: &mut impl Write,
     ) -> io::Result<()> {
         match (self, form) {
-            (Document::V2, Form::Json) => json_v2(&Outline::of_all(catalog), out),
+            (Document::V2, Form::Json) => json_v2(&Contents::of_all(catalog), out),
             (Document::V2, Form::Protobuf) => {
-                out.write_all(&protobuf_v2(&Outline::of_all(catalog)))
+                out.write_all(&protobuf_v2(&Contents::of_all(catalog)))
             }
             (Document::V3(section), Form::Json) => {
-                json_v3(&Outline::of_section(catalog, section), out)
+                json_v3(&Contents::of_section(catalog, section), out)
             }
             (Document::V3(section), Form::Protobuf) => {
-                out.write_all(&protobuf_v3(&Outline::of_section(catalog, section)))
+                out.write_all(&protobuf_v3(&Contents::of_section(catalog, section)))
             }
         }
     }
 }
 
-fn json_v2(outline: &Outline<'_>, out: &mut impl Write) -> io::Result<()> {
+fn json_v2(contents: &Contents<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut shared = v2::Shared::new();
     let mut document = Members::open(out)?;
     document.put("swagger", &Value::string("2.0"))?;
     document.put("info", &info())?;
     document.below("paths", |paths| {
-        outline.paths.iter().try_for_each(|(path, operations)| {
+        contents.paths.iter().try_for_each(|(path, operations)| {
             paths.put(path, &v2::path_item(operations, &mut shared))
         })
     })?;
 
     document.below("definitions", |definitions| {
-        outline
+        contents
             .definitions(Version::V2)
             .try_for_each(|(name, schema)| definitions.put(name, &schema))
     })?;
@@ -77,21 +77,21 @@ fn json_v2(outline: &Outline<'_>, out: &mut impl Write) -> io::Result<()> {
     document.close()
 }
 
-fn json_v3(outline: &Outline<'_>, out: &mut impl Write) -> io::Result<()> {
+fn json_v3(contents: &Contents<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut document = Members::open(out)?;
     document.put("openapi", &Value::string("3.0.0"))?;
     document.put("info", &info())?;
     document.below("paths", |paths| {
-        outline
+        contents
             .paths
             .iter()
             .try_for_each(|(path, operations)| paths.put(path, &v3::path_item(operations)))
     })?;
 
     document.below("components", |components| {
-        if outline.has_definitions() {
+        if contents.has_definitions() {
             components.below("schemas", |schemas| {
-                outline
+                contents
                     .definitions(Version::V3)
                     .try_for_each(|(name, schema)| schemas.put(name, &schema))
             })?;
@@ -102,14 +102,14 @@ fn json_v3(outline: &Outline<'_>, out: &mut impl Write) -> io::Result<()> {
     document.close()
 }
 
-fn protobuf_v2(outline: &Outline<'_>) -> Vec<u8> {
+fn protobuf_v2(contents: &Contents<'_>) -> Vec<u8> {
     use protobuf::v2::{
         INFO, PARAMETER, PATH_ITEM, SCHEMA, SECURITY_DEFINITION, SECURITY_REQUIREMENT,
     };
 
     let mut shared = v2::Shared::new();
     let (mut paths, mut definitions, mut parameters) = (Vec::new(), Vec::new(), Vec::new());
-    for (path, operations) in &outline.paths {
+    for (path, operations) in &contents.paths {
         put_named(
             &mut paths,
             2,
@@ -119,7 +119,7 @@ fn protobuf_v2(outline: &Outline<'_>) -> Vec<u8> {
         );
     }
 
-    for (name, schema) in outline.definitions(Version::V2) {
+    for (name, schema) in contents.definitions(Version::V2) {
         put_named(&mut definitions, 1, name, &SCHEMA, &schema);
     }
 
@@ -148,19 +148,19 @@ fn protobuf_v2(outline: &Outline<'_>) -> Vec<u8> {
     out
 }
 
-fn protobuf_v3(outline: &Outline<'_>) -> Vec<u8> {
+fn protobuf_v3(contents: &Contents<'_>) -> Vec<u8> {
     use protobuf::v3::{INFO, PATH_ITEM, SCHEMA_OR_REFERENCE, SECURITY_SCHEME};
 
     let (mut paths, mut schemas, mut components) = (Vec::new(), Vec::new(), Vec::new());
-    for (path, operations) in &outline.paths {
+    for (path, operations) in &contents.paths {
         put_named(&mut paths, 1, path, &PATH_ITEM, &v3::path_item(operations));
     }
 
-    for (name, schema) in outline.definitions(Version::V3) {
+    for (name, schema) in contents.definitions(Version::V3) {
         put_named(&mut schemas, 1, name, &SCHEMA_OR_REFERENCE, &schema);
     }
 
-    if outline.has_definitions() {
+    if contents.has_definitions() {
         put_bytes(&mut components, 1, &schemas);
     }
 

@@ -4,7 +4,7 @@
 //! once, and kept compressed in the [`library`]; [`http`] decides about its form and about clients
 //! that have it already.
 //!
-//! A document is an [`outline`]: the operations of its [`section`]s (a group and version, say), by
+//! A document is an [`contents`]: the operations of its [`section`]s (a group and version, say), by
 //! path, which [`resource`] makes from the verbs of each resource with its [`routes`], and the
 //! types that they lead to. [`v2`] and [`v3`] write operations down, [`schema`] the [`named`]
 //! types, all as trees; one path or type at a time goes out as JSON or as [`protobuf`].
@@ -12,13 +12,13 @@
 //! Kinds that are added at run time are kinds of the catalogue like any other: their group and
 //! version gets a document of its own, and they appear in the document of the whole.
 
+mod contents;
 mod document;
 mod http;
 mod library;
 mod named;
 mod names;
 mod operation;
-mod outline;
 mod protobuf;
 mod published;
 mod resource;

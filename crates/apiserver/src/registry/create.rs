@@ -5,10 +5,10 @@ use std::sync::Arc;
 use coracle_api::field_error::FieldErrors;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Value, gates};
+use coracle_kinds::Settle;
 use coracle_store::{Revision, SwapError};
 
-use super::strategy::{Context, Settle};
-use super::{Body, Part, Registry, Scope, meta};
+use super::{Body, Part, Registry, Scope, Write, meta};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::aside::aside;
@@ -69,14 +69,12 @@ impl Registry {
         let name = object.meta().name().to_string();
 
         let told = Warnings::default();
+        let write = Write::new(self, scope, Part::Main, options.dry_run);
         let attributes = Attributes {
-            registry: self,
-            scope,
+            cx: write.cx,
             operation: Operation::Create,
-            part: Part::Main,
             name: &name,
             old: None,
-            dry_run: options.dry_run,
             warnings: &told,
         };
 
@@ -98,7 +96,7 @@ impl Registry {
                 object.take()
             };
 
-            match self.attempt(&attributes, tried).await {
+            match self.attempt(&write, &attributes, tried).await {
                 Err((error, _)) if error.reason == Reason::AlreadyExists && attempt < attempts => {}
                 Ok((entry, noticed)) => {
                     warnings.extend(noticed);
@@ -121,17 +119,11 @@ impl Registry {
     /// One try with one name, which the error tells beside the refusal.
     async fn attempt(
         &self,
+        write: &Write<'_>,
         attributes: &Attributes<'_>,
         mut object: Value,
     ) -> Result<(Arc<Entry>, Vec<String>), (ApiError, String)> {
-        let scope = attributes.scope;
-        let cx = Context {
-            registry: self,
-            scope,
-            part: Part::Main,
-            dry_run: attributes.dry_run,
-            now: (self.now)(),
-        };
+        let scope = write.scope;
 
         let version = object.meta().resource_version().parse::<ResourceVersion>();
         object.meta_mut().set_resource_version(ResourceVersion(0));
@@ -140,13 +132,13 @@ impl Registry {
 
         let mut settle: Option<Settle<'_>> = None;
         let result = async {
-            if let Some(begun) = scope.strategy.begin(&mut object, None, &cx) {
+            if let Some(begun) = scope.strategy.begin(&mut object, None, &write.cx) {
                 settle = begun.await?;
             }
 
             let warnings = match scope.strategy.takes_long() {
-                true => aside(|| shape_and_judge(&mut object, &cx))?,
-                false => shape_and_judge(&mut object, &cx)?,
+                true => aside(|| prepare_and_validate(&mut object, write))?,
+                false => prepare_and_validate(&mut object, write)?,
             };
 
             let attributes = Attributes {
@@ -156,7 +148,7 @@ impl Registry {
             let admitted = self.admission.validate(Some(&object), &attributes).await;
             admitted.map_err(|refused| refused.after(warnings.clone()))?;
 
-            if version.is_ok_and(|version| version.0 != 0) && !attributes.dry_run {
+            if version.is_ok_and(|version| version.0 != 0) && !write.cx.dry_run {
                 return Err(ApiError::unexplained(
                     "resourceVersion should not be set on objects to be created",
                 ));
@@ -165,7 +157,7 @@ impl Registry {
             self.complete(scope, &mut object)?;
 
             Ok((
-                self.write_new(scope, object.take(), attributes.dry_run)
+                self.write_new(scope, object.take(), write.cx.dry_run)
                     .await?,
                 warnings,
             ))
@@ -195,11 +187,11 @@ impl Registry {
         }
 
         let key = scope.store_key(name);
-        let promise = self.caches.promise(&key, &entry, object);
+        let pending = self.caches.pending_write(&key, &entry, object);
         match self.swap(scope, Revision::ZERO, &key, &entry).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
-                drop(promise);
+                drop(pending);
                 Ok(Arc::new(entry.at(revision)))
             }
             Err(SwapError::Conflict { .. }) => {
@@ -218,14 +210,19 @@ impl Registry {
             .cache(scope)
             .ok()
             .and_then(|cache| cache.get(&scope.key(name)));
-        let going = found.is_some_and(|entry| entry.value(scope.hub.of).meta().is_being_deleted());
+        let going = found.is_some_and(|entry| {
+            entry
+                .value(scope.storage_version.of)
+                .meta()
+                .is_being_deleted()
+        });
         ApiError::already_exists(scope.resource, name, going)
     }
 }
 
 /// The kind's part in a create; returns what the writer should know.
-fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, ApiError> {
-    let scope = cx.scope;
+fn prepare_and_validate(object: &mut Value, write: &Write<'_>) -> Result<Vec<String>, ApiError> {
+    let (scope, cx) = (write.scope, &write.cx);
     let fields = object
         .as_object_mut()
         .ok_or_else(|| ApiError::bad_request("the object is not an object"))?;
@@ -234,19 +231,21 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
     }
 
     let mut noticed = scope.strategy.notices(object, cx);
-    gates::drop_disabled(object, None, scope.hub.kind);
+    gates::drop_disabled(object, None, scope.storage_version.kind);
     scope.strategy.prepare_create(object, cx);
     scope.canonicalize(object);
     let mut errors = FieldErrors::default();
-    let warnings = scope.strategy.judge(object, None, cx, &mut errors)?;
+    let warnings = scope
+        .strategy
+        .validate_tree(object, None, cx, &mut errors)?;
 
     // The kind's own words about a name are better than those that fit every kind.
     if errors.is_empty() {
-        meta::judge_new(object, scope, &mut errors);
+        meta::validate_new(object, scope, &mut errors);
     }
 
     if !errors.is_empty() {
-        let refused = ApiError::invalid(scope.hub.kind, object.meta().name(), &errors);
+        let refused = ApiError::invalid(scope.storage_version.kind, object.meta().name(), &errors);
         return Err(refused.after(noticed));
     }
 

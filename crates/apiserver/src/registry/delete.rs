@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use coracle_api::Value;
 use coracle_api::time::Timestamp;
+use coracle_kinds::Grace;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::strategy::{Context, Grace};
-use super::{Part, Registry, Scope};
+use super::{Part, Registry, Scope, Write};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::cache::Entry;
@@ -58,17 +58,11 @@ impl Registry {
             return Err(ApiError::forbidden(scope.resource, name, why));
         }
 
-        let cx = Context {
-            registry: self,
-            scope,
-            part: Part::Main,
-            dry_run: options.dry_run,
-            now: (self.now)(),
-        };
+        let write = Write::new(self, scope, Part::Main, options.dry_run);
 
         loop {
             let current = self.get(scope, name)?;
-            match self.try_delete(&cx, name, &current, options).await {
+            match self.try_delete(&write, name, &current, options).await {
                 // Somebody changed it meanwhile: the new version is judged anew, preconditions
                 // included.
                 Err(error)
@@ -92,23 +86,20 @@ impl Registry {
 
     async fn try_delete(
         &self,
-        cx: &Context<'_>,
+        write: &Write<'_>,
         name: &str,
         current: &Arc<Entry>,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let scope = cx.scope;
-        let object = self.caches.trees.whole(current, scope.hub.of);
+        let (scope, cx) = (write.scope, &write.cx);
+        let object = self.caches.trees.whole(current, scope.storage_version.of);
         check_preconditions(scope, name, &object, options)?;
 
         let attributes = Attributes {
-            registry: self,
-            scope,
+            cx: *cx,
             operation: Operation::Delete,
-            part: Part::Main,
             name,
             old: Some(&object),
-            dry_run: cx.dry_run,
             warnings: &Warnings::default(),
         };
         self.admission.validate(None, &attributes).await?;
@@ -130,7 +121,7 @@ impl Registry {
         let gone = match cx.dry_run {
             true => last,
             false => match self
-                .remove_now(cx, name, &last, &last.value(scope.hub.of))
+                .remove_now(write, name, &last, &last.value(scope.storage_version.of))
                 .await
             {
                 // Whoever waited for the mark (a kubelet whose pod is over) may have been faster.
@@ -341,7 +332,11 @@ pub(super) fn check_preconditions(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {why}"
         );
         // A delete names the kind where other refusals name the resource.
-        Err(ApiError::conflict_of_kind(scope.hub.kind, name, &why))
+        Err(ApiError::conflict_of_kind(
+            scope.storage_version.kind,
+            name,
+            &why,
+        ))
     };
 
     match (&options.uid, &options.version) {

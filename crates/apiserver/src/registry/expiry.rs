@@ -87,7 +87,7 @@ impl Registry {
     ) -> Result<Revision, SwapError> {
         let put = Put::new(key.clone(), entry.bytes().clone());
         let expires = scope
-            .hub
+            .storage_version
             .resource
             .storage
             .as_ref()

@@ -3,15 +3,13 @@
 use std::collections::HashSet;
 
 use coracle_api::codec::json;
-use coracle_api::meta::validate::{self, Prefix, Rules};
-use coracle_api::names::{self, Rule};
+use coracle_api::meta::validate::{self, Rules};
 use coracle_api::time::Timestamp;
 use coracle_api::uid::Uid;
 use coracle_api::{Map, Path, Value};
+use coracle_kinds::{ApiError, Errors};
 
-use super::strategy::{Context, Errors};
 use super::{Registry, Scope};
-use crate::ApiError;
 
 const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
 
@@ -60,18 +58,6 @@ pub(super) fn wipe_system_fields(object: &mut Value) {
         "uid",
     ] {
         members.remove(name);
-    }
-}
-
-/// Carries over what a write of the status leaves alone in the metadata of some kinds.
-pub(super) fn keep_metadata(new: &mut Value, old: &Value) {
-    let before = old.get("metadata").and_then(Value::as_object);
-    let mut metadata = new.meta_mut();
-    for name in ["annotations", "finalizers", "labels", "ownerReferences"] {
-        match before.and_then(|before| before.get(name)) {
-            Some(value) => metadata.members().insert(name, value.clone()),
-            None => metadata.members().remove(name),
-        };
     }
 }
 
@@ -126,8 +112,8 @@ impl Registry {
         }
 
         if let Some(fields) = object.as_object_mut() {
-            fields.insert("apiVersion", scope.hub.kind.api_version());
-            fields.insert("kind", scope.hub.kind.name.clone());
+            fields.insert("apiVersion", scope.storage_version.kind.api_version());
+            fields.insert("kind", scope.storage_version.kind.name.clone());
         }
 
         let mut metadata = object.meta_mut();
@@ -140,70 +126,8 @@ impl Registry {
     }
 }
 
-/// How a kind itself judges metadata, besides what is asked of every kind.
-///
-/// Upstream does both, which clients see: on a create the kind speaks first, together with what
-/// else it finds wrong, and only where it found nothing comes what is asked of every kind; on an
-/// update both speak, so that causes repeat.
-#[derive(Clone, Copy)]
-pub struct OwnMetadata {
-    pub name: Rule,
-    pub prefix: Prefix,
-    /// Whether finalizers without a domain are known ones.
-    pub known_finalizers: bool,
-    /// Whether it looks at a new object's metadata.
-    pub on_create: bool,
-    /// Whether it looks at a change of metadata before all else. Kinds that do so later say no, and
-    /// do.
-    pub on_update: bool,
-}
-
-impl OwnMetadata {
-    /// What most kinds do.
-    pub const fn named(name: Rule) -> OwnMetadata {
-        OwnMetadata {
-            name,
-            prefix: Prefix::LikeName,
-            known_finalizers: true,
-            on_create: true,
-            on_update: true,
-        }
-    }
-
-    /// The kind leaves metadata to the road.
-    pub const NONE: OwnMetadata = OwnMetadata {
-        name: names::path_segment_name,
-        prefix: Prefix::PathSegment,
-        known_finalizers: false,
-        on_create: false,
-        on_update: false,
-    };
-
-    /// Judges the metadata of a new object, or that of a changed one anew.
-    pub fn judge(&self, object: &Value, cx: &Context<'_>, errors: &mut Errors) {
-        let namespaced = cx.scope.resource.namespaced;
-        let rules = Rules {
-            namespaced,
-            name: self.name,
-            prefix: self.prefix,
-        };
-        validate::new(object.meta(), &METADATA, rules, errors);
-        if self.known_finalizers {
-            validate::known_finalizers(object.meta(), &METADATA, errors);
-        }
-    }
-
-    /// Judges a change of metadata.
-    pub fn judge_change(&self, new: &Value, old: &Value, errors: &mut Errors) {
-        validate::change(new.meta(), old.meta(), &METADATA, errors);
-        if self.known_finalizers {
-            validate::known_finalizers(new.meta(), &METADATA, errors);
-        }
-    }
-}
-
 /// What is asked of the metadata of every new object.
-pub(super) fn judge_new(object: &Value, scope: &Scope<'_>, errors: &mut Errors) {
+pub(super) fn validate_new(object: &Value, scope: &Scope<'_>, errors: &mut Errors) {
     let rules = Rules {
         namespaced: scope.resource.namespaced,
         ..Rules::ANY_KIND
@@ -212,7 +136,7 @@ pub(super) fn judge_new(object: &Value, scope: &Scope<'_>, errors: &mut Errors) 
 }
 
 /// What is asked of every change of metadata.
-pub(super) fn judge_change(new: &Value, old: &Value, scope: &Scope<'_>, errors: &mut Errors) {
-    judge_new(new, scope, errors);
+pub(super) fn validate_change(new: &Value, old: &Value, scope: &Scope<'_>, errors: &mut Errors) {
+    validate_new(new, scope, errors);
     validate::change(new.meta(), old.meta(), &METADATA, errors);
 }

@@ -5,42 +5,18 @@
 //! compare-and-swap in the store, wait until the cache has it. Reads stop at the cache. Kinds with
 //! behaviour of their own live below, in the folder of their group.
 
-mod admissionregistration;
-mod apiextensions;
-mod apiregistration;
-mod apps;
-mod authentication;
-mod authorization;
-mod autoscaling;
-mod batch;
-mod certificates;
+mod cluster;
 mod continuation;
-mod coordination;
-mod core;
 mod create;
 mod decode;
 mod delete;
-mod discovery;
 mod expiry;
-mod flowcontrol;
 mod meta;
-mod networking;
 mod owners;
-mod part;
 mod patch;
-mod policy;
-mod rbac;
 mod read;
-mod resets;
-mod review;
-mod scale;
-mod scheduling;
-mod storage;
-pub mod strategy;
 mod subresource;
 mod update;
-mod validate;
-mod watch;
 
 use std::sync::Arc;
 
@@ -49,34 +25,27 @@ use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct, Subresource};
 use coracle_api::codec::canonical;
 use coracle_api::time::Timestamp;
 use coracle_api::{Value, defaults, typed};
+pub use coracle_kinds::core::service::NodePorts;
+use coracle_kinds::{AnyStrategy, Behaviour, Context, behaviour};
 use coracle_store::{Revision, Store};
-use strategy::AnyStrategy;
 
 use crate::ApiError;
 use crate::access::Access;
 use crate::admission::Admission;
 use crate::authn::Caller;
-use crate::cache::{Cache, Caches, Entry};
-use crate::definitions::{Custom, Version};
-use crate::hub::Hub;
+use crate::cache::{Cache, Caches, Custom, Entry};
+use crate::definitions::Version;
 use crate::served::{BuiltIn, Served};
+use crate::storage_version::StorageVersion;
 
-pub use self::core::service::NodePorts;
+pub use coracle_kinds::Part;
 pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
 pub use expiry::Expiry;
-pub use meta::OwnMetadata;
-use meta::keep_metadata;
-pub use part::Part;
+pub(crate) use read::field_selector;
 pub use read::{List, Wanted};
 pub use subresource::{Call, Content, Reply};
-pub use watch::WatchStream;
-
-/// The built-in resources that this server serves.
-pub fn served() -> impl Iterator<Item = &'static Resource> {
-    BUILTIN.resources().iter()
-}
 
 /// The lists of an object may take so many bytes where its fields are looked at.
 const MOST_IN_VIEW: usize = 64 * 1024 * 1024;
@@ -109,12 +78,14 @@ pub struct Scope<'a> {
     pub kind: &'a Kind,
     pub of: Struct<'a>,
     /// What everything in between works on.
-    pub hub: Hub<'a>,
+    pub storage_version: StorageVersion<'a>,
     /// Of a custom resource: its definition, and the version that is asked for.
     pub custom: Option<(&'a Custom, &'a Version)>,
     /// Of the path; empty for cluster-wide objects and lists over all namespaces.
     pub namespace: &'a str,
     pub caller: &'a Caller,
+    behaviour: &'static Behaviour,
+    /// The one of the behaviour; of a custom resource, its definition's.
     strategy: &'a dyn AnyStrategy,
 }
 
@@ -124,39 +95,48 @@ impl<'a> Scope<'a> {
             resource,
             kind,
             of,
-            hub,
+            storage_version,
         } = BuiltIn::of(resource);
 
-        let strategy = strategy::of(hub.resource);
+        let behaviour = behaviour(
+            &storage_version.resource.group,
+            &storage_version.resource.plural,
+        );
         Scope {
             resource,
             kind,
             of,
-            hub,
+            storage_version,
             custom: None,
             namespace,
             caller,
-            strategy,
+            behaviour,
+            strategy: behaviour.strategy,
         }
     }
 
     /// The same for whatever a path can name.
     pub fn of(served: &'a Served, namespace: &'a str, caller: &'a Caller) -> Scope<'a> {
         let custom = served.custom();
-        let (kind, of, hub) = (served.kind(), served.of(), served.hub());
+        let (kind, of, storage_version) = (served.kind(), served.of(), served.storage_version());
+        let behaviour = behaviour(
+            &storage_version.resource.group,
+            &storage_version.resource.plural,
+        );
         let strategy: &dyn AnyStrategy = match custom {
             Some((_, version)) => version,
-            None => strategy::of(hub.resource),
+            None => behaviour.strategy,
         };
 
         Scope {
             resource: served.resource(),
             kind,
             of,
-            hub,
+            storage_version,
             custom,
             namespace,
             caller,
+            behaviour,
             strategy,
         }
     }
@@ -184,9 +164,9 @@ impl<'a> Scope<'a> {
     fn canonicalize(&self, object: &mut Value) {
         match &self.resource.storage {
             Some(storage) if !storage.json => {
-                canonical::canonicalize_stored(object, self.hub.of.node())
+                canonical::canonicalize_stored(object, self.storage_version.of.node())
             }
-            _ => canonical::canonicalize(object, self.hub.of.node()),
+            _ => canonical::canonicalize(object, self.storage_version.of.node()),
         }
     }
 
@@ -218,51 +198,51 @@ impl<'a> Scope<'a> {
 
     /// A version of an object that is about to be written.
     fn entry(&self, object: &Value) -> Entry {
-        let bytes = Entry::encode(object, self.hub.of);
+        let bytes = Entry::encode(object, self.storage_version.of);
         Entry::of(
             &self.key(object.meta().name()),
             object,
             bytes,
             Revision::ZERO,
-            self.hub.resource,
+            self.storage_version.resource,
         )
     }
 }
 
+/// A write of one object on its way through the registry.
+struct Write<'a> {
+    scope: &'a Scope<'a>,
+    /// What the kind's strategy knows of it.
+    cx: Context<'a>,
+}
+
+impl<'a> Write<'a> {
+    fn new(registry: &'a Registry, scope: &'a Scope<'a>, part: Part, dry_run: bool) -> Write<'a> {
+        let cx = Context {
+            cluster: registry,
+            resource: scope.resource,
+            kind: scope.kind,
+            namespace: scope.namespace,
+            user: &scope.caller.user,
+            part,
+            dry_run,
+            now: (registry.now)(),
+        };
+        Write { scope, cx }
+    }
+}
+
 impl Registry {
-    /// Whether there is such an object.
-    pub(crate) fn exists(&self, resource: &Resource, key: &str) -> bool {
-        let cache = resource
-            .storage
-            .as_ref()
-            .and_then(|storage| self.caches.get(&storage.prefix));
-        cache.is_some_and(|cache| cache.get(key).is_some())
-    }
-
-    /// Every object of a resource.
-    pub(crate) fn all(&self, resource: &Resource) -> impl Iterator<Item = Value> + use<'_> {
-        let cache = resource
-            .storage
-            .as_ref()
-            .and_then(|storage| self.caches.get(&storage.prefix));
-
-        cache.into_iter().flat_map(|cache| {
-            let snapshot = cache.snapshot();
-            let objects: Vec<Value> = snapshot
-                .entries
-                .iter()
-                .map(|entry| entry.value(cache.hub().of))
-                .collect();
-            objects
-        })
-    }
-
     /// An object of any resource as it is now: what strategies and admission look things up with.
     /// `key` is `namespace/name`, or the name of a cluster-wide object. What is looked up at every
     /// write is decoded once.
     pub fn lookup(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
-        Some(self.caches.trees.of(&*cache.get(key)?, cache.hub().of))
+        Some(
+            self.caches
+                .trees
+                .of(&*cache.get(key)?, cache.storage_version().of),
+        )
     }
 
     /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is
@@ -286,7 +266,7 @@ impl Registry {
         let found = snapshot.entries.below(&prefix, &prefix);
 
         found
-            .map(|entry| self.caches.trees.of(entry, cache.hub().of))
+            .map(|entry| self.caches.trees.of(entry, cache.storage_version().of))
             .collect()
     }
 
@@ -312,14 +292,14 @@ impl Registry {
         }
 
         *object = scope
-            .hub
+            .storage_version
             .take_in(object.take())
             .map_err(|error| decode::not_converted(scope, &error))?;
 
         if forgets_owners {
             owners::forget(object);
         }
-        if typed::size(object, scope.hub.of) > MOST_IN_VIEW {
+        if typed::size(object, scope.storage_version.of) > MOST_IN_VIEW {
             return Err(ApiError::too_many_elements());
         }
 
@@ -329,17 +309,17 @@ impl Registry {
     /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever
     /// reads it there finds them, and admission may have left something to them.
     fn complete(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
-        if let Some(definition) = scope.hub.definition {
+        if let Some(definition) = scope.storage_version.definition {
             return Ok(definition.finish(object)?);
         }
-        defaults::apply(object, scope.hub.kind, (self.now)())?;
-        if !scope.hub.keeps(scope.kind) {
-            canonical::canonicalize(object, scope.hub.of.node());
+        defaults::apply(object, scope.storage_version.kind, (self.now)())?;
+        if !scope.storage_version.keeps(scope.kind) {
+            canonical::canonicalize(object, scope.storage_version.of.node());
         }
         Ok(())
     }
 
-    fn cache<'c>(&'c self, scope: &Scope<'c>) -> Result<&'c Arc<Cache>, ApiError> {
+    pub(crate) fn cache<'c>(&'c self, scope: &Scope<'c>) -> Result<&'c Arc<Cache>, ApiError> {
         if let Some((custom, _)) = scope.custom {
             let changed = || {
                 ApiError::service_unavailable(

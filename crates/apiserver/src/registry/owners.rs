@@ -4,17 +4,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use coracle_api::apply::{ApplyError, Conversion, Tracker, Type, rules};
+use coracle_api::apply::{ApplyError, Conversion, Filter, Tracker, Type, rules};
 use coracle_api::catalog::{BUILTIN, api_version, split_api_version};
 use coracle_api::codec::json;
 use coracle_api::codec::yaml::{self, DuplicateKeys};
 use coracle_api::convert::{ConvertError, convert};
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
+use coracle_kinds::{only, owned_through};
 use http::StatusCode;
 
 use super::create::Written;
-use super::{Part, Registry, Scope, meta, resets};
+use super::{Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
 use crate::status::{Cause, Details, Reason};
@@ -24,7 +25,7 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
     let api_version = scope.kind.api_version();
 
     // The same in every version in which somebody may own fields.
-    let filters: Vec<_> = match resets::filter(scope, part) {
+    let filters: Vec<_> = match owned_fields(scope, part) {
         None => Vec::new(),
         Some(filter) => versions(scope)
             .iter()
@@ -42,6 +43,14 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
     };
 
     work(&tracker)
+}
+
+/// Which fields can be owned through a write of this part; `None`: all.
+fn owned_fields(scope: &Scope<'_>, part: Part) -> Option<Filter> {
+    match (scope.custom, part) {
+        (Some(_), Part::Status) => Some(only(&["status"])),
+        _ => owned_through(scope.resource, scope.behaviour, part),
+    }
 }
 
 /// How fields of the objects of a request are owned.
@@ -138,13 +147,16 @@ pub(super) fn tracked(
         })
     };
 
-    if scope.hub.keeps(scope.kind) {
+    if scope.storage_version.keeps(scope.kind) {
         return track(live, new);
     }
 
     // Fields are owned by their names in the version that was written.
-    let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
-    let shown = scope.hub.show(Cow::Borrowed(&new), scope.kind).into_owned();
+    let live = live.map(|live| scope.storage_version.show(Cow::Borrowed(live), scope.kind));
+    let shown = scope
+        .storage_version
+        .show(Cow::Borrowed(&new), scope.kind)
+        .into_owned();
     let mut tracked = track(live.as_deref(), shown);
     let entries = tracked.meta_mut().members().remove("managedFields");
 
@@ -172,7 +184,7 @@ impl Registry {
 
         let force = options.force.unwrap_or_default();
         let put = |live: Option<&Value>| {
-            let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
+            let live = live.map(|live| scope.storage_version.show(Cow::Borrowed(live), scope.kind));
             let applied = with_tracker(scope, part, |tracker| {
                 tracker.apply(
                     live.as_deref(),

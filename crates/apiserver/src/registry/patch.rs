@@ -43,7 +43,7 @@ impl Registry {
         let mut written = self
             .change(scope, name, part, options, |old| {
                 let validation = options.field_validation;
-                let shown = scope.hub.show(Cow::Borrowed(old), scope.kind);
+                let shown = scope.storage_version.show(Cow::Borrowed(old), scope.kind);
                 let (mut new, noticed) =
                     instructions.put_into(&shown, scope, &complaints, validation, self.now)?;
                 warnings = noticed;

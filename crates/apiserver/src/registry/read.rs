@@ -137,7 +137,7 @@ impl Registry {
 
         let mut more = false;
         for entry in left.by_ref() {
-            if !entry.matches(&options.labels, &fields, scope.hub.resource) {
+            if !entry.matches(&options.labels, &fields, scope.storage_version.resource) {
                 continue;
             }
             if limit > 0 && entries.len() == limit {
@@ -231,7 +231,7 @@ impl Registry {
         let mut entries = Entries::default();
         for kv in &answer.kvs {
             let key = String::from_utf8_lossy(&kv.key[root..]);
-            let entry = Entry::stored(&key, &kv.value, kv.mod_revision, &scope.hub);
+            let entry = Entry::stored(&key, &kv.value, kv.mod_revision, &scope.storage_version);
             let entry = entry.map_err(|bad| ApiError::internal(bad.to_string()))?;
             entries.insert(Arc::new(entry));
         }
@@ -263,7 +263,7 @@ fn expired_page(error: ApiError, page: &Continuation) -> ApiError {
 }
 
 /// A field selector over the fields that the resource has, by their names in what is kept.
-pub(super) fn field_selector(scope: &Scope<'_>, text: &str) -> Result<FieldSelector, ApiError> {
+pub(crate) fn field_selector(scope: &Scope<'_>, text: &str) -> Result<FieldSelector, ApiError> {
     let selector = text
         .parse::<FieldSelector>()
         .map_err(|error| ApiError::bad_request(error.to_string()))?;

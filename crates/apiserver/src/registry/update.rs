@@ -5,11 +5,11 @@ use std::sync::Arc;
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::{Quoted, parse_uint};
 use coracle_api::{Map, Path, Value, apply, gates};
+use coracle_kinds::Settle;
 use coracle_store::{InvalidRequest, StoreError, SwapError};
 
 use super::create::Written;
-use super::strategy::{Context, Settle};
-use super::{Body, Part, Registry, Scope, meta, owners};
+use super::{Body, Part, Registry, Scope, Write, meta, owners};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::aside::aside;
@@ -98,22 +98,16 @@ impl Registry {
         options: &WriteOptions,
         mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
-        let cx = Context {
-            registry: self,
-            scope,
-            part,
-            dry_run: options.dry_run,
-            now: (self.now)(),
-        };
+        let write = Write::new(self, scope, part, options.dry_run);
 
         loop {
             let current = self.get(scope, name)?;
-            let old = self.caches.trees.whole(&current, scope.hub.of);
+            let old = self.caches.trees.whole(&current, scope.storage_version.of);
             let mut new = make(&old)?;
             let mut settle = None;
 
             let result = self
-                .try_change(&cx, name, &current, &old, &mut new, &mut settle)
+                .try_change(&write, name, &current, &old, &mut new, &mut settle)
                 .await;
             if let Some(settle) = settle {
                 settle(matches!(result, Ok(Attempt::Done(_)))).await;
@@ -126,25 +120,22 @@ impl Registry {
 
     async fn try_change<'a>(
         &self,
-        cx: &'a Context<'a>,
+        write: &'a Write<'a>,
         name: &str,
         current: &Arc<Entry>,
         old: &Value,
         new: &mut Value,
         settle: &mut Option<Settle<'a>>,
     ) -> Result<Attempt, ApiError> {
-        let (scope, part) = (cx.scope, cx.part);
+        let (scope, cx) = (write.scope, &write.cx);
         check_versions(scope, name, old, new)?;
 
         let told = Warnings::default();
         let attributes = Attributes {
-            registry: self,
-            scope,
+            cx: *cx,
             operation: Operation::Update,
-            part,
             name,
             old: Some(old),
-            dry_run: cx.dry_run,
             warnings: &told,
         };
 
@@ -159,8 +150,8 @@ impl Registry {
         }
 
         let mut warnings = match scope.strategy.takes_long() {
-            true => aside(|| shape_and_judge(new, old, cx))?,
-            false => shape_and_judge(new, old, cx)?,
+            true => aside(|| prepare_and_validate(new, old, write))?,
+            false => prepare_and_validate(new, old, write)?,
         };
 
         let admitted = self
@@ -192,7 +183,7 @@ impl Registry {
         }
 
         if super::delete::is_released(scope, new, old) {
-            return match self.remove_now(cx, name, current, new).await {
+            return match self.remove_now(write, name, current, new).await {
                 Err(error) if error.reason == Reason::Conflict => Ok(Attempt::Again),
                 removed => removed.and_then(|_| done(Arc::new(entry.at(current.revision)))),
             };
@@ -220,7 +211,7 @@ impl Registry {
     ) -> Result<Arc<Entry>, ApiError> {
         loop {
             let current = self.get(scope, name)?;
-            let mut new = self.caches.trees.whole(&current, scope.hub.of);
+            let mut new = self.caches.trees.whole(&current, scope.storage_version.of);
             change(&mut new)?;
             new.meta_mut().members().remove("resourceVersion");
 
@@ -245,11 +236,11 @@ impl Registry {
         tree: Value,
     ) -> Result<Option<Arc<Entry>>, ApiError> {
         let key = scope.store_key(name);
-        let promise = self.caches.promise(&key, entry, tree);
+        let pending = self.caches.pending_write(&key, entry, tree);
         match self.swap(scope, current.revision, &key, entry).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
-                drop(promise);
+                drop(pending);
                 Ok(Some(Arc::new(entry.at(revision))))
             }
             Err(SwapError::Conflict { at, .. }) => {
@@ -263,12 +254,12 @@ impl Registry {
     /// Takes an object away that nothing holds any more. `last` is how it looked then.
     pub(super) async fn remove_now(
         &self,
-        cx: &Context<'_>,
+        write: &Write<'_>,
         name: &str,
         current: &Entry,
         last: &Value,
     ) -> Result<Arc<Entry>, ApiError> {
-        let scope = cx.scope;
+        let (scope, cx) = (write.scope, &write.cx);
         match self
             .store
             .remove(scope.store_key(name), current.revision)
@@ -365,14 +356,14 @@ fn check_versions(
 }
 
 /// The kind's part in an update; returns what the writer should know.
-fn shape_and_judge(
+fn prepare_and_validate(
     new: &mut Value,
     old: &Value,
-    cx: &Context<'_>,
+    write: &Write<'_>,
 ) -> Result<Vec<String>, ApiError> {
-    let (scope, part) = (cx.scope, cx.part);
+    let (scope, cx, part) = (write.scope, &write.cx, write.cx.part);
     carry_over(scope, part, old, new)?;
-    gates::drop_disabled(new, Some(old), scope.hub.kind);
+    gates::drop_disabled(new, Some(old), scope.storage_version.kind);
     scope.strategy.prepare_update(new, old, cx);
     scope.canonicalize(new);
 
@@ -381,12 +372,14 @@ fn shape_and_judge(
     }
 
     let mut errors = FieldErrors::default();
-    meta::judge_change(new, old, scope, &mut errors);
-    let warnings = scope.strategy.judge(new, Some(old), cx, &mut errors)?;
+    meta::validate_change(new, old, scope, &mut errors);
+    let warnings = scope
+        .strategy
+        .validate_tree(new, Some(old), cx, &mut errors)?;
 
     if !errors.is_empty() {
         return Err(ApiError::invalid(
-            scope.hub.kind,
+            scope.storage_version.kind,
             new.meta().name(),
             &errors,
         ));
@@ -430,8 +423,8 @@ fn carry_over(
         _ => {}
     }
 
-    new.insert("apiVersion", scope.hub.kind.api_version());
-    new.insert("kind", scope.hub.kind.name.clone());
+    new.insert("apiVersion", scope.storage_version.kind.api_version());
+    new.insert("kind", scope.storage_version.kind.name.clone());
     let metadata = new.object_mut("metadata");
     let empty = Map::new();
     let old_metadata = before
@@ -463,24 +456,6 @@ fn carry(new: &mut Map, old: &Map, name: &str) {
         Some(value) => new.insert(name, value.clone()),
         None => new.remove(name),
     };
-}
-
-/// Whether anything but metadata and status differs.
-pub(super) fn content_changed(old: &Value, new: &Value) -> bool {
-    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
-        return true;
-    };
-    let content = |map: &Map| {
-        map.iter()
-            .filter(|(name, _)| !matches!(*name, "metadata" | "status"))
-            .count()
-    };
-
-    let same = |(name, value): (&str, &Value)| {
-        matches!(name, "metadata" | "status") || new.get(name) == Some(value)
-    };
-
-    content(old) != content(new) || !old.iter().all(same)
 }
 
 pub(super) fn store_error(error: &StoreError) -> ApiError {

@@ -89,8 +89,8 @@ impl EventWriter {
         };
         self.written += 1;
         let objects = Objects::served(&self.served);
-        let tree = match objects.hub.keeps(objects.kind) {
-            true => shared.of(entry, objects.hub.of),
+        let tree = match objects.storage_version.keeps(objects.kind) {
+            true => shared.of(entry, objects.storage_version.of),
             false => Arc::new(Shown::Entry(entry).tree(&objects).into_owned()),
         };
 

@@ -27,11 +27,12 @@ use coracle_api::codec::{json, protobuf, yaml};
 use coracle_api::time::Timestamp;
 
 use crate::ApiError;
-use crate::definitions::{Custom, Version};
-use crate::hub::Hub;
+use crate::cache::Custom;
+use crate::definitions::Version;
 use crate::registry::{List, Scope};
 use crate::request::Query;
 use crate::served::Served;
+use crate::storage_version::StorageVersion;
 pub use events::EventWriter;
 pub use form::{Form, typed_json};
 pub use shown::Shown;
@@ -44,7 +45,7 @@ struct Objects<'a> {
     /// What clients see.
     kind: &'a Kind,
     of: Struct<'a>,
-    hub: Hub<'a>,
+    storage_version: StorageVersion<'a>,
     /// Of a custom resource.
     custom: Option<(&'a Custom, &'a Version)>,
 }
@@ -55,7 +56,7 @@ impl<'a> Objects<'a> {
             resource,
             kind,
             of,
-            hub,
+            storage_version,
             custom,
             ..
         } = *scope;
@@ -64,20 +65,24 @@ impl<'a> Objects<'a> {
             resource,
             kind,
             of,
-            hub,
+            storage_version,
             custom,
         }
     }
 
     /// For those who show them for longer than a request lasts.
     fn served(served: &'a Served) -> Objects<'a> {
-        let (resource, kind, of, hub) =
-            (served.resource(), served.kind(), served.of(), served.hub());
+        let (resource, kind, of, storage_version) = (
+            served.resource(),
+            served.kind(),
+            served.of(),
+            served.storage_version(),
+        );
         Objects {
             resource,
             kind,
             of,
-            hub,
+            storage_version,
             custom: served.custom(),
         }
     }

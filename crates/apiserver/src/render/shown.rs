@@ -26,7 +26,7 @@ impl<'a> Shown<'a> {
     /// Appends the whole object.
     pub(super) fn write(self, objects: &Objects<'_>, out: &mut Vec<u8>) {
         match self {
-            Shown::Entry(entry) if objects.hub.keeps(objects.kind) => {
+            Shown::Entry(entry) if objects.storage_version.keeps(objects.kind) => {
                 out.reserve(entry.bytes().len() + ROOM);
                 entry.write(out);
             }
@@ -49,7 +49,9 @@ impl<'a> Shown<'a> {
     /// The object as a tree, in the version that clients see.
     pub(super) fn tree(self, objects: &Objects<'_>) -> Cow<'a, Value> {
         match self {
-            Shown::Entry(_) => objects.hub.show(self.kept(objects), objects.kind),
+            Shown::Entry(_) => objects
+                .storage_version
+                .show(self.kept(objects), objects.kind),
             Shown::Tree(tree) => Cow::Borrowed(tree),
         }
     }
@@ -57,7 +59,7 @@ impl<'a> Shown<'a> {
     /// The object as a tree, in the version that is kept.
     pub(super) fn kept(self, objects: &Objects<'_>) -> Cow<'a, Value> {
         match self {
-            Shown::Entry(entry) => Cow::Owned(entry.value(objects.hub.of)),
+            Shown::Entry(entry) => Cow::Owned(entry.value(objects.storage_version.of)),
             Shown::Tree(tree) => Cow::Borrowed(tree),
         }
     }

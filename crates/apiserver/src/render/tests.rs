@@ -18,14 +18,14 @@ fn objects(group: &str, version: &str, plural: &str) -> Objects<'static> {
         resource,
         kind,
         of,
-        hub,
+        storage_version,
     } = built_in(group, version, plural);
 
     Objects {
         resource,
         kind,
         of,
-        hub,
+        storage_version,
         custom: None,
     }
 }
@@ -41,7 +41,13 @@ fn config_map(name: &str, revision: u64) -> Entry {
     );
     let of = objects("", "v1", "configmaps");
     let key = format!("n/{name}");
-    Entry::stored(&key, &Bytes::from(text), Revision::new(revision), &of.hub).unwrap()
+    Entry::stored(
+        &key,
+        &Bytes::from(text),
+        Revision::new(revision),
+        &of.storage_version,
+    )
+    .unwrap()
 }
 
 fn list() -> List {
@@ -409,7 +415,13 @@ fn an_object_that_is_kept_in_another_version_is_shown_in_the_one_that_was_asked_
         "involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{},"firstTimestamp":null,
         "lastTimestamp":null,"eventTime":null,"reportingComponent":"","reportingInstance":""}"#;
     let objects = objects("events.k8s.io", "v1", "events");
-    let entry = Entry::stored("n/e", &Bytes::from(kept), Revision::new(7), &objects.hub).unwrap();
+    let entry = Entry::stored(
+        "n/e",
+        &Bytes::from(kept),
+        Revision::new(7),
+        &objects.storage_version,
+    )
+    .unwrap();
     let shown = r#""metadata":{"name":"e","namespace":"n","uid":"u","resourceVersion":"7"},"eventTime":null,"regarding":{"kind":"Pod","name":"p"},"note":"m","deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}"#;
 
     let kind = r#""kind":"Event","apiVersion":"events.k8s.io/v1","#;

@@ -68,7 +68,7 @@ pub(super) fn write_item(entry: &Entry, objects: &Objects<'_>, prefix: &str, out
         return Shown::Entry(entry).write(objects, out);
     }
 
-    if objects.hub.keeps(objects.kind) && entry.bytes().starts_with(prefix.as_bytes()) {
+    if objects.storage_version.keeps(objects.kind) && entry.bytes().starts_with(prefix.as_bytes()) {
         out.push(b'{');
         entry.write_after(prefix.len(), out);
         return;

@@ -2,14 +2,13 @@
 //!
 //! Each connection is a task of its own in a set that the server owns ([`connection`]), on a socket
 //! that is shared with whoever watches for its end ([`socket`]) and treated with bounded patience
-//! ([`pace`]). Certificates are read again when their files change ([`files`], [`tls`]). At
+//! ([`pace`]). Certificates are read again when their files change ([`files`](crate::files), [`tls`]). At
 //! shutdown the listener closes first, then every connection finishes what it has begun, and what
 //! takes too long is cut off.
 
 mod arriving;
 mod connection;
-pub mod files;
-mod guests;
+mod connection_limit;
 mod pace;
 mod socket;
 mod tls;
@@ -24,10 +23,11 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
-pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor, certificates};
+pub use crate::files::certificates;
+pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor};
 
 use crate::chain::Chain;
-use guests::Guests;
+use connection_limit::ConnectionLimit;
 
 /// How long the accepting of connections rests after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves until the server drains, then finishes what has begun.
 pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
-    let (mut connections, guests) = (JoinSet::new(), Guests::new());
+    let (mut connections, limit) = (JoinSet::new(), ConnectionLimit::new());
     let draining = serving.chain.lifecycle.draining();
     tokio::pin!(draining);
 
@@ -59,12 +59,12 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
             () = draining.as_mut() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => match guests.admit(address.ip()) {
-                    Some(guest) => {
+                Ok((stream, address)) => match limit.admit(address.ip()) {
+                    Some(permit) => {
                         let served = connection::serve(stream, address, serving.clone());
                         connections.spawn(async move {
                             served.await;
-                            drop(guest);
+                            drop(permit);
                         });
                     }
                     None => debug!(%address, "connection refused: too many are open"),

@@ -22,7 +22,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureSc
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::files::{FileError, FromFiles};
+use crate::files::{FileError, FromFiles, certificates};
 
 /// A certificate, with what leads to its authority, and the key.
 #[derive(Clone, Debug)]
@@ -82,17 +82,6 @@ pub fn acceptor(config: &TlsConfig) -> Result<TlsAcceptor, TlsError> {
     }
 
     Ok(TlsAcceptor::from(Arc::new(settings)))
-}
-
-/// The certificates of a PEM text.
-pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| error.to_string())?;
-    if found.is_empty() {
-        Err("there is no certificate in it".to_string())
-    } else {
-        Ok(found)
-    }
 }
 
 fn certified(

@@ -8,7 +8,7 @@ use coracle_api::codec::{json, protobuf};
 use coracle_store::PutValue;
 use tracing::warn;
 
-use crate::hub::Hub;
+use crate::storage_version::StorageVersion;
 
 /// `--storage-media-type`: in which form objects are kept that have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +19,19 @@ pub enum Media {
 
 pub(super) struct Values {
     /// By prefix below `/registry/`: resources that are kept as protobuf.
-    protobuf: BTreeMap<Text, Hub<'static>>,
+    protobuf: BTreeMap<Text, StorageVersion<'static>>,
 }
 
 impl Values {
     pub(super) fn new(media: Media) -> Values {
-        let kept = crate::registry::served().filter_map(|resource| {
-            let storage = resource.storage.as_ref()?;
-            (media == Media::Protobuf && !storage.json)
-                .then(|| (storage.prefix.clone(), Hub::of(resource)))
-        });
+        let kept = coracle_api::catalog::BUILTIN
+            .resources()
+            .iter()
+            .filter_map(|resource| {
+                let storage = resource.storage.as_ref()?;
+                (media == Media::Protobuf && !storage.json)
+                    .then(|| (storage.prefix.clone(), StorageVersion::of(resource)))
+            });
         Values {
             protobuf: kept.collect(),
         }
@@ -43,10 +46,10 @@ impl Values {
 
     fn encoded(&self, key: &[u8], bytes: Bytes) -> Bytes {
         // What is no object (allocations, leases of servers) has a form of its own.
-        let Some(hub) = self.place(key) else {
+        let Some(storage_version) = self.place(key) else {
             return bytes;
         };
-        let tree = match json::decode(&bytes, Some(hub.of.node())) {
+        let tree = match json::decode(&bytes, Some(storage_version.of.node())) {
             Ok(decoded) => decoded.value,
             Err(error) => {
                 warn!(%error, "what is to be kept is no JSON, and is kept as it is");
@@ -54,7 +57,7 @@ impl Values {
             }
         };
 
-        match protobuf::encode(&tree, hub.of) {
+        match protobuf::encode(&tree, storage_version.of) {
             Ok(encoded) => encoded.into(),
             Err(error) => {
                 warn!(%error, "what is to be kept has no protobuf form, and is kept as JSON");
@@ -63,7 +66,7 @@ impl Values {
         }
     }
 
-    fn place(&self, key: &[u8]) -> Option<&Hub<'static>> {
+    fn place(&self, key: &[u8]) -> Option<&StorageVersion<'static>> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix("/registry/")?;
         // Prefixes have one or two parts: `pods`, `services/specs`.
         let ends = path

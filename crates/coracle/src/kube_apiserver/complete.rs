@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use coracle_apiserver::Config;
-use coracle_apiserver::admission::Wishes;
+use coracle_apiserver::admission::PluginFlags;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::storage::Media;
@@ -63,11 +63,11 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
         &mut mistakes,
     );
 
-    let admission = Wishes {
+    let admission = PluginFlags {
         enable: options.enable_admission_plugins.clone(),
         disable: options.disable_admission_plugins.clone(),
     };
-    mistakes.extend(admission.mistakes());
+    mistakes.extend(admission.errors());
 
     let storage = storage(options, &mut mistakes);
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use clap::{Args, Command};
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
-use coracle_apiserver::admission::Wishes;
+use coracle_apiserver::admission::PluginFlags;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::registry::NodePorts;
@@ -507,9 +507,9 @@ impl Server {
             anonymous: true,
             shared_store: storage.is_shared(),
             compaction: storage.compaction(),
-            admission: Wishes {
+            admission: PluginFlags {
                 enable: vec!["NodeRestriction".to_string()],
-                ..Wishes::default()
+                ..PluginFlags::default()
             },
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),

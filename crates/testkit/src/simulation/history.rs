@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use coracle_api::Value;
-use coracle_api::catalog::Resource;
+use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::codec::json;
-use coracle_apiserver::registry::served;
 use coracle_client::ObjectKey;
 use coracle_store::embedded::Embedded;
 use coracle_store::{EventKind, KeyRange, RangeRequest, Revision, Store, WatchItem, WatchRequest};
@@ -145,7 +144,7 @@ fn place(key: &[u8]) -> (String, ObjectKey) {
                 .as_ref()
                 .is_some_and(|storage| storage.prefix == path[..end])
         };
-        let resource = served().find(kept)?;
+        let resource = BUILTIN.resources().iter().find(kept)?;
         Some((
             resource.plural.to_string(),
             path[end + 1..].parse().unwrap(),

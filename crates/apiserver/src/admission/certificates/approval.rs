@@ -2,26 +2,22 @@
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_kinds::Part;
 
 use super::super::{Attributes, Plugin};
 use super::{GROUP, REQUESTS, check};
 use crate::ApiError;
-use crate::registry::Part;
 
 pub(in crate::admission) struct CertificateApproval;
 
 #[async_trait]
 impl Plugin for CertificateApproval {
-    fn name(&self) -> &'static str {
-        "CertificateApproval"
-    }
-
     async fn validate(
         &self,
         _: Option<&Value>,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        if !attributes.is_of(GROUP, REQUESTS) || attributes.part != Part::Approval {
+        if !attributes.is_of(GROUP, REQUESTS) || attributes.cx.part != Part::Approval {
             return Ok(());
         }
         check("approve", "approve", attributes).await

@@ -38,7 +38,7 @@ async fn check(verb: &str, what: &str, attributes: &Attributes<'_>) -> Result<()
     let name = signer(old);
     let domain = name.split('/').next().unwrap_or_default();
 
-    let user = &attributes.scope.caller.user;
+    let user = attributes.cx.user;
     for name in [name, &format!("{domain}/*")] {
         let subject = Subject {
             group: GROUP,
@@ -49,13 +49,7 @@ async fn check(verb: &str, what: &str, attributes: &Attributes<'_>) -> Result<()
         };
 
         let question = authz::Attributes::on(user, verb, subject);
-        if attributes
-            .registry
-            .access
-            .authorization
-            .allows(&question)
-            .await
-        {
+        if attributes.cx.cluster.authorize(question).await {
             return Ok(());
         }
     }

@@ -3,26 +3,22 @@
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_kinds::Part;
 
 use super::super::{Attributes, Plugin};
 use super::{GROUP, REQUESTS, check};
 use crate::ApiError;
-use crate::registry::Part;
 
 pub(in crate::admission) struct CertificateSigning;
 
 #[async_trait]
 impl Plugin for CertificateSigning {
-    fn name(&self) -> &'static str {
-        "CertificateSigning"
-    }
-
     async fn validate(
         &self,
         new: Option<&Value>,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        if !attributes.is_of(GROUP, REQUESTS) || attributes.part != Part::Status {
+        if !attributes.is_of(GROUP, REQUESTS) || attributes.cx.part != Part::Status {
             return Ok(());
         }
         let (Some(new), Some(old)) = (new, attributes.old) else {

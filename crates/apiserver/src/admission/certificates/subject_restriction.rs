@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::Value;
 use coracle_api::certificate_subject::CertificateSubject;
+use coracle_kinds::Part;
 use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::certification_request::X509CertificationRequest;
@@ -13,7 +14,6 @@ use x509_parser::prelude::FromDer;
 use super::super::{Attributes, Plugin};
 use super::{GROUP, REQUESTS, signer};
 use crate::ApiError;
-use crate::registry::Part;
 
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";
@@ -22,10 +22,6 @@ pub(in crate::admission) struct CertificateSubjectRestriction;
 
 #[async_trait]
 impl Plugin for CertificateSubjectRestriction {
-    fn name(&self) -> &'static str {
-        "CertificateSubjectRestriction"
-    }
-
     async fn validate(
         &self,
         new: Option<&Value>,
@@ -33,7 +29,7 @@ impl Plugin for CertificateSubjectRestriction {
     ) -> Result<(), ApiError> {
         let Some(request) = new.filter(|new| {
             attributes.is_of(GROUP, REQUESTS)
-                && attributes.part == Part::Main
+                && attributes.cx.part == Part::Main
                 && signer(new) == CLIENTS
         }) else {
             return Ok(());

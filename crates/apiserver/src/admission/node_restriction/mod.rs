@@ -13,13 +13,14 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::certificate_subject::CertificateSubject;
 use coracle_api::go_text::Quoted;
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
 use crate::authz::node::identity;
-use crate::registry::Part;
 
 const LEASES: &str = "kube-node-lease";
 
@@ -33,10 +34,6 @@ pub(super) struct NodeRestriction;
 
 #[async_trait]
 impl Plugin for NodeRestriction {
-    fn name(&self) -> &'static str {
-        "NodeRestriction"
-    }
-
     async fn admit(&self, object: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         check(Some(object), attributes).await
     }
@@ -62,7 +59,7 @@ struct Write<'a> {
 }
 
 async fn check(object: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-    let user = &attributes.scope.caller.user;
+    let user = attributes.cx.user;
     let Some(node) = identity(user) else {
         return Ok(());
     };
@@ -79,7 +76,7 @@ async fn check(object: Option<&Value>, attributes: &Attributes<'_>) -> Result<()
         )));
     }
 
-    let resource = attributes.scope.resource;
+    let resource = attributes.cx.resource;
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pod::check(&write),
         ("", "nodes") => node::check(&write),
@@ -102,7 +99,7 @@ impl<'a> Write<'a> {
     fn refused(&self, why: &str) -> ApiError {
         match self.object {
             Some(object) => self.attributes.forbidden(object, why),
-            None => ApiError::forbidden(self.attributes.scope.resource, self.attributes.name, why),
+            None => ApiError::forbidden(self.attributes.cx.resource, self.attributes.name, why),
         }
     }
 
@@ -136,7 +133,7 @@ fn is_on(pod: &Value, node: &str) -> bool {
 }
 
 fn lease(write: &Write<'_>) -> Result<(), ApiError> {
-    if write.attributes.scope.namespace != LEASES {
+    if write.attributes.cx.namespace != LEASES {
         let why = format!("can only access leases in the \"{LEASES}\" system namespace");
         return Err(write.refused(&why));
     }
@@ -177,11 +174,11 @@ fn signing_request(write: &Write<'_>) -> Result<(), ApiError> {
             .unwrap_or_default()
     };
 
-    if write.attributes.part != Part::Main || !SIGNERS.contains(&text("signerName")) {
+    if write.attributes.cx.part != Part::Main || !SIGNERS.contains(&text("signerName")) {
         return Ok(());
     }
 
-    let user = &write.attributes.scope.caller.user.name;
+    let user = &write.attributes.cx.user.name;
     match common_name(text("request")) {
         None => Err(write.refused("unable to parse csr")),
         Some(name) if name == *user => Ok(()),

@@ -2,17 +2,18 @@
 
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 
 use super::{Write, is_on};
 use crate::ApiError;
-use crate::admission::{Operation, builtin};
-use crate::registry::Part;
+use crate::admission::Operation;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 pub(super) fn check(write: &Write<'_>) -> Result<(), ApiError> {
     let node = Quoted(write.node);
-    match (write.attributes.part, write.attributes.operation) {
+    match (write.attributes.cx.part, write.attributes.operation) {
         (Part::Main, Operation::Create) => create(write),
         (Part::Main, Operation::Delete) => {
             if is_on(&*write.pod(write.name())?, write.node) {
@@ -173,7 +174,7 @@ fn status(write: &Write<'_>) -> Result<(), ApiError> {
 
 /// A claim: how large it has become, and what stands in the way.
 pub(super) fn check_claim(write: &Write<'_>) -> Result<(), ApiError> {
-    if write.attributes.part != Part::Status {
+    if write.attributes.cx.part != Part::Status {
         return Err(write.refused("may only update PVC status"));
     }
 

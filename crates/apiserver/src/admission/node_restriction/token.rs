@@ -3,17 +3,17 @@
 
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 
 use super::{Write, is_on};
 use crate::ApiError;
-use crate::admission::builtin;
 use crate::authz::{Attributes, Subject};
-use crate::registry::Part;
 
 pub(super) async fn check(write: &Write<'_>) -> Result<(), ApiError> {
     let Some(request) = write
         .object
-        .filter(|_| write.attributes.part == Part::Token)
+        .filter(|_| write.attributes.cx.part == Part::Token)
     else {
         return Ok(());
     };
@@ -73,21 +73,20 @@ async fn check_audience(write: &Write<'_>, request: &Value, pod: &Value) -> Resu
         return Ok(());
     }
 
-    let scope = write.attributes.scope;
-    let user = &scope.caller.user;
+    let cx = &write.attributes.cx;
+    let user = cx.user;
     let subject = Subject {
         version: "v1",
         resource: audience,
-        namespace: scope.namespace,
+        namespace: cx.namespace,
         name: write.attributes.name,
         ..Subject::default()
     };
 
     let verb = "request-serviceaccounts-token-audience";
-    let access = &write.attributes.registry.access;
-    if access
-        .authorization
-        .allows(&Attributes::on(user, verb, subject))
+    if cx
+        .cluster
+        .authorize(Attributes::on(user, verb, subject))
         .await
     {
         return Ok(());

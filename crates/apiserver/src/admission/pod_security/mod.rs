@@ -15,13 +15,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use coracle_api::{Value, typed};
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
+
+use super::{Attributes, Operation, Plugin};
+use crate::ApiError;
 use policy::{Level, LevelVersion, Policy};
 use seen::Seen;
-
-use super::{Attributes, Operation, Plugin, builtin};
-use crate::ApiError;
-use crate::registry::Part;
 
 pub(super) struct PodSecurity;
 
@@ -30,21 +31,17 @@ const MOST_PODS: usize = 3000;
 
 #[async_trait]
 impl Plugin for PodSecurity {
-    fn name(&self) -> &'static str {
-        "PodSecurity"
-    }
-
     async fn validate(
         &self,
         object: Option<&Value>,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
         let Some(object) = object else { return Ok(()) };
-        let resource = attributes.scope.resource;
+        let resource = attributes.cx.resource;
         match (
             resource.group.as_str(),
             resource.plural.as_str(),
-            attributes.part,
+            attributes.cx.part,
         ) {
             ("", "namespaces", Part::Main) => judge_namespace(object, attributes),
             ("", "pods", Part::Main | Part::EphemeralContainers | Part::Resize) => {
@@ -90,8 +87,9 @@ fn told(violations: &[Violation]) -> String {
 
 fn policy_of_namespace(attributes: &Attributes<'_>) -> Policy {
     let namespace = attributes
-        .registry
-        .lookup(builtin("", "v1", "namespaces"), attributes.scope.namespace)
+        .cx
+        .cluster
+        .get(builtin("", "v1", "namespaces"), attributes.cx.namespace)
         .unwrap_or_default();
     Policy::of(namespace.meta().labels()).0
 }
@@ -129,7 +127,7 @@ fn judge_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError
         );
 
         return Err(ApiError::forbidden(
-            attributes.scope.resource,
+            attributes.cx.resource,
             attributes.name,
             &why,
         ));
@@ -223,7 +221,7 @@ fn judge_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(),
     let (before, known) = Policy::of(attributes.old.and_then(|old| old.meta().labels()));
     let is_new = attributes.operation == Operation::Create;
     if !mistakes.is_empty() && (is_new || mistakes != known) {
-        let kind = attributes.scope.hub.kind;
+        let kind = attributes.cx.kind;
         return Err(ApiError::invalid(kind, attributes.name, &mistakes));
     }
 
@@ -239,8 +237,9 @@ fn judge_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(),
 /// Tells which pods of a namespace would not be let in any more.
 fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes<'_>) {
     let pods = attributes
-        .registry
-        .lookup_all(builtin("", "v1", "pods"), namespace);
+        .cx
+        .cluster
+        .list(builtin("", "v1", "pods"), namespace);
     let mut seen_owners = std::collections::BTreeSet::new();
 
     // Of the pods of one owner the first stands for the others.

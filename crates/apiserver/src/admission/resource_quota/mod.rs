@@ -10,36 +10,32 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::quantity::Quantity;
 use coracle_api::quota::{Amounts, Counter, Kind, amounts};
+use coracle_kinds::Part;
+use coracle_kinds::builtin;
 
-use super::{Attributes, Operation, Plugin, builtin};
+use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
-use crate::authn::Caller;
-use crate::registry::{Part, Scope};
 
 pub(super) struct ResourceQuota;
 
 #[async_trait]
 impl Plugin for ResourceQuota {
-    fn name(&self) -> &'static str {
-        "ResourceQuota"
-    }
-
     async fn validate(
         &self,
         object: Option<&Value>,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        let Some(object) = object.filter(|_| attributes.scope.resource.namespaced) else {
+        let Some(object) = object.filter(|_| attributes.cx.resource.namespaced) else {
             return Ok(());
         };
         if counter(attributes).is_ignored() || !changes(object, attributes) {
             return Ok(());
         }
 
-        let found = attributes.registry.lookup_all(
-            builtin("", "v1", "resourcequotas"),
-            attributes.scope.namespace,
-        );
+        let found = attributes
+            .cx
+            .cluster
+            .list(builtin("", "v1", "resourcequotas"), attributes.cx.namespace);
 
         if found.is_empty() {
             return Ok(());
@@ -55,7 +51,7 @@ impl Plugin for ResourceQuota {
             }
         }
 
-        match attributes.dry_run {
+        match attributes.cx.dry_run {
             true => Ok(()),
             false => book(&charges, object, attributes).await,
         }
@@ -64,8 +60,8 @@ impl Plugin for ResourceQuota {
 
 fn counter<'a>(attributes: &Attributes<'a>) -> Counter<'a> {
     Counter::of(
-        &attributes.scope.resource.group,
-        &attributes.scope.resource.plural,
+        &attributes.cx.resource.group,
+        &attributes.cx.resource.plural,
     )
 }
 
@@ -79,7 +75,7 @@ fn changes(object: &Value, attributes: &Attributes<'_>) -> bool {
     match (
         counter(attributes).kind(),
         attributes.operation,
-        attributes.part,
+        attributes.cx.part,
     ) {
         (_, Operation::Create, Part::Main)
         | (Kind::Pods, Operation::Update, Part::Resize)
@@ -131,7 +127,7 @@ fn charge(
         ));
     }
 
-    let now = (attributes.registry.now)();
+    let now = attributes.cx.now;
     let mut wanted = counter.usage(object, now);
 
     // What the object needed before is paid for, where this quota counted it.
@@ -171,7 +167,7 @@ fn charged(
         .collect();
 
     // A claim whose volume turned out larger is counted, whatever the quota says.
-    if !exceeded.is_empty() && attributes.part != Part::Status {
+    if !exceeded.is_empty() && attributes.cx.part != Part::Status {
         let shown = |amounts: &Amounts| {
             let each = exceeded
                 .iter()
@@ -198,13 +194,6 @@ async fn book(
     object: &Value,
     attributes: &Attributes<'_>,
 ) -> Result<(), ApiError> {
-    let caller = Caller::system();
-    let quotas = Scope::new(
-        builtin("", "v1", "resourcequotas"),
-        attributes.scope.namespace,
-        &caller,
-    );
-
     for (index, (name, charge)) in charges.iter().enumerate() {
         let put = |quota: &mut Value| {
             let used = charged(quota, charge, attributes);
@@ -215,13 +204,13 @@ async fn book(
             Ok(())
         };
 
-        match attributes.registry.rewrite(&quotas, name, false, put).await {
-            Ok(_) => {}
+        match change(name, &put, attributes).await {
+            Ok(()) => {}
             // A quota that has been deleted meanwhile limits nothing.
             Err(gone) if gone.code == http::StatusCode::NOT_FOUND => {}
             Err(refused) => {
                 for (name, charge) in &charges[..index] {
-                    give_back(&quotas, name, charge, attributes).await;
+                    give_back(name, charge, attributes).await;
                 }
                 return Err(refused);
             }
@@ -231,7 +220,7 @@ async fn book(
     Ok(())
 }
 
-async fn give_back(quotas: &Scope<'_>, name: &str, charge: &Amounts, attributes: &Attributes<'_>) {
+async fn give_back(name: &str, charge: &Amounts, attributes: &Attributes<'_>) {
     let put = |quota: &mut Value| {
         let mut used = read(quota, "used");
         for (name, amount) in charge {
@@ -243,13 +232,24 @@ async fn give_back(quotas: &Scope<'_>, name: &str, charge: &Amounts, attributes:
         Ok(())
     };
 
-    if let Err(error) = attributes.registry.rewrite(quotas, name, false, put).await {
+    if let Err(error) = change(name, &put, attributes).await {
         tracing::warn!(
             quota = name,
             ?error,
-            "what was charged for a refused object could not be given back"
+            "cannot return quota charged for a refused object"
         );
     }
+}
+
+/// Changes a quota of the namespace.
+async fn change(
+    name: &str,
+    change: &(dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
+    attributes: &Attributes<'_>,
+) -> Result<(), ApiError> {
+    let quotas = builtin("", "v1", "resourcequotas");
+    let cx = &attributes.cx;
+    cx.cluster.change(quotas, cx.namespace, name, change).await
 }
 
 /// The amounts of a quota's status.

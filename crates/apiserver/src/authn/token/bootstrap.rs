@@ -43,7 +43,7 @@ impl BootstrapTokens {
         let cache = self.caches.get("secrets")?;
         let kept = cache
             .get(&format!("kube-system/bootstrap-token-{id}"))?
-            .value(cache.hub().of);
+            .value(cache.storage_version().of);
         user(&kept, id, secret, now)
     }
 }

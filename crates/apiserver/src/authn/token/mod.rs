@@ -26,7 +26,7 @@ pub use service_account::ServiceAccountTokens;
 pub use static_file::{BadTokenFile, StaticTokens};
 
 use super::{Authenticator, Opinion, Presented, User};
-use crate::authz::rbac::aggregate;
+use coracle_kinds::rbac::aggregate;
 
 /// What upstream says of a token that nobody knows.
 const UNKNOWN: &str = "invalid bearer token";

@@ -266,7 +266,7 @@ impl ServiceAccountTokens {
 
     fn lookup(&self, prefix: &str, key: &str) -> Option<Value> {
         let cache = self.caches.get(prefix)?;
-        Some(cache.get(key)?.value(cache.hub().of))
+        Some(cache.get(key)?.value(cache.storage_version().of))
     }
 }
 

@@ -7,7 +7,7 @@ use imbl::{HashMap, OrdMap};
 
 use super::references::{self, Needs};
 use crate::cache::{Derive, Entry};
-use crate::hub::Hub;
+use crate::storage_version::StorageVersion;
 
 /// Kept in step with the caches of [`SOURCES`].
 #[derive(Clone, Default)]
@@ -109,11 +109,17 @@ fn remove<T: Clone>(map: &mut HashMap<Text, OrdMap<Text, T>>, of: &Text, key: &T
 }
 
 impl Derive for Graph {
-    fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>) {
+    fn take(
+        &mut self,
+        of: usize,
+        storage_version: &StorageVersion<'_>,
+        old: Option<&Entry>,
+        new: Option<&Entry>,
+    ) {
         let Some(key) = new.or(old).map(|entry| Text::new(entry.key())) else {
             return;
         };
-        let value = |entry: &Entry| entry.value(hub.of);
+        let value = |entry: &Entry| entry.value(storage_version.of);
         let (old, new) = (old.map(value), new.map(value));
         match SOURCES[of] {
             "pods" => self.take_pod(old.as_ref(), new.as_ref(), &key),

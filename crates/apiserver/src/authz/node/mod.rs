@@ -14,10 +14,10 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::selector::FieldSelector;
 
-use super::rbac::Rule;
 use super::{Attributes, Authorizer, Decision, Grant, Listing, Subject, What};
 use crate::authn::User;
 use crate::cache::{Caches, Derived};
+use coracle_kinds::rbac::Rule;
 use graph::Graph;
 pub(crate) use references::Needs;
 
@@ -211,7 +211,11 @@ impl Ask<'_> {
     /// A cluster-wide object of that name.
     fn lookup(&self, prefix: &str) -> Option<Value> {
         let cache = self.of.caches.get(prefix)?;
-        Some(cache.get(self.subject.name)?.value(cache.hub().of))
+        Some(
+            cache
+                .get(self.subject.name)?
+                .value(cache.storage_version().of),
+        )
     }
 
     fn service_account(&self) -> Result<(), String> {

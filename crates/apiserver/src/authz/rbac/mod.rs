@@ -2,19 +2,17 @@
 //!
 //! The [`policy`] is derived from the watch cache and found by subject, so that an answer costs a
 //! few lookups and the rules of the bindings that name the user; nothing is allocated on the way to
-//! an Allow. [`covers`] compares sets of rules: nobody may give what they do not have.
+//! an Allow.
 
-pub mod covers;
 pub mod policy;
-mod rule;
 #[cfg(test)]
 mod tests;
 
 use async_trait::async_trait;
 use k8s_openapi::api::rbac::v1::RoleRef;
 
-pub use policy::{Policy, Unresolved};
-pub use rule::Rule;
+use coracle_kinds::rbac::{Rule, Unresolved, aggregate};
+pub use policy::Policy;
 
 use super::{Attributes, Authorizer, Decision, Grant, Listing};
 use crate::authn::User;
@@ -104,20 +102,5 @@ impl Authorizer for Rbac {
             incomplete: false,
             error,
         }
-    }
-}
-
-/// Several errors in one line, each told once.
-pub(crate) fn aggregate(errors: &[impl ToString]) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for text in errors.iter().map(ToString::to_string) {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    if texts.len() == 1 {
-        texts.remove(0)
-    } else {
-        format!("[{}]", texts.join(", "))
     }
 }

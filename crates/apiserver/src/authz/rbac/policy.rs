@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use coracle_api::go_text::Quoted;
 use coracle_api::{Text, typed};
+use coracle_kinds::rbac::{Rule, Unresolved};
 use imbl::{HashMap, OrdMap};
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
 
-use super::Rule;
 use crate::authn::User;
 use crate::cache::{Derive, Entry};
-use crate::hub::Hub;
+use crate::storage_version::StorageVersion;
 
 /// Kept in step with the caches of [`SOURCES`].
 #[derive(Clone, Default)]
@@ -62,17 +62,6 @@ enum Named {
     Group(Text),
     /// The name of its user, and how a binding names it: `name/namespace`.
     ServiceAccount(Text, Text),
-}
-
-/// A role that a binding refers to cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unresolved {
-    #[error("clusterrole.rbac.authorization.k8s.io {} not found", Quoted(.0))]
-    ClusterRole(Text),
-    #[error("role.rbac.authorization.k8s.io {} not found", Quoted(.0))]
-    Role(Text),
-    #[error("unsupported role reference kind: {}", Quoted(.0))]
-    Kind(Text),
 }
 
 impl Policy {
@@ -177,21 +166,29 @@ impl Bindings {
 }
 
 impl Derive for Policy {
-    fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>) {
+    fn take(
+        &mut self,
+        of: usize,
+        storage_version: &StorageVersion<'_>,
+        old: Option<&Entry>,
+        new: Option<&Entry>,
+    ) {
         match SOURCES[of] {
             "clusterroles" => keep(
                 &mut self.cluster_roles,
-                hub,
+                storage_version,
                 old,
                 new,
                 |role: ClusterRole| role.rules,
             ),
-            "roles" => keep(&mut self.roles, hub, old, new, |role: Role| role.rules),
+            "roles" => keep(&mut self.roles, storage_version, old, new, |role: Role| {
+                role.rules
+            }),
             _ => {
-                if let Some(old) = old.and_then(|entry| binding(of, hub, entry)) {
+                if let Some(old) = old.and_then(|entry| binding(of, storage_version, entry)) {
                     self.bindings(&old.namespace).remove(&old);
                 }
-                if let Some(new) = new.and_then(|entry| binding(of, hub, entry)) {
+                if let Some(new) = new.and_then(|entry| binding(of, storage_version, entry)) {
                     self.bindings(&new.namespace).add(&Arc::new(new));
                 }
             }
@@ -210,7 +207,7 @@ impl Policy {
 
 fn keep<T: serde::de::DeserializeOwned>(
     roles: &mut HashMap<Text, Arc<[Rule]>>,
-    hub: &Hub<'_>,
+    storage_version: &StorageVersion<'_>,
     old: Option<&Entry>,
     new: Option<&Entry>,
     rules: impl Fn(T) -> Option<Vec<PolicyRule>>,
@@ -219,19 +216,21 @@ fn keep<T: serde::de::DeserializeOwned>(
         roles.remove(old.key());
     }
     if let Some(new) = new {
-        let rules = decoded(hub, new).and_then(rules).unwrap_or_default();
+        let rules = decoded(storage_version, new)
+            .and_then(rules)
+            .unwrap_or_default();
         roles.insert(Text::new(new.key()), rules.iter().map(Rule::from).collect());
     }
 }
 
-fn binding(of: usize, hub: &Hub<'_>, entry: &Entry) -> Option<Binding> {
+fn binding(of: usize, storage_version: &StorageVersion<'_>, entry: &Entry) -> Option<Binding> {
     let (subjects, role) = match SOURCES[of] {
         "clusterrolebindings" => {
-            let binding: ClusterRoleBinding = decoded(hub, entry)?;
+            let binding: ClusterRoleBinding = decoded(storage_version, entry)?;
             (binding.subjects, binding.role_ref)
         }
         _ => {
-            let binding: RoleBinding = decoded(hub, entry)?;
+            let binding: RoleBinding = decoded(storage_version, entry)?;
             (binding.subjects, binding.role_ref)
         }
     };
@@ -275,8 +274,11 @@ fn named(subject: &Subject, namespace: &str) -> Option<Named> {
 }
 
 /// What the cache holds was judged when it was written: what cannot be read gives nobody anything.
-fn decoded<T: serde::de::DeserializeOwned>(hub: &Hub<'_>, entry: &Entry) -> Option<T> {
-    typed::from_tree(&entry.value(hub.of)).ok()
+fn decoded<T: serde::de::DeserializeOwned>(
+    storage_version: &StorageVersion<'_>,
+    entry: &Entry,
+) -> Option<T> {
+    typed::from_tree(&entry.value(storage_version.of)).ok()
 }
 
 impl Binding {

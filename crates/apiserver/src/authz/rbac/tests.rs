@@ -14,7 +14,7 @@ use super::*;
 use crate::authz::Subject as About;
 use crate::authz::What;
 use crate::cache::{Derive, Entry};
-use crate::hub::Hub;
+use crate::storage_version::StorageVersion;
 
 const NAMESPACES: [&str; 2] = ["a", "b"];
 const VERBS: [&str; 3] = ["get", "list", "create"];
@@ -291,7 +291,7 @@ fn the_index_says_what_a_look_at_everything_says() {
         "rolebindings",
     ]
     .map(|plural| {
-        Hub::of(
+        StorageVersion::of(
             BUILTIN
                 .resource("rbac.authorization.k8s.io", "v1", plural)
                 .unwrap(),
@@ -306,21 +306,26 @@ fn the_index_says_what_a_look_at_everything_says() {
             let of = dice.below(4);
             let (key, tree) = object(&mut dice, of);
 
-            let hub = &hubs[of];
+            let storage_version = &hubs[of];
             let entry = |tree: &Value| {
                 Entry::of(
                     &key,
                     tree,
-                    Entry::encode(tree, hub.of),
+                    Entry::encode(tree, storage_version.of),
                     Revision::FIRST,
-                    hub.resource,
+                    storage_version.resource,
                 )
             };
             let old = world.get(&(of, key.clone())).map(&entry);
 
             // Now and then something goes.
             let new = (dice.below(4) > 0 || old.is_none()).then_some(tree);
-            policy.take(of, hub, old.as_ref(), new.as_ref().map(&entry).as_ref());
+            policy.take(
+                of,
+                storage_version,
+                old.as_ref(),
+                new.as_ref().map(&entry).as_ref(),
+            );
 
             match new {
                 Some(tree) => world.insert((of, key), tree),

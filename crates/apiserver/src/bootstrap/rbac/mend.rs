@@ -1,10 +1,10 @@
 //! What is missing in a role or binding that every cluster has.
 
 use coracle_api::{Map, Value, typed};
+use coracle_kinds::rbac::{Rule, covers};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::defaults::AUTO_UPDATE;
-use crate::authz::rbac::{Rule, covers};
 
 pub(super) enum Mended {
     AsItShouldBe,

@@ -9,16 +9,16 @@ mod mend;
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};
+use coracle_kinds::Part;
+use coracle_kinds::rbac::Rule;
 use futures_util::future::try_join_all;
 use http::StatusCode;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::{MANAGER, once};
 use crate::ApiError;
-use crate::authz::rbac::Rule;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use crate::registry::Part;
 use mend::Mended;
 
 const GROUP: &str = "rbac.authorization.k8s.io";

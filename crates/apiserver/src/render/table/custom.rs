@@ -4,8 +4,8 @@ use coracle_api::Value;
 use coracle_api::field_error::as_json;
 use coracle_api::go_text::Float;
 use coracle_api::time::{Time, Timestamp};
+use coracle_kinds::print::Row;
 
-use super::Row;
 use crate::definitions::{Cell, Version};
 
 pub(super) fn row(object: &Value, version: &Version, now: Timestamp) -> Row {

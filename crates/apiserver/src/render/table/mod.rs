@@ -5,63 +5,20 @@
 //! [`printers`] knows which function belongs to which kind. A kind without one has the two columns
 //! that every object can fill: name and creation time.
 
-/// A row of these cells: texts, numbers, flags.
-macro_rules! row {
-    ($($cell:expr),* $(,)?) => {
-        crate::render::table::Row { cells: vec![$(coracle_api::Value::from($cell)),*], completed: None }
-    };
-}
-
-mod admissionregistration;
-mod apiregistration;
-mod apps;
-mod autoscaling;
-mod batch;
-mod cells;
-mod certificates;
-mod columns;
-mod coordination;
-mod core;
 mod custom;
-mod discovery;
-mod flowcontrol;
-mod networking;
-mod node;
-mod policy;
-mod printers;
-mod rbac;
-mod resource;
-mod scheduling;
-mod storage;
-#[cfg(test)]
-mod tests;
 
 use coracle_api::Value;
 use coracle_api::catalog::{Column, Struct};
 use coracle_api::codec::json;
 use coracle_api::codec::media_type::MetaVersion;
 use coracle_api::time::{Time, Timestamp};
+use coracle_kinds::print::{Completed, Printer, Row, printer};
 
 use super::whole::write_list_metadata;
 use super::{Objects, Shown, meta_api_version, partial};
 use crate::ApiError;
 use crate::cache::Entry;
 use crate::registry::List;
-use printers::Printer;
-
-/// What one object shows.
-#[derive(Clone, Debug, PartialEq)]
-struct Row {
-    cells: Vec<Value>,
-    /// Says of an object that nothing more will happen to it, and why.
-    completed: Option<Completed>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Completed {
-    reason: &'static str,
-    message: &'static str,
-}
 
 /// What of the object comes along with its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +50,9 @@ pub(super) struct Table<'a> {
     version: MetaVersion,
     include: Include,
     now: Timestamp,
+    /// Of the resource's own kind.
+    printer: Option<Printer>,
+    columns: &'a [Column],
 }
 
 impl<'a> Table<'a> {
@@ -102,11 +62,14 @@ impl<'a> Table<'a> {
         include: &str,
         now: Timestamp,
     ) -> Result<Table<'a>, ApiError> {
+        let (printer, columns) = printer(objects.resource, objects.kind);
         Ok(Table {
             objects,
             version,
             include: Include::parse(include)?,
             now,
+            printer,
+            columns,
         })
     }
 
@@ -130,10 +93,11 @@ impl<'a> Table<'a> {
             }
         }
 
-        let columns = columns::of(self.objects.resource, kind);
+        // The answer of a subresource may be of another kind.
+        let (printer, columns) = printer(self.objects.resource, kind);
         write_columns(with_columns.then_some(columns), shown.of(self.objects), out);
         out.extend_from_slice(b",\"rows\":[");
-        self.write_row(printers::of(self.objects.resource, kind), shown, out)?;
+        self.write_row(printer, shown, out)?;
         out.extend_from_slice(b"]}");
 
         Ok(())
@@ -141,8 +105,7 @@ impl<'a> Table<'a> {
 
     /// Appends a table of a list.
     pub(super) fn write_list(&self, list: &List, out: &mut Vec<u8>) -> Result<(), ApiError> {
-        let printer = printers::of(self.objects.resource, self.objects.kind);
-        if list.entries.is_empty() && printer.is_none() && self.objects.custom.is_none() {
+        if list.entries.is_empty() && self.printer.is_none() && self.objects.custom.is_none() {
             self.write_list_columns(list, out);
             out.extend_from_slice(b",\"rows\":null}");
             return Ok(());
@@ -154,7 +117,7 @@ impl<'a> Table<'a> {
             if place > 0 {
                 out.push(b',');
             }
-            self.write_row(printer, Shown::Entry(entry), out)?;
+            self.write_row(self.printer, Shown::Entry(entry), out)?;
         }
 
         out.extend_from_slice(b"]}");
@@ -170,21 +133,13 @@ impl<'a> Table<'a> {
 
     /// Appends the row of one object of a list.
     pub(super) fn write_item(&self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), ApiError> {
-        self.write_row(
-            printers::of(self.objects.resource, self.objects.kind),
-            Shown::Entry(entry),
-            out,
-        )
+        self.write_row(self.printer, Shown::Entry(entry), out)
     }
 
     fn write_list_columns(&self, list: &List, out: &mut Vec<u8>) {
         self.write_head(out);
         write_list_metadata(list, out);
-        write_columns(
-            Some(columns::of(self.objects.resource, self.objects.kind)),
-            self.objects.of,
-            out,
-        );
+        write_columns(Some(self.columns), self.objects.of, out);
     }
 
     fn write_head(&self, out: &mut Vec<u8>) {
@@ -271,7 +226,13 @@ fn plain_row(object: &Value) -> Row {
         .meta()
         .creation_timestamp()
         .unwrap_or(Timestamp::ZERO);
-    row![object.meta().name(), Time(created).to_string()]
+    Row {
+        cells: vec![
+            object.meta().name().into(),
+            Time(created).to_string().into(),
+        ],
+        completed: None,
+    }
 }
 
 /// Appends the member `columnDefinitions`.

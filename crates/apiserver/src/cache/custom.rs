@@ -1,0 +1,298 @@
+//! Custom resources that are served: each accepted definition, compiled, with a cache of its objects.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use coracle_api::catalog::Catalog;
+use coracle_api::{Text, Value};
+use coracle_kinds::apiextensions::custom_resource_definition::condition;
+use coracle_store::{KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError};
+use tracing::{error, warn};
+
+use super::feed::ROOT;
+use super::{Cache, Caches, Entries, Entry};
+use crate::aside::aside;
+use crate::definitions::Compiled;
+use crate::storage_version::StorageVersion;
+
+/// Where definitions are kept, below the root.
+const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
+/// The definitions whose resources are served, by name.
+#[derive(Default)]
+pub struct Definitions {
+    by_name: BTreeMap<Text, Arc<Custom>>,
+    /// Made when a document is first asked for.
+    catalog: OnceLock<Catalog>,
+}
+
+impl Definitions {
+    /// Every kind that discovery shows.
+    pub fn catalog(&self) -> Catalog {
+        let pages = || {
+            let shown = self.iter().filter(|custom| custom.is_established);
+            shown.map(|custom| (custom.name.clone(), custom.documented.clone()))
+        };
+        self.catalog
+            .get_or_init(|| Catalog::with_all(pages()))
+            .clone()
+    }
+
+    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Custom>> {
+        self.named(&format!("{plural}.{group}"))
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Arc<Custom>> {
+        self.by_name.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Custom>> {
+        self.by_name.values()
+    }
+
+    fn insert(&mut self, custom: Arc<Custom>) {
+        self.by_name.insert(custom.name.clone(), custom);
+    }
+}
+
+/// A definition whose resources are served.
+pub struct Custom {
+    compiled: Arc<Compiled>,
+    /// The version of the definition that this is of.
+    pub revision: Revision,
+    /// Discovery shows it from then on.
+    pub is_established: bool,
+    /// It goes, and takes no new objects.
+    pub is_terminating: bool,
+    /// Its objects.
+    pub cache: Arc<Cache>,
+}
+
+impl std::ops::Deref for Custom {
+    type Target = Compiled;
+
+    fn deref(&self) -> &Compiled {
+        &self.compiled
+    }
+}
+
+impl Custom {
+    /// How its objects are stored.
+    pub fn storage_version(&self) -> StorageVersion<'_> {
+        StorageVersion::of_definition(&self.compiled)
+    }
+
+    fn new(compiled: Arc<Compiled>, state: State, cache: Arc<Cache>) -> Custom {
+        let State {
+            revision,
+            is_established,
+            is_terminating,
+        } = state;
+
+        Custom {
+            compiled,
+            revision,
+            is_established,
+            is_terminating,
+            cache,
+        }
+    }
+
+    fn compiled(&self) -> &Arc<Compiled> {
+        &self.compiled
+    }
+}
+
+/// What changes of a definition without changing what it defines.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    revision: Revision,
+    is_established: bool,
+    is_terminating: bool,
+}
+
+impl State {
+    /// `None`: nothing of it is served.
+    fn of(definition: &Value, revision: Revision) -> Option<State> {
+        let is_established = condition::is_true(definition, "Established");
+        let is_accepted = is_established || condition::is_true(definition, "NamesAccepted");
+        let is_terminating = condition::is_true(definition, "Terminating");
+        is_accepted.then_some(State {
+            revision,
+            is_established,
+            is_terminating,
+        })
+    }
+}
+
+pub(super) fn is_definition(key: &[u8]) -> bool {
+    let rest = key
+        .strip_prefix(ROOT.as_bytes())
+        .and_then(|rest| rest.strip_prefix(DEFINITIONS.as_bytes()));
+    rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+}
+
+impl Caches {
+    /// Every definition.
+    fn all_definitions(&self) -> Vec<Arc<Entry>> {
+        let cache = self.get(DEFINITIONS).expect("definitions are built in");
+        cache.snapshot().entries.iter().cloned().collect()
+    }
+
+    /// A definition in the version that is kept. Some are large: whoever knows one already does
+    /// without.
+    fn definition(&self, entry: &Entry) -> Value {
+        entry.value(
+            self.get(DEFINITIONS)
+                .expect("definitions are built in")
+                .storage_version()
+                .of,
+        )
+    }
+
+    /// Makes the caches of all definitions that there are, from what the store held at a revision.
+    pub(super) fn fill_custom(&self, kvs: &[KeyValue], at: Revision) {
+        let mut next = Definitions::default();
+        for entry in self.all_definitions() {
+            let tree = self.definition(&entry);
+            let Some(state) = State::of(&tree, entry.revision) else {
+                continue;
+            };
+            let Some(compiled) = compiled(&tree) else {
+                continue;
+            };
+            let prefix = prefix(&compiled);
+            let start = kvs.partition_point(|kv| kv.key[..] < prefix[..]);
+
+            let kept = kvs[start..]
+                .iter()
+                .take_while(|kv| kv.key.starts_with(&prefix));
+            let entries = entries(&compiled, kept, prefix.len());
+            let cache = Arc::new(Cache::custom(&compiled, entries, at));
+            next.insert(Arc::new(Custom::new(compiled, state, cache)));
+        }
+
+        self.become_served(next);
+    }
+
+    /// Brings what is served in line with the definitions, as they are at a revision.
+    pub(super) async fn follow_definitions(&self, store: &dyn Store, at: Revision) {
+        let before = self.definitions.load_full();
+        let mut next = Definitions::default();
+        for entry in self.all_definitions() {
+            let known = before.named(entry.key());
+            if let Some(known) = known.filter(|known| known.revision == entry.revision) {
+                next.insert(known.clone());
+                continue;
+            }
+
+            let tree = self.definition(&entry);
+            let Some(state) = State::of(&tree, entry.revision) else {
+                continue;
+            };
+            if let Some(known) = known.filter(|known| known.is_of(&tree)) {
+                let same = Custom::new(known.compiled().clone(), state, known.cache.clone());
+                next.insert(Arc::new(same));
+                continue;
+            }
+
+            let Some(compiled) = compiled(&tree) else {
+                continue;
+            };
+            let cache = Arc::new(stored(store, &compiled, at).await);
+            next.insert(Arc::new(Custom::new(compiled, state, cache)));
+        }
+
+        self.become_served(next);
+    }
+
+    /// Whoever watches what is no longer served, or served otherwise, is cut off.
+    fn become_served(&self, next: Definitions) {
+        let next = Arc::new(next);
+        let before = self.definitions.swap(next.clone());
+        for old in before.iter() {
+            let stays = next
+                .named(&old.name)
+                .is_some_and(|new| Arc::ptr_eq(&new.cache, &old.cache));
+            if !stays {
+                old.cache.be_replaced();
+            }
+        }
+    }
+}
+
+fn compiled(definition: &Value) -> Option<Arc<Compiled>> {
+    match aside(|| Compiled::new(definition)) {
+        Ok(compiled) => Some(Arc::new(compiled)),
+        Err(error) => {
+            let name = definition.meta().name();
+            error!(%error, name, "a definition cannot be used, and its resources are not served");
+            None
+        }
+    }
+}
+
+/// Where its objects are in the store.
+fn prefix(compiled: &Compiled) -> Vec<u8> {
+    let storage = StorageVersion::of_definition(compiled)
+        .resource
+        .storage
+        .as_ref()
+        .expect("custom resources are kept");
+    format!("{ROOT}{}/", storage.prefix).into_bytes()
+}
+
+fn entries<'k>(
+    compiled: &Compiled,
+    kvs: impl Iterator<Item = &'k KeyValue>,
+    prefix: usize,
+) -> Entries {
+    let mut entries = Entries::default();
+    for kv in kvs {
+        let key = String::from_utf8_lossy(&kv.key[prefix..]);
+        match Entry::stored(
+            &key,
+            &kv.value,
+            kv.mod_revision,
+            &StorageVersion::of_definition(compiled),
+        ) {
+            Ok(entry) => drop(entries.insert(Arc::new(entry))),
+            Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
+        }
+    }
+    entries
+}
+
+/// The objects that the store held at a revision; where that is forgotten, those that it holds now.
+async fn stored(store: &dyn Store, compiled: &Arc<Compiled>, at: Revision) -> Cache {
+    let prefix = prefix(compiled);
+    let everything = || RangeRequest::new(KeyRange::prefix(prefix.clone()));
+
+    let mut request = everything().at(at);
+    loop {
+        match store.range(request).await {
+            Ok(answer) => {
+                let revision = if answer.kvs.is_empty() {
+                    at
+                } else {
+                    at.max(newest(&answer.kvs))
+                };
+                let entries = entries(compiled, answer.kvs.iter(), prefix.len());
+                return Cache::custom(compiled, entries, revision);
+            }
+            Err(StoreError::Compacted { .. }) => request = everything(),
+            Err(error) => {
+                warn!(%error, "the objects of a definition cannot be read, trying again");
+                tokio::time::sleep(super::feed::RETRY).await;
+                request = everything();
+            }
+        }
+    }
+}
+
+fn newest(kvs: &[KeyValue]) -> Revision {
+    kvs.iter()
+        .map(|kv| kv.mod_revision)
+        .max()
+        .unwrap_or(Revision::ZERO)
+}

@@ -1,0 +1,124 @@
+//! The end of a definition: its objects go first, then what keeps it.
+
+use std::sync::Arc;
+
+use coracle_api::Value;
+use coracle_api::time::Time;
+use coracle_kinds::Part;
+use coracle_kinds::apiextensions::custom_resource_definition::CLEANUP;
+use coracle_kinds::apiextensions::custom_resource_definition::condition::{self, Condition};
+use futures_util::future::join_all;
+use http::StatusCode;
+use tracing::warn;
+
+use super::{MANAGER, RETRY, definitions, served, write_status};
+use crate::ApiError;
+use crate::authn::Caller;
+use crate::cache::{Notifier, any_notified};
+use crate::loopback::Loopback;
+use crate::registry::Scope;
+use crate::request::{DeleteOptions, ListOptions, Query};
+use crate::served::Served;
+
+/// Ends definitions that are deleted. Never returns.
+pub(super) async fn run(loopback: &Loopback) {
+    loop {
+        let cache = loopback.cache(definitions()).clone();
+        let mut notifiers: Vec<Arc<Notifier>> = vec![cache.notifier().clone()];
+        let known = loopback.registry.caches.definitions();
+        notifiers.extend(
+            known
+                .iter()
+                .filter(|custom| custom.is_terminating)
+                .map(|custom| custom.cache.notifier().clone()),
+        );
+
+        drop(known);
+        let notified = any_notified(&notifiers);
+        let going = going(loopback).into_iter().filter(|definition| {
+            definition.meta().is_being_deleted() && definition.meta().has_finalizer(CLEANUP)
+        });
+
+        let ended = join_all(going.map(|definition| end(loopback, definition))).await;
+        match ended.into_iter().find_map(Result::err) {
+            None => notified.await,
+            Some(error) => {
+                warn!(
+                    error = error.message,
+                    "a definition could not be ended, trying again"
+                );
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+/// Definitions that say so somewhere. They can be large, and nearly none goes: only these are
+/// decoded.
+fn going(loopback: &Loopback) -> Vec<Value> {
+    const MARK: &[u8] = b"\"deletionTimestamp\"";
+    let cache = loopback.cache(definitions());
+    let snapshot = cache.snapshot();
+    let marked = snapshot
+        .entries
+        .iter()
+        .filter(|entry| entry.bytes().windows(MARK.len()).any(|part| part == MARK));
+    marked
+        .map(|entry| entry.value(cache.storage_version().of))
+        .collect()
+}
+
+/// One step towards the end of a definition; what it leads to wakes the next.
+async fn end(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
+    let custom = loopback
+        .registry
+        .caches
+        .definitions()
+        .named(definition.meta().name())
+        .cloned();
+
+    // One that never was established has no objects.
+    let custom = custom
+        .filter(|custom| custom.is_established && custom.cache.snapshot().entries.count() > 0);
+    let Some(custom) = custom else {
+        return release(loopback, definition).await;
+    };
+    let progress = Condition {
+        of: "Terminating",
+        status: true,
+        reason: "InstanceDeletionInProgress",
+        message: "CustomResource deletion is in progress",
+    };
+
+    let mut marked = definition.clone();
+    condition::set(&mut marked, &progress, Time((loopback.registry.now)()));
+
+    if marked != definition {
+        return write_status(loopback, marked).await;
+    }
+
+    let (served, caller) = (Served::Custom(custom, 0), Caller::system());
+    let scope = Scope::of(&served, "", &caller);
+    let everything = ListOptions::parse(&Query::parse(""))?;
+    loopback
+        .registry
+        .delete_collection(&scope, &everything, &DeleteOptions::default())
+        .await?;
+
+    Ok(())
+}
+
+/// Lets a definition go. It says that it is going until it is gone: in between nothing new may be
+/// made.
+async fn release(loopback: &Loopback, mut definition: Value) -> Result<(), ApiError> {
+    definition.meta_mut().remove_finalizer(CLEANUP);
+    match loopback
+        .update(definitions(), "", Part::Main, MANAGER, &served(definition)?)
+        .await
+    {
+        Err(error) if !matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}

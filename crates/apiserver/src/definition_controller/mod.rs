@@ -1,0 +1,363 @@
+//! What the server does for definitions: their status, their end, their APIServices. Each part
+//! looks at all definitions when one has changed, and writes only what is not so yet.
+
+mod finalizing;
+mod naming;
+mod services;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::catalog::{BUILTIN, Resource};
+use coracle_api::convert::convert;
+use coracle_api::schema::check::is_structural;
+use coracle_api::time::{Time, Timestamp};
+use coracle_api::{Text, Value};
+use coracle_kinds::Part;
+use coracle_kinds::apiextensions::custom_resource_definition::approval::{self, Approval};
+use coracle_kinds::apiextensions::custom_resource_definition::condition::{self, Condition};
+use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
+use coracle_store::Revision;
+use http::StatusCode;
+use tracing::warn;
+
+use crate::ApiError;
+use crate::hooks::Hook;
+use crate::loopback::{Loopback, resource};
+use naming::Taken;
+
+/// How long a failure is left alone before the next attempt.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+
+/// Who owns the fields that are written here.
+pub(super) const MANAGER: &str = "kube-apiserver";
+
+/// What health shows of this, by upstream's names.
+pub(crate) struct Hooks {
+    informers: Arc<Hook>,
+    synced: Arc<Hook>,
+    controllers: Arc<Hook>,
+    services: Arc<Hook>,
+}
+
+impl Hooks {
+    pub(crate) fn new() -> Hooks {
+        Hooks {
+            informers: Hook::new("start-apiextensions-informers"),
+            synced: Hook::new("crd-informer-synced"),
+            controllers: Hook::new("start-apiextensions-controllers"),
+            services: Hook::new("apiservice-registration-controller"),
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Hook>> {
+        vec![
+            self.informers.clone(),
+            self.synced.clone(),
+            self.controllers.clone(),
+            self.services.clone(),
+        ]
+    }
+}
+
+impl Default for Hooks {
+    fn default() -> Hooks {
+        Hooks::new()
+    }
+}
+
+/// Never returns. The caches are filled: definitions that there were are served already.
+pub(crate) async fn run(loopback: &Loopback, hooks: &Hooks) {
+    hooks.informers.done();
+    hooks.synced.done();
+    tokio::join!(
+        accept(loopback, &hooks.controllers),
+        finalizing::run(loopback),
+        services::run(loopback, &hooks.services),
+    );
+}
+
+/// Accepts names, and says so.
+async fn accept(loopback: &Loopback, hook: &Hook) {
+    let mut known = BTreeMap::new();
+    loop {
+        let cache = loopback.cache(definitions()).clone();
+
+        // Listened to before anything is looked at, so that nothing in between is missed.
+        let mut notified = std::pin::pin!(cache.notifier().notified());
+        notified.as_mut().enable();
+
+        if let Err(error) = accept_all(loopback, &mut known).await {
+            warn!(
+                error = error.message,
+                "the names of a definition could not be accepted, trying again"
+            );
+            tokio::time::sleep(RETRY).await;
+            continue;
+        }
+
+        hook.done();
+        notified.await;
+    }
+}
+
+/// What is looked at of a definition again and again. The whole can be large.
+struct Sketch {
+    revision: Revision,
+    /// Metadata, group and names, status.
+    tree: Value,
+    is_structural: bool,
+}
+
+impl Sketch {
+    fn of(mut tree: Value, revision: Revision) -> Sketch {
+        let is_structural = Definition::of(&tree).schemas().all(is_structural);
+
+        if let Some(spec) = tree
+            .as_object_mut()
+            .and_then(|object| object.below_mut("spec"))
+        {
+            spec.retain(|name, _| matches!(name, "group" | "names"));
+        }
+
+        tree.meta_mut().members().remove("managedFields");
+
+        Sketch {
+            revision,
+            tree,
+            is_structural,
+        }
+    }
+}
+
+async fn accept_all(
+    loopback: &Loopback,
+    known: &mut BTreeMap<Text, Sketch>,
+) -> Result<(), ApiError> {
+    loop {
+        let cache = loopback.cache(definitions());
+        let snapshot = cache.snapshot();
+        known.retain(|name, sketch| {
+            snapshot
+                .entries
+                .get(name)
+                .is_some_and(|entry| entry.revision == sketch.revision)
+        });
+
+        for entry in snapshot.entries.iter() {
+            let sketch = || Sketch::of(entry.value(cache.storage_version().of), entry.revision);
+            known.entry(Text::new(entry.key())).or_insert_with(sketch);
+        }
+
+        let now = (loopback.registry.now)();
+
+        // One at a time: what it is given may not be given to another.
+        let changed = known
+            .iter()
+            .find_map(|(name, sketch)| Some((name, plan(sketch, known.values(), now)?)));
+        let Some((name, wanted)) = changed else {
+            return Ok(());
+        };
+        let Some(entry) = snapshot.entries.get(name) else {
+            continue;
+        };
+
+        let mut definition = entry.value(cache.storage_version().of);
+        if let (Some(object), Some(status)) = (definition.as_object_mut(), wanted.get("status")) {
+            object.insert("status", status.clone());
+        }
+
+        write_status(loopback, definition).await?;
+    }
+}
+
+pub(super) fn definitions() -> &'static Resource {
+    resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+}
+
+/// Writes the status of a definition, unless somebody else has changed it meanwhile: then it is
+/// looked at again anyway.
+pub(super) async fn write_status(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
+    match loopback
+        .update(
+            definitions(),
+            "",
+            Part::Status,
+            MANAGER,
+            &served(definition)?,
+        )
+        .await
+    {
+        Err(error) if !matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A definition in the version that is served.
+pub(super) fn served(definition: Value) -> Result<Value, ApiError> {
+    let kind = BUILTIN.kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let kind = kind.expect("definitions are built in");
+    convert(definition, kind).map_err(|error| ApiError::internal(error.to_string()))
+}
+
+/// What a definition is to say about itself, where that differs from what it says. Pure.
+fn plan<'a>(
+    sketch: &Sketch,
+    all: impl Iterator<Item = &'a Sketch>,
+    now: Timestamp,
+) -> Option<Value> {
+    let definition = &sketch.tree;
+    let view = Definition::of(definition);
+    let group = view.spec.text("group");
+    let rivals = all
+        .map(|other| Definition::of(&other.tree))
+        .filter(|other| other.spec.text("group") == group);
+    let names = naming::names(&view, &Taken::by(rivals));
+
+    let mut wanted = definition.clone();
+    wanted
+        .as_object_mut()?
+        .object_mut("status")
+        .insert("acceptedNames", names.accepted);
+
+    let now = Time(now);
+    let (reason, message) = names
+        .conflict
+        .as_ref()
+        .map_or(("NoConflicts", "no conflicts found"), |conflict| {
+            (conflict.0, conflict.1.as_str())
+        });
+
+    let accepted = names.conflict.is_none();
+    condition::set(
+        &mut wanted,
+        &Condition {
+            of: "NamesAccepted",
+            status: accepted,
+            reason,
+            message,
+        },
+        now,
+    );
+
+    // Once established, it stays so.
+    if !condition::is_true(definition, "Established") {
+        let (reason, message) = match accepted {
+            true => (
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            ),
+            false => ("NotAccepted", "not all names are accepted"),
+        };
+
+        condition::set(
+            &mut wanted,
+            &Condition {
+                of: "Established",
+                status: accepted,
+                reason,
+                message,
+            },
+            now,
+        );
+    }
+
+    note_approval(&mut wanted, group, now);
+    note_structure(&mut wanted, sketch.is_structural, now);
+
+    (wanted != *definition).then_some(wanted)
+}
+
+fn note_approval(definition: &mut Value, group: &str, now: Time) {
+    if !approval::is_protected(group) {
+        return;
+    }
+
+    let given = definition
+        .meta()
+        .annotation(approval::ANNOTATION)
+        .map(str::to_owned);
+    let approval = Approval::of(given.as_deref());
+    let message = approval.explained(given.as_deref());
+    let status = approval == Approval::Given;
+
+    let of = "KubernetesAPIApprovalPolicyConformant";
+    condition::set(
+        definition,
+        &Condition {
+            of,
+            status,
+            reason: approval.reason(),
+            message: &message,
+        },
+        now,
+    );
+}
+
+/// Only definitions of old have schemas that are not structural.
+fn note_structure(definition: &mut Value, is_structural: bool, now: Time) {
+    match is_structural {
+        true => condition::remove(definition, "NonStructuralSchema"),
+        false => condition::set(
+            definition,
+            &Condition {
+                of: "NonStructuralSchema",
+                status: true,
+                reason: "Violations",
+                message: "a schema of the definition is not structural",
+            },
+            now,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+
+    use super::*;
+
+    fn definition(name: &str, kind: &str) -> Value {
+        let text = format!(
+            r#"{{"metadata":{{"name":"{name}.a.b"}},"spec":{{"group":"a.b","names":{{"plural":"{name}","singular":"","kind":"{kind}","listKind":"{kind}List"}}}}}}"#
+        );
+        json::parse(text.as_bytes()).unwrap()
+    }
+
+    fn says(definition: &Value) -> String {
+        let of = |name: &str| {
+            condition::find(definition, name)
+                .map_or("-", |found| found.text("reason"))
+                .to_owned()
+        };
+        format!("{} {}", of("NamesAccepted"), of("Established"))
+    }
+
+    #[test]
+    fn a_definition_is_established_once_its_names_are_its_own() {
+        let now = Timestamp::from_unix(1, 0);
+        let planned = |definition: &Value, all: &[Value], now| {
+            let sketch = |tree: &Value| Sketch::of(tree.clone(), Revision::FIRST);
+            let all: Vec<Sketch> = all.iter().map(sketch).collect();
+            plan(&sketch(definition), all.iter(), now)
+        };
+        let one = planned(&definition("as", "A"), &[definition("as", "A")], now).unwrap();
+        assert_eq!(says(&one), "NoConflicts InitialNamesAccepted");
+
+        assert!(
+            planned(&one, std::slice::from_ref(&one), now).is_none(),
+            "what is so already is not written again"
+        );
+
+        let all = [one.clone(), definition("bs", "A")];
+        let two = planned(&all[1], &all, now).unwrap();
+        assert_eq!(says(&two), "ListKindConflict NotAccepted");
+
+        // The other goes, and the name is free.
+        let two = planned(&two, std::slice::from_ref(&two), now).unwrap();
+        assert_eq!(says(&two), "NoConflicts InitialNamesAccepted");
+    }
+}

@@ -1,0 +1,96 @@
+//! An APIService for every group and version that definitions serve, kept as long as they do.
+
+use std::collections::BTreeSet;
+
+use coracle_api::Value;
+use tracing::warn;
+
+use super::{MANAGER, RETRY};
+use crate::ApiError;
+use crate::bootstrap::api_services::{AUTOMANAGED, api_service, api_services};
+use crate::cache::any_notified;
+use crate::discovery::ServedGroups;
+use crate::hooks::Hook;
+use crate::loopback::Loopback;
+
+/// Objects whose label says so come and go with their definitions.
+const ALWAYS: &str = "true";
+
+/// Where the groups of definitions stand in discovery, and their versions.
+const PRIORITY: (i32, i32) = (1000, 100);
+
+/// Never returns.
+pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
+    loop {
+        let notifiers =
+            [super::definitions(), api_services()].map(|of| loopback.cache(of).notifier().clone());
+        let notified = any_notified(&notifiers);
+        match keep(loopback).await {
+            Ok(()) => {
+                hook.done();
+                notified.await;
+            }
+            Err(error) => {
+                warn!(
+                    error = error.message,
+                    "an APIService of a definition could not be kept, trying again"
+                );
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+async fn keep(loopback: &Loopback) -> Result<(), ApiError> {
+    let wanted = wanted(loopback);
+    let found = loopback.registry.lookup_all(api_services(), "");
+    for (group, version) in &wanted {
+        let name = format!("{version}.{group}");
+        if !found.iter().any(|object| object.meta().name() == name) {
+            let object = api_service(group, version, PRIORITY, ALWAYS);
+            loopback
+                .ensure(api_services(), "", MANAGER, &object)
+                .await?;
+        }
+    }
+
+    let is_ours = |object: &Value| object.meta().label(AUTOMANAGED) == Some(ALWAYS);
+    for object in found.iter().filter(|object| is_ours(object)) {
+        let spec = |name: &str| {
+            object
+                .at(&["spec", name])
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+
+        if !wanted.contains(&(spec("group"), spec("version"))) {
+            loopback
+                .delete(api_services(), "", object.meta().name())
+                .await?;
+        }
+    }
+
+    Ok(())
+}
+
+/// Groups and versions that only definitions serve.
+fn wanted(loopback: &Loopback) -> BTreeSet<(String, String)> {
+    let definitions = loopback.registry.caches.definitions();
+    let served_groups = ServedGroups::new(&definitions);
+    let own = coracle_api::catalog::groups();
+    let is_own = |group: &str, version: &str| {
+        own.iter()
+            .any(|known| known.name == group && known.versions.iter().any(|name| name == version))
+    };
+
+    let all = served_groups.groups().iter().flat_map(|group| {
+        group
+            .versions
+            .iter()
+            .map(|version| (group.name.to_string(), version.to_string()))
+    });
+
+    all.filter(|(group, version)| !is_own(group, version))
+        .collect()
+}

@@ -1,0 +1,172 @@
+//! Content of files that is read again when they change, so that certificates are replaced without a
+//! restart.
+//!
+//! No watch: users ask for the content, and at most once a second the files are checked. Content
+//! that cannot be used (half written, say) is logged, and the last good content stays in force.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use std::{fs, io};
+
+use arc_swap::ArcSwap;
+use coracle_api::time::Timestamp;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+/// Content made of some files.
+pub struct FromFiles<T> {
+    files: Vec<PathBuf>,
+    make: Make<T>,
+    current: ArcSwap<T>,
+    /// When the files were last looked at, in seconds.
+    looked: AtomicI64,
+    stamps: Mutex<Vec<Stamp>>,
+    changed: Notify,
+}
+
+type Make<T> = Box<dyn Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync>;
+
+/// What tells one content of a file from another.
+type Stamp = (SystemTime, u64);
+
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{}: {error}", file.display())]
+    Read { file: PathBuf, error: io::Error },
+    #[error("{}: {reason}", file.display())]
+    Content { file: PathBuf, reason: String },
+}
+
+impl<T> FromFiles<T> {
+    /// `make` gets the contents in the order of `files`.
+    pub fn open(
+        files: Vec<PathBuf>,
+        make: impl Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync + 'static,
+    ) -> Result<FromFiles<T>, FileError> {
+        let make: Make<T> = Box::new(make);
+        let (stamps, content) = read(&files, &make)?;
+        Ok(FromFiles {
+            files,
+            make,
+            current: ArcSwap::from_pointee(content),
+            looked: AtomicI64::new(0),
+            stamps: Mutex::new(stamps),
+            changed: Notify::new(),
+        })
+    }
+
+    /// What the files say now.
+    pub fn current(&self, now: Timestamp) -> Arc<T> {
+        let now = now.unix_seconds();
+        if self.looked.swap(now, Ordering::Relaxed) != now {
+            self.look();
+        }
+        self.current.load_full()
+    }
+
+    /// Resolves when other content has come into force.
+    pub fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
+    }
+
+    fn look(&self) {
+        let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        if self
+            .files
+            .iter()
+            .map(stamp)
+            .collect::<Result<Vec<_>, _>>()
+            .is_ok_and(|found| found == *stamps)
+        {
+            return;
+        }
+
+        match read(&self.files, &self.make) {
+            Ok((found, content)) => {
+                info!(files = ?self.files, "read again");
+                *stamps = found;
+                self.current.store(Arc::new(content));
+                self.changed.notify_waiters();
+            }
+            Err(error) => {
+                warn!(%error, "has changed and cannot be used: what was read before stays in force")
+            }
+        }
+    }
+}
+
+fn read<T>(files: &[PathBuf], make: &Make<T>) -> Result<(Vec<Stamp>, T), FileError> {
+    let (mut stamps, mut contents) = (Vec::new(), Vec::new());
+    for file in files {
+        let fail = |error| FileError::Read {
+            file: file.clone(),
+            error,
+        };
+        stamps.push(stamp(file).map_err(fail)?);
+        contents.push(fs::read(file).map_err(fail)?);
+    }
+
+    let made = make(&contents);
+    let made = made.map_err(|reason| FileError::Content {
+        file: files[0].clone(),
+        reason,
+    })?;
+
+    Ok((stamps, made))
+}
+
+fn stamp(file: &PathBuf) -> io::Result<Stamp> {
+    let metadata = fs::metadata(file)?;
+    Ok((metadata.modified()?, metadata.len()))
+}
+
+/// The certificates of a PEM text.
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| error.to_string())?;
+    if found.is_empty() {
+        Err("there is no certificate in it".to_string())
+    } else {
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix(seconds, 0)
+    }
+
+    #[test]
+    fn new_content_is_seen_and_bad_content_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("number");
+        fs::write(&file, "1").unwrap();
+
+        let parse = |contents: &[Vec<u8>]| {
+            let text = String::from_utf8_lossy(&contents[0]);
+            text.parse::<u32>().map_err(|error| error.to_string())
+        };
+        let number = FromFiles::open(vec![file.clone()], parse).unwrap();
+        assert_eq!(*number.current(at(1)), 1);
+
+        fs::write(&file, "22").unwrap();
+        assert_eq!(*number.current(at(1)), 1, "looked at once a second");
+        assert_eq!(*number.current(at(2)), 22);
+
+        fs::write(&file, "three").unwrap();
+        assert_eq!(*number.current(at(3)), 22);
+
+        fs::remove_file(&file).unwrap();
+        assert_eq!(*number.current(at(4)), 22);
+
+        fs::write(&file, "4").unwrap();
+        assert_eq!(*number.current(at(5)), 4);
+    }
+}

@@ -1,3 +1,0 @@
-//! Kinds of the group `apiregistration.k8s.io`.
-
-pub(super) mod api_service;

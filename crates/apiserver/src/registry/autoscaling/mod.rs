@@ -1,3 +1,0 @@
-//! Kinds of `autoscaling`.
-
-pub(super) mod horizontal_pod_autoscaler;

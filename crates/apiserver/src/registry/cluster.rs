@@ -1,0 +1,117 @@
+//! The registry as strategies and admission plugins see it.
+
+use std::sync::Arc;
+
+use coracle_api::Value;
+use coracle_api::catalog::Resource;
+use coracle_kinds::access::Attributes;
+use coracle_kinds::core::service::NodePorts;
+use coracle_kinds::rbac::{Rule, Unresolved};
+use coracle_kinds::{ApiError, Caller, Cluster, User};
+use futures_util::future::BoxFuture;
+use k8s_openapi::api::rbac::v1::RoleRef;
+
+use super::{Registry, Scope};
+use crate::request::{DeleteOptions, WriteOptions};
+
+impl Cluster for Registry {
+    fn get(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
+        self.lookup(resource, key)
+    }
+
+    fn exists(&self, resource: &Resource, key: &str) -> bool {
+        let cache = resource
+            .storage
+            .as_ref()
+            .and_then(|storage| self.caches.get(&storage.prefix));
+        cache.is_some_and(|cache| cache.get(key).is_some())
+    }
+
+    fn list(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>> {
+        self.lookup_all(resource, namespace)
+    }
+
+    fn appears<'a>(
+        &'a self,
+        resource: &'a Resource,
+        key: &'a str,
+    ) -> BoxFuture<'a, Option<Arc<Value>>> {
+        Box::pin(async move {
+            let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
+            let listening = cache.notifier_of(key);
+            loop {
+                let notified = listening.notifier.notified();
+                if let Some(found) = self.lookup(resource, key) {
+                    return Some(found);
+                }
+                notified.await;
+            }
+        })
+    }
+
+    fn create<'a>(
+        &'a self,
+        resource: &'static Resource,
+        object: Value,
+    ) -> BoxFuture<'a, Result<(), ApiError>> {
+        Box::pin(async move {
+            let caller = Caller::system();
+            let scope = Scope::new(resource, "", &caller);
+            self.insert(&scope, object, &WriteOptions::default(), Vec::new())
+                .await
+                .map(drop)
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        resource: &'static Resource,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<(), ApiError>> {
+        Box::pin(async move {
+            let caller = Caller::system();
+            let scope = Scope::new(resource, "", &caller);
+            Registry::delete(self, &scope, name, &DeleteOptions::default())
+                .await
+                .map(drop)
+        })
+    }
+
+    fn change<'a>(
+        &'a self,
+        resource: &'static Resource,
+        namespace: &'a str,
+        name: &'a str,
+        change: &'a (dyn Fn(&mut Value) -> Result<(), ApiError> + Send + Sync),
+    ) -> BoxFuture<'a, Result<(), ApiError>> {
+        Box::pin(async move {
+            let caller = Caller::system();
+            let scope = Scope::new(resource, namespace, &caller);
+            self.rewrite(&scope, name, false, change).await.map(drop)
+        })
+    }
+
+    fn authorize<'a>(&'a self, attributes: Attributes<'a>) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.access.authorization.allows(&attributes).await })
+    }
+
+    fn rules_of_user(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Unresolved>) {
+        self.access.rbac.rules_of(user, namespace)
+    }
+
+    fn rules_of_role(&self, role: &RoleRef, namespace: &str) -> Result<Vec<Rule>, Unresolved> {
+        self.access.rbac.referred(role, namespace)
+    }
+
+    fn node_ports(&self) -> &NodePorts {
+        &self.node_ports
+    }
+
+    fn allow_privileged(&self) -> bool {
+        self.allow_privileged
+    }
+
+    fn random(&self) -> u64 {
+        (self.random)()
+    }
+}

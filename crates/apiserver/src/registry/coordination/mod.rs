@@ -1,3 +1,0 @@
-//! Kinds of `coordination.k8s.io`.
-
-pub(super) mod lease;

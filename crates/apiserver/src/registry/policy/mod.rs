@@ -1,3 +1,0 @@
-//! Kinds of `policy`.
-
-pub(super) mod pod_disruption_budget;

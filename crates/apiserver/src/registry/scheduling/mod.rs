@@ -1,3 +1,0 @@
-//! Kinds of `scheduling.k8s.io`.
-
-pub(super) mod priority_class;

@@ -1,0 +1,313 @@
+//! Watch: a cursor over a resource's history, filtered, and written as a stream of events.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use coracle_api::selector::{FieldSelector, LabelSelector};
+use coracle_store::Revision;
+
+use crate::ApiError;
+use crate::cache::{Cache, Caches, Change, Cursor, Entry, Event, Listening, Overtaken};
+use crate::registry::{Registry, Scope, Wanted, field_selector};
+use crate::render::EventWriter;
+use crate::request::ListOptions;
+
+/// No more than this is gathered before it is sent.
+const CHUNK: usize = 64 * 1024;
+
+/// Events of one watch, as they happen.
+pub(super) struct WatchStream {
+    caches: Arc<Caches>,
+    listening: Listening,
+    /// Events that happened before the cursor begins.
+    missed: VecDeque<Event>,
+    cursor: Cursor,
+    /// Versions that are shown before anything happens.
+    initial: VecDeque<Arc<Entry>>,
+    /// A bookmark is owed once the initial versions are sent.
+    end_of_initial: Option<Revision>,
+    view: View,
+    bookmarks: bool,
+    /// How much was told last: about as much comes next.
+    last_chunk: usize,
+}
+
+/// What the client sees of what happens.
+struct View {
+    cache: Arc<Cache>,
+    filter: Filter,
+    /// What happened up to here, the client has seen.
+    since: Revision,
+    /// How far the client has been told.
+    told: Revision,
+}
+
+struct Filter {
+    prefix: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Filter {
+    fn matches(&self, entry: &Entry, cache: &Cache) -> bool {
+        entry.key().starts_with(&self.prefix)
+            && entry.matches(&self.labels, &self.fields, cache.storage_version().resource)
+    }
+}
+
+impl Registry {
+    pub(super) async fn watch(
+        &self,
+        scope: &Scope<'_>,
+        options: &ListOptions,
+    ) -> Result<WatchStream, ApiError> {
+        let cache = self.cache(scope)?.clone();
+        let prefix = if scope.namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{}/", scope.namespace)
+        };
+
+        let filter = Filter {
+            prefix,
+            labels: options.labels.clone(),
+            fields: field_selector(scope, &options.fields)?,
+        };
+
+        let from_now = options.version.0 == 0;
+
+        // Initial events show a state at least as new as what the client has seen.
+        let initial = options.send_initial_events == Some(true) || from_now;
+        let wanted = Wanted::version(options.version_given, options.version.0);
+        self.reach(if initial { wanted } else { Wanted::Any })
+            .await?;
+        let wants_initial = wants_initial(options);
+
+        let interest = cache.interest(scope.namespace, &filter.fields);
+        let (initial, start, told) = if wants_initial || from_now {
+            // Asked before the snapshot is taken: what is applied afterwards is yet to be told.
+            let applied = self.caches.applied();
+            let (snapshot, start) = cache.snapshot_and_after(&interest);
+            let shown = snapshot
+                .entries
+                .iter()
+                .filter(|entry| filter.matches(entry, &cache))
+                .cloned();
+
+            let initial: VecDeque<_> = if wants_initial {
+                shown.collect()
+            } else {
+                VecDeque::new()
+            };
+            let newest = initial.iter().map(|entry| entry.revision).max();
+
+            (
+                initial,
+                start,
+                newest.map_or(applied, |newest| newest.max(applied)),
+            )
+        } else {
+            let since = Revision::new(options.version.0);
+            let start = cache.after(since, &interest).map_err(|oldest| {
+                ApiError::expired(format!("too old resource version: {since} ({oldest})"))
+            })?;
+            (VecDeque::new(), start, since)
+        };
+        let end_of_initial = is_end_marked(options).then_some(told);
+
+        Ok(WatchStream {
+            caches: self.caches.clone(),
+            listening: start.listening,
+            missed: start.missed.into(),
+            cursor: start.cursor,
+            initial,
+            end_of_initial,
+            view: View {
+                cache,
+                filter,
+                since: told,
+                told,
+            },
+            bookmarks: options.bookmarks,
+            last_chunk: 0,
+        })
+    }
+}
+
+/// Whether what there is comes before what happens; whoever names no version is taken to want it.
+fn wants_initial(options: &ListOptions) -> bool {
+    options
+        .send_initial_events
+        .unwrap_or(options.version.0 == 0)
+}
+
+/// Whether a bookmark says where that ends.
+fn is_end_marked(options: &ListOptions) -> bool {
+    wants_initial(options) && options.bookmarks
+}
+
+impl WatchStream {
+    /// The next events as the writer writes them; waits until there are some.
+    ///
+    /// # Errors
+    /// The client reads slower than things happen, and what it has not read is no longer kept.
+    pub(super) async fn next(&mut self, writer: &mut EventWriter) -> Result<Vec<u8>, Overtaken> {
+        let mut out = Vec::new();
+        while let Some(entry) = self.initial.pop_front() {
+            writer.write("ADDED", &entry, &mut out);
+            if out.len() >= CHUNK {
+                return Ok(out);
+            }
+        }
+
+        if let Some(revision) = self.end_of_initial.take() {
+            self.view.told = self.view.told.max(revision);
+            writer.bookmark(revision, true, &mut out);
+        }
+
+        loop {
+            let notifier = self.listening.notifier.clone();
+
+            // Asked for before the history is looked at, so that nothing in between is missed.
+            let notified = notifier.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            while out.len() < CHUNK && self.show_next(writer, &mut out)? {}
+
+            if !out.is_empty() {
+                self.last_chunk = out.len();
+                return Ok(out);
+            }
+
+            notified.await;
+        }
+    }
+
+    /// Shows what happened next; whether anything did.
+    fn show_next(
+        &mut self,
+        writer: &mut EventWriter,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Overtaken> {
+        let missed = self.missed.pop_front();
+        let event = match &missed {
+            Some(event) => event,
+            None => match self.cursor.advance()? {
+                Some(event) => event,
+                None => return Ok(false),
+            },
+        };
+
+        if out.capacity() == 0 {
+            out.reserve(self.last_chunk);
+        }
+
+        self.view.show(event, writer, out);
+
+        Ok(true)
+    }
+
+    /// A bookmark at the newest revision that has been applied, if the client asked for such;
+    /// before it, what has happened meanwhile.
+    ///
+    /// # Errors
+    /// As [`WatchStream::next`].
+    pub(super) fn bookmark(
+        &mut self,
+        writer: &mut EventWriter,
+    ) -> Result<Option<Vec<u8>>, Overtaken> {
+        // Asked before the history is looked at: nothing up to there may come after the bookmark.
+        let applied = self.caches.applied();
+        if !self.bookmarks || applied < self.view.told {
+            return Ok(None);
+        }
+
+        let mut out = Vec::new();
+        while self.show_next(writer, &mut out)? {
+            if out.len() >= CHUNK {
+                return Ok(Some(out));
+            }
+        }
+
+        self.view.told = self.view.told.max(applied);
+
+        if out.is_empty() {
+            // Those who read trees have long taken what came last.
+            self.caches.trees.let_go();
+        }
+
+        writer.bookmark(self.view.told, false, &mut out);
+
+        Ok(Some(out))
+    }
+}
+
+impl View {
+    /// An object that comes to match was added to this client, one that ceases to was deleted.
+    fn show(&mut self, event: &Event, writer: &mut EventWriter, out: &mut Vec<u8>) {
+        // Not how far it was told: several objects may have changed at one revision.
+        if event.revision() <= self.since {
+            return;
+        }
+
+        let before = event
+            .previous
+            .as_ref()
+            .is_some_and(|entry| self.filter.matches(entry, &self.cache));
+
+        let after =
+            event.change != Change::Deleted && self.filter.matches(&event.entry, &self.cache);
+        let shown = match (before, after) {
+            (false, false) => return,
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+        };
+
+        self.told = event.revision();
+
+        match &event.previous {
+            // It still exists, but not to this client: its last version that did.
+            Some(previous) if shown == "DELETED" && event.change != Change::Deleted => {
+                writer.write(shown, &previous.at(event.revision()), out);
+            }
+            _ => writer.write(shown, &event.entry, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Query;
+
+    #[test]
+    fn the_end_of_initial_events_is_marked_for_those_who_take_bookmarks() {
+        let check = |query: &str, initial: bool, marked: bool| {
+            let options = ListOptions::parse(&Query::parse(&format!("watch=1&{query}"))).unwrap();
+            assert_eq!(
+                (wants_initial(&options), is_end_marked(&options)),
+                (initial, marked),
+                "{query}"
+            );
+        };
+        check("", true, false);
+
+        check("resourceVersion=0", true, false);
+        check("allowWatchBookmarks=true", true, true);
+        check("allowWatchBookmarks=true&resourceVersion=0", true, true);
+        check("allowWatchBookmarks=true&resourceVersion=7", false, false);
+
+        let streamed = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        check(streamed, true, false);
+        check(&format!("{streamed}&allowWatchBookmarks=true"), true, true);
+        check(
+            &format!("{streamed}&allowWatchBookmarks=true&resourceVersion=7"),
+            true,
+            true,
+        );
+
+        let not = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+        check(&format!("{not}&allowWatchBookmarks=true"), false, false);
+    }
+}

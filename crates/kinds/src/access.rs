@@ -1,0 +1,52 @@
+//! What authorizers decide about: a user, a verb, and a resource or path.
+
+use crate::User;
+
+/// Of a request, or of a question about one.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    pub user: &'a User,
+    pub verb: &'a str,
+    pub what: What<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum What<'a> {
+    Resource(Subject<'a>),
+    /// A path that is not about a resource.
+    Path(&'a str),
+}
+
+/// The objects that something is done to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Subject<'a> {
+    pub group: &'a str,
+    pub version: &'a str,
+    pub resource: &'a str,
+    pub subresource: &'a str,
+    /// Empty: everywhere, or nowhere.
+    pub namespace: &'a str,
+    /// Empty: all of them.
+    pub name: &'a str,
+    /// As the client wrote it; empty: none, or the verb knows none.
+    pub field_selector: &'a str,
+}
+
+impl<'a> Attributes<'a> {
+    /// An action on a resource.
+    pub fn on(user: &'a User, verb: &'a str, subject: Subject<'a>) -> Attributes<'a> {
+        Attributes {
+            user,
+            verb,
+            what: What::Resource(subject),
+        }
+    }
+
+    /// The namespace; empty where there is none.
+    pub fn namespace(&self) -> &'a str {
+        match self.what {
+            What::Resource(subject) => subject.namespace,
+            What::Path(_) => "",
+        }
+    }
+}

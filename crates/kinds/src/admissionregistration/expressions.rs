@@ -1,0 +1,135 @@
+//! The parts that have expressions: names and presence. What the expressions say is not looked at
+//! yet.
+
+use std::collections::BTreeSet;
+
+use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::{Path, names};
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, ParamKind, Variable};
+
+use crate::strategy::Errors;
+use crate::validate::{internal, text};
+
+const MOST_CONDITIONS: usize = 64;
+
+/// Words of the language that cannot be names.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+pub(super) fn validate_conditions(
+    conditions: &[MatchCondition],
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    if conditions.len() > MOST_CONDITIONS {
+        errors.push(FieldError::too_many(at, conditions.len(), MOST_CONDITIONS));
+    }
+
+    let mut seen = BTreeSet::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let at = at.index(index);
+        if condition.expression.trim().is_empty() {
+            errors.push(FieldError::required(&at.field("expression"), ""));
+        }
+
+        let name = &condition.name;
+        if name.is_empty() {
+            errors.push(FieldError::required(&at.field("name"), ""));
+            continue;
+        }
+
+        refuse(&at.field("name"), name, names::qualified_name(name), errors);
+
+        if !seen.insert(name) {
+            errors.push(FieldError::duplicate(
+                &at.field("name"),
+                internal::text(name),
+            ));
+        }
+    }
+}
+
+pub(super) fn validate_variables(variables: &[Variable], at: &Path<'_>, errors: &mut Errors) {
+    for (index, variable) in variables.iter().enumerate() {
+        let at = at.index(index);
+        if variable.name.trim().is_empty() {
+            errors.push(FieldError::required(
+                &at.field("name"),
+                "name is not specified",
+            ));
+        } else if !is_identifier(&variable.name) {
+            let detail = "must be a valid CEL identifier";
+            errors.push(FieldError::invalid_str(
+                &at.field("name"),
+                &variable.name,
+                detail,
+            ));
+        }
+
+        if variable.expression.trim().is_empty() {
+            errors.push(FieldError::required(
+                &at.field("expression"),
+                "expression is not specified",
+            ));
+        }
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    names::c_identifier(name).is_empty() && !RESERVED.contains(&name)
+}
+
+pub(super) fn validate_param_kind(kind: &ParamKind, at: &Path<'_>, errors: &mut Errors) {
+    let (found, place) = (text(&kind.api_version), at.field("apiVersion"));
+    let mut refuse =
+        |found: &str, detail: String| errors.push(FieldError::invalid_str(&place, found, detail));
+    match found.matches('/').count() {
+        0 if found.is_empty() => errors.push(FieldError::required(&place, "")),
+        0 | 1 => {
+            let (group, version) = found.split_once('/').unwrap_or(("", found));
+            if !group.is_empty() && !names::dns1123_subdomain(group).is_empty() {
+                refuse(group, names::dns1123_subdomain(group).join(","));
+            }
+
+            if version.is_empty() {
+                refuse(found, "version must be specified".to_owned());
+            } else if !names::dns1035_label(version).is_empty() {
+                refuse(version, names::dns1035_label(version).join(","));
+            }
+        }
+        _ => refuse(found, format!("unexpected GroupVersion string: {found}")),
+    }
+
+    let found = text(&kind.kind);
+    let messages = names::dns1035_label(&found.to_lowercase());
+    if found.is_empty() {
+        errors.push(FieldError::required(&at.field("kind"), ""));
+    } else if !messages.is_empty() {
+        let detail = format!(
+            "may have mixed case, but should otherwise match: {}",
+            messages.join(",")
+        );
+        errors.push(FieldError::invalid_str(&at.field("kind"), found, detail));
+    }
+}

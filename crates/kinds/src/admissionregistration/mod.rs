@@ -1,0 +1,48 @@
+//! Kinds of `admissionregistration.k8s.io`: who may change or refuse what is written.
+//!
+//! They are stored and validated, all but their expressions, but not evaluated yet, which a warning
+//! says. `rules` has what all of them say about the requests they are for.
+
+pub(crate) mod binding;
+mod expressions;
+mod params;
+pub(crate) mod policy;
+#[cfg(test)]
+mod print_tests;
+mod rules;
+pub(crate) mod webhook;
+mod webhook_url;
+
+pub(super) use webhook_url::{validate_service, validate_url};
+
+use coracle_api::{Value, names};
+
+use crate::OwnMetadata;
+use crate::strategy::Context;
+
+/// Finalizers may have any name, and a change of metadata is validated for every kind.
+const OWN: OwnMetadata = OwnMetadata {
+    known_finalizers: false,
+    on_update: false,
+    ..OwnMetadata::named(names::dns1123_subdomain)
+};
+
+/// What the writer of any of them should know.
+fn warnings(object: &Value, kind: &str, cx: &Context<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if cx.keeps_object() {
+        warnings.push(format!(
+            "{kind} is stored, but this server does not act on it yet"
+        ));
+    }
+
+    if object.meta().name().ends_with(STATIC_SUFFIX) {
+        warnings.push(format!(
+            "metadata.name: names ending with \"{STATIC_SUFFIX}\" are reserved for static manifest-based configurations and cannot be managed via the API"
+        ));
+    }
+
+    warnings
+}
+
+const STATIC_SUFFIX: &str = ".static.k8s.io";

@@ -1,0 +1,445 @@
+//! MutatingAdmissionPolicy and ValidatingAdmissionPolicy.
+
+use std::collections::BTreeSet;
+
+use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::time::Timestamp;
+use coracle_api::{Path, Value, names};
+use k8s_openapi::api::admissionregistration::v1::{
+    AuditAnnotation, MatchCondition, MatchResources, MutatingAdmissionPolicy, Mutation, ParamKind,
+    ValidatingAdmissionPolicy, Validation,
+};
+
+use super::expressions::{validate_conditions, validate_param_kind, validate_variables};
+use super::params::param_kind;
+use super::rules::{FAILURE_POLICIES, validate_changing, validate_match};
+use super::{OWN, warnings};
+use crate::behaviour::Behaviour;
+use crate::print::Row;
+use crate::print::cells;
+use crate::strategy::{Context, Errors, SPEC, Strategy, View};
+use crate::validate::{conditions, internal, items, one_of, text};
+use crate::{OwnMetadata, Part, keep_metadata};
+
+const MOST_ANNOTATIONS: usize = 20;
+const LONGEST_EXPRESSION: usize = 5 << 10;
+const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
+
+pub(crate) static VALIDATING: Behaviour = Behaviour {
+    strategy: &ValidatingPolicies,
+    printer: printer!(print_validating_admission_policy),
+    reset_fields: &[(Part::Status, &[&["metadata"]])],
+    ..Behaviour::DEFAULT
+};
+
+struct ValidatingPolicies;
+
+impl Strategy for ValidatingPolicies {
+    type Object = ValidatingAdmissionPolicy;
+
+    fn own_metadata(&self, _: Part) -> OwnMetadata {
+        OWN
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
+        if cx.part == Part::Status {
+            keep_metadata(new, old);
+        }
+    }
+
+    fn validate(
+        &self,
+        new: &View<'_, ValidatingAdmissionPolicy>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        validate_validating(new, true, errors);
+    }
+
+    fn validate_update(
+        &self,
+        new: &View<'_, ValidatingAdmissionPolicy>,
+        old: &View<'_, ValidatingAdmissionPolicy>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        if cx.part == Part::Status {
+            return validate_status(new.tree, errors);
+        }
+        OWN.validate(new.tree, cx, errors);
+        validate_validating(new, !same_conditions(new.tree, old.tree), errors);
+    }
+
+    fn warnings(
+        &self,
+        new: &View<'_, ValidatingAdmissionPolicy>,
+        _: Option<&View<'_, ValidatingAdmissionPolicy>>,
+        cx: &Context<'_>,
+    ) -> Vec<String> {
+        if cx.part == Part::Status {
+            Vec::new()
+        } else {
+            warnings(new.tree, "ValidatingAdmissionPolicy", cx)
+        }
+    }
+}
+
+pub(crate) static MUTATING: Behaviour = Behaviour {
+    strategy: &MutatingPolicies,
+    printer: printer!(print_mutating_admission_policy),
+    ..Behaviour::DEFAULT
+};
+
+struct MutatingPolicies;
+
+impl Strategy for MutatingPolicies {
+    type Object = MutatingAdmissionPolicy;
+
+    fn own_metadata(&self, _: Part) -> OwnMetadata {
+        OWN
+    }
+
+    fn validate(
+        &self,
+        new: &View<'_, MutatingAdmissionPolicy>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        validate_mutating(new, true, errors);
+    }
+
+    fn validate_update(
+        &self,
+        new: &View<'_, MutatingAdmissionPolicy>,
+        old: &View<'_, MutatingAdmissionPolicy>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        OWN.validate(new.tree, cx, errors);
+        validate_mutating(new, !same_conditions(new.tree, old.tree), errors);
+    }
+
+    fn warnings(
+        &self,
+        new: &View<'_, MutatingAdmissionPolicy>,
+        _: Option<&View<'_, MutatingAdmissionPolicy>>,
+        cx: &Context<'_>,
+    ) -> Vec<String> {
+        warnings(new.tree, "MutatingAdmissionPolicy", cx)
+    }
+}
+
+/// Whether nothing changed that conditions could have become wrong by.
+fn same_conditions(new: &Value, old: &Value) -> bool {
+    ["paramKind", "matchConditions"]
+        .into_iter()
+        .all(|name| new.at(&["spec", name]) == old.at(&["spec", name]))
+}
+
+/// What policies of both sorts begin with.
+struct Opening<'a> {
+    failure_policy: Option<&'a str>,
+    param_kind: Option<&'a ParamKind>,
+    constraints: Option<&'a MatchResources>,
+    /// None: they are not looked at again.
+    conditions: Option<&'a [MatchCondition]>,
+    changing: bool,
+}
+
+fn validate_opening(opening: &Opening<'_>, errors: &mut Errors) {
+    match opening.failure_policy {
+        None => errors.push(FieldError::required(&SPEC.field("failurePolicy"), "")),
+        Some(policy) => one_of(
+            policy,
+            &FAILURE_POLICIES,
+            &SPEC.field("failurePolicy"),
+            errors,
+        ),
+    }
+
+    if let Some(kind) = opening.param_kind {
+        validate_param_kind(kind, &SPEC.field("paramKind"), errors);
+    }
+
+    let at = SPEC.field("matchConstraints");
+    match opening.constraints {
+        None => errors.push(FieldError::required(&at, "")),
+        Some(found) => {
+            validate_match(found, &at, errors);
+            if items(&found.resource_rules).is_empty() {
+                errors.push(FieldError::required(&at.field("resourceRules"), ""));
+            }
+            if opening.changing {
+                validate_changing(found, &at, errors);
+            }
+        }
+    }
+
+    if let Some(conditions) = opening.conditions {
+        validate_conditions(conditions, &SPEC.field("matchConditions"), errors);
+    }
+}
+
+fn validate_validating(
+    policy: &View<'_, ValidatingAdmissionPolicy>,
+    validated: bool,
+    errors: &mut Errors,
+) {
+    let Some(spec) = &policy.spec else { return };
+    validate_opening(
+        &Opening {
+            failure_policy: spec.failure_policy.as_deref(),
+            param_kind: spec.param_kind.as_ref(),
+            constraints: spec.match_constraints.as_ref(),
+            conditions: validated.then(|| items(&spec.match_conditions)),
+            changing: false,
+        },
+        errors,
+    );
+
+    validate_variables(items(&spec.variables), &SPEC.field("variables"), errors);
+    let (validations, annotations) = (items(&spec.validations), items(&spec.audit_annotations));
+    if validations.is_empty() && annotations.is_empty() {
+        for name in ["validations", "auditAnnotations"] {
+            let detail = "validations or auditAnnotations must contain at least one item";
+            errors.push(FieldError::required(&SPEC.field(name), detail));
+        }
+        return;
+    }
+
+    for (index, validation) in validations.iter().enumerate() {
+        validate_validation(validation, &SPEC.field("validations").index(index), errors);
+    }
+
+    validate_annotations(annotations, policy, errors);
+}
+
+fn validate_validation(validation: &Validation, at: &Path<'_>, errors: &mut Errors) {
+    if validation.expression.trim().is_empty() {
+        errors.push(FieldError::required(
+            &at.field("expression"),
+            "expression is not specified",
+        ));
+    }
+
+    for (name, found) in [
+        ("messageExpression", &validation.message_expression),
+        ("message", &validation.message),
+    ] {
+        let found = text(found);
+        if !found.is_empty() && found.trim().is_empty() {
+            let detail = "must be non-empty if specified";
+            errors.push(FieldError::invalid_str(&at.field(name), found, detail));
+        } else if name == "message" && found.trim().contains(['\n', '\r']) {
+            errors.push(FieldError::invalid_str(
+                &at.field(name),
+                found,
+                "must not contain line breaks",
+            ));
+        }
+    }
+
+    if let Some(reason) = &validation.reason {
+        one_of(reason, &REASONS, &at.field("reason"), errors);
+    }
+}
+
+fn validate_annotations(
+    annotations: &[AuditAnnotation],
+    policy: &View<'_, ValidatingAdmissionPolicy>,
+    errors: &mut Errors,
+) {
+    let at = SPEC.field("auditAnnotations");
+    if annotations.len() > MOST_ANNOTATIONS {
+        let shown = internal::list(annotations.iter().map(|annotation| {
+            internal::object(&[
+                ("Key", internal::text(&annotation.key)),
+                (
+                    "ValueExpression",
+                    internal::text(&annotation.value_expression),
+                ),
+            ])
+        }));
+
+        let detail = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
+        errors.push(FieldError::invalid(&at, shown, detail));
+    }
+
+    let name = policy.tree.meta().name();
+    let mut keys = BTreeSet::new();
+    for (index, annotation) in annotations.iter().enumerate() {
+        let at = at.index(index);
+        let place = at.field("key");
+        if name.is_empty() {
+            let detail = "requires metadata.name be non-empty";
+            errors.push(FieldError::invalid_str(&place, &annotation.key, detail));
+        } else {
+            let whole = format!("{name}/{}", annotation.key);
+            refuse(&place, &whole, names::qualified_name(&whole), errors);
+        }
+
+        match annotation.value_expression.trim().len() {
+            0 => {
+                let detail = "valueExpression is not specified";
+                errors.push(FieldError::required(&at.field("valueExpression"), detail));
+            }
+            length if length > LONGEST_EXPRESSION => {
+                let detail = format!("must not exceed {LONGEST_EXPRESSION} bytes in length");
+                errors.push(FieldError::required(&at.field("valueExpression"), detail));
+            }
+            _ => {}
+        }
+
+        if !keys.insert(&annotation.key) {
+            errors.push(FieldError::duplicate(
+                &place,
+                internal::text(&annotation.key),
+            ));
+        }
+    }
+}
+
+fn validate_status(policy: &Value, errors: &mut Errors) {
+    let at = Path::Root.field("status.typeChecking.expressionWarnings");
+    let found = policy
+        .at(&["status", "typeChecking", "expressionWarnings"])
+        .and_then(Value::as_array);
+    for (index, warning) in found.unwrap_or_default().iter().enumerate() {
+        for name in ["warning", "fieldRef"] {
+            if warning
+                .get(name)
+                .and_then(Value::as_str)
+                .is_none_or(|found| found.trim().is_empty())
+            {
+                errors.push(FieldError::required(&at.index(index).field(name), ""));
+            }
+        }
+    }
+
+    let found = policy
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array);
+    conditions::validate(
+        found.unwrap_or_default(),
+        &Path::Root.field("status.conditions"),
+        errors,
+    );
+}
+
+fn validate_mutating(policy: &MutatingAdmissionPolicy, validated: bool, errors: &mut Errors) {
+    let Some(spec) = &policy.spec else { return };
+    validate_opening(
+        &Opening {
+            failure_policy: spec.failure_policy.as_deref(),
+            param_kind: spec.param_kind.as_ref(),
+            constraints: spec.match_constraints.as_ref(),
+            conditions: validated.then(|| items(&spec.match_conditions)),
+            changing: true,
+        },
+        errors,
+    );
+
+    validate_variables(items(&spec.variables), &SPEC.field("variables"), errors);
+    let at = SPEC.field("mutations");
+    let mutations = items(&spec.mutations);
+    if mutations.is_empty() {
+        errors.push(FieldError::required(
+            &at,
+            "mutations must contain at least one item",
+        ));
+    }
+
+    for (index, mutation) in mutations.iter().enumerate() {
+        validate_mutation(mutation, &at.index(index), errors);
+    }
+
+    match text(&spec.reinvocation_policy) {
+        "" => errors.push(FieldError::required(&SPEC.field("reinvocationPolicy"), "")),
+        policy => one_of(
+            policy,
+            &["IfNeeded", "Never"],
+            &SPEC.field("reinvocationPolicy"),
+            errors,
+        ),
+    }
+}
+
+fn validate_mutation(mutation: &Mutation, at: &Path<'_>, errors: &mut Errors) {
+    let apply = mutation
+        .apply_configuration
+        .as_ref()
+        .map(|apply| text(&apply.expression));
+
+    let patch = mutation
+        .json_patch
+        .as_ref()
+        .map(|patch| text(&patch.expression));
+
+    let kind = mutation.patch_type.as_str();
+    let ((wanted, found), (unwanted, other)) = match kind {
+        "" => return errors.push(FieldError::required(&at.field("patchType"), "")),
+        "JSONPatch" => (("jsonPatch", patch), ("applyConfiguration", apply)),
+        "ApplyConfiguration" => (("applyConfiguration", apply), ("jsonPatch", patch)),
+        other => {
+            return one_of(
+                other,
+                &["ApplyConfiguration", "JSONPatch"],
+                &at.field("patchType"),
+                errors,
+            );
+        }
+    };
+
+    let place = at.field(wanted);
+    match found {
+        None => {
+            let detail = format!("must be specified when patchType is {kind}");
+            errors.push(FieldError::required(&place, detail));
+        }
+        Some(expression) if expression.trim().is_empty() => {
+            errors.push(FieldError::required(&place.field("expression"), ""));
+        }
+        Some(_) => {}
+    }
+
+    if other.is_some() {
+        let detail = format!("must not be specified when patchType is {kind}");
+        errors.push(FieldError::invalid_str(
+            &at.field(unwanted),
+            &format!("{{{unwanted}}}"),
+            detail,
+        ));
+    }
+}
+
+fn print_mutating_admission_policy(policy: &MutatingAdmissionPolicy, now: Timestamp) -> Row {
+    let spec = policy.spec.as_ref();
+    let mutations = spec
+        .and_then(|spec| spec.mutations.as_deref())
+        .unwrap_or_default();
+    let kind = spec.and_then(|spec| spec.param_kind.as_ref());
+    let kind = kind.map(|kind| (kind.api_version.as_deref(), kind.kind.as_deref()));
+
+    row![
+        cells::name(&policy.metadata),
+        cells::count(mutations.len()),
+        param_kind(kind),
+        cells::age(&policy.metadata, now)
+    ]
+}
+
+fn print_validating_admission_policy(policy: &ValidatingAdmissionPolicy, now: Timestamp) -> Row {
+    let spec = policy.spec.as_ref();
+    let validations = spec
+        .and_then(|spec| spec.validations.as_deref())
+        .unwrap_or_default();
+    let kind = spec.and_then(|spec| spec.param_kind.as_ref());
+    let kind = kind.map(|kind| (kind.api_version.as_deref(), kind.kind.as_deref()));
+
+    row![
+        cells::name(&policy.metadata),
+        cells::count(validations.len()),
+        param_kind(kind),
+        cells::age(&policy.metadata, now)
+    ]
+}

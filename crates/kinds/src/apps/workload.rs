@@ -1,0 +1,285 @@
+//! What the kinds that keep pods running have in common: a selector, a template that it selects,
+//! numbers of replicas.
+
+use std::collections::BTreeMap;
+
+use coracle_api::field_error::{FieldError, as_json};
+use coracle_api::selector::{self, LabelSelector, Values};
+use coracle_api::{Path, Value, names, typed};
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::core::pod;
+use crate::strategy::{Context, Errors, SPEC};
+use crate::validate::internal;
+
+const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
+
+/// Validates selector and template of Deployments and ReplicaSets: neither may be missing, and the
+/// template's pods must be the selected ones.
+pub(crate) fn selector_and_template(
+    tree: &Value,
+    given: Option<&Selector>,
+    template: &PodTemplateSpec,
+    options: &pod::Options,
+    errors: &mut Errors,
+) {
+    some_selector(given, "deployment", errors);
+
+    match LabelSelector::from_value(tree.at(&["spec", "selector"])) {
+        Err(_) => {
+            let shown = internal::pointer(given.map(internal::label_selector));
+            errors.push(FieldError::invalid(
+                &SPEC.field("selector"),
+                shown,
+                "invalid label selector",
+            ));
+        }
+        Ok(selector) => {
+            selected(tree, &selector, given.is_some(), errors);
+            pod::validate_template(template, &SPEC.field("template"), options, errors);
+            runs_for_ever(template, "ReplicaSet", errors);
+        }
+    }
+}
+
+/// Validates a selector that must be there and select something; `kind` is what is asked for it.
+pub(crate) fn some_selector(given: Option<&Selector>, kind: &str, errors: &mut Errors) {
+    let at = SPEC.field("selector");
+    let Some(given) = given else {
+        return errors.push(FieldError::required(&at, ""));
+    };
+    selector::validate(Some(given), Values::Judged, &at, errors);
+
+    if is_empty(given) {
+        let why = format!("empty selector is invalid for {kind}");
+        errors.push(FieldError::invalid(
+            &at,
+            internal::label_selector(given),
+            why,
+        ));
+    }
+}
+
+pub(crate) fn is_empty(selector: &Selector) -> bool {
+    selector
+        .match_labels
+        .as_ref()
+        .is_none_or(BTreeMap::is_empty)
+        && selector
+            .match_expressions
+            .as_ref()
+            .is_none_or(Vec::is_empty)
+}
+
+/// Validates that the template's pods are selected. No selector selects nothing, an empty one
+/// anything.
+pub(crate) fn selected(tree: &Value, selector: &LabelSelector, given: bool, errors: &mut Errors) {
+    let labels = tree.at(&["spec", "template", "metadata", "labels"]);
+    let selects = match labels.and_then(Value::as_object) {
+        Some(labels) => selector.matches(labels),
+        None => selector.matches(&coracle_api::Map::new()),
+    };
+
+    if !given || !(selector.requirements().is_empty() || selects) {
+        let shown = labels.map_or_else(|| "null".to_owned(), as_json);
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(
+            &SPEC.field("template.metadata.labels"),
+            shown,
+            why,
+        ));
+    }
+}
+
+/// Validates that the template's pods are meant to run on; `kind` makes them.
+pub(crate) fn runs_for_ever(template: &PodTemplateSpec, kind: &str, errors: &mut Errors) {
+    let spec = template.spec.as_ref();
+    let at = SPEC.field("template.spec");
+
+    let policy = spec
+        .and_then(|spec| spec.restart_policy.as_deref())
+        .unwrap_or_default();
+    if policy != "Always" {
+        errors.push(FieldError::not_supported(
+            &at.field("restartPolicy"),
+            policy,
+            &["Always"],
+        ));
+    }
+
+    if spec.is_some_and(|spec| spec.active_deadline_seconds.is_some()) {
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(FieldError::forbidden(
+            &at.field("activeDeadlineSeconds"),
+            why,
+        ));
+    }
+}
+
+/// Validates that the selector is what it was.
+pub(crate) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
+    let path = ["spec", "selector"];
+    if new.at(&path) != old.at(&path) {
+        let view = new
+            .at(&path)
+            .and_then(|selector| typed::from_tree(selector).ok());
+
+        let shown = internal::pointer(view.as_ref().map(internal::label_selector));
+        errors.push(FieldError::invalid(
+            &SPEC.field("selector"),
+            shown,
+            "field is immutable",
+        ));
+    }
+}
+
+/// Numbers that are not negative, by their field below `at`.
+pub(crate) fn not_negative(at: &Path<'_>, numbers: &[(&str, Option<i64>)], errors: &mut Errors) {
+    for (name, number) in numbers {
+        if let Some(number) = number.filter(|number| *number < 0) {
+            let why = "must be greater than or equal to 0";
+            errors.push(FieldError::invalid(
+                &at.field(name),
+                number.to_string(),
+                why,
+            ));
+        }
+    }
+}
+
+/// How many replicas a status counts.
+pub(crate) struct Counted {
+    pub(crate) all: i64,
+    pub(crate) ready: i64,
+    pub(crate) available: i64,
+    /// A count of its own kind, by its field.
+    pub(crate) other: (&'static str, i64),
+}
+
+/// A part is not more than the whole.
+pub(crate) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
+    const WHY: &str = "cannot be greater than status.replicas";
+
+    let parts = [
+        counted.other,
+        ("readyReplicas", counted.ready),
+        ("availableReplicas", counted.available),
+    ];
+
+    for (name, count) in parts.into_iter().filter(|(_, count)| *count > counted.all) {
+        errors.push(FieldError::invalid(
+            &STATUS.field(name),
+            count.to_string(),
+            WHY,
+        ));
+    }
+
+    if counted.available > counted.ready {
+        let at = STATUS.field("availableReplicas");
+        let why = "cannot be greater than readyReplicas";
+        errors.push(FieldError::invalid(&at, counted.available.to_string(), why));
+    }
+}
+
+/// A number or a share, neither of them negative.
+pub(crate) fn number_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+    match given {
+        IntOrString::Int(number) if *number < 0 => {
+            let why = "must be greater than or equal to 0";
+            errors.push(FieldError::invalid(at, number.to_string(), why));
+        }
+        IntOrString::Int(_) => {}
+        IntOrString::String(text) => {
+            let wrong = names::percent(text).into_iter();
+            errors.extend(wrong.map(|why| FieldError::invalid_str(at, text, why)));
+        }
+    }
+}
+
+/// The share that a text names; `None`: it names none.
+pub(crate) fn percent(given: &IntOrString) -> Option<i64> {
+    match given {
+        IntOrString::Int(_) => None,
+        IntOrString::String(text) if names::percent(text).is_empty() => {
+            text.trim_end_matches('%').parse().ok()
+        }
+        IntOrString::String(_) => None,
+    }
+}
+
+/// A number, or the number of a share.
+pub(crate) fn amount(given: &IntOrString) -> i64 {
+    match given {
+        IntOrString::Int(number) => i64::from(*number),
+        IntOrString::String(_) => percent(given).unwrap_or_default(),
+    }
+}
+
+/// Validates that no collision of names is forgotten.
+pub(crate) fn validate_collisions(now: Option<i32>, before: Option<i32>, errors: &mut Errors) {
+    if before.is_some_and(|before| now.is_none_or(|now| now < before)) {
+        let shown = now.unwrap_or_default().to_string();
+        errors.push(FieldError::invalid(
+            &STATUS.field("collisionCount"),
+            shown,
+            "cannot be decremented",
+        ));
+    }
+}
+
+/// A share of more than everything.
+pub(crate) fn at_most_all(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+    if percent(given).is_some_and(|share| share > 100) {
+        errors.push(FieldError::invalid(
+            at,
+            shown(given),
+            "must not be greater than 100%",
+        ));
+    }
+}
+
+/// As complaints show it.
+pub(crate) fn shown(given: &IntOrString) -> String {
+    match given {
+        IntOrString::Int(number) => number.to_string(),
+        IntOrString::String(text) => coracle_api::go_text::Quoted(text).to_string(),
+    }
+}
+
+/// A write of the status leaves labels alone.
+pub(crate) fn keep_labels(new: &mut Value, old: &Value) {
+    let mut metadata = new.meta_mut();
+    match old.meta().labels() {
+        Some(labels) => metadata.set_labels(labels.clone()),
+        None => {
+            metadata.members().remove("labels");
+        }
+    }
+}
+
+/// Names that are no DNS label make odd pods.
+pub(crate) fn name_warning(name: &str) -> Option<String> {
+    let wrong = names::dns1123_label(name);
+    (!wrong.is_empty()).then(|| {
+        format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS \
+             label is recommended: [{}]",
+            wrong.join(" ")
+        )
+    })
+}
+
+/// What the author of a template should know; on an update only where something changed.
+pub(crate) fn template_warnings(
+    template: &PodTemplateSpec,
+    changed: bool,
+    _: &Context<'_>,
+) -> Vec<String> {
+    if changed {
+        pod::template_warnings(template, &SPEC.field("template"))
+    } else {
+        Vec::new()
+    }
+}

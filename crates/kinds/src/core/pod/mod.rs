@@ -1,0 +1,38 @@
+//! Pod: what a node runs.
+//!
+//! In its [`strategy`], [`shape`] fills in what the server decides, [`validate`] validates the spec
+//! (of templates too), [`update`], [`status`], [`ephemeral`] and [`resize`] validate what may change
+//! in which part, [`warnings`] returns what the client is told. [`binding`] is what a Binding does to
+//! a pod; [`print`] makes its row in tables.
+//!
+//! Kinds that have a template of pods take [`validate_template`] and [`template_warnings`].
+
+mod annotation;
+pub mod binding;
+pub mod condition;
+mod difference;
+mod ephemeral;
+mod internal;
+mod options;
+mod part;
+mod print;
+mod qos;
+mod resize;
+mod same;
+mod shape;
+mod status;
+mod strategy;
+#[cfg(test)]
+mod tests;
+mod update;
+mod validate;
+mod warnings;
+
+pub(crate) use options::Options;
+pub(crate) use strategy::BEHAVIOUR;
+pub(crate) use validate::node_selector::selector as validate_node_selector;
+pub(crate) use validate::volume::persistent as validate_persistent_source;
+pub(crate) use validate::{
+    template as validate_template, template_metadata as validate_template_metadata,
+};
+pub(crate) use warnings::template as template_warnings;

@@ -1,0 +1,166 @@
+//! `affinity`: to nodes, to pods, and against pods.
+
+use coracle_api::Path;
+use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::names::{dns1123_label, qualified_name};
+use coracle_api::selector::{self, Values};
+use k8s_openapi::api::core::v1::{
+    Affinity, NodeAffinity, PodAffinityTerm, WeightedPodAffinityTerm,
+};
+
+use super::{node_selector, spread};
+use crate::core::pod::options::Options;
+use crate::strategy::Errors;
+use crate::validate::items;
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+pub(super) fn affinity(
+    affinity: Option<&Affinity>,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
+    let Some(affinity) = affinity else { return };
+    if let Some(nodes) = &affinity.node_affinity {
+        to_nodes(nodes, &at.field("nodeAffinity"), options, errors);
+    }
+
+    let values = options.selector_values;
+    if let Some(pods) = &affinity.pod_affinity {
+        let (required, preferred) = (
+            items(&pods.required_during_scheduling_ignored_during_execution),
+            items(&pods.preferred_during_scheduling_ignored_during_execution),
+        );
+
+        to_pods(
+            required,
+            preferred,
+            values,
+            &at.field("podAffinity"),
+            errors,
+        );
+    }
+
+    if let Some(pods) = &affinity.pod_anti_affinity {
+        let (required, preferred) = (
+            items(&pods.required_during_scheduling_ignored_during_execution),
+            items(&pods.preferred_during_scheduling_ignored_during_execution),
+        );
+
+        to_pods(
+            required,
+            preferred,
+            values,
+            &at.field("podAntiAffinity"),
+            errors,
+        );
+    }
+}
+
+fn to_nodes(affinity: &NodeAffinity, at: &Path<'_>, options: &Options, errors: &mut Errors) {
+    if let Some(selector) = &affinity.required_during_scheduling_ignored_during_execution {
+        node_selector::selector(
+            selector,
+            options.node_affinity_values,
+            &at.field(REQUIRED),
+            errors,
+        );
+    }
+
+    let at = at.field(PREFERRED);
+    let terms = items(&affinity.preferred_during_scheduling_ignored_during_execution);
+    for (index, term) in terms.iter().enumerate() {
+        let at = at.index(index);
+        weight(term.weight, &at, errors);
+
+        // Values that no label can have were always let through here; a warning tells of them.
+        node_selector::term(
+            &term.preference,
+            Values::Kept,
+            &at.field("preference"),
+            errors,
+        );
+    }
+}
+
+fn to_pods(
+    required: &[PodAffinityTerm],
+    preferred: &[WeightedPodAffinityTerm],
+    values: Values,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    for (index, given) in required.iter().enumerate() {
+        term(given, values, &at.field(REQUIRED).index(index), errors);
+    }
+
+    let at = at.field(PREFERRED);
+    for (index, given) in preferred.iter().enumerate() {
+        let at = at.index(index);
+        weight(given.weight, &at, errors);
+        term(
+            &given.pod_affinity_term,
+            values,
+            &at.field("podAffinityTerm"),
+            errors,
+        );
+    }
+}
+
+fn weight(weight: i32, at: &Path<'_>, errors: &mut Errors) {
+    if !(1..=100).contains(&weight) {
+        let detail = "must be in the range 1-100";
+        errors.push(FieldError::invalid(
+            &at.field("weight"),
+            weight.to_string(),
+            detail,
+        ));
+    }
+}
+
+fn term(term: &PodAffinityTerm, values: Values, at: &Path<'_>, errors: &mut Errors) {
+    selector::validate(
+        term.label_selector.as_ref(),
+        values,
+        &at.field("labelSelector"),
+        errors,
+    );
+
+    selector::validate(
+        term.namespace_selector.as_ref(),
+        values,
+        &at.field("namespaceSelector"),
+        errors,
+    );
+
+    for name in items(&term.namespaces) {
+        refuse(&at.field("namespace"), name, dns1123_label(name), errors);
+    }
+
+    let (matching, mismatching) = (
+        items(&term.match_label_keys),
+        items(&term.mismatch_label_keys),
+    );
+
+    spread::label_keys(
+        matching,
+        mismatching,
+        term.label_selector.as_ref(),
+        at,
+        errors,
+    );
+
+    let place = at.field("topologyKey");
+    if term.topology_key.is_empty() {
+        errors.push(FieldError::required(&place, "can not be empty"));
+    }
+
+    refuse(
+        &place,
+        &term.topology_key,
+        qualified_name(&term.topology_key),
+        errors,
+    );
+}

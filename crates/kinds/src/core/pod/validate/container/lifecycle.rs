@@ -1,0 +1,147 @@
+//! Hooks, and what hooks and probes do.
+
+use coracle_api::Path;
+use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::names::http_header_name;
+use k8s_openapi::api::core::v1::{
+    ExecAction, GRPCAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe, SleepAction,
+    TCPSocketAction,
+};
+
+use super::super::{required, word};
+use super::ports;
+use crate::strategy::Errors;
+use crate::validate::{items, text};
+
+pub(super) fn lifecycle(
+    lifecycle: &Lifecycle,
+    grace: Option<i64>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    for (hook, name) in [
+        (&lifecycle.post_start, "postStart"),
+        (&lifecycle.pre_stop, "preStop"),
+    ] {
+        if let Some(hook) = hook {
+            handler(&Handler::of_hook(hook), grace, &at.field(name), errors);
+        }
+    }
+}
+
+/// One of the things that a hook or a probe can do.
+#[derive(Default)]
+pub(super) struct Handler<'a> {
+    exec: Option<&'a ExecAction>,
+    http: Option<&'a HTTPGetAction>,
+    tcp: Option<&'a TCPSocketAction>,
+    grpc: Option<&'a GRPCAction>,
+    sleep: Option<&'a SleepAction>,
+}
+
+impl<'a> Handler<'a> {
+    pub(super) fn of_probe(probe: &'a Probe) -> Handler<'a> {
+        Handler {
+            exec: probe.exec.as_ref(),
+            http: probe.http_get.as_ref(),
+            tcp: probe.tcp_socket.as_ref(),
+            grpc: probe.grpc.as_ref(),
+            sleep: None,
+        }
+    }
+
+    fn of_hook(hook: &'a LifecycleHandler) -> Handler<'a> {
+        Handler {
+            exec: hook.exec.as_ref(),
+            http: hook.http_get.as_ref(),
+            tcp: hook.tcp_socket.as_ref(),
+            grpc: None,
+            sleep: hook.sleep.as_ref(),
+        }
+    }
+}
+
+/// Validates that it is one thing, and that one; further ones are only counted.
+pub(super) fn handler(
+    handler: &Handler<'_>,
+    grace: Option<i64>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    let given = [
+        (handler.exec.is_some(), "exec"),
+        (handler.http.is_some(), "httpGet"),
+        (handler.tcp.is_some(), "tcpSocket"),
+        (handler.grpc.is_some(), "grpc"),
+        (handler.sleep.is_some(), "sleep"),
+    ];
+
+    let mut names = given
+        .into_iter()
+        .filter(|(given, _)| *given)
+        .map(|(_, name)| name);
+
+    let Some(first) = names.next() else {
+        errors.push(FieldError::required(at, "must specify a handler type"));
+        return;
+    };
+
+    let place = at.field(first);
+    match handler {
+        Handler {
+            exec: Some(exec), ..
+        } => {
+            if items(&exec.command).is_empty() {
+                errors.push(FieldError::required(&place.field("command"), ""));
+            }
+        }
+        Handler {
+            http: Some(http), ..
+        } => http_get(http, &place, errors),
+        Handler { tcp: Some(tcp), .. } => ports::reference(&tcp.port, &place.field("port"), errors),
+        Handler {
+            grpc: Some(grpc), ..
+        } => ports::number(grpc.port, &place.field("port"), errors),
+        Handler {
+            sleep: Some(sleep), ..
+        } => self::sleep(sleep.seconds, grace, &place, errors),
+        _ => unreachable!("the first was found above"),
+    }
+
+    for name in names {
+        errors.push(FieldError::forbidden(
+            &at.field(name),
+            "may not specify more than 1 handler type",
+        ));
+    }
+}
+
+fn http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
+    required(text(&http.path), &at.field("path"), errors);
+    ports::reference(&http.port, &at.field("port"), errors);
+    word(
+        text(&http.scheme),
+        &["HTTP", "HTTPS"],
+        &at.field("scheme"),
+        errors,
+    );
+
+    for header in items(&http.http_headers) {
+        refuse(
+            &at.field("httpHeaders"),
+            &header.name,
+            http_header_name(&header.name),
+            errors,
+        );
+    }
+}
+
+/// A hook that sleeps is done before the pod's time is over. Where that time is missing, that is
+/// said elsewhere.
+fn sleep(seconds: i64, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
+    if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
+        let detail =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        errors.push(FieldError::invalid(at, seconds.to_string(), detail));
+    }
+}

@@ -1,0 +1,133 @@
+//! Containers: the regular ones, those that run before, and those that are put in to look around.
+//!
+//! [`common`] is asked of all; [`init`] and [`ephemeral`] add what is theirs. An ephemeral
+//! container is validated as the container it will be.
+
+mod common;
+mod env;
+mod ephemeral;
+mod init;
+mod lifecycle;
+mod mounts;
+mod ports;
+mod probe;
+mod restart;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use coracle_api::Path;
+use coracle_api::field_error::FieldError;
+use coracle_api::go_text::Quoted;
+pub(in crate::core::pod) use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::PodSpec;
+
+use super::Frame;
+use crate::strategy::Errors;
+use crate::validate::items;
+pub(super) use common::PULL_POLICIES;
+pub(super) use env::files_of_variables;
+pub(in crate::core::pod) use ephemeral::as_container;
+
+/// Validates every container of a spec.
+pub(super) fn all(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+    regular(frame, &at.field("containers"), errors);
+    init::containers(frame, &at.field("initContainers"), errors);
+    ephemeral::containers(frame, &at.field("ephemeralContainers"), errors);
+}
+
+fn regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+    let containers = &frame.spec.containers;
+    if containers.is_empty() {
+        errors.push(FieldError::required(at, ""));
+        return;
+    }
+
+    let mut names = BTreeSet::new();
+    for (index, container) in containers.iter().enumerate() {
+        let at = at.index(index);
+        common::container(container, frame, &at, errors);
+
+        if !names.insert(&container.name) {
+            errors.push(FieldError::duplicate(
+                &at.field("name"),
+                Quoted(&container.name).to_string(),
+            ));
+        }
+
+        serving(container, frame, &at, errors);
+        restart::policy(container, &at, errors);
+    }
+
+    ports::conflicts(containers, at, errors);
+}
+
+/// Validates what only containers have that go on running: hooks and probes.
+fn serving(container: &Container, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+    let grace = frame.spec.termination_grace_period_seconds;
+    if let Some(lifecycle) = &container.lifecycle {
+        lifecycle::lifecycle(lifecycle, grace, &at.field("lifecycle"), errors);
+    }
+
+    probe::liveness(
+        container.liveness_probe.as_ref(),
+        &at.field("livenessProbe"),
+        errors,
+    );
+
+    probe::readiness(
+        container.readiness_probe.as_ref(),
+        &at.field("readinessProbe"),
+        errors,
+    );
+
+    probe::liveness(
+        container.startup_probe.as_ref(),
+        &at.field("startupProbe"),
+        errors,
+    );
+}
+
+/// Validates what is asked of a pod's image and not of a template's.
+pub(super) fn image_unpadded(image: &str, at: &Path<'_>, errors: &mut Errors) {
+    if image.trim() != image {
+        let detail = "must not have leading or trailing whitespace";
+        errors.push(FieldError::invalid_str(&at.field("image"), image, detail));
+    }
+}
+
+/// Every container with its place below `at`, in upstream's order.
+pub(in crate::core::pod) fn every_container(
+    spec: &PodSpec,
+    at: &Path<'_>,
+    mut visit: impl FnMut(&Container, &Path<'_>),
+) {
+    for (index, container) in items(&spec.init_containers).iter().enumerate() {
+        visit(container, &at.field("initContainers").index(index));
+    }
+
+    for (index, container) in spec.containers.iter().enumerate() {
+        visit(container, &at.field("containers").index(index));
+    }
+
+    for (index, container) in items(&spec.ephemeral_containers).iter().enumerate() {
+        visit(
+            &as_container(container),
+            &at.field("ephemeralContainers").index(index),
+        );
+    }
+}
+
+/// Every container, where its place does not matter.
+pub(in crate::core::pod) fn containers(spec: &PodSpec) -> impl Iterator<Item = Cow<'_, Container>> {
+    let listed = spec
+        .containers
+        .iter()
+        .chain(items(&spec.init_containers))
+        .map(Cow::Borrowed);
+    listed.chain(
+        items(&spec.ephemeral_containers)
+            .iter()
+            .map(|container| Cow::Owned(as_container(container))),
+    )
+}

@@ -1,0 +1,84 @@
+//! Whether and when a container is started again.
+
+use coracle_api::Path;
+use coracle_api::field_error::FieldError;
+use k8s_openapi::api::core::v1::{Container, ContainerRestartRule};
+
+use super::super::word;
+use crate::strategy::Errors;
+use crate::validate::items;
+
+const POLICY_MISSING: &str = "must specify restartPolicy when restart rules are used";
+const RULES: usize = 20;
+const EXIT_CODES: usize = 255;
+
+/// Whether a container is restarted for as long as its pod runs.
+pub(super) fn always(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+/// Validates the policy of a container that runs before the others; rules without one are not looked
+/// at.
+pub(super) fn init_policy(container: &Container, at: &Path<'_>, errors: &mut Errors) {
+    if container.restart_policy.is_some() {
+        policy(container, at, errors);
+    } else if !items(&container.restart_policy_rules).is_empty() {
+        errors.push(FieldError::required(
+            &at.field("restartPolicy"),
+            POLICY_MISSING,
+        ));
+    }
+}
+
+/// Validates the policy of a container that has one of its own.
+pub(super) fn policy(container: &Container, at: &Path<'_>, errors: &mut Errors) {
+    let rules = items(&container.restart_policy_rules);
+    let place = at.field("restartPolicy");
+    match &container.restart_policy {
+        Some(policy) => word(policy, &["Always", "Never", "OnFailure"], &place, errors),
+        None if rules.is_empty() => return,
+        None => {
+            errors.push(FieldError::required(&place, POLICY_MISSING));
+        }
+    }
+
+    let at = at.field("restartPolicyRules");
+    if rules.len() > RULES {
+        errors.push(FieldError::too_many(&at, rules.len(), RULES));
+    }
+
+    for (index, given) in rules.iter().enumerate() {
+        rule(given, &at.index(index), errors);
+    }
+}
+
+fn rule(rule: &ContainerRestartRule, at: &Path<'_>, errors: &mut Errors) {
+    word(
+        &rule.action,
+        &["Restart", "RestartAllContainers"],
+        &at.field("action"),
+        errors,
+    );
+
+    let at = at.field("exitCodes");
+    let Some(codes) = &rule.exit_codes else {
+        errors.push(FieldError::required(&at, "must be specified"));
+        return;
+    };
+
+    word(
+        &codes.operator,
+        &["In", "NotIn"],
+        &at.field("operator"),
+        errors,
+    );
+
+    let values = items(&codes.values).len();
+    if values > EXIT_CODES {
+        errors.push(FieldError::too_many(
+            &at.field("values"),
+            values,
+            EXIT_CODES,
+        ));
+    }
+}

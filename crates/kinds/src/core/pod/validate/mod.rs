@@ -1,0 +1,164 @@
+//! What is wrong with a pod, or with the template of one.
+//!
+//! The complaints are upstream's, in upstream's order: volumes, claims, containers, then the spec
+//! around them. A part that is validated by others (the volumes by their mounts, the spec by its
+//! containers) comes in a [`Frame`]. Files are called what the user calls the part.
+
+mod affinity;
+mod annotations;
+mod claims;
+mod container;
+mod dns;
+mod field_ref;
+mod frame;
+mod host;
+pub(super) mod node_selector;
+mod os;
+mod path;
+pub(super) mod resources;
+mod scheduling;
+pub(super) mod security;
+mod spec;
+pub(super) mod spread;
+#[cfg(test)]
+mod tests;
+pub(super) mod tolerations;
+pub(super) mod volume;
+
+use coracle_api::field_error::FieldError;
+use coracle_api::{Path, meta};
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::options::Options;
+use crate::strategy::Errors;
+use crate::validate::{internal, items, text};
+pub(super) use annotations::{changed as changed_annotations, deletion_cost};
+pub(super) use container::{as_container, containers, every_container};
+use frame::Frame;
+pub(super) use spec::spec;
+
+/// Validates annotations and spec of a pod, beyond what is asked of templates too.
+pub(super) fn pod(metadata: &ObjectMeta, spec: &PodSpec, options: &Options, errors: &mut Errors) {
+    let at = Path::Root.field("spec");
+    let annotations = metadata.annotations.as_ref();
+    annotations::annotations(
+        annotations,
+        spec,
+        &Path::Root.field("metadata").field("annotations"),
+        options,
+        errors,
+    );
+
+    self::spec(spec, Some(metadata), &at, options, errors);
+
+    if text(&spec.service_account_name).is_empty() {
+        volume::no_tokens(items(&spec.volumes), &at.field("volumes"), errors);
+    }
+
+    for (list, name) in [
+        (&spec.containers[..], "containers"),
+        (items(&spec.init_containers), "initContainers"),
+    ] {
+        for (index, container) in list.iter().enumerate() {
+            container::image_unpadded(text(&container.image), &at.field(name).index(index), errors);
+        }
+    }
+}
+
+/// Validates what only a new pod may not have.
+pub(super) fn new_pod(metadata: &ObjectMeta, spec: &PodSpec, errors: &mut Errors) {
+    let at = Path::Root.field("spec");
+    if !items(&spec.ephemeral_containers).is_empty() {
+        errors.push(FieldError::forbidden(
+            &at.field("ephemeralContainers"),
+            "cannot be set on create",
+        ));
+    }
+
+    if !text(&spec.node_name).is_empty() && !items(&spec.scheduling_gates).is_empty() {
+        let detail = "cannot be set until all schedulingGates have been cleared";
+        errors.push(FieldError::forbidden(&at.field("nodeName"), detail));
+    }
+
+    security::annotations_agree(metadata, spec, &at, errors);
+}
+
+/// Validates the template of pods, wherever it stands.
+pub(crate) fn template(
+    template: &PodTemplateSpec,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
+    template_metadata(template, at, options, errors);
+    let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
+    let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
+    let spec = template.spec.as_ref().unwrap_or(&no_spec);
+    let at = at.field("spec");
+    self::spec(spec, None, &at, options, errors);
+    security::annotations_agree(metadata, spec, &at, errors);
+
+    if !items(&spec.ephemeral_containers).is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        errors.push(FieldError::forbidden(
+            &at.field("ephemeralContainers"),
+            detail,
+        ));
+    }
+}
+
+/// Validates labels and annotations of a template.
+pub(crate) fn template_metadata(
+    template: &PodTemplateSpec,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
+    let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
+    let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
+    let spec = template.spec.as_ref().unwrap_or(&no_spec);
+    meta::validate::labels(
+        metadata.labels.iter().flatten(),
+        &at.field("labels"),
+        errors,
+    );
+    let place = at.field("annotations");
+    meta::validate::annotations(metadata.annotations.iter().flatten(), &place, errors);
+    annotations::annotations(metadata.annotations.as_ref(), spec, &place, options, errors);
+}
+
+/// Validates a text that is to be one of a few words. It is shown as JSON has it: such texts have a
+/// type of their own in upstream.
+fn word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
+    if !known.contains(&found) {
+        let bad_value = Some(internal::text(found));
+        errors.push(FieldError {
+            bad_value,
+            ..FieldError::not_supported(at, found, known)
+        });
+    }
+}
+
+/// The same, where the word must be given.
+fn required_word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
+    match found {
+        "" => errors.push(FieldError::required(at, "")),
+        found => word(found, known, at, errors),
+    }
+}
+
+/// Validates a text that must be given.
+fn required(found: &str, at: &Path<'_>, errors: &mut Errors) {
+    if found.is_empty() {
+        errors.push(FieldError::required(at, ""));
+    }
+}
+
+/// Validates a number that is to be within bounds, which belong to it.
+fn between(found: i64, least: i64, most: i64, at: &Path<'_>, errors: &mut Errors) {
+    if !(least..=most).contains(&found) {
+        let detail = format!("must be between {least} and {most}, inclusive");
+        errors.push(FieldError::invalid(at, found.to_string(), detail));
+    }
+}

@@ -1,0 +1,107 @@
+//! Disks and shares of clouds.
+
+use coracle_api::Path;
+use coracle_api::field_error::FieldError;
+use k8s_openapi::api::core::v1::{
+    AWSElasticBlockStoreVolumeSource, AzureDiskVolumeSource, AzureFileVolumeSource,
+    CinderVolumeSource, GCEPersistentDiskVolumeSource, PhotonPersistentDiskVolumeSource,
+    PortworxVolumeSource, VsphereVirtualDiskVolumeSource,
+};
+
+use super::super::{required, word};
+use crate::strategy::Errors;
+
+pub(super) fn gce_disk(source: &GCEPersistentDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    required(&source.pd_name, &at.field("pdName"), errors);
+    partition(source.partition, at, errors);
+}
+
+pub(super) fn aws_disk(
+    source: &AWSElasticBlockStoreVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    required(&source.volume_id, &at.field("volumeID"), errors);
+    partition(source.partition, at, errors);
+}
+
+/// Zero is fine: the whole disk.
+fn partition(partition: Option<i32>, at: &Path<'_>, errors: &mut Errors) {
+    if let Some(partition) = partition.filter(|partition| !(0..=255).contains(partition)) {
+        let detail = "must be between 1 and 255, inclusive";
+        errors.push(FieldError::invalid(
+            &at.field("partition"),
+            partition.to_string(),
+            detail,
+        ));
+    }
+}
+
+pub(super) fn cinder(source: &CinderVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    required(&source.volume_id, &at.field("volumeID"), errors);
+    if let Some(secret) = &source.secret_ref {
+        required(&secret.name, &at.field("secretRef").field("name"), errors);
+    }
+}
+
+pub(super) fn azure_file(source: &AzureFileVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    required(&source.secret_name, &at.field("secretName"), errors);
+    required(&source.share_name, &at.field("shareName"), errors);
+}
+
+pub(super) fn azure_disk(source: &AzureDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    required(&source.disk_name, &at.field("diskName"), errors);
+    required(&source.disk_uri, &at.field("diskURI"), errors);
+
+    if let Some(mode) = &source.caching_mode {
+        word(
+            mode,
+            &["None", "ReadOnly", "ReadWrite"],
+            &at.field("cachingMode"),
+            errors,
+        );
+    }
+
+    let Some(kind) = &source.kind else { return };
+    word(
+        kind,
+        &["Dedicated", "Managed", "Shared"],
+        &at.field("kind"),
+        errors,
+    );
+
+    let (prefix, form) = match kind.as_str() {
+        "Managed" => (
+            "/subscriptions/",
+            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
+        ),
+        _ => (
+            "https://",
+            "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
+        ),
+    };
+
+    if !source.disk_uri.starts_with(prefix) {
+        errors.push(FieldError::not_supported(
+            &at.field("diskURI"),
+            &source.disk_uri,
+            &[form],
+        ));
+    }
+}
+
+pub(super) fn vsphere(source: &VsphereVirtualDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    required(&source.volume_path, &at.field("volumePath"), errors);
+}
+
+pub(super) fn photon(
+    source: &PhotonPersistentDiskVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    required(&source.pd_id, &at.field("pdID"), errors);
+}
+
+pub(super) fn portworx(source: &PortworxVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    required(&source.volume_id, &at.field("volumeID"), errors);
+}

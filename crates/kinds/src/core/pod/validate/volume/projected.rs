@@ -1,0 +1,160 @@
+//! `projected`: files from several sources in one volume.
+
+use std::collections::BTreeSet;
+
+use coracle_api::Path;
+use coracle_api::field_error::FieldError;
+use k8s_openapi::api::core::v1::{
+    KeyToPath, PodSpec, ProjectedVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
+};
+
+use super::super::{path, required};
+use super::files;
+use crate::core::pod::options::Options;
+use crate::strategy::Errors;
+use crate::validate::items;
+
+const LEAST_TOKEN_SECONDS: i64 = 10 * 60;
+const MOST_TOKEN_SECONDS: i64 = 1 << 32;
+
+pub(super) fn projected(
+    projected: &ProjectedVolumeSource,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
+    path::mode(projected.default_mode, &at.field("defaultMode"), errors);
+    let mut paths = BTreeSet::new();
+    for (index, given) in items(&projected.sources).iter().enumerate() {
+        let place = at.field("sources");
+        source(given, &mut paths, at, &place.index(index), options, errors);
+    }
+}
+
+/// Validates one source. What is wrong with its paths is said of the volume, at `at`.
+fn source<'p>(
+    source: &'p VolumeProjection,
+    paths: &mut BTreeSet<&'p str>,
+    at: &Path<'_>,
+    place: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
+    let mut sources = 0;
+    let mut taken = |found: &'p str, shown: &str, errors: &mut Errors| {
+        if !found.is_empty() && !paths.insert(found) {
+            errors.push(FieldError::invalid_str(
+                at,
+                shown,
+                "conflicting duplicate paths",
+            ));
+        }
+    };
+
+    if let Some(secret) = &source.secret {
+        sources += 1;
+        let place = place.field("secret");
+        required(&secret.name, &place.field("name"), errors);
+
+        keys(
+            items(&secret.items),
+            &secret.name,
+            &place,
+            &mut taken,
+            errors,
+        );
+    }
+
+    if let Some(config_map) = &source.config_map {
+        sources += 1;
+        let place = place.field("configMap");
+        required(&config_map.name, &place.field("name"), errors);
+
+        keys(
+            items(&config_map.items),
+            &config_map.name,
+            &place,
+            &mut taken,
+            errors,
+        );
+    }
+
+    if let Some(downward) = &source.downward_api {
+        sources += 1;
+        for file in items(&downward.items) {
+            files::downward_file(file, &place.field("downwardAPI"), errors);
+            taken(&file.path, &file.path, errors);
+        }
+    }
+
+    if let Some(given) = &source.service_account_token {
+        sources += 1;
+        token(
+            given,
+            at,
+            &place.field("serviceAccountToken"),
+            options,
+            errors,
+        );
+    }
+
+    if sources > 1 {
+        errors.push(FieldError::forbidden(
+            place,
+            "may not specify more than 1 volume type per source",
+        ));
+    }
+}
+
+fn keys<'p>(
+    keys: &'p [KeyToPath],
+    name: &str,
+    place: &Path<'_>,
+    taken: &mut impl FnMut(&'p str, &str, &mut Errors),
+    errors: &mut Errors,
+) {
+    for (index, item) in keys.iter().enumerate() {
+        files::key(item, &place.field("items").index(index), errors);
+        taken(&item.path, name, errors);
+    }
+}
+
+fn token(
+    token: &ServiceAccountTokenProjection,
+    at: &Path<'_>,
+    place: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
+    let seconds = token.expiration_seconds.unwrap_or(0);
+    let detail = match seconds {
+        ..LEAST_TOKEN_SECONDS => Some("may not specify a duration less than 10 minutes"),
+        LEAST_TOKEN_SECONDS..=MOST_TOKEN_SECONDS => None,
+        _ => Some("may not specify a duration larger than 2^32 seconds"),
+    };
+
+    if let Some(detail) = detail {
+        errors.push(FieldError::invalid(
+            &place.field("expirationSeconds"),
+            seconds.to_string(),
+            detail,
+        ));
+    }
+
+    required(&token.path, &at.field("path"), errors);
+
+    if !token.path.is_empty() && !options.reserved_token_paths {
+        path::unreserved(&token.path, &at.field("path"), errors);
+    }
+}
+
+/// Whether some token of a pod has a path that would be refused.
+pub(in crate::core::pod) fn has_reserved_token_path(spec: &PodSpec) -> bool {
+    let projected = items(&spec.volumes)
+        .iter()
+        .filter_map(|volume| volume.projected.as_ref());
+    let tokens = projected.flat_map(|projected| items(&projected.sources));
+    tokens
+        .filter_map(|source| source.service_account_token.as_ref())
+        .any(|token| !path::is_unreserved(&token.path))
+}

@@ -1,0 +1,141 @@
+//! The source of a volume: exactly one.
+
+use coracle_api::Path;
+use coracle_api::field_error::FieldError;
+use k8s_openapi::api::core::v1::Volume;
+
+use super::{cloud, ephemeral, files, local, network, projected};
+use crate::core::pod::options::Options;
+use crate::strategy::Errors;
+
+/// Validates the first source that is given, and says of the others that they are too many. `pod` is
+/// its name, where it has one.
+pub(super) fn source(
+    volume: &Volume,
+    pod: Option<&str>,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
+    let mut validate = Checker {
+        at,
+        given: false,
+        errors,
+    };
+
+    let v = volume;
+    validate.source(&v.empty_dir, "emptyDir", local::empty_dir);
+    validate.source(&v.host_path, "hostPath", local::host_path);
+    validate.source(&v.git_repo, "gitRepo", files::git_repo);
+
+    // Where upstream's complaints name a source in two ways, so does this list.
+    validate.source_as(
+        &v.gce_persistent_disk,
+        "gcePersistentDisk",
+        "persistentDisk",
+        cloud::gce_disk,
+    );
+
+    validate.source(
+        &v.aws_elastic_block_store,
+        "awsElasticBlockStore",
+        cloud::aws_disk,
+    );
+
+    validate.source(&v.secret, "secret", files::secret);
+    validate.source(&v.nfs, "nfs", network::nfs);
+    validate.source(&v.iscsi, "iscsi", network::iscsi);
+
+    if let Some(iscsi) = &v.iscsi {
+        network::iscsi_name(iscsi, &v.name, at, validate.errors);
+    }
+
+    validate.source(&v.glusterfs, "glusterfs", network::glusterfs);
+    validate.source(&v.flocker, "flocker", network::flocker);
+    validate.source(
+        &v.persistent_volume_claim,
+        "persistentVolumeClaim",
+        local::claim,
+    );
+
+    validate.source(&v.rbd, "rbd", network::rbd);
+    validate.source(&v.cinder, "cinder", cloud::cinder);
+    validate.source_as(&v.cephfs, "cephFS", "cephfs", network::cephfs);
+
+    validate.source(&v.quobyte, "quobyte", network::quobyte);
+    validate.source_as(
+        &v.downward_api,
+        "downwarAPI",
+        "downwardAPI",
+        files::downward_api,
+    );
+
+    validate.source(&v.fc, "fc", network::fibre_channel);
+    validate.source(&v.flex_volume, "flexVolume", local::flex_volume);
+    validate.source(&v.config_map, "configMap", files::config_map);
+
+    validate.source(&v.azure_file, "azureFile", cloud::azure_file);
+    validate.source(&v.vsphere_volume, "vsphereVolume", cloud::vsphere);
+    validate.source(
+        &v.photon_persistent_disk,
+        "photonPersistentDisk",
+        cloud::photon,
+    );
+
+    validate.source(&v.portworx_volume, "portworxVolume", cloud::portworx);
+    validate.source(&v.azure_disk, "azureDisk", cloud::azure_disk);
+    validate.source(&v.storageos, "storageos", network::storage_os);
+    validate.source(&v.projected, "projected", |projected, at, errors| {
+        projected::projected(projected, at, options, errors);
+    });
+
+    validate.source(&v.scale_io, "scaleIO", network::scale_io);
+    validate.source(&v.csi, "csi", local::csi);
+    validate.source(&v.ephemeral, "ephemeral", |source, place, errors| {
+        ephemeral::ephemeral(source, &v.name, pod, at, place, errors);
+    });
+    validate.source(&v.image, "image", |image, at, errors| {
+        files::image(image, options.is_pod, at, errors)
+    });
+
+    if !validate.given {
+        errors.push(FieldError::required(at, "must specify a volume type"));
+    }
+}
+
+pub(super) struct Checker<'a> {
+    pub(super) at: &'a Path<'a>,
+    /// Whether a source was found already.
+    pub(super) given: bool,
+    pub(super) errors: &'a mut Errors,
+}
+
+impl Checker<'_> {
+    pub(super) fn source<T>(
+        &mut self,
+        source: &Option<T>,
+        name: &str,
+        validate: impl FnOnce(&T, &Path<'_>, &mut Errors),
+    ) {
+        self.source_as(source, name, name, validate);
+    }
+
+    /// A source whose parts are named otherwise than itself.
+    pub(super) fn source_as<T>(
+        &mut self,
+        source: &Option<T>,
+        name: &str,
+        inner: &str,
+        validate: impl FnOnce(&T, &Path<'_>, &mut Errors),
+    ) {
+        let Some(source) = source else { return };
+        if self.given {
+            let detail = "may not specify more than 1 volume type";
+            self.errors
+                .push(FieldError::forbidden(&self.at.field(name), detail));
+        } else {
+            validate(source, &self.at.field(inner), self.errors);
+        }
+        self.given = true;
+    }
+}

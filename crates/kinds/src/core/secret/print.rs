@@ -1,0 +1,16 @@
+//! The row of a Secret: how much is in it, never what.
+
+use coracle_api::time::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+
+use crate::print::Row;
+use crate::print::cells::{age, count, name};
+
+pub(super) fn print_row(secret: &Secret, now: Timestamp) -> Row {
+    row![
+        name(&secret.metadata),
+        secret.type_.as_deref().unwrap_or_default(),
+        count(secret.data.iter().flatten().count()),
+        age(&secret.metadata, now)
+    ]
+}
