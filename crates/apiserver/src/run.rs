@@ -15,6 +15,7 @@ use coracle_kinds::core::service::NodePorts;
 use coracle_store::{Revision, Store};
 use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -218,6 +219,7 @@ pub async fn run(
         expiry: Expiry::new(config.event_ttl),
         shared_store: config.shared_store,
         allow_privileged: config.allow_privileged,
+        long_validations: Semaphore::new(long_validations()),
         now: world.now,
         random: world.random,
     });
@@ -510,4 +512,10 @@ fn authentication(config: &Config, trusted: &Trusted, tokens: Arc<Tokens>) -> Au
         proxy_headers,
         refused: Repeats::default(),
     }
+}
+
+/// How many validations that may take long run at once: half of the processors.
+fn long_validations() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 2).max(1)
 }

@@ -24,6 +24,11 @@ impl Strategy for Version {
         }
     }
 
+    /// A schema can have patterns, enumerations and alternatives without end.
+    fn takes_long(&self) -> bool {
+        true
+    }
+
     /// Without the subresource the status is a field like others.
     fn keeps_status(&self) -> bool {
         !self.has_status

@@ -11,7 +11,6 @@ use coracle_store::{Revision, SwapError};
 use super::{Body, Part, Registry, Scope, Write, meta};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
-use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 use crate::status::Reason;
@@ -136,10 +135,9 @@ impl Registry {
                 settle = begun.await?;
             }
 
-            let warnings = match scope.strategy.takes_long() {
-                true => aside(|| prepare_and_validate(&mut object, write))?,
-                false => prepare_and_validate(&mut object, write)?,
-            };
+            let warnings = self
+                .validate(scope, || prepare_and_validate(&mut object, write))
+                .await?;
 
             let attributes = Attributes {
                 name: &name,

@@ -28,10 +28,12 @@ use coracle_api::{Value, defaults, typed};
 pub use coracle_kinds::core::service::NodePorts;
 use coracle_kinds::{AnyStrategy, Behaviour, Context, behaviour};
 use coracle_store::{Revision, Store};
+use tokio::sync::Semaphore;
 
 use crate::ApiError;
 use crate::access::Access;
 use crate::admission::Admission;
+use crate::aside::aside;
 use crate::authn::Caller;
 use crate::cache::{Cache, Caches, Custom, Entry};
 use crate::definitions::Version;
@@ -64,6 +66,8 @@ pub struct Registry {
     pub shared_store: bool,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
+    /// Permits of validations that may take long.
+    pub(crate) long_validations: Semaphore,
     /// The wall clock.
     pub now: fn() -> Timestamp,
     /// 64 random bits.
@@ -233,6 +237,19 @@ impl<'a> Write<'a> {
 }
 
 impl Registry {
+    /// Runs a validation. One that may take long leaves its worker thread to other requests, and
+    /// waits while half of the processors are busy with others, so that the rest stay free for
+    /// everything else.
+    async fn validate<T>(&self, scope: &Scope<'_>, validation: impl FnOnce() -> T) -> T {
+        if !scope.strategy.takes_long() {
+            return validation();
+        }
+        let permit = self.long_validations.acquire().await;
+        let result = aside(validation);
+        drop(permit);
+        result
+    }
+
     /// An object of any resource as it is now: what strategies and admission look things up with.
     /// `key` is `namespace/name`, or the name of a cluster-wide object. What is looked up at every
     /// write is decoded once.

@@ -12,7 +12,6 @@ use super::create::Written;
 use super::{Body, Part, Registry, Scope, Write, meta, owners};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
-use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 use crate::status::Reason;
@@ -149,10 +148,9 @@ impl Registry {
             *settle = begun.await?;
         }
 
-        let mut warnings = match scope.strategy.takes_long() {
-            true => aside(|| prepare_and_validate(new, old, write))?,
-            false => prepare_and_validate(new, old, write)?,
-        };
+        let mut warnings = self
+            .validate(scope, || prepare_and_validate(new, old, write))
+            .await?;
 
         let admitted = self
             .admission
