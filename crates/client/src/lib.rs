@@ -17,6 +17,7 @@
 pub mod access;
 mod client;
 pub mod config;
+mod connection_limit;
 pub mod discovery;
 pub mod election;
 mod error;
@@ -43,6 +44,7 @@ mod world;
 pub use access::{Access, Brief, Deleted, List, TypedAccess, TypedList, Written};
 pub use client::Client;
 pub use config::{Config, ConfigError, Environment};
+pub use connection_limit::{ConnectionLimit, ConnectionPermit};
 pub use discovery::{Discovery, Mapper, Mapping, MappingError};
 pub use election::Election;
 pub use error::Error;

@@ -22,6 +22,8 @@ pub struct NodeState<'a> {
     pub pods: &'a [Arc<Pod>],
     /// Kernel parameters that pods may set besides the safe ones.
     pub sysctls: &'a [String],
+    /// Host ports (TCP) that the node itself serves.
+    pub reserved_ports: &'a [u16],
 }
 
 /// Why a pod is rejected: it fails with this reason and message.
@@ -66,7 +68,9 @@ pub fn admit(pod: &Pod, state: &NodeState<'_>) -> Result<(), Refusal> {
         ));
     }
 
-    if state.pods.iter().any(|other| ports_collide(pod, other)) {
+    if takes_reserved_port(pod, state.reserved_ports)
+        || state.pods.iter().any(|other| ports_collide(pod, other))
+    {
         return Err(predicate(
             "NodePorts",
             "node(s) didn't have free ports for the requested pod ports",
@@ -202,6 +206,17 @@ fn check_resources(pod: &Pod, state: &NodeState<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether a pod would take a port from the node. The rules of host ports come before the node's own
+/// sockets, so that a pod could take the API server's place. A pod in the host's network cannot: its
+/// sockets would not get the port.
+fn takes_reserved_port(pod: &Pod, reserved: &[u16]) -> bool {
+    let in_host_network = pod.pod_spec().host_network.unwrap_or_default();
+    !in_host_network
+        && host_ports(pod).any(|(_, protocol, number)| {
+            protocol == "TCP" && reserved.iter().any(|port| i32::from(*port) == number)
+        })
+}
+
 fn ports_collide(one: &Pod, other: &Pod) -> bool {
     host_ports(one).any(|mine| host_ports(other).any(|theirs| collide(&mine, &theirs)))
 }
@@ -254,6 +269,7 @@ mod tests {
                 node: &node,
                 pods: &others,
                 sysctls: &[],
+                reserved_ports: &[6443],
             },
         );
 
@@ -360,6 +376,7 @@ mod tests {
             Some(("NodePorts", text)),
         );
 
+        check(&port("127.0.0.1", 6443), &[], Some(("NodePorts", text)));
         check(&port("1.2.3.5", 80), &[&port("1.2.3.4", 80)], None);
         check(&port("0.0.0.0", 81), &[&port("0.0.0.0", 80)], None);
     }

@@ -38,6 +38,9 @@ pub struct Config {
     /// Kernel parameters that pods may set besides the safe ones: names, or prefixes followed by
     /// `*`.
     pub unsafe_sysctls: Vec<String>,
+    /// Host ports (TCP) that pods cannot have, because other parts of the cluster serve them; those
+    /// of the kubelet itself are known.
+    pub reserved_ports: Vec<u16>,
     /// Port of the kubelet API.
     pub port: u16,
     /// Address of the plain HTTP `/healthz` server, `127.0.0.1:10248`; none: not served.
@@ -45,4 +48,15 @@ pub struct Config {
     /// As reported in the node status: `v1.36.0`.
     pub version: String,
     pub journal: Journal,
+}
+
+impl Config {
+    /// The reserved host ports and those of the kubelet itself.
+    pub(crate) fn all_reserved_ports(&self) -> Vec<u16> {
+        let own = [self.port].into_iter();
+        let healthz = self.healthz.map(|address| address.port());
+        own.chain(healthz)
+            .chain(self.reserved_ports.iter().copied())
+            .collect()
+    }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) hooks: HookRunner,
     /// Kernel parameters that pods may set besides the safe ones.
     pub(crate) sysctls: Vec<String>,
+    /// Host ports (TCP) that pods cannot have.
+    pub(crate) reserved_ports: Vec<u16>,
     pub(crate) cgroups: PodCgroups,
     pub(crate) status_manager: StatusManager,
     pub(crate) image_manager: ImageManager,
@@ -200,6 +202,7 @@ impl Kubelet {
             hooks: HookRunner::new(&host),
             cgroups: self.pod_cgroups(&hierarchies, &machine).await?,
             sysctls: self.config.unsafe_sysctls.clone(),
+            reserved_ports: self.config.all_reserved_ports(),
             status_manager: StatusManager::new(&host.client, self.pods.clone(), &self.tasks),
             image_manager: ImageManager::default(),
             crashes: BackOff::default(),

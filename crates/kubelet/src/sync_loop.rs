@@ -185,6 +185,7 @@ impl SyncLoop {
                 node: &node.object,
                 pods: &pods,
                 sysctls: &self.shared.sysctls,
+                reserved_ports: &self.shared.reserved_ports,
             },
         )
         .err()

@@ -8,7 +8,6 @@
 
 mod arriving;
 mod connection;
-mod connection_limit;
 mod pace;
 mod socket;
 mod tls;
@@ -18,6 +17,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_client::ConnectionLimit;
+use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -27,7 +28,6 @@ pub use crate::files::certificates;
 pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor};
 
 use crate::chain::Chain;
-use connection_limit::ConnectionLimit;
 
 /// How long the accepting of connections rests after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
@@ -42,6 +42,19 @@ pub struct Serving {
     pub drain_within: Duration,
 }
 
+/// Connections from one address. A client library has one or two, each with many requests.
+const MAX_PER_ADDRESS: usize = 512;
+
+/// Leaves half of the process's descriptors to its other parts: the store, and the node that may run
+/// beside it.
+fn connection_limit() -> ConnectionLimit {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    ConnectionLimit::new(
+        MAX_PER_ADDRESS,
+        usize::try_from(descriptors / 2).unwrap_or(usize::MAX),
+    )
+}
+
 /// Binds the address; the port may be 0.
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
@@ -49,7 +62,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves until the server drains, then finishes what has begun.
 pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
-    let (mut connections, limit) = (JoinSet::new(), ConnectionLimit::new());
+    let (mut connections, limit) = (JoinSet::new(), connection_limit());
     let draining = serving.chain.lifecycle.draining();
     tokio::pin!(draining);
 

@@ -59,6 +59,9 @@ pub(super) struct Settings {
     pub(super) has_dns: bool,
 }
 
+/// The port of the service proxy's health server.
+const PROXY_HEALTH_PORT: u16 = 10256;
+
 /// Why there is no node.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NodeError {
@@ -263,6 +266,7 @@ fn begin_kubelet(
         max_pods: 110,
         pod_pids: settings.pod_pids,
         unsafe_sysctls: settings.unsafe_sysctls.clone(),
+        reserved_ports: vec![settings.place.https_port, PROXY_HEALTH_PORT],
         port: listener
             .local_addr()
             .map_or(settings.place.kubelet_port, |address| address.port()),

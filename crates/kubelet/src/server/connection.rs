@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_client::ConnectionLimit;
 use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -68,8 +69,11 @@ pub(super) fn acceptor(certificate: Arc<dyn ResolvesServerCert>) -> Result<TlsAc
     Ok(TlsAcceptor::from(Arc::new(settings)))
 }
 
-/// Limit of connections; most are the API server's (exec, logs, port-forward).
-const MOST_CONNECTIONS: usize = 1024;
+/// Connections; most are the API server's (exec, logs, port-forward).
+const MAX_CONNECTIONS: usize = 1024;
+
+/// Connections from one address, so that no pod can take them all.
+const MAX_PER_ADDRESS: usize = 512;
 
 pub(super) async fn serve(
     server: &Arc<Server>,
@@ -78,18 +82,23 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
+    let limit = ConnectionLimit::new(MAX_PER_ADDRESS, MAX_CONNECTIONS);
     loop {
         tokio::select! {
             biased;
             () = stopped(&mut stop) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((_, address)) if connections.len() >= MOST_CONNECTIONS => {
-                    debug!(%address, "too many connections; connection refused");
-                }
-                Ok((stream, _)) => {
-                    connections.spawn(serve_connection(Arc::clone(server), stream, acceptor.clone(), stop.clone()));
-                }
+                Ok((stream, address)) => match limit.admit(address.ip()) {
+                    Some(permit) => {
+                        let served = serve_connection(Arc::clone(server), stream, acceptor.clone(), stop.clone());
+                        connections.spawn(async move {
+                            served.await;
+                            drop(permit);
+                        });
+                    }
+                    None => debug!(%address, "too many connections; connection refused"),
+                },
                 Err(error) => {
                     info!(%error, "cannot accept connection");
                     tokio::time::sleep(AFTER_FAILURE).await;

@@ -66,6 +66,7 @@ impl World {
             max_pods: self.max_pods,
             pod_pids: None,
             unsafe_sysctls: Vec::new(),
+            reserved_ports: Vec::new(),
             port: 10250,
             healthz: Some(HEALTHZ.parse().unwrap()),
             version: "v1.36.0".to_owned(),

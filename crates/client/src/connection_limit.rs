@@ -1,23 +1,18 @@
-//! How many connections may be open, of one address and in all.
+//! How many connections a server accepts, from one address and in all.
 //!
-//! Before a client has said who it is, all that is known of it is its address; and a connection
-//! that has only begun a request costs as much as the head of a request may be long. All together
-//! leave half of the process's descriptors to its other parts: the store, and the node that may run
-//! beside it.
+//! Before a client is authenticated, all that is known of it is its address. A limit for each
+//! address keeps one client from taking all connections.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Resource, getrlimit};
-
-/// Connections of one address. A client library has one or two, each with many requests.
-const MOST: usize = 512;
-
+/// Counts the connections of a server.
 #[derive(Clone)]
-pub(super) struct ConnectionLimit {
+pub struct ConnectionLimit {
     counts: Arc<Mutex<Counts>>,
-    most_in_all: usize,
+    per_address: usize,
+    total: usize,
 }
 
 #[derive(Default)]
@@ -26,30 +21,27 @@ struct Counts {
     of: HashMap<IpAddr, usize>,
 }
 
-/// One connection, as long as it is open.
-pub(super) struct ConnectionPermit {
+/// Counts one connection until it is dropped.
+pub struct ConnectionPermit {
     limit: ConnectionLimit,
     address: IpAddr,
 }
 
 impl ConnectionLimit {
-    pub(super) fn new() -> ConnectionLimit {
-        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        ConnectionLimit::at_most(usize::try_from(descriptors / 2).unwrap_or(usize::MAX))
-    }
-
-    fn at_most(most_in_all: usize) -> ConnectionLimit {
+    /// At most so many connections from one address, and so many in all.
+    pub fn new(per_address: usize, total: usize) -> ConnectionLimit {
         ConnectionLimit {
             counts: Arc::default(),
-            most_in_all,
+            per_address,
+            total,
         }
     }
 
-    /// None: the address, or all together, have too many already.
-    pub(super) fn admit(&self, address: IpAddr) -> Option<ConnectionPermit> {
+    /// `None`: the address, or all together, have too many already.
+    pub fn admit(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let mut counts = self.counts();
         let of_one = counts.of.get(&address).copied().unwrap_or_default();
-        if of_one >= MOST || counts.all >= self.most_in_all {
+        if of_one >= self.per_address || counts.all >= self.total {
             return None;
         }
 
@@ -83,11 +75,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_so_many_connections_and_others_theirs() {
+    fn each_address_and_all_together_have_a_limit() {
         let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
-        let limit = ConnectionLimit::at_most(MOST + 1);
-        let mut open: Vec<ConnectionPermit> =
-            (0..MOST).map(|_| limit.admit(one).unwrap()).collect();
+        let limit = ConnectionLimit::new(10, 11);
+        let mut open: Vec<ConnectionPermit> = (0..10).map(|_| limit.admit(one).unwrap()).collect();
         assert!(limit.admit(one).is_none());
 
         let last = limit.admit(other);
