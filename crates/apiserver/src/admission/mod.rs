@@ -149,66 +149,37 @@ enum State {
 use State::{On, OnRequest, Unsupported};
 
 /// Every plugin of upstream, in the order in which they run.
+#[rustfmt::skip]
 const PLUGINS: &[(&str, State)] = &[
     ("AlwaysAdmit", Unsupported),
     ("NamespaceAutoProvision", Unsupported),
-    (
-        "NamespaceLifecycle",
-        On(&namespace_lifecycle::NamespaceLifecycle),
-    ),
+    ("NamespaceLifecycle", On(&namespace_lifecycle::NamespaceLifecycle)),
     ("NamespaceExists", Unsupported),
     ("LimitPodHardAntiAffinityTopology", Unsupported),
     ("LimitRanger", On(&limit_ranger::LimitRanger)),
     ("ServiceAccount", On(&service_account::ServiceAccount)),
-    (
-        "NodeRestriction",
-        OnRequest(&node_restriction::NodeRestriction),
-    ),
-    (
-        "TaintNodesByCondition",
-        On(&taint_nodes_by_condition::TaintNodesByCondition),
-    ),
+    ("NodeRestriction", OnRequest(&node_restriction::NodeRestriction)),
+    ("TaintNodesByCondition", On(&taint_nodes_by_condition::TaintNodesByCondition)),
     ("AlwaysPullImages", Unsupported),
     ("ImagePolicyWebhook", Unsupported),
     ("PodSecurity", On(&pod_security::PodSecurity)),
     ("PodNodeSelector", Unsupported),
     ("Priority", On(&priority::Priority)),
-    (
-        "DefaultTolerationSeconds",
-        On(&default_toleration_seconds::DefaultTolerationSeconds),
-    ),
+    ("DefaultTolerationSeconds", On(&default_toleration_seconds::DefaultTolerationSeconds)),
     ("PodTolerationRestriction", Unsupported),
     ("EventRateLimit", Unsupported),
     ("ExtendedResourceToleration", Unsupported),
-    (
-        "DefaultStorageClass",
-        On(&default_storage_class::DefaultStorageClass),
-    ),
-    (
-        "StorageObjectInUseProtection",
-        On(&storage_object_in_use_protection::StorageObjectInUseProtection),
-    ),
+    ("DefaultStorageClass", On(&default_storage_class::DefaultStorageClass)),
+    ("StorageObjectInUseProtection", On(&storage_object_in_use_protection::StorageObjectInUseProtection)),
     ("PodGroupProtection", Unsupported),
     ("OwnerReferencesPermissionEnforcement", Unsupported),
-    (
-        "PersistentVolumeClaimResize",
-        On(&persistent_volume_claim_resize::PersistentVolumeClaimResize),
-    ),
+    ("PersistentVolumeClaimResize", On(&persistent_volume_claim_resize::PersistentVolumeClaimResize)),
     ("RuntimeClass", On(&runtime_class::RuntimeClass)),
-    (
-        "CertificateApproval",
-        On(&certificates::CertificateApproval),
-    ),
+    ("CertificateApproval", On(&certificates::CertificateApproval)),
     ("CertificateSigning", On(&certificates::CertificateSigning)),
     ("ClusterTrustBundleAttest", Unsupported),
-    (
-        "CertificateSubjectRestriction",
-        On(&certificates::CertificateSubjectRestriction),
-    ),
-    (
-        "DefaultIngressClass",
-        On(&default_ingress_class::DefaultIngressClass),
-    ),
+    ("CertificateSubjectRestriction", On(&certificates::CertificateSubjectRestriction)),
+    ("DefaultIngressClass", On(&default_ingress_class::DefaultIngressClass)),
     ("DenyServiceExternalIPs", Unsupported),
     ("PodTopologyLabels", Unsupported),
     ("PodGroupWorkloadExists", Unsupported),

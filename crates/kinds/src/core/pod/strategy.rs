@@ -26,7 +26,6 @@ pub(crate) static BEHAVIOUR: Behaviour = Behaviour {
         ("binding", Handler::Binding),
         ("eviction", Handler::Eviction),
     ],
-    ..Behaviour::DEFAULT
 };
 
 struct Pods;
