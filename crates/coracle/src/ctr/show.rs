@@ -1,5 +1,4 @@
-//! All that is known of a pod or container, as JSON: what CRI tells as `status`, what our runtime
-//! knows besides as `info`.
+//! A pod or container as JSON: the CRI status as `status`, details of our runtime as `info`.
 
 use std::collections::HashMap;
 
@@ -107,7 +106,7 @@ fn pod_status(status: &PodSandboxStatus) -> Value {
     })
 }
 
-/// What the runtime tells beyond CRI is often JSON itself.
+/// Values of the CRI `info` map are often JSON themselves.
 fn info(told: &HashMap<String, String>) -> serde_json::Map<String, Value> {
     let value = |text: &String| match serde_json::from_str(text) {
         Ok(tree @ (Value::Object(_) | Value::Array(_))) => tree,
@@ -118,7 +117,7 @@ fn info(told: &HashMap<String, String>) -> serde_json::Map<String, Value> {
         .collect()
 }
 
-/// A moment in nanoseconds since 1970; none has not come yet.
+/// A time in nanoseconds since 1970; 0: not set.
 fn moment(nanos: i64) -> Option<String> {
     let (seconds, rest) = (
         nanos.div_euclid(1_000_000_000),

@@ -22,7 +22,7 @@ fn a_node_is_looked_at_and_given_images_without_its_api() {
     let nothing = machine.coracle(&["ctr", "ps"]).output().unwrap();
     let complaint = String::from_utf8_lossy(&nothing.stderr).into_owned();
     assert!(
-        !nothing.status.success() && complaint.contains("no cluster is kept there"),
+        !nothing.status.success() && complaint.contains("no cluster in this data directory"),
         "{complaint}"
     );
 

@@ -74,7 +74,7 @@ fn on_a_read_only_disk_pods_end_and_the_store_is_backed_up() {
     let said = machine.types("coracle stop");
     assert_eq!(
         said,
-        "ended the server and 2 pods; `coracle server` brings them back\n"
+        "stopped the server and 2 pods; `coracle server` starts them again\n"
     );
 
     assert!(machine.server_ended().success());

@@ -43,7 +43,7 @@ fn pods_go_on_without_a_server_and_end_with_hook_signal_and_grace() {
 
     let said = machine.stop_server();
     assert!(
-        said.ends_with("pods are left running; `coracle stop` ends them\n"),
+        said.ends_with("pods keep running; stop them with `coracle stop`\n"),
         "{said}"
     );
 
@@ -55,7 +55,7 @@ fn pods_go_on_without_a_server_and_end_with_hook_signal_and_grace() {
 
     // With the cluster's DNS: the other has ended by itself.
     let said = machine.types("coracle stop");
-    assert_eq!(said, "ended 3 pods; `coracle server` brings them back\n");
+    assert_eq!(said, "stopped 3 pods; `coracle server` starts them again\n");
     assert_eq!(
         fs::read_to_string(notes.join("said")).unwrap(),
         "hook\nterm\n"
@@ -64,7 +64,7 @@ fn pods_go_on_without_a_server_and_end_with_hook_signal_and_grace() {
     assert!(!machine.types("coracle ctr ps").contains("Running"));
     assert_eq!(
         machine.types("coracle stop"),
-        "ended 0 pods; `coracle server` brings them back\n"
+        "stopped 0 pods; `coracle server` starts them again\n"
     );
 
     machine.start();

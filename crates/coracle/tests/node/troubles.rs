@@ -103,7 +103,7 @@ fn out_of_memory(machine: &Machine) {
         "hungry",
         &[
             "has failed",
-            "container c ended with exit code 137: it used more memory than it may (OOMKilled)",
+            "container c ended with exit code 137: it exceeded its memory limit (OOMKilled)",
         ],
     );
 }
@@ -178,7 +178,7 @@ fn missing_images(machine: &Machine) {
         machine,
         "absent",
         &[
-            "does not run yet",
+            "is not running yet",
             "container c is ImagePullBackOff: Back-off pulling image",
             "Connection refused",
         ],
@@ -252,7 +252,7 @@ fn failing_probes(machine: &Machine) {
         "unready",
         &[
             "runs on node-1 and is not ready",
-            "container c runs and is not ready",
+            "container c is running and not ready",
             "Readiness probe failed: Get",
         ],
     );
@@ -266,9 +266,9 @@ fn deaf_to_the_signal(machine: &Machine) {
         machine,
         "deaf",
         &[
-            "is going",
+            "is terminating",
             "example.test/look",
-            "node node-1 must end its containers",
+            "the kubelet of node node-1 must stop its containers",
         ],
     );
 
@@ -286,7 +286,7 @@ fn deaf_to_the_signal(machine: &Machine) {
         "deaf",
         &[
             "container c ended with exit code 137",
-            "whoever set these finalizers must take them away: example.test/look",
+            "its finalizers must be removed by their owners: example.test/look",
         ],
     );
 
@@ -321,7 +321,7 @@ fn a_pod_on_a_full_disk_says_so_and_runs_when_there_is_room() {
     why(
         &machine,
         "late",
-        &["does not run yet", "No space left on device"],
+        &["is not running yet", "No space left on device"],
     );
 
     disk.make_room();

@@ -41,7 +41,7 @@ impl Dns {
             .unwrap();
         let at = line
             .trim()
-            .strip_prefix("answering names on ")
+            .strip_prefix("DNS server listening on ")
             .unwrap()
             .parse()
             .unwrap();

@@ -83,7 +83,7 @@ fn a_deployment_is_rolled_out_paused_rolled_back_scaled_and_deleted_with_all_it_
     let told = why(&server, &[&format!("pod/{pod}")]);
     for part in [
         "is ready",
-        "it belongs to deployment/web",
+        "controlled by deployment/web",
         "kube-scheduler",
         "bind: sim-",
         "run, ready: on sim-",
@@ -119,7 +119,7 @@ fn a_node_that_dies_loses_its_pods_and_they_are_replaced() {
     until("it is not ready", || {
         server.kubectl(&["get", "node", &node]).contains("NotReady")
     });
-    assert!(why(&server, &[&format!("node/{node}")]).contains("has fallen silent"));
+    assert!(why(&server, &[&format!("node/{node}")]).contains("is unreachable"));
 
     // The pods on it are told to go; only their node could let them, and they are replaced
     // meanwhile.
@@ -257,13 +257,13 @@ fn a_pending_pod_says_why_in_its_condition_an_event_and_why() {
     );
 
     assert!(
-        told.contains("because no node will do: 0/3 nodes are available: 3 Insufficient cpu"),
+        told.contains("because no node fits: 0/3 nodes are available: 3 Insufficient cpu"),
         "{told}"
     );
 
     let json = why(&server, &["pod/large", "-o", "json"]);
     assert!(
-        json.contains(r#""waitsFor":["no node will do: 0/3"#) && json.contains(r#""journal":true"#),
+        json.contains(r#""waitsFor":["no node fits: 0/3"#) && json.contains(r#""journal":true"#),
         "{json}"
     );
 

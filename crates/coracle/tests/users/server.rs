@@ -363,7 +363,7 @@ fn a_lost_key_is_not_replaced_under_a_cluster_that_uses_it() {
 
         let said = does_not_start(house.path(), &["--no-node", "--disable", "scheduler"]);
         assert!(
-            said.contains("is missing, but a cluster is kept here"),
+            said.contains("is missing, but this data directory holds a cluster"),
             "{lost:?}: {said}"
         );
 

@@ -1,9 +1,7 @@
-//! The ranges and ports of a cluster on this machine: what was asked for, what it had before, or
-//! the first that is free.
-//!
-//! Whatever was chosen is written into the data directory, because the addresses of a cluster's
-//! objects depend on it; and into the run directory, where other clusters of the machine see it
-//! while this one runs.
+//! Address ranges and ports of a cluster on this machine: those of the flags, those of the last
+//! start, or the first free ones. The choice is saved in the data directory, because addresses of
+//! objects depend on it, and published in the run directory, where other clusters of this machine
+//! read it.
 
 use std::fs;
 use std::io;
@@ -16,147 +14,154 @@ use serde::{Deserialize, Serialize};
 use super::pod_network::Plugins;
 use crate::instance::Instance;
 
-/// What a cluster has on this machine.
+/// Address ranges and ports of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Place {
-    /// Addresses of pods.
+pub(crate) struct ClusterNetwork {
+    /// Address range of pods.
     pub(crate) cluster_cidr: IpNet,
-    /// Addresses of Services.
+    /// Address range of Services.
     pub(crate) service_cidr: IpNet,
     pub(crate) https_port: u16,
     pub(crate) kubelet_port: u16,
-    /// Who connects its pods, if it is not the built-in bridge: whoever takes them down has to ask
-    /// the same.
+    /// CNI plugins, unless the built-in bridge is used; needed again to remove pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cni: Option<Plugins>,
 }
 
-/// What the person who started it wants.
+/// What the flags request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct Requested {
     pub(crate) cluster_cidr: Option<IpNet>,
     pub(crate) service_cidr: Option<IpNet>,
     pub(crate) https_port: Option<u16>,
     pub(crate) kubelet_port: Option<u16>,
     pub(crate) cni: Option<Plugins>,
-    /// So many nodes there are that send no packets: they may have ranges that would be in
-    /// somebody's way.
+    /// Number of simulated nodes. They send no packets, so that their range may overlap others.
     pub(crate) simulated_nodes: u16,
 }
 
-/// Why a cluster has no place here.
+/// Why no ranges and ports could be assigned.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PlaceError {
-    #[error("{flag} {wanted}: {holder} has {held} already; choose another range")]
+pub(crate) enum ClusterNetworkError {
+    #[error("{flag} {requested}: overlaps {in_use} of {holder}; choose another range")]
     Taken {
         flag: &'static str,
-        wanted: IpNet,
+        requested: IpNet,
         holder: String,
-        held: IpNet,
+        in_use: IpNet,
     },
     #[error(
-        "{flag} {wanted}: this cluster has {had} since it was made, and addresses that were given out cannot change"
+        "{flag} {requested}: this cluster was created with {had}, and ranges cannot be changed later"
     )]
     Changed {
         flag: &'static str,
-        wanted: IpNet,
+        requested: IpNet,
         had: IpNet,
     },
-    #[error("no range is free for {0}; choose one with the flag")]
+    #[error("no free address range for {0}; set the flag")]
     NoneFree(&'static str),
     #[error("--cluster-cidr {pods} and --service-cidr {services} overlap")]
     Overlap { pods: IpNet, services: IpNet },
     #[error("{}: {error}", file.display())]
     File { file: PathBuf, error: io::Error },
-    #[error("{}: not what a cluster writes there: {error}", file.display())]
+    #[error("{}: invalid content: {error}", file.display())]
     Damaged {
         file: PathBuf,
         error: serde_json::Error,
     },
 }
 
-/// A range that somebody on this machine uses.
+/// An address range in use on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct RangeInUse {
     holder: String,
     range: IpNet,
 }
 
-/// Decides. `remembered` is what this cluster had before, `held` what others have.
+/// Chooses ranges and ports. `saved` is the choice of the last start, `in_use` are ranges of
+/// others.
 pub(crate) fn decide(
-    wanted: &Wanted,
-    remembered: Option<&Place>,
-    held: &[Held],
-) -> Result<Place, PlaceError> {
+    requested: &Requested,
+    saved: Option<&ClusterNetwork>,
+    in_use: &[RangeInUse],
+) -> Result<ClusterNetwork, ClusterNetworkError> {
     let service_cidr = range(
         "--service-cidr",
-        wanted.service_cidr,
-        remembered.map(|place| place.service_cidr),
+        requested.service_cidr,
+        saved.map(|network| network.service_cidr),
         service_ranges(),
-        held,
+        in_use,
     )?;
 
     let cluster_cidr = range(
         "--cluster-cidr",
-        wanted.cluster_cidr,
-        remembered.map(|place| place.cluster_cidr),
-        pod_ranges(wanted.simulated_nodes).filter(|range| !overlap(range, &service_cidr)),
-        held,
+        requested.cluster_cidr,
+        saved.map(|network| network.cluster_cidr),
+        pod_ranges(requested.simulated_nodes).filter(|range| !overlap(range, &service_cidr)),
+        in_use,
     )?;
 
     if overlap(&cluster_cidr, &service_cidr) {
-        return Err(PlaceError::Overlap {
+        return Err(ClusterNetworkError::Overlap {
             pods: cluster_cidr,
             services: service_cidr,
         });
     }
 
-    let port =
-        |wanted: Option<u16>, had: Option<u16>, default: u16| wanted.or(had).unwrap_or(default);
+    let port = |requested: Option<u16>, had: Option<u16>, default: u16| {
+        requested.or(had).unwrap_or(default)
+    };
 
-    Ok(Place {
+    Ok(ClusterNetwork {
         cluster_cidr,
         service_cidr,
         https_port: port(
-            wanted.https_port,
-            remembered.map(|place| place.https_port),
+            requested.https_port,
+            saved.map(|network| network.https_port),
             6443,
         ),
         kubelet_port: port(
-            wanted.kubelet_port,
-            remembered.map(|place| place.kubelet_port),
+            requested.kubelet_port,
+            saved.map(|network| network.kubelet_port),
             10250,
         ),
-        cni: wanted.cni.clone(),
+        cni: requested.cni.clone(),
     })
 }
 
 fn range(
     flag: &'static str,
-    wanted: Option<IpNet>,
+    requested: Option<IpNet>,
     had: Option<IpNet>,
     defaults: impl Iterator<Item = IpNet>,
-    held: &[Held],
-) -> Result<IpNet, PlaceError> {
-    match (wanted, had) {
-        (Some(wanted), Some(had)) if wanted.trunc() != had => {
-            Err(PlaceError::Changed { flag, wanted, had })
+    in_use: &[RangeInUse],
+) -> Result<IpNet, ClusterNetworkError> {
+    match (requested, had) {
+        (Some(requested), Some(had)) if requested.trunc() != had => {
+            Err(ClusterNetworkError::Changed {
+                flag,
+                requested,
+                had,
+            })
         }
         (_, Some(had)) => Ok(had),
-        (Some(wanted), None) => match held.iter().find(|held| overlap(&held.range, &wanted)) {
-            Some(Held { holder, range }) => Err(PlaceError::Taken {
+        (Some(requested), None) => match in_use
+            .iter()
+            .find(|in_use| overlap(&in_use.range, &requested))
+        {
+            Some(RangeInUse { holder, range }) => Err(ClusterNetworkError::Taken {
                 flag,
-                wanted,
+                requested,
                 holder: holder.clone(),
-                held: *range,
+                in_use: *range,
             }),
-            None => Ok(wanted.trunc()),
+            None => Ok(requested.trunc()),
         },
         (None, None) => defaults
             .into_iter()
-            .find(|range| !held.iter().any(|held| overlap(&held.range, range)))
-            .ok_or(PlaceError::NoneFree(flag)),
+            .find(|range| !in_use.iter().any(|in_use| overlap(&in_use.range, range)))
+            .ok_or(ClusterNetworkError::NoneFree(flag)),
     }
 }
 
@@ -164,8 +169,8 @@ fn overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(&other.network()) || other.contains(&one.network())
 }
 
-/// Upstream's usual range, then those that follow it. It is enough for 256 nodes; for more of those
-/// that are simulated there is a larger one.
+/// kubeadm's usual range, then the following ones. It is enough for 256 nodes; more simulated nodes
+/// get a larger one.
 fn pod_ranges(simulated_nodes: u16) -> impl Iterator<Item = IpNet> {
     let large = (simulated_nodes > 256).then(|| net(Ipv4Addr::new(10, 128, 0, 0), 9));
     large
@@ -181,53 +186,59 @@ fn net(address: Ipv4Addr, length: u8) -> IpNet {
     IpNet::V4(Ipv4Net::new(address, length).expect("a length of at most 32"))
 }
 
-/// What the cluster of this directory had before.
-pub(crate) fn remembered(instance: &Instance) -> Result<Option<Place>, PlaceError> {
-    let file = memory(instance);
+/// The choice of the last start.
+pub(crate) fn saved(instance: &Instance) -> Result<Option<ClusterNetwork>, ClusterNetworkError> {
+    let file = saved_file(instance);
     match fs::read(&file) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
-            .map_err(|error| PlaceError::Damaged { file, error }),
+            .map_err(|error| ClusterNetworkError::Damaged { file, error }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(PlaceError::File { file, error }),
+        Err(error) => Err(ClusterNetworkError::File { file, error }),
     }
 }
 
-/// Remembers it for the next start.
-pub(crate) fn remember(instance: &Instance, place: &Place) -> Result<(), PlaceError> {
-    write(&memory(instance), place)
+/// Saves the choice for the next start.
+pub(crate) fn save(
+    instance: &Instance,
+    network: &ClusterNetwork,
+) -> Result<(), ClusterNetworkError> {
+    write(&saved_file(instance), network)
 }
 
-fn memory(instance: &Instance) -> PathBuf {
+fn saved_file(instance: &Instance) -> PathBuf {
     instance.data_dir.join("cluster.json")
 }
 
-/// What a running cluster shows to the others of the machine.
+/// What a running cluster publishes for other clusters of the machine.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Presence {
+struct Published {
     data_dir: PathBuf,
-    /// The network namespace it is in: only there it is in anybody's way.
+    /// Its network namespace: ranges conflict only within one.
     network: String,
     #[serde(flatten)]
-    place: Place,
+    cluster: ClusterNetwork,
 }
 
-/// Shows it to other clusters of this machine.
-pub(crate) fn show(instance: &Instance, place: &Place) -> Result<(), PlaceError> {
-    let presence = Presence {
+/// Publishes the choice for other clusters of this machine.
+pub(crate) fn publish(
+    instance: &Instance,
+    network: &ClusterNetwork,
+) -> Result<(), ClusterNetworkError> {
+    let published = Published {
         data_dir: instance.data_dir.clone(),
         network: own_network(),
-        place: place.clone(),
+        cluster: network.clone(),
     };
-    write(&instance.run_dir().join(PRESENCE), &presence)
+    write(&instance.run_dir().join(PUBLISHED_FILE), &published)
 }
 
-const PRESENCE: &str = "cluster.json";
+const PUBLISHED_FILE: &str = "cluster.json";
 
-/// The ranges that other clusters and the interfaces of this machine have.
-pub(crate) fn held_by_others(instance: &Instance) -> Vec<Held> {
-    let mut held = Vec::new();
+/// Ranges of other clusters and of network interfaces of this machine.
+pub(crate) fn ranges_in_use(instance: &Instance) -> Vec<RangeInUse> {
+    let mut in_use = Vec::new();
     let own = instance.run_dir();
 
     let folder = own.parent().map(fs::read_dir);
@@ -236,19 +247,19 @@ pub(crate) fn held_by_others(instance: &Instance) -> Vec<Held> {
             continue;
         }
 
-        let Ok(bytes) = fs::read(entry.path().join(PRESENCE)) else {
+        let Ok(bytes) = fs::read(entry.path().join(PUBLISHED_FILE)) else {
             continue;
         };
 
-        let Ok(other) = serde_json::from_slice::<Presence>(&bytes) else {
+        let Ok(other) = serde_json::from_slice::<Published>(&bytes) else {
             continue;
         };
         if other.network != own_network() || !other.data_dir.exists() {
             continue;
         }
 
-        for range in [other.place.cluster_cidr, other.place.service_cidr] {
-            held.push(Held {
+        for range in [other.cluster.cluster_cidr, other.cluster.service_cidr] {
+            in_use.push(RangeInUse {
                 holder: format!("the cluster in {}", other.data_dir.display()),
                 range,
             });
@@ -256,13 +267,13 @@ pub(crate) fn held_by_others(instance: &Instance) -> Vec<Held> {
     }
 
     let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
-    held.extend(routes_of(&routes, &instance.bridge()));
+    in_use.extend(routes_of(&routes, &instance.bridge()));
 
-    held
+    in_use
 }
 
-/// The networks that interfaces lead to, but for everything and for what is behind our own bridge.
-fn routes_of(table: &str, own: &str) -> Vec<Held> {
+/// Networks in the routing table, except the default route and those of our own bridge.
+fn routes_of(table: &str, own: &str) -> Vec<RangeInUse> {
     let parse = |line: &str| {
         let mut fields = line.split_whitespace();
         let interface = fields.next()?;
@@ -275,7 +286,7 @@ fn routes_of(table: &str, own: &str) -> Vec<Held> {
         let (address, mask) = (hex(fields.next()?)?, hex(fields.nth(5)?)?);
         let range = Ipv4Net::with_netmask(address, mask).ok()?;
 
-        (range.prefix_len() > 0 && interface != own).then(|| Held {
+        (range.prefix_len() > 0 && interface != own).then(|| RangeInUse {
             holder: format!("interface {interface}"),
             range: IpNet::V4(range),
         })
@@ -290,9 +301,9 @@ fn own_network() -> String {
         .unwrap_or_default()
 }
 
-fn write(file: &Path, what: &impl Serialize) -> Result<(), PlaceError> {
+fn write(file: &Path, what: &impl Serialize) -> Result<(), ClusterNetworkError> {
     let text = serde_json::to_vec_pretty(what).expect("it is plain data");
-    let fail = |error| PlaceError::File {
+    let fail = |error| ClusterNetworkError::File {
         file: file.to_path_buf(),
         error,
     };
@@ -310,8 +321,8 @@ fn write(file: &Path, what: &impl Serialize) -> Result<(), PlaceError> {
         .map_err(fail)
 }
 
-/// The address of a range that has this number: Services' first is the API server's, their tenth
-/// the DNS's.
+/// The nth host address of a range. Of the Service range, the first is the API server's, the tenth
+/// the DNS server's.
 pub(crate) fn nth_address(range: &IpNet, number: usize) -> Option<IpAddr> {
     range.hosts().nth(number.checked_sub(1)?)
 }
@@ -324,20 +335,20 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn held(text: &str) -> Held {
-        Held {
+    fn in_use(text: &str) -> RangeInUse {
+        RangeInUse {
             holder: "eth0".to_string(),
             range: range_of(text),
         }
     }
 
     #[test]
-    fn defaults_move_out_of_the_way_of_what_is_there() {
+    fn defaults_avoid_ranges_in_use() {
         let check = |taken: &[&str], pods: &str, services: &str| {
-            let taken: Vec<Held> = taken.iter().map(|range| held(range)).collect();
-            let place = decide(&Wanted::default(), None, &taken).unwrap();
+            let taken: Vec<RangeInUse> = taken.iter().map(|range| in_use(range)).collect();
+            let network = decide(&Requested::default(), None, &taken).unwrap();
             assert_eq!(
-                (place.cluster_cidr, place.service_cidr),
+                (network.cluster_cidr, network.service_cidr),
                 (range_of(pods), range_of(services)),
                 "{taken:?}"
             );
@@ -355,18 +366,18 @@ mod tests {
     }
 
     #[test]
-    fn many_simulated_nodes_have_a_large_range() {
+    fn many_simulated_nodes_get_a_large_range() {
         let check = |simulated_nodes: u16, service_cidr: Option<&str>, pods: &str| {
-            let wanted = Wanted {
+            let requested = Requested {
                 simulated_nodes,
                 service_cidr: service_cidr.map(range_of),
-                ..Wanted::default()
+                ..Requested::default()
             };
 
             assert_eq!(
-                decide(&wanted, None, &[]).unwrap().cluster_cidr,
+                decide(&requested, None, &[]).unwrap().cluster_cidr,
                 range_of(pods),
-                "{wanted:?}"
+                "{requested:?}"
             );
         };
         check(256, None, "10.244.0.0/16");
@@ -377,51 +388,55 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_had_or_refused_by_name() {
-        let wanted = Wanted {
+    fn requested_ranges_are_used_or_refused() {
+        let requested = Requested {
             cluster_cidr: Some(range_of("10.1.0.0/16")),
-            ..Wanted::default()
+            ..Requested::default()
         };
-        let place = decide(&wanted, None, &[]).unwrap();
-        assert_eq!(place.cluster_cidr, range_of("10.1.0.0/16"));
+        let network = decide(&requested, None, &[]).unwrap();
+        assert_eq!(network.cluster_cidr, range_of("10.1.0.0/16"));
 
         assert_eq!(
-            decide(&wanted, None, &[held("10.1.2.0/24")])
+            decide(&requested, None, &[in_use("10.1.2.0/24")])
                 .unwrap_err()
                 .to_string(),
-            "--cluster-cidr 10.1.0.0/16: eth0 has 10.1.2.0/24 already; choose another range"
+            "--cluster-cidr 10.1.0.0/16: overlaps 10.1.2.0/24 of eth0; choose another range"
         );
 
-        let other = Wanted {
+        let other = Requested {
             cluster_cidr: Some(range_of("10.2.0.0/16")),
-            ..Wanted::default()
+            ..Requested::default()
         };
 
         assert_eq!(
-            decide(&other, Some(&place), &[]).unwrap_err().to_string(),
-            "--cluster-cidr 10.2.0.0/16: this cluster has 10.1.0.0/16 since it was made, and addresses that were \
-             given out cannot change"
+            decide(&other, Some(&network), &[]).unwrap_err().to_string(),
+            "--cluster-cidr 10.2.0.0/16: this cluster was created with 10.1.0.0/16, and ranges cannot be changed later"
         );
 
-        // What it had it keeps, whoever has come meanwhile.
+        // It keeps its range, even if another cluster uses it meanwhile.
         assert_eq!(
-            decide(&Wanted::default(), Some(&place), &[held("10.1.0.0/16")]).unwrap(),
-            place
+            decide(
+                &Requested::default(),
+                Some(&network),
+                &[in_use("10.1.0.0/16")]
+            )
+            .unwrap(),
+            network
         );
 
-        let both = Wanted {
+        let both = Requested {
             service_cidr: Some(range_of("10.1.0.0/20")),
-            ..wanted
+            ..requested
         };
 
         assert!(matches!(
             decide(&both, None, &[]),
-            Err(PlaceError::Overlap { .. })
+            Err(ClusterNetworkError::Overlap { .. })
         ));
     }
 
     #[test]
-    fn the_table_of_routes_is_read() {
+    fn routes_are_parsed() {
         let table = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
                      eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
                      eth0\t0000F40A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n\
@@ -430,7 +445,7 @@ mod tests {
         let found = routes_of(table, "cor-1");
         assert_eq!(
             found,
-            vec![Held {
+            vec![RangeInUse {
                 holder: "interface eth0".to_string(),
                 range: range_of("10.244.0.0/16")
             }]
