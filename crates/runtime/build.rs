@@ -6,7 +6,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "cargo speaks to build scripts through their environment"
+    reason = "build scripts are configured by environment variables"
 )]
 
 use std::env;
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .status()?;
 
     if !built.success() {
-        return Err("the supervisor could not be built".into());
+        return Err("cannot build coracle-supervisor".into());
     }
 
     let program = folder

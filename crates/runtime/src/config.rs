@@ -1,8 +1,8 @@
-//! What a runtime has to be told.
+//! Configuration of the runtime.
 
 use std::path::{Path, PathBuf};
 
-/// Where a runtime keeps its things, and what they are called.
+/// Paths, names and limits of one runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Tells runtimes on one host apart: the name of their cgroups.

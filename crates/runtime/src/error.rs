@@ -1,4 +1,4 @@
-//! Why something in the runtime did not work, and what the caller is told.
+//! Errors of the runtime and the CRI status codes they map to.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,11 +31,11 @@ pub enum Error {
     Cgroup(#[from] coracle_cgroup::Error),
     #[error(transparent)]
     RootFs(#[from] RootFsError),
-    #[error("the network of the pod could not be made")]
+    #[error("cannot set up the pod network")]
     Network(#[from] coracle_podnet::Error),
-    #[error("the pod's supervisor is gone")]
+    #[error("pod supervisor exited")]
     SupervisorGone,
-    #[error("the pod's supervisor does not answer")]
+    #[error("pod supervisor does not respond")]
     SupervisorSilent,
     #[error("{}", words(.0))]
     Refused(Failure),
@@ -70,7 +70,7 @@ impl Error {
 
 fn words(failure: &Failure) -> String {
     match failure {
-        Failure::NoSuchContainer {} => "the supervisor does not know the container".to_owned(),
+        Failure::NoSuchContainer {} => "container unknown to the pod supervisor".to_owned(),
         Failure::WrongPhase { text } => text.clone(),
         Failure::Step { text, errno } => {
             let error = io::Error::from_raw_os_error(*errno).to_string();

@@ -1,4 +1,4 @@
-//! What happened to containers, told to whoever wants to hear.
+//! Container events (GetContainerEvents): broadcast to all subscribers.
 
 use coracle_cri::v1::{ContainerEventResponse, ContainerEventType};
 use coracle_cri::{Error, Events as EventStream};

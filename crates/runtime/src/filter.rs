@@ -1,4 +1,4 @@
-//! Filters of lists: what is empty lets everything pass.
+//! Filters of list calls: an empty filter matches everything.
 
 use std::collections::HashMap;
 

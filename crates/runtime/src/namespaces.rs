@@ -1,5 +1,5 @@
-//! A pod's namespaces: made on a thread that ends at once, pinned by mounts, so that no process is
-//! needed to hold them.
+//! A pod's namespaces: created on a short-lived thread and pinned by bind mounts, so that no
+//! process is needed to hold them.
 
 use std::fs::{self, File};
 use std::io;
@@ -69,8 +69,8 @@ impl Pins<'_> {
             (making.join(), done)
         });
 
-        made.expect("nothing in there panics")
-            .map_err(Error::io("make namespaces at", self.0))?;
+        made.expect("the thread does not panic")
+            .map_err(Error::io("create namespaces at", self.0))?;
 
         done
     }

@@ -1,5 +1,5 @@
-//! All that the runtime knows of this node: its pods and containers, and who can be asked about the
-//! rest.
+//! The runtime's state of this node: its sandboxes and containers, and handles to the cgroups, the
+//! network and the keeper.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -172,10 +172,7 @@ impl Node {
     pub(crate) fn say_once(&self, withheld: impl IntoIterator<Item = String>) {
         for text in withheld {
             if lock(&self.withheld).insert(text.clone()) {
-                tracing::warn!(
-                    withheld = text,
-                    "containers run without something that they asked for"
-                );
+                tracing::warn!(withheld = text, "host cannot apply a container setting");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Looking at a node from another process: what runs, what it prints, a command inside. Nothing is
-//! changed.
+//! Read-only access to a node from another process: list pods and containers, status, exec. Nothing
+//! is changed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Observer {
         match (found.next(), found.next()) {
             (Some(id), None) => Ok(id),
             (Some(_), Some(_)) => Err(Error::Invalid(format!(
-                "more than one id begins with {prefix:?}"
+                "more than one ID starts with {prefix:?}"
             ))),
             _ => Err(Error::no_container(prefix)),
         }

@@ -1,7 +1,6 @@
-//! What containers need from the images: a root filesystem, and what the image says about running
-//! it.
+//! What containers need from the image store: a root filesystem and the image's configuration.
 //!
-//! The image store implements this with overlay mounts; tests of containers do with a folder.
+//! The image store implements this with overlay mounts; tests of containers use a plain folder.
 
 use std::path::PathBuf;
 
@@ -71,7 +70,7 @@ pub struct RootFsUsage {
 /// Why there is no root filesystem.
 #[derive(Debug, thiserror::Error)]
 pub enum RootFsError {
-    #[error("image {0:?} is not here")]
+    #[error("image {0:?} not found")]
     NoSuchImage(String),
     #[error("cannot {deed} the root filesystem of container {container}")]
     Io {

@@ -1,8 +1,8 @@
-//! What is written down about pods and containers, so that it is known again after a restart.
+//! Records of pods and containers on disk, from which a restart recovers them.
 //!
-//! A record is a file to which its newer states are appended: the last whole one counts. So it
-//! costs one file, however often it changes while a pod is made, and a writer that was killed over
-//! a state leaves the one before.
+//! A record is a file to which newer states are appended; the last complete one is valid. So a
+//! record needs one file however often it changes, and a writer that is killed in the middle of a
+//! write leaves the previous state.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -73,9 +73,7 @@ const LENGTH: usize = size_of::<u32>();
 pub(crate) fn save(folder: &Path, record: &impl Message) -> Result<(), Error> {
     let path = folder.join(RECORD);
     let mut state = vec![0; LENGTH];
-    record
-        .encode(&mut state)
-        .expect("a vector has room for everything");
+    record.encode(&mut state).expect("a vector grows as needed");
     let length = u32::try_from(state.len() - LENGTH).expect("a record is far below 4 GiB");
     state[..LENGTH].copy_from_slice(&length.to_le_bytes());
     // The environment of a container is in there, with its secrets.
@@ -106,10 +104,10 @@ fn cut_unfinished(folder: &Path) -> Result<(), Error> {
     };
 
     // One of an older version may be open to everybody.
-    private::restrict(&path, private::FILE).map_err(Error::io("protect", &path))?;
+    private::restrict(&path, private::FILE).map_err(Error::io("restrict the mode of", &path))?;
     let whole = last_whole(&bytes).1;
     if whole < bytes.len() {
-        cut(&path, whole).map_err(Error::io("mend", &path))
+        cut(&path, whole).map_err(Error::io("truncate", &path))
     } else {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! After a restart: what is on the disk and what the supervisors hold is put together again, and
-//! what has ended meanwhile is noticed.
+//! Recovery after a restart: combines the records on disk with the state that the supervisors
+//! report, and detects what has exited meanwhile.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ impl Node {
         if tokio::time::timeout(FIRST_ANSWERS, all).await.is_err() {
             tracing::warn!(
                 pods = pods.len(),
-                "the supervisors of some pods do not answer yet"
+                "some supervisors have not responded yet; continuing start"
             );
             pods.detach_all();
         }
@@ -82,7 +82,7 @@ impl Node {
             match self.replace_supervisor(&sandbox).await {
                 Ok(()) => {}
                 Err(error) if sandbox.is_lost() => {
-                    tracing::warn!(sandbox = sandbox.id, error = %error, "a pod has no supervisor any more");
+                    tracing::warn!(sandbox = sandbox.id, error = %error, "sandbox has no supervisor; its containers were killed");
                 }
                 Err(_) => {
                     tokio::spawn(keep_trying(Arc::downgrade(&self), Arc::downgrade(&sandbox)));
@@ -92,7 +92,7 @@ impl Node {
             if let Some(supervisor) = sandbox.supervisor()
                 && let Err(error) = supervisor.met().await
             {
-                tracing::warn!(sandbox = sandbox.id, error = %error, "a pod is left as it is");
+                tracing::warn!(sandbox = sandbox.id, error = %error, "supervisor does not respond; sandbox state unknown");
             }
         }
 
@@ -100,7 +100,7 @@ impl Node {
             // What cannot be taken away now is tried again when it is stopped, and at the next
             // start.
             if let Err(error) = self.clear_away(&container).await {
-                tracing::warn!(container = container.id, error = %error, "something is left of an unfinished container");
+                tracing::warn!(container = container.id, error = %error, "cleanup of unfinished container incomplete; retrying at next start");
             }
         }
     }
@@ -113,13 +113,13 @@ impl Node {
         match Supervisor::reach(&self.config.sandbox_state(&sandbox.id), news).await {
             Ok((supervisor, _)) => sandbox.set_supervisor(Arc::new(supervisor)),
             Err(error) => {
-                tracing::debug!(sandbox = sandbox.id, error = %error, "an unfinished pod has no supervisor");
+                tracing::debug!(sandbox = sandbox.id, error = %error, "cannot connect to the supervisor of an unfinished sandbox");
             }
         }
 
         // What cannot be taken away now is tried again at the next start.
         if let Err(error) = self.take_down(&sandbox).await {
-            tracing::warn!(sandbox = sandbox.id, error = %error, "something is left of an unfinished pod");
+            tracing::warn!(sandbox = sandbox.id, error = %error, "cleanup of unfinished sandbox incomplete; retrying at next start");
         }
     }
 

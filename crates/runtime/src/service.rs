@@ -1,4 +1,4 @@
-//! The runtime as the container runtime interface has it: each call goes to the part that does it.
+//! The CRI runtime service: dispatches each call to the module that implements it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -112,7 +112,7 @@ impl coracle_cri::Runtime for Runtime {
             Some(Err(why)) => not_ready(why.reason, why.message),
             None => not_ready(
                 "NetworkPluginNotReady".to_owned(),
-                "no network for pods is configured".to_owned(),
+                "no pod network configured".to_owned(),
             ),
         };
 
@@ -154,9 +154,7 @@ impl coracle_cri::Runtime for Runtime {
             let parse = |range: &str| {
                 let range = range.trim();
                 range.parse().map_err(|_| {
-                    coracle_cri::Error::InvalidArgument(format!(
-                        "{range:?} is no range of addresses"
-                    ))
+                    coracle_cri::Error::InvalidArgument(format!("invalid CIDR {range:?}"))
                 })
             };
             let ranges = ranges.split(',').map(parse).collect::<Result<_>>()?;
@@ -323,5 +321,5 @@ fn dial(network: Option<std::path::PathBuf>, port: u16) -> std::io::Result<std::
 
     std::thread::spawn(enter)
         .join()
-        .expect("nothing in there panics")
+        .expect("the thread does not panic")
 }

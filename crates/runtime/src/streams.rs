@@ -1,4 +1,4 @@
-//! Bytes to and from processes: terminals, and output that is collected.
+//! Streams of processes: terminals, and output collected for ExecSync.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};

@@ -194,12 +194,9 @@ async fn a_volume_of_an_image_reaches_nothing_of_the_host() {
 #[tokio::test(flavor = "multi_thread")]
 async fn volumes_that_cannot_be_are_refused_and_leave_nothing() {
     for (number, (volume, expected)) in [
-        ("/", "the image wants a volume at \"/\", which is its root"),
-        (
-            "..",
-            "the image wants a volume at \"..\", which is its root",
-        ),
-        ("/etc/passwd", "no folder there"),
+        ("/", "the image declares VOLUME \"/\", its root"),
+        ("..", "the image declares VOLUME \"..\", its root"),
+        ("/etc/passwd", "not a directory"),
         ("/proc/sys", "inside /proc"),
         ("/loop", "symbolic links"),
     ]

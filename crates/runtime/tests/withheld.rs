@@ -72,7 +72,7 @@ async fn a_limit_that_the_host_cannot_keep_is_told_once_for_all_containers() {
     assert_eq!(heard.len(), 1, "{heard:?}");
 
     assert!(
-        heard[0].contains("containers run without something that they asked for"),
+        heard[0].contains("host cannot apply a container setting"),
         "{heard:?}"
     );
 

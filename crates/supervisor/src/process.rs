@@ -1,4 +1,4 @@
-//! Processes that are not our children: whether one is still who it was, and how it ended.
+//! Processes that are not our children: identity and exit code.
 
 use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};

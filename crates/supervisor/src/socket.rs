@@ -1,4 +1,4 @@
-//! Whole messages with descriptors over a unix socket.
+//! Sends and receives messages with descriptors over a Unix socket.
 //!
 //! A message that would not fit into a packet (an environment may have megabytes) travels as a
 //! memory file.

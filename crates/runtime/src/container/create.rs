@@ -1,4 +1,4 @@
-//! CreateContainer: everything but the program.
+//! CreateContainer: prepares everything up to, but not including, the exec of the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl Node {
             }
             Err(error) => {
                 if let Err(error) = self.clear_away(&container).await {
-                    tracing::warn!(container = id, error = %error, "something is left of a container that could not be made");
+                    tracing::warn!(container = id, error = %error, "container cleanup incomplete after failed create");
                 }
                 Err(error)
             }

@@ -1,5 +1,4 @@
-//! A session that ends with its input: then its output ends too, and it is over as if the process
-//! had ended well.
+//! An attach session that ends with its input: its output ends at the same time, with exit code 0.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

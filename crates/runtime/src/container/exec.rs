@@ -1,4 +1,4 @@
-//! ExecSync and Exec: one more process in a running container.
+//! ExecSync and Exec: start another process in a running container.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;

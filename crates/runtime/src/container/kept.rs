@@ -1,10 +1,10 @@
-//! What we hold of a running container ourselves, so that nothing of it is lost while its pod has
-//! no supervisor.
+//! Descriptors of a running container that the runtime holds, so that output, terminal and exit
+//! status survive while its pod has no supervisor.
 //!
-//! A supervisor may be killed. Until another one has taken over, what a container prints waits in
-//! pipes that we keep open, its input and its terminal do not end, and how it ends is known to who
-//! has its pidfd. The node's keeper holds the same ([`Keeper`](crate::supervise::Keeper)), for the
-//! case that we are killed too.
+//! A supervisor may be killed. Until another one has taken over, the output of a container is
+//! buffered in pipes that the runtime keeps open, its input and terminal stay open, and its exit
+//! status is read from its pidfd. The node's keeper ([`Keeper`](crate::supervise::Keeper)) holds
+//! the same descriptors in case the runtime is killed too.
 
 use std::fs;
 use std::io::Write as _;
@@ -183,7 +183,7 @@ impl Node {
             if missing
                 && let Err(error) = self.return_terminal(container, supervisor, terminal).await
             {
-                tracing::warn!(container = container.id, error = %error, "a terminal is lost");
+                tracing::warn!(container = container.id, error = %error, "cannot return terminal to supervisor; terminal lost");
             }
         }
     }
@@ -234,7 +234,7 @@ impl Node {
             };
 
             if let Err(error) = blocking(write).await {
-                tracing::warn!(container = container.id, error = %error, "an exit code could not be written");
+                tracing::warn!(container = container.id, error = %error, "cannot write exit status");
             }
         }
 

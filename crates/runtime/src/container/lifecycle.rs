@@ -138,7 +138,7 @@ impl Node {
             .is_err()
         {
             return Err(Error::TimedOut(format!(
-                "container {:?} does not end",
+                "container {:?} did not exit after SIGKILL",
                 container.id
             )));
         }
@@ -247,7 +247,7 @@ impl Node {
         .await;
 
         if let Err(error) = ended {
-            tracing::warn!(container = container.id, error = %error, "a container without a supervisor does not end");
+            tracing::warn!(container = container.id, error = %error, "cannot kill container without supervisor");
         }
 
         self.container_ended(container, exit).await;

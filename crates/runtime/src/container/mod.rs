@@ -1,4 +1,4 @@
-//! Containers: created, started, stopped, removed; and what is done with those that run.
+//! Containers: create, start, stop, remove, exec, attach, update, status.
 
 mod attach;
 mod create;
@@ -92,7 +92,7 @@ impl Container {
         match ended.map(|state| state.clone()) {
             Ok(State::Exited(exit)) => exit,
             // The sender is in ourselves, and we waited for nothing else.
-            _ => unreachable!("a container outlives those who wait for it"),
+            _ => unreachable!("the sender lives as long as the container"),
         }
     }
 

@@ -108,7 +108,7 @@ fn in_words(state: &State) -> ContainerState {
 
 fn message<'a>(exit: &Exit, record: &'a ContainerRecord) -> &'a str {
     if record.start_error.is_empty() && exit.unknown {
-        return "the supervisor of the pod was killed, and nobody saw how the container ended";
+        return "pod supervisor was killed; container exit status unknown";
     }
     &record.start_error
 }

@@ -1,8 +1,9 @@
-//! From a description of an image to the image: the layers that are missing, then the record.
+//! Turns the description of an image into a stored image: fetches the missing layers, then writes
+//! the record.
 //!
-//! Two that want the same layer do not both fetch it: each takes the locks of all its layers first,
-//! from the lowest on. The name of a layer follows from all that is below it, so whoever shares a
-//! layer shares everything below, and the order of locks is the same for all.
+//! Two pulls that need the same layer do not both fetch it: each takes the locks of all its layers
+//! first, from the lowest on. The chain ID of a layer depends on all layers below it, so two images
+//! that share a layer share everything below, and all take the locks in the same order.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

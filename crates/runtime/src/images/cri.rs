@@ -1,4 +1,4 @@
-//! The images as the container runtime interface shows them.
+//! The CRI image service.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What a person does to images by hand, whoever has them: the process that works with their folder
-//! does it, and that is this one where no other is there.
+//! Image commands of the CLI (import, pull, remove). They run in the process that owns the image
+//! store: in the server if one is running, else in this process.
 
 use std::path::PathBuf;
 use std::sync::Arc;

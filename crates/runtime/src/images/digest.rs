@@ -1,5 +1,4 @@
-//! Digests, by which everything about images is called: blobs, configurations, layers, and stacks
-//! of layers.
+//! SHA-256 digests, which identify blobs, configurations, layers and stacks of layers (chain IDs).
 
 use std::fmt;
 use std::str::FromStr;

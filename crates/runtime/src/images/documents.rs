@@ -1,5 +1,5 @@
-//! The documents that describe an image: index, manifest, configuration. Only what is used of them
-//! is read; they are kept and passed on as the bytes they came in.
+//! The JSON documents that describe an image: index, manifest, configuration. Only the fields in
+//! use are parsed; the documents are stored byte for byte.
 
 use serde::Deserialize;
 
@@ -46,13 +46,11 @@ pub enum DocumentError {
     Layers { layers: usize, diff_ids: usize },
     #[error("the image has {0} layers, more than {MOST_LAYERS}")]
     TooManyLayers(usize),
-    #[error("media type {0:?} is neither an image nor an index of images")]
+    #[error("media type {0:?} is neither an image manifest nor an image index")]
     MediaType(String),
-    #[error(
-        "layer {digest} is of media type {media_type:?}, which is not known to be a layer: build it as a tar archive"
-    )]
+    #[error("layer {digest} has unsupported media type {media_type:?}: build it as a tar archive")]
     LayerType { digest: Digest, media_type: String },
-    #[error("the image is for {found}, this node is {wanted}")]
+    #[error("image platform {found} does not match node platform {wanted}")]
     OtherPlatform { found: String, wanted: String },
 }
 
@@ -404,7 +402,7 @@ mod tests {
         check(
             "text/html",
             "{}",
-            r#"media type "text/html" is neither an image nor an index of images"#,
+            r#"media type "text/html" is neither an image manifest nor an image index"#,
         );
 
         check("", "<html>", "cannot read the manifest");

@@ -1,9 +1,9 @@
-//! A socket in the folder of images: who works with them does there what others ask for, since
-//! nobody else may.
+//! A Unix socket in the image store: the process that has the store locked runs image commands for
+//! other processes.
 //!
-//! One request per connection, a line of JSON; lines of JSON come back, the last of which says how
-//! it ended. Only those who may enter the folder get there. Who goes away before the end has it no
-//! longer done.
+//! One request per connection, a line of JSON; the responses are lines of JSON, the last of which
+//! is the result. Access is limited by the permissions of the folder. A client that disconnects
+//! cancels its request.
 
 use std::fs::File;
 use std::io;
@@ -49,13 +49,13 @@ impl ImageStore {
 
         let attended = async {
             if let Err(error) = attended.await {
-                tracing::warn!(error = %error, "what comes into the preload folder is imported at the next start");
+                tracing::warn!(error = %error, "cannot watch the preload folder; new archives are imported at the next start");
             }
         };
 
         let served = async {
             if let Err(error) = self.serve().await {
-                tracing::warn!(error = %error, "images cannot be changed by hand while this process runs");
+                tracing::warn!(error = %error, "cannot serve the image socket; image commands fail while this process runs");
             }
         };
         tokio::join!(attended, served);
@@ -142,11 +142,11 @@ pub(super) async fn ask(
     let broken = |error: io::Error| {
         let done = deed.done();
         ImageError::Elsewhere(format!(
-            "the server that works with these images did not say it had {done}: {error}"
+            "the server that uses this image store did not confirm that it {done}: {error}"
         ))
     };
 
-    let mut line = serde_json::to_vec(deed).expect("a request of texts is JSON");
+    let mut line = serde_json::to_vec(deed).expect("a request of strings serializes");
     line.push(b'\n');
     connection.write_all(&line).await.map_err(broken)?;
 
@@ -161,7 +161,7 @@ pub(super) async fn ask(
     }
 
     Err(ImageError::Elsewhere(format!(
-        "the server that works with these images ended before it had {}: ask again when it is back",
+        "the server that uses this image store stopped before it {}: try again when it is running",
         deed.done()
     )))
 }

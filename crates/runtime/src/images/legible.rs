@@ -1,5 +1,4 @@
-//! Text from elsewhere, shown to a person: on one line, not longer than needed, and nothing that a
-//! terminal would obey.
+//! Sanitizes untrusted text for display: one line, bounded length, no control characters.
 
 use std::io;
 

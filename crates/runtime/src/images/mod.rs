@@ -1,11 +1,10 @@
-//! Images: brought in from archives, folders and registries, kept, told about, removed.
+//! The image store: pull, import, list and remove images.
 //!
-//! Whatever the way in, an image is a configuration and a stack of layers. [`assemble`] has the
-//! missing layers fetched side by side, each [unpacked](unpack) into a folder of its own while it
-//! arrives, checks every digest on the way, and only then makes layers and image appear in the
-//! [`store`]. [`import`] reads archives and layouts, [`pull`] asks a [`registry`]. What fails
-//! leaves nothing behind. One process works with a folder of images; what others want done to them
-//! ([`deed`]) they ask it for ([`door`]).
+//! An image is a configuration and a stack of layers. [`assemble`] fetches the missing layers in
+//! parallel, [unpacks](unpack) each into a folder of its own while it is transferred, verifies
+//! every digest, and only then commits layers and image to the [`store`]. [`import`] reads archives
+//! and layouts, [`pull`] downloads from a [`registry`]. A failure leaves nothing behind. One
+//! process owns a store; other processes send it their [commands](command) over a [socket].
 
 mod assemble;
 mod built_in;
@@ -92,7 +91,7 @@ pub enum ImageError {
     Store(#[from] StoreError),
     #[error("cannot unpack layer {layer}")]
     Unpack { layer: String, source: UnpackError },
-    #[error("{what} is to have digest {expected}, and has {found}")]
+    #[error("digest mismatch of {what}: expected {expected}, got {found}")]
     Digest {
         what: &'static str,
         expected: Digest,
@@ -102,12 +101,12 @@ pub enum ImageError {
     Import(#[from] ImportError),
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    #[error("cannot read what image {name} is made of")]
+    #[error("cannot read the files of built-in image {name}")]
     BuiltIn {
         name: String,
         source: std::io::Error,
     },
-    #[error("a thread that unpacked a layer has panicked")]
+    #[error("layer unpack thread panicked")]
     Panicked,
     #[error("no such image: {0}")]
     Absent(String),

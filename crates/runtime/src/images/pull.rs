@@ -1,8 +1,8 @@
-//! Images from registries: the manifest, the configuration, and the layers that are missing.
+//! Pulls images from registries: the manifest, the configuration, and the missing layers.
 //!
-//! A layer is unpacked while it arrives. Where the connection breaks, the transfer goes on at the
-//! byte where it was: the thread that unpacks does not notice. Whether the bytes were the right
-//! ones is known at the end, and until then nothing of them is anybody's layer.
+//! A layer is unpacked while it is transferred. After a broken connection the transfer resumes at
+//! the same byte; the unpacking thread does not notice. The digest is verified at the end, and the
+//! layer is committed only then.
 
 use std::io::{self, Read};
 use std::sync::Arc;

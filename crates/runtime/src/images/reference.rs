@@ -1,8 +1,7 @@
-//! Names of images: what a user writes, and what it stands for.
+//! Image references: parsing and normalization.
 //!
 //! `nginx` is `docker.io/library/nginx:latest`. The first part is a registry if it looks like a
-//! host: it has a dot or a port, or is `localhost`. Upstream's grammar decides what is a name; its
-//! texts say why something is none.
+//! host: it has a dot or a port, or is `localhost`. Grammar and error texts are upstream's.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! Root filesystems of containers: the layers of an image with a writable one on top.
 //!
-//! What a container writes is kept beside the images until the container is removed; the mount is
-//! in a folder that a reboot empties, and is made again when it is not there.
+//! The writable layer is kept in the image store until the container is removed; the mount is in a
+//! folder that a reboot empties, and is recreated when it is missing.
 
 mod mount_points;
 mod overlay;
@@ -64,7 +64,7 @@ impl RootFs for OverlayRootFs {
         });
 
         made.await
-            .map_err(failed("make", container))?
+            .map_err(failed("create", container))?
             .ok_or_else(|| RootFsError::NoSuchImage(image.id.clone()))
     }
 
@@ -176,7 +176,7 @@ pub(crate) fn disk_usage(folder: &Path) -> io::Result<(u64, u64)> {
     };
     let (Usage { bytes, inodes }, walked) = usage(top);
     if let Err(error) = walked {
-        tracing::warn!(folder = %folder.display(), %error, "cannot measure all that a container has written");
+        tracing::warn!(folder = %folder.display(), %error, "cannot measure the whole folder; usage is too low");
     }
     Ok((bytes, inodes))
 }

@@ -1,9 +1,9 @@
-//! Places at which most containers have something mounted, as a layer below those of the image.
+//! Mount points that most containers need, as a layer below those of the image.
 //!
-//! What is mounted in a container needs a place to be mounted at. Where the image has none, one
-//! would be made in the container's writable layer: up to a dozen files and folders for every
-//! container. Here they are made once, and containers with the same places share them. What an
-//! image has at a place counts before what is here.
+//! A mount in a container needs a mount point. Where the image has none, one would be created in
+//! the container's writable layer: up to a dozen files and folders for every container. Here they
+//! are created once, and containers with the same mount points share them. Entries of the image
+//! take precedence.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

@@ -1,5 +1,5 @@
-//! An overlay mount, made with the mount API of descriptors: layers are added one by one, so that
-//! their number is not bounded by what fits into one page of options.
+//! Overlay mounts through the fsopen/fsconfig API: layers are added one by one, so that their
+//! number is not limited by one page of mount options.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! RunPodSandbox: all or nothing. Where neither can be had, what is left is known, and goes when it
-//! is stopped.
+//! RunPodSandbox: all or nothing. Where cleanup after a failure fails too, the rest is listed as a
+//! sandbox that is not ready, and is removed when it is stopped.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -66,7 +66,7 @@ impl Node {
                     let left = coracle_cri::Error::from(left);
                     tracing::warn!(
                         sandbox = id, error = %left,
-                        "something is left of a pod that could not be made: it is listed as not ready until it is stopped"
+                        "sandbox cleanup incomplete after failed start; listed as not ready until stopped"
                     );
                 }
 

@@ -1,5 +1,4 @@
-//! StopPodSandbox and RemovePodSandbox: whatever is left of a pod goes, however often that is asked
-//! for.
+//! StopPodSandbox and RemovePodSandbox. Both are idempotent.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +57,7 @@ impl Node {
             // It has ended all the same. Who starts next finds nothing of it that runs, and stops
             // it again.
             Err(error) if error.is_read_only() => {
-                tracing::warn!(sandbox = sandbox.id, %error, "cannot record that a pod was stopped");
+                tracing::warn!(sandbox = sandbox.id, %error, "cannot record sandbox as stopped");
             }
             saved => saved?,
         }
@@ -134,10 +133,7 @@ impl Node {
             goes = matches!(asked, Ok(Ok(_) | Err(Error::SupervisorGone)));
 
             if !goes {
-                tracing::warn!(
-                    sandbox = sandbox.id,
-                    "a supervisor does not quit, and is killed"
-                );
+                tracing::warn!(sandbox = sandbox.id, "supervisor did not quit; killing it");
             }
         }
 
@@ -155,7 +151,10 @@ impl Node {
         if let Some((_, pidfd)) = process {
             let ended = tokio::time::timeout(FAREWELL, sys::ended(pidfd)).await;
             if ended.is_err() {
-                tracing::warn!(sandbox = sandbox.id, "the supervisor does not end");
+                tracing::warn!(
+                    sandbox = sandbox.id,
+                    "supervisor process still running after kill"
+                );
             }
         }
 

@@ -1,4 +1,4 @@
-//! Capabilities: which a container has, by what it adds and drops.
+//! Capabilities of a container: the default set with those added and dropped.
 
 use coracle_cri::v1::LinuxContainerSecurityContext;
 

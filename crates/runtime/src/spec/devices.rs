@@ -1,4 +1,4 @@
-//! Devices: which nodes a container has, and which it may open.
+//! Devices: the nodes a container gets, and the device cgroup rules.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -120,13 +120,13 @@ pub(crate) fn rules(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
 }
 
 fn node(source: &str, target: &str) -> Result<Device, Error> {
-    let about = fs::metadata(source).map_err(Error::io("look at device", Path::new(source)))?;
+    let about = fs::metadata(source).map_err(Error::io("stat device", Path::new(source)))?;
     let kind = if about.file_type().is_block_device() {
         b'b'
     } else if about.file_type().is_char_device() {
         b'c'
     } else {
-        return Err(Error::Invalid(format!("{source} is no device")));
+        return Err(Error::Invalid(format!("{source} is not a device")));
     };
 
     Ok(Device {

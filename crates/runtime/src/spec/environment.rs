@@ -1,4 +1,4 @@
-//! What a program is called with: arguments and environment, from the image and from the container.
+//! Arguments and environment of a container's process, from the image and the container config.
 
 use coracle_cri::v1::ContainerConfig;
 

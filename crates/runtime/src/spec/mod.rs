@@ -1,9 +1,9 @@
-//! From what CRI asks for to what a supervisor is told: every decision about a container is made
-//! here.
+//! Translates a CRI container config into the specification for the supervisor. Every decision
+//! about a container is made here.
 //!
-//! [`assemble`] puts it together from the parts beside it, each of which decides one matter. But
-//! for reading the image's user database ([`users`]), the host's devices ([`devices`]) and its
-//! mounts ([`sharing`]) nothing in here touches the host.
+//! [`assemble`] combines the results of the sibling modules. Except for reading the image's user
+//! database ([`users`]), the host's devices ([`devices`]) and its mounts ([`sharing`]), nothing
+//! here touches the host.
 
 pub(crate) mod capabilities;
 pub(crate) mod devices;

@@ -1,4 +1,4 @@
-//! What is mounted in a container: what every one has, the pod's files, then what it asks for.
+//! Mounts of a container: the standard ones, the pod's files, then those of the container config.
 
 use std::path::Path;
 
@@ -230,12 +230,12 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
     }
 
     if !mount.uid_mappings.is_empty() || !mount.gid_mappings.is_empty() {
-        return Err(Error::Unsupported("mapping the owners of a volume"));
+        return Err(Error::Unsupported("an ID-mapped mount"));
     }
 
     if !mount.container_path.starts_with('/') || mount.host_path.is_empty() {
         return Err(Error::Invalid(format!(
-            "mount {:?} at {:?}",
+            "invalid mount of {:?} at {:?}",
             mount.host_path, mount.container_path
         )));
     }
@@ -243,7 +243,7 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
     if cleaned(&mount.container_path) == "/" {
         let path = &mount.host_path;
         return Err(Error::Invalid(format!(
-            "mount {path:?} at the container's root: choose a folder below it"
+            "cannot mount {path:?} at the container's root: choose a directory below it"
         )));
     }
 
@@ -251,7 +251,7 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
         && (!mount.readonly || propagation(mount) != Propagation::default())
     {
         return Err(Error::Invalid(
-            "a mount that is read-only with all below is read-only and private".to_owned(),
+            "a recursive read-only mount must be read-only and private".to_owned(),
         ));
     }
 

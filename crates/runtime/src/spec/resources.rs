@@ -1,4 +1,4 @@
-//! Limits of a container's cgroup, from CRI's words.
+//! Cgroup limits of a container, from CRI resources.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Whether mounts of a container can be seen on the host, or those of the host in a container: only
-//! where the mount that a volume is on is shared, which is the host's to decide.
+//! Checks mount propagation: a volume can propagate mounts only if the host mount it is on is
+//! shared (or a slave).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Settings of the kernel that a pod asks for: only those that are its own, since all others are
-//! the host's.
+//! Sysctls of a pod: only namespaced ones are allowed, since all others would change the host.
 
 use crate::error::Error;
 
@@ -43,7 +42,7 @@ pub(crate) fn check(name: &str, own: &OwnNamespaces) -> Result<(), Error> {
     match (is_name, is_own) {
         (true, true) => Ok(()),
         (true, false) => refused("is not in a separate kernel namespace"),
-        (false, _) => refused("is no name of a setting"),
+        (false, _) => refused("is not a valid sysctl name"),
     }
 }
 

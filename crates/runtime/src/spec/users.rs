@@ -1,4 +1,5 @@
-//! Who a container's processes are. Names are looked up in the image's own user database.
+//! User, group and supplementary groups of a container's processes. Names are looked up in the
+//! image's `/etc/passwd` and `/etc/group`.
 
 use std::path::Path;
 

@@ -1,8 +1,7 @@
-//! A connection to one supervisor: requests and their replies, and news that nobody asked for.
+//! A connection to one supervisor: requests and their replies, and unsolicited events.
 //!
-//! A supervisor that is reached need not answer at once: it may be stopped, or wait for a disk.
-//! Until it has said what it holds ([`Introduction`]) requests wait, for as long as they would wait
-//! for their answer.
+//! A connected supervisor need not respond at once: it may be stopped, or blocked on a disk. Until
+//! it has reported its containers ([`Handshake`]), requests wait, up to the request timeout.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -101,8 +100,8 @@ impl Supervisor {
         folder: &Path,
         news: mpsc::UnboundedSender<News>,
     ) -> Result<(Self, Introduction), Error> {
-        let socket =
-            sys::watch(dial(folder)?).map_err(Error::io("watch the supervisor in", folder))?;
+        let socket = sys::watch(dial(folder)?)
+            .map_err(Error::io("watch the socket of the supervisor in", folder))?;
         let socket = Arc::new(socket);
         let waiting = Waiting::default();
 
@@ -265,7 +264,7 @@ async fn read(
         let Ok(FromSupervisor { number, reply }) = decode(&message) else {
             tracing::warn!(
                 bytes = message.len(),
-                "a supervisor says something that nobody understands"
+                "cannot decode supervisor message; ignoring it"
             );
             continue;
         };

@@ -1,11 +1,11 @@
-//! The keeper of this node, seen from here: the parent of its supervisors, a process that holds
-//! what we hold of containers, so that it is still there after we were killed together with a
-//! supervisor.
+//! Client of the node's keeper: the parent process of all supervisors, which holds copies of the
+//! descriptors the runtime holds, so that they survive when runtime and supervisor are killed
+//! together.
 //!
-//! One task speaks to it, in the order in which others ask. It is started with the first
-//! supervisor, ends when it holds nothing any more, and is replaced when it was killed: then what
-//! it held is in our hands, or in its supervisors'. One that does not answer is killed: there is
-//! never more than one.
+//! One task talks to it and handles requests in order. The keeper is started with the first
+//! supervisor, exits when it holds nothing, and is replaced when it was killed: the runtime and the
+//! supervisors still have what it held. A keeper that does not respond is killed: there is never
+//! more than one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -220,7 +220,7 @@ impl Conversation {
         };
 
         if let Err(error) = done {
-            tracing::warn!(error = %error, "what is printed while neither we nor a supervisor are there may be lost");
+            tracing::warn!(error = %error, "keeper request failed; container output may be lost if runtime and supervisor are killed together");
             self.give_up().await;
         }
     }
@@ -336,7 +336,7 @@ impl Conversation {
                 all
             }
             Err(error) => {
-                tracing::warn!(error = %error, "the keeper does not answer");
+                tracing::warn!(error = %error, "keeper did not return its descriptors");
                 Vec::new()
             }
         }

@@ -1,5 +1,5 @@
-//! The supervisors of pods, seen from here: their program, a connection to each, and the keeper,
-//! their parent.
+//! Clients of the pod supervisors: their program, a connection to each, and the keeper, their
+//! parent process.
 
 mod connection;
 mod keeper;

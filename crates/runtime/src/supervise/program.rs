@@ -1,8 +1,7 @@
-//! The supervisor's program: installed under a name that tells its content, and started.
+//! The supervisor executable: installed under a name that contains its digest, and started.
 //!
-//! It is never overwritten: pods that run keep the one they were started with. It is started from a
-//! read-only mount that is nowhere in the file system, so that no container can write to the file
-//! behind `/proc/PID/exe`.
+//! It is never overwritten: running pods keep the one they were started with. It is started from a
+//! detached read-only mount, so that no container can write to the file behind `/proc/PID/exe`.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -185,5 +184,5 @@ pub(super) fn dial(folder: &Path) -> Result<OwnedFd, Error> {
         connect(&socket, &address(&folder)?)?;
         Ok(socket)
     };
-    dial().map_err(Error::io("reach the supervisor in", folder))
+    dial().map_err(Error::io("connect to the supervisor in", folder))
 }

@@ -1,8 +1,8 @@
-//! The supervisor of a pod: reached, got to know, and replaced when it was killed; another one
-//! takes over what it held.
+//! Connects to the supervisor of a pod, and replaces it when it was killed; the new one takes over
+//! its containers.
 //!
-//! Only one that is dead is replaced: nobody listens at its socket any more. One that is silent has
-//! its containers, and they run; it is waited for.
+//! Only a dead supervisor is replaced, one whose socket refuses connections. One that does not
+//! respond still has its running containers; the runtime waits for it.
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -192,7 +192,7 @@ pub(crate) async fn keep_trying(node: Weak<Node>, sandbox: Weak<Sandbox>) {
             Ok(()) => return,
             Err(_) if sandbox.is_lost() => return,
             Err(error) => {
-                tracing::warn!(sandbox = sandbox.id, error = %error, "a pod has no supervisor, which is tried again");
+                tracing::warn!(sandbox = sandbox.id, error = %error, "cannot start supervisor; retrying");
             }
         }
 
@@ -255,7 +255,10 @@ async fn listen(node: Weak<Node>, sandbox: Weak<Sandbox>, mut news: mpsc::Unboun
             // Who was told to go has been forgotten before.
             News::Gone if pod.is_lost() => return,
             News::Gone => {
-                tracing::warn!(sandbox = pod.id, "the supervisor of a pod is gone");
+                tracing::warn!(
+                    sandbox = pod.id,
+                    "supervisor connection closed; replacing the supervisor"
+                );
                 drop((strong, pod));
                 return keep_trying(node, sandbox).await;
             }

@@ -1,8 +1,7 @@
-//! What is in one folder, in another: owners, modes, times, attributes, links, holes and all.
+//! Copies a directory tree with owners, modes, times, extended attributes, hard links and holes.
 //!
-//! Every folder is found from the top, without links, and everything in it by its name alone: a
-//! link is copied as the link that it is, wherever it leads. Only so many descriptors are open
-//! however deep it goes.
+//! Every folder is resolved from the top without following links, and its entries by name only: a
+//! symbolic link is copied as a link. The number of open descriptors does not grow with the depth.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr};

@@ -1,9 +1,8 @@
-//! Volumes that an image asks for (`VOLUME` in what it was built from): a folder of the container's
-//! own at each path, with what the image has there.
+//! Volumes that an image declares (`VOLUME`): a folder per container at each path, filled with the
+//! image's content at that path.
 //!
-//! They are kept beside the container's record and go with it. To what mounts them they are volumes
-//! like those that the container was asked to have, which come first: where there is one of these,
-//! the image's wish is met.
+//! They are stored beside the container's record and deleted with it, and mounted like volumes of
+//! the container config. Where the config already mounts a volume at the path, none is created.
 
 mod copy;
 
@@ -41,7 +40,7 @@ pub(crate) fn wanted(
         volumes.iter().map(|path| (cleaned(path), path)).collect();
     if let Some(path) = targets.get("/") {
         return Err(Error::Invalid(format!(
-            "the image wants a volume at {path:?}, which is its root: build it with a folder below as VOLUME"
+            "the image declares VOLUME {path:?}, its root: declare a directory below it"
         )));
     }
 
@@ -68,7 +67,7 @@ impl Volume {
     /// Makes it, with what the image has at its path. Links there lead to what they lead to in the
     /// image.
     pub(crate) fn make(&self, rootfs: &Path) -> Result<(), Error> {
-        let failed = |error: io::Error| Error::io("make the image's volume", &self.source)(error);
+        let failed = |error: io::Error| Error::io("create image volume", &self.source)(error);
         let above = self.source.parent().unwrap_or(Path::new("/"));
 
         // Programs of an image may be anybody's: nobody on the host is to get to them.
@@ -93,7 +92,7 @@ impl Volume {
             Ok(from) => copy::content(&from, &to).map_err(failed),
             Err(Errno::NOENT) => copy::be_ordinary(&to).map_err(failed),
             Err(Errno::NOTDIR) => Err(Error::Invalid(format!(
-                "the image wants a volume at {:?}, and has no folder there: volumes are folders",
+                "the image declares VOLUME {:?}, which is not a directory in the image",
                 self.target
             ))),
             Err(errno) => Err(failed(errno.into())),

@@ -152,7 +152,7 @@ async fn who_ends_over_a_deed_is_told_of_with_the_deed() {
             .to_string();
 
         assert!(
-            error.contains(&format!("ended before it had {expected}")),
+            error.contains(&format!("stopped before it {expected}")),
             "{error}"
         );
     };

@@ -187,7 +187,7 @@ async fn what_is_damaged_leaves_nothing_behind() {
 
         let empty = check(&archive.into_inner().unwrap()).await;
         assert!(
-            told(&empty).starts_with(&format!("{list} tells of no image")),
+            told(&empty).starts_with(&format!("{list} lists no image")),
             "{}",
             told(&empty)
         );

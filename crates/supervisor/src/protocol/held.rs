@@ -1,7 +1,7 @@
-//! What a supervisor writes down of every process that it holds, so that another one can take over
+//! The record that a supervisor writes for each of its processes, so that another one can take over
 //! when it is killed.
 //!
-//! Each container has a folder below that of its pod: its streams by name, and a record of it.
+//! Each container has a folder below that of its pod, with its named pipes and its record.
 
 use super::spec::{Join, OomCounter};
 use super::wire::record;

@@ -1,9 +1,8 @@
-//! What is said between a runtime and the keeper of its node: a process that starts supervisors,
-//! and holds descriptors of theirs and of containers.
+//! The messages between the runtime and the keeper of its node: a process that starts supervisors,
+//! and holds descriptors of them and of containers.
 //!
-//! What it is given it holds until it is told to let go. It knows neither what the descriptors are
-//! nor what they are for. It is the parent of supervisors, and so of what those leave behind: it
-//! collects it, and remembers how it ended.
+//! It holds descriptors until they are released, without knowing what they are. It is the parent of
+//! the supervisors, and of orphans of killed ones: it reaps them and remembers their exit codes.
 
 use super::wire::{choice, record};
 

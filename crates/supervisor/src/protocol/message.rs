@@ -18,7 +18,7 @@ record! {
 }
 
 choice! {
-    #[expect(clippy::large_enum_variant, reason = "made once per request, and kept nowhere")]
+    #[expect(clippy::large_enum_variant, reason = "built once per request and not stored")]
     pub enum Request {
         /// Who are you? Answered by `Welcome`. From now on this connection hears of exits.
         0 = Hello {},

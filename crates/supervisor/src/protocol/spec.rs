@@ -1,5 +1,5 @@
-//! What a supervisor has to know to start a process. All decisions are made: nothing in here is a
-//! default.
+//! The specification of a process and its container. All decisions are made by the runtime; there
+//! are no defaults.
 
 use super::wire::{Wire, choice, record};
 

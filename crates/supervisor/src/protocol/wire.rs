@@ -1,8 +1,7 @@
-//! How messages become bytes: fields one after the other, numbers little-endian, texts and lists
-//! with their length.
+//! The encoding of messages: fields in order, numbers little-endian, strings and lists with a
+//! length prefix.
 //!
-//! Written here in a few lines, because the supervisor is to stay small and every crate in it
-//! counts.
+//! Written by hand, to keep the supervisor small and free of dependencies.
 
 /// Bytes that are no message of this version.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +44,7 @@ macro_rules! numbers {
             }
             fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
                 let taken = bytes(input, size_of::<Self>())?;
-                Ok(Self::from_le_bytes(taken.try_into().expect("as many bytes as were asked for")))
+                Ok(Self::from_le_bytes(taken.try_into().expect("the slice has the requested length")))
             }
         }
     )* };

@@ -1,4 +1,4 @@
-//! One request to an `http://` address.
+//! A minimal HTTP client for `http://` URLs.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -21,7 +21,7 @@ pub(crate) fn fetch(url: &str) -> io::Result<Answer> {
     let wrong = || {
         io::Error::new(
             io::ErrorKind::InvalidInput,
-            "only http:// addresses are fetched",
+            "only http:// URLs are supported",
         )
     };
     let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
@@ -39,7 +39,7 @@ pub(crate) fn fetch(url: &str) -> io::Result<Answer> {
     let mut stream = connect(&place)?;
     stream.set_read_timeout(Some(PATIENCE))?;
 
-    // The older version: the answer ends with the connection, and comes in one piece.
+    // HTTP/1.0: the response ends with the connection and is not chunked.
     write!(
         stream,
         "GET {path} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n"
@@ -49,12 +49,12 @@ pub(crate) fn fetch(url: &str) -> io::Result<Answer> {
     stream.read_to_end(&mut answer)?;
 
     read(&String::from_utf8_lossy(&answer))
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "invalid HTTP response"))
 }
 
 /// Tries every address that the name has.
 fn connect(place: &str) -> io::Result<TcpStream> {
-    let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut failed = io::Error::new(io::ErrorKind::NotFound, "name has no address");
     for address in place.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, PATIENCE) {
             Ok(stream) => return Ok(stream),

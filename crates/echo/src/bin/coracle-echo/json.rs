@@ -1,4 +1,4 @@
-//! JSON, as much as is needed to write it.
+//! A minimal JSON writer.
 
 /// A text with quotes, escaped.
 pub(crate) fn text(value: &str) -> String {

@@ -1,6 +1,9 @@
-//! An HTTP echo, and small deeds for trying out a cluster. Nothing but the standard library: it is
-//! alone in its image.
-#![expect(clippy::print_stdout, reason = "a command's result goes there")]
+//! An HTTP echo server, and small commands to try out a cluster. It uses only the standard library,
+//! since it is the only file of its image.
+#![expect(
+    clippy::print_stdout,
+    reason = "the result of a command goes to standard output"
+)]
 
 mod fetch;
 mod json;
@@ -16,22 +19,22 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(10);
 
 const USAGE: &str = "usage: echo [serve [PORT] | resolve NAME | fetch URL | sleep SECONDS | exit CODE | memory BYTES [SECONDS] | processes]
-  serve      answers HTTP requests with what it sees, as JSON (port 8080)
-  resolve    prints the addresses of a name
-  fetch      prints what an http:// address answers
-  sleep      does nothing for a while
-  exit       ends with a code
-  memory     uses so much memory (64Mi, 1Gi), for a while or until it is told to end
-  processes  starts processes without end and keeps them, to try out limits";
+  serve      answers each HTTP request with its details as JSON (default port 8080)
+  resolve    prints the IP addresses of a name
+  fetch      prints the response body of an http:// URL
+  sleep      sleeps for SECONDS
+  exit       exits with CODE
+  memory     allocates memory (64Mi, 1Gi) and holds it for SECONDS or until it is terminated
+  processes  starts processes until a limit is hit and keeps them";
 
-/// Why a deed was not done.
+/// Why a command failed.
 enum Failure {
     Usage,
     Told(String),
 }
 
 fn main() -> ExitCode {
-    // The first process of a container is ended by no signal that it does not handle.
+    // The kernel ignores signals to PID 1 of a container that it does not handle.
     sys::end_when_told();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
 
@@ -62,7 +65,7 @@ fn run(words: &[&str]) -> Result<ExitCode, Failure> {
             let answer = fetch::fetch(url).map_err(told)?;
             print!("{}", answer.body);
             if !answer.is_good() {
-                return Err(Failure::Told(format!("{url} answers {}", answer.status)));
+                return Err(Failure::Told(format!("{url} returned {}", answer.status)));
             }
         }
         ["sleep", seconds] => std::thread::sleep(duration(seconds)?),
@@ -91,14 +94,14 @@ fn resolve(name: &str) -> std::io::Result<Vec<std::net::IpAddr>> {
     Ok(found)
 }
 
-/// Fills memory, so that it is really taken, and holds it.
+/// Allocates and touches memory, and holds it.
 fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
     let bytes = bytes(size).ok_or(Failure::Usage)?;
     let mut held: Vec<u8> = Vec::new();
     held.try_reserve_exact(bytes)
         .map_err(|error: TryReserveError| told(error))?;
     held.resize(bytes, 1);
-    println!("{} bytes are in use", held.len());
+    println!("{} bytes in use", held.len());
 
     match long {
         Some(long) => std::thread::sleep(long),
@@ -110,7 +113,7 @@ fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts processes that stay, and goes on trying when no more can be started.
+/// Starts processes that keep running, and keeps trying when no more can be started.
 fn start_processes() -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(told)?;
     let mut children = Vec::new();

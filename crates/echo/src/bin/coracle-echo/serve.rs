@@ -1,24 +1,24 @@
-//! The server: whatever is asked, the answer tells what was asked, by whom, and what this process
-//! knows of itself.
+//! The HTTP server: each response contains the request, the addresses of both sides, and the
+//! environment of this process, as JSON.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use crate::json;
 
-/// Larger heads and bodies are not worth repeating.
+/// Limits of request headers and bodies.
 const LARGEST_HEAD: u64 = 64 << 10;
 const LARGEST_BODY: u64 = 1 << 20;
 
 /// Serves until the process ends.
 pub(crate) fn run(port: u16) -> io::Result<()> {
-    // Of both families, where the pod has both.
+    // Dual-stack where the pod has IPv6.
     let listener =
         TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))?;
     eprintln!("echo: listening on {}", listener.local_addr()?);
     loop {
         match listener.accept() {
-            // A client that goes away in the middle is nobody's concern.
+            // Errors of one connection do not affect others.
             Ok((stream, _)) => drop(std::thread::Builder::new().spawn(move || serve(&stream))),
             Err(error) => eprintln!("echo: {error}"),
         }
@@ -115,7 +115,7 @@ impl Request {
         }))
     }
 
-    /// What is answered.
+    /// The response body.
     fn told(&self, stream: &TcpStream) -> io::Result<String> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let headers = self

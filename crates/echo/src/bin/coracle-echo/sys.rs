@@ -1,4 +1,4 @@
-//! What the standard library does not do: signals.
+//! Signal handlers, which the standard library lacks.
 #![expect(unsafe_code, reason = "signals are calls of the C library")]
 
 const SIGINT: i32 = 2;
@@ -9,7 +9,7 @@ unsafe extern "C" {
     fn _exit(code: i32) -> !;
 }
 
-/// Ends the process, with success, when it is asked to end.
+/// Exits with 0 on SIGINT and SIGTERM.
 pub(crate) fn end_when_told() {
     for number in [SIGINT, SIGTERM] {
         // SAFETY: the handler makes one call, and that call may be made in a handler.

@@ -1,4 +1,4 @@
-//! The one layer of an image that is made here, as an archive that is never whole in memory.
+//! The single layer of a built-in image, as a tar archive that is streamed, never held in memory.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};

@@ -1,5 +1,5 @@
-//! The images that need no registry: `coracle.local/echo`, made from the program that travels in
-//! this binary, and those made of a program of this host together with the libraries it needs.
+//! Built-in images, which need no registry: `coracle.local/echo`, whose program is embedded in this
+//! binary, and images built from a program of this host with the libraries it needs.
 //!
 //! An image is the same on every machine with the same files, and so are its digests.
 

@@ -1,4 +1,4 @@
-//! A folder whose archives are images of the node, also those that come later.
+//! The preload folder: its archives are imported at start, and new ones when they appear.
 
 use std::ffi::OsStr;
 use std::io;
@@ -107,7 +107,7 @@ impl ImageStore {
             };
 
             for image in images {
-                tracing::info!(id = %image.id, "preloaded");
+                tracing::info!(id = %image.id, "image preloaded");
             }
         }
     }
@@ -120,7 +120,7 @@ impl ImageStore {
         for path in paths.into_iter().filter(|path| !is_hidden(path)) {
             match self.import(&path, &Keep::default()).await {
                 Ok(found) => images.extend(found),
-                Err(error) => tracing::warn!(?path, error = ?error, "cannot be preloaded"),
+                Err(error) => tracing::warn!(?path, error = ?error, "cannot preload image"),
             }
         }
         images

@@ -1,4 +1,4 @@
-//! Images from files: what `docker save` writes, and OCI layouts, each as a folder or as an
+//! Imports images from files: archives of `docker save` and OCI layouts, each as a folder or as an
 //! archive, compressed or not.
 
 mod arrivals;
@@ -24,13 +24,13 @@ use source::Source;
 pub enum ImportError {
     #[error("cannot read {0:?}")]
     Read(PathBuf, #[source] std::io::Error),
-    #[error("{0:?} cannot be read as a tar archive, compressed or not")]
+    #[error("cannot read {0:?} as a tar archive (plain, gzip or zstd)")]
     Archive(PathBuf, #[source] std::io::Error),
-    #[error("there is no {0:?} in it")]
+    #[error("{0:?} not found in the archive")]
     Absent(String),
-    #[error("{0:?} is larger than a document can be")]
+    #[error("{0:?} is too large for a manifest or configuration")]
     TooLarge(String),
-    #[error("{0} tells of no image: save it again, with the name of an image")]
+    #[error("{0} lists no image: save it again with an image name")]
     Empty(&'static str),
     #[error("neither a docker archive (manifest.json) nor an OCI layout (index.json)")]
     Neither,

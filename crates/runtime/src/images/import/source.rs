@@ -1,4 +1,4 @@
-//! Where an image is imported from: a folder, or an archive of one. Either way, files by name.
+//! The source of an import: a folder, or an archive of one, with access to files by name.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -197,9 +197,7 @@ fn plain_copy(file: File, to: &Path, limit: u64) -> io::Result<File> {
 
     let written = io::copy(&mut decompressed(file)?.take(limit), &mut copy)?;
     if written == limit {
-        Err(io::Error::other(
-            "the archive is larger than what is allowed",
-        ))
+        Err(io::Error::other("archive exceeds the size limit"))
     } else {
         Ok(copy)
     }

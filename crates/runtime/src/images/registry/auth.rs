@@ -1,4 +1,4 @@
-//! Who asks: credentials, the challenges of registries, and which credentials are for whom.
+//! Registry authentication: credentials, challenges, and which credentials apply to an image.
 
 use std::collections::BTreeMap;
 

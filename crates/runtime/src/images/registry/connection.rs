@@ -1,5 +1,5 @@
-//! One request to one host, plain or through TLS: a connection of its own each, since a pull makes
-//! few.
+//! HTTP requests to registries, with or without TLS. Each request has its own connection, since a
+//! pull needs few.
 
 use std::io;
 use std::net::IpAddr;

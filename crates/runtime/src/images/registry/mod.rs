@@ -1,9 +1,8 @@
-//! A registry: manifests by name, blobs by digest, and whatever it wants to be shown before it
-//! gives them.
+//! Registry client: manifests by name, blobs by digest, and authentication.
 //!
-//! A request goes out with the authorization that worked last; a challenge is answered once, a
-//! redirect is followed a few times. Authorization goes to the registry itself and to nobody that
-//! it redirects to.
+//! A request is sent with the last authorization that worked; a challenge is answered once,
+//! redirects are followed up to a limit. Authorization is sent to the registry itself, never to the
+//! target of a redirect.
 
 mod auth;
 mod connection;
@@ -170,7 +169,7 @@ impl<'a> Repository<'a> {
             match self.ask_once(&method, address, name, headers).await {
                 Err(error @ RegistryError::Connect { .. }) => return Err(error),
                 Err(error) if error.is_passing() && attempt + 1 < ATTEMPTS => {
-                    tracing::debug!(address, %error, attempt, "asked again in a moment");
+                    tracing::debug!(address, %error, attempt, "registry request failed; retrying");
                     tokio::time::sleep(self.wait_before(attempt)).await;
                     attempt += 1;
                 }
@@ -379,7 +378,7 @@ impl<'a> Repository<'a> {
             return Err(RegistryError::Denied(self.name.clone()));
         }
 
-        let name = format!("a token for {} from {realm}", self.name);
+        let name = format!("token for {} from {realm}", self.name);
         let answer = self.judge(&realm.to_string(), &name, answer).await?;
         let found: Token = serde_json::from_slice(&answer.whole(LARGEST_TOKEN).await?)
             .map_err(RegistryError::Token)?;

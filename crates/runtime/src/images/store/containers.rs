@@ -1,4 +1,4 @@
-//! Which layers containers stand on, and where what they write is.
+//! Containers in the image store: their writable layers and the image layers they use.
 
 use std::path::PathBuf;
 
@@ -31,9 +31,9 @@ impl Store {
         };
         let layers = image.layers.clone();
         let folder = self.container_path(container);
-        std::fs::create_dir_all(&folder).map_err(failed("make", &folder))?;
+        std::fs::create_dir_all(&folder).map_err(failed("create", &folder))?;
         let record = folder.join(RECORD);
-        let bytes = serde_json::to_vec(&layers).expect("a list of texts is JSON");
+        let bytes = serde_json::to_vec(&layers).expect("a list of strings serializes");
 
         // No container survives a power cut: one whose record is lost with it is thrown away at the
         // next start.

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Atomic file writes, and the lock of the store.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -54,7 +54,7 @@ pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if tries > 0 => thread::sleep(PAUSE),
             Err(TryLockError::WouldBlock) => {
-                let taken = "another process works with these images";
+                let taken = "another process uses this image store";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, taken));
             }
             Err(TryLockError::Error(error)) => return Err(error),

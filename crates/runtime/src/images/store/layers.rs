@@ -1,5 +1,4 @@
-//! Layers: made aside, committed by a rename, held while somebody works with them, swept away when
-//! nobody needs them.
+//! Layers: staged, committed by a rename, held while in use, garbage-collected when unused.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -73,7 +72,7 @@ impl Drop for Staged {
 
 fn delete(staged: &Path) {
     if let Err(error) = remove_tree(staged) {
-        tracing::warn!(path = ?staged, %error, "a layer that came to nothing cannot be deleted");
+        tracing::warn!(path = ?staged, %error, "cannot delete staged layer");
     }
 }
 
@@ -103,7 +102,7 @@ impl Store {
             gone: None,
         };
         let content = staged.content();
-        std::fs::create_dir_all(&content).map_err(failed("make", &content))?;
+        std::fs::create_dir_all(&content).map_err(failed("create", &content))?;
         Ok(staged)
     }
 
@@ -154,10 +153,10 @@ impl Store {
         };
 
         let record = staged.path.join("layer.json");
-        let bytes = serde_json::to_vec(&layer).expect("a record of texts and numbers is JSON");
+        let bytes = serde_json::to_vec(&layer).expect("a record of strings and numbers serializes");
         files::write_whole(&record, &bytes).map_err(failed("write", &record))?;
         let path = self.layer_path(*name);
-        std::fs::rename(&staged.path, &path).map_err(failed("name", &path))?;
+        std::fs::rename(&staged.path, &path).map_err(failed("rename a layer to", &path))?;
         files::sync_folder(&self.path("layers")).map_err(failed("sync", &self.path("layers")))?;
         self.state().layers.insert(*name, layer);
 
@@ -302,7 +301,9 @@ impl Store {
                 // Something else than a folder is there below, or nothing.
                 _ => Ok(()),
             };
-            settle().map_err(|errno| failed("settle", &content.join(path))(errno.into()))?;
+            settle().map_err(|errno| {
+                failed("set the metadata of", &content.join(path))(errno.into())
+            })?;
         }
 
         Ok(())

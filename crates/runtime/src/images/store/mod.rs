@@ -3,15 +3,16 @@
 //! ```text
 //! images/HEX.json        one record per image, under its id
 //! content/HEX            configurations, manifests and indexes, byte for byte
-//! layers/HEX/diff        a layer, under the name of its stack; `layer.json` tells what it takes
-//! containers/ID/         a container's writable layer, and which layers it stands on
-//! mount-points/CHOICE    places for what is mounted in containers, below the layers of their images
-//! staging/N              layers in the making; emptied at start
-//! lock, socket           of the process that works with all of this
+//! layers/HEX/diff        a layer, under the name of its stack; its size is in `layer.json`
+//! containers/ID/         a container's writable layer, and the layers it uses
+//! mount-points/CHOICE    mount points, as a layer below those of the image
+//! staging/N              layers being unpacked; emptied at start
+//! lock, socket           of the process that owns the store
 //! ```
-//! A layer is made in `staging` and appears by a rename. Content and layers come before the record
-//! that needs them and go after it. What no record, container or work in progress needs is swept
-//! away.
+//!
+//! A layer is built in `staging` and committed by a rename. Content and layers are written before
+//! the record that refers to them and deleted after it. What no record, container or work in
+//! progress refers to is garbage-collected.
 
 mod containers;
 mod files;
@@ -84,13 +85,13 @@ impl Store {
     /// Opens a folder, and throws away what a crash left half done. No other process may work with
     /// it; `patient` says whether to wait for one that is about to end.
     pub(crate) fn open(root: &Path, patient: bool) -> Result<Arc<Self>, StoreError> {
-        let lock = files::lock(root, patient).map_err(failed("have to itself", root))?;
+        let lock = files::lock(root, patient).map_err(failed("lock", root))?;
         let store = Self::new(root, Some(lock));
         remove_tree(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
 
         for folder in ["images", "content", "layers", "containers", "staging"] {
             let path = store.path(folder);
-            std::fs::create_dir_all(&path).map_err(failed("make", &path))?;
+            std::fs::create_dir_all(&path).map_err(failed("create", &path))?;
         }
 
         store.read_containers()?;
@@ -137,7 +138,7 @@ impl Store {
         if self.lock.is_none() {
             return Ok(());
         }
-        tracing::warn!(?path, "not whole: thrown away");
+        tracing::warn!(?path, "incomplete entry in the image store; deleting it");
         remove_tree(path).map_err(failed("delete", path))
     }
 
@@ -256,7 +257,7 @@ impl Store {
 
     fn write(&self, state: &mut State, image: Image) -> Result<(), StoreError> {
         let path = self.record_path(image.id);
-        let bytes = serde_json::to_vec(&image).expect("a record of texts and numbers is JSON");
+        let bytes = serde_json::to_vec(&image).expect("a record of strings and numbers serializes");
         files::write_whole(&path, &bytes).map_err(failed("write", &path))?;
         state.images.insert(image.id, image);
         Ok(())

@@ -1,4 +1,4 @@
-//! What is kept of an image beside its layers.
+//! The records of images and layers.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! One entry of a layer's archive becomes one thing in the layer's folder.
+//! Applies one entry of a layer's archive to the layer's folder.
 //!
-//! Overlay's own marks take the place of the archive's: a removed name is a device 0:0, a folder
-//! that hides what is below carries `trusted.overlay.opaque`. Marks that the archive itself brings
-//! are not taken over: they could point a layer at files that are not its own.
+//! Whiteouts of the archive become overlayfs whiteouts: a removed name is a device 0:0, an opaque
+//! folder has `trusted.overlay.opaque`. Overlay attributes in the archive are ignored: they could
+//! point a layer at files that are not its own.
 
 use std::ffi::OsStr;
 use std::fs::File;

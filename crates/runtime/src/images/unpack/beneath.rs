@@ -1,8 +1,8 @@
-//! Paths of a layer, resolved so that nothing leads out of its folder.
+//! Resolves paths of a layer so that none leads out of its folder.
 //!
 //! The kernel resolves them with the folder as root (`openat2` with `RESOLVE_IN_ROOT`): an absolute
-//! link, or one with too many `..`, ends inside. What is made is made relative to the open folder
-//! that was found, without following a last link.
+//! link, or one with too many `..`, ends inside. Entries are created relative to the open folder,
+//! without following a final link.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr, OsString};

@@ -1,5 +1,5 @@
-//! Compressed bytes in, plain ones out. What they are is seen from their first bytes; what a
-//! registry calls them is not believed.
+//! Decompression of layers. The format is detected from the first bytes; the media type that a
+//! registry declares is not trusted.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -110,7 +110,7 @@ impl<R: BufRead> Read for Frames<R> {
                         return Ok(read);
                     }
                 }
-                Frames::Failed => return Err(io::Error::other("the zstd stream is damaged")),
+                Frames::Failed => return Err(io::Error::other("corrupt zstd stream")),
             }
         }
     }

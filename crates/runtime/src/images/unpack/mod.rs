@@ -1,10 +1,9 @@
-//! A layer: an archive, compressed or not, becomes a folder.
+//! Unpacks a layer: an archive, compressed or not, into a folder.
 //!
-//! One thread decompresses while another takes the archive apart and hashes it. Nothing in the
-//! archive leads out of the folder (`beneath.rs`), and what it may grow to is bounded, in the
-//! archive's own headers too. A layer is unpacked alone, without those below it; folders that it
-//! only implies take over what the layers below say of them when the layer is
-//! [committed](super::store).
+//! One thread decompresses while another unpacks the archive and hashes it. No entry leads out of
+//! the folder (`beneath.rs`), and the unpacked size is bounded, including the archive's headers. A
+//! layer is unpacked alone, without those below it; folders that it only implies get the metadata
+//! of the layers below when the layer is [committed](super::store).
 
 mod apply;
 mod beneath;
@@ -74,15 +73,13 @@ pub(crate) struct Unpacked {
 pub enum UnpackError {
     #[error("cannot read the layer")]
     Archive(#[source] io::Error),
-    #[error("entry {0:?} leads out of the layer")]
+    #[error("entry {0:?} points outside the layer")]
     Escapes(String),
     #[error("cannot unpack {path:?}")]
     Entry { path: PathBuf, source: io::Error },
-    #[error("entry {path:?} is of a kind that is not known: {kind}")]
+    #[error("entry {path:?} has unsupported type {kind}")]
     Kind { path: PathBuf, kind: u8 },
-    #[error(
-        "cannot unpack the sparse file {path:?}; a layer that is made without tar's --sparse has none"
-    )]
+    #[error("cannot unpack sparse file {path:?}; rebuild the layer without tar --sparse")]
     Sparse { path: PathBuf, source: SparseError },
     #[error("the layer is larger than {0} bytes")]
     TooLarge(u64),
@@ -215,9 +212,8 @@ impl<R: Read> Read for Budgeted<'_, R> {
         let read = self.source.read(into)?;
         let count = u64::try_from(read).expect("a buffer's length fits");
         let left = self.left.get().checked_sub(count);
-        self.left.set(
-            left.ok_or_else(|| io::Error::other("a header is larger than any that is of use"))?,
-        );
+        self.left
+            .set(left.ok_or_else(|| io::Error::other("a header is too large"))?);
         Ok(read)
     }
 }

@@ -1,9 +1,9 @@
 //! Sparse files, as `tar -S --format=posix` writes them: an ordinary entry with only the data, and
-//! records beside it that tell where in the file the data belongs.
+//! records that give the offsets of the data in the file.
 //!
 //! There are three versions. In 0.0 every piece has records of its own, in 0.1 one record lists all
-//! pieces, and in 1.0 the list stands in front of the data. Whoever does not know the records sees
-//! a file of another name and content.
+//! pieces, and in 1.0 the list stands in front of the data. A reader that does not know the records
+//! sees a file with another name and content.
 
 use std::io::{self, Read};
 
@@ -33,24 +33,24 @@ pub(super) struct Piece {
 /// Why the records do not describe a file.
 #[derive(Debug, thiserror::Error)]
 pub enum SparseError {
-    #[error("version {0} of sparse files is not known")]
+    #[error("unsupported sparse format version {0}")]
     Version(String),
-    #[error("{0} is no number in its records")]
+    #[error("invalid number {0} in the sparse records")]
     Number(String),
-    #[error("only files are sparse")]
+    #[error("sparse entry is not a regular file")]
     Kind,
-    #[error("the records do not say how large it is")]
+    #[error("sparse records lack the file size")]
     NoSize,
-    #[error("the map has a position without a length")]
+    #[error("sparse map has an offset without a length")]
     Odd,
-    #[error("the data ends before the map in front of it does")]
+    #[error("data ends before the sparse map")]
     Cut,
-    #[error("the map is longer than any that is of use")]
+    #[error("sparse map is too long")]
     Long,
-    #[error("the map goes back, or beyond the end of the file, at {0}")]
+    #[error("sparse map goes backwards or beyond the end of the file at {0}")]
     Order(u64),
-    #[error("the map tells of {told} bytes of data, and there are {found}")]
-    Data { told: u64, found: u64 },
+    #[error("sparse map lists {listed} bytes of data, found {found}")]
+    Data { listed: u64, found: u64 },
     #[error(transparent)]
     Read(#[from] io::Error),
 }
@@ -210,7 +210,7 @@ fn pairs(numbers: &[u64]) -> Result<Vec<Piece>, SparseError> {
 
 /// Pieces follow each other, end within the file, and are all the data there is.
 fn check(pieces: &[Piece], size: u64, found: u64) -> Result<(), SparseError> {
-    let (mut end, mut told) = (0, 0);
+    let (mut end, mut listed) = (0, 0);
     for piece in pieces {
         let piece_end = piece
             .at
@@ -223,13 +223,13 @@ fn check(pieces: &[Piece], size: u64, found: u64) -> Result<(), SparseError> {
         }
 
         // Pieces that do not overlap are together no longer than the file.
-        told += piece.length;
+        listed += piece.length;
     }
 
-    if told == found {
+    if listed == found {
         Ok(())
     } else {
-        Err(SparseError::Data { told, found })
+        Err(SparseError::Data { listed, found })
     }
 }
 

@@ -1,10 +1,10 @@
 //! The seccomp filter of a container, as a program for the kernel.
 //!
-//! The program looks at the number of a call, in few cases at its first argument, and says yes, or
-//! EPERM. A call newer than all that it knows gets ENOSYS, so that programs fall back to what there
-//! was before. Numbers mean other calls in programs of 32 bits (i386, and x32 with short pointers):
-//! each kind has a section of its own. It is assembled here and loaded by the supervisor, for
-//! containers and for what is executed in them.
+//! The program checks the number of a system call, in few cases its first argument, and allows it
+//! or returns EPERM. A call newer than all known ones gets ENOSYS, so that programs fall back to an
+//! older one. Numbers differ between ABIs (i386, and x32 with 32-bit pointers): each ABI has its
+//! own section. The program is assembled here and loaded by the supervisor, for containers and for
+//! exec.
 
 mod calls;
 
@@ -33,7 +33,7 @@ pub(super) fn filter(
     {
         ProfileType::Unconfined => Ok(Vec::new()),
         ProfileType::RuntimeDefault => Ok(vec![assemble(&runtime_default(capabilities))]),
-        ProfileType::Localhost => Err(Error::Unsupported("a seccomp profile from a file")),
+        ProfileType::Localhost => Err(Error::Unsupported("a localhost seccomp profile")),
     }
 }
 

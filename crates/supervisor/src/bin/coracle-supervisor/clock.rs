@@ -1,4 +1,4 @@
-//! The wall clock, and how it is written into logs.
+//! The wall clock, and its format in container logs.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -8,13 +8,13 @@ pub(crate) fn now() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Nanoseconds by a clock that never jumps.
+/// Nanoseconds of the monotonic clock.
 pub(crate) fn ticking() -> i64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// A time as RFC 3339 has it, in UTC with all nine digits.
+/// Formats a time as RFC 3339, in UTC with nine fractional digits.
 pub(crate) fn stamp(nanoseconds: i64) -> String {
     let (seconds, fraction) = (
         nanoseconds.div_euclid(1_000_000_000),

@@ -1,4 +1,4 @@
-//! What the supervisor keeps of a container, from its creation to its deletion.
+//! A container in the supervisor, from creation to deletion.
 
 use std::fs;
 use std::os::fd::OwnedFd;

@@ -1,11 +1,11 @@
 //! The keeper of a node: the parent of all supervisors, which holds the streams, terminals and
-//! pidfds of containers, so that they are there after the runtime and a supervisor were killed
+//! pidfds of containers, so that they survive when the runtime and a supervisor are killed
 //! together.
 //!
-//! A pipe ends with the last process that has it open, and with it all that was printed and not
-//! read yet; and how a process ended is told to its parent alone. The runtime holds what its
-//! supervisors hold, and this process holds it too, for the whole node. What a supervisor leaves
-//! behind when it is killed becomes our child. We end when we hold nothing.
+//! A pipe and its unread content are lost when the last process closes it, and only the parent of a
+//! process gets its exit status. The runtime holds copies of its supervisors' descriptors, and this
+//! process holds them too, for the whole node. Children of a killed supervisor are reparented to
+//! the keeper. It exits when it holds nothing.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,5 +1,5 @@
-//! Making a process, the parent's half: pipes, namespaces of the child, the clone, and what the
-//! child says on its way.
+//! The parent's side of starting a process: namespaces of the child, the clone, and the progress
+//! messages of the child.
 
 use std::convert::Infallible;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -84,11 +84,11 @@ pub(crate) fn launch(
             .during(|| "return to the host's PID namespace".to_owned())?;
     }
 
-    match cloned.during(|| "make a process".to_owned())? {
+    match cloned.during(|| "clone a process".to_owned())? {
         Cloned::Child => unreachable!("the child became a program or ended"),
         Cloned::Parent { pid, pidfd } => {
             rustix::io::ioctl_fionbio(&ours, true)
-                .during(|| "make a socket not block".to_owned())?;
+                .during(|| "set a socket non-blocking".to_owned())?;
             Ok(Launched {
                 pid,
                 pidfd,
@@ -213,7 +213,7 @@ pub(crate) fn next_progress(sync: &OwnedFd) -> Option<Progress> {
 pub(crate) fn open_gate(sync: &OwnedFd) -> Result<(), StepError> {
     let mut go = Vec::new();
     true.put(&mut go);
-    socket::send(sync, &go, &[]).during(|| "open the gate".to_owned())
+    socket::send(sync, &go, &[]).during(|| "release the process".to_owned())
 }
 
 const WARNING: u8 = 0;

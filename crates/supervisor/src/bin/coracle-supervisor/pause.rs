@@ -1,5 +1,5 @@
-//! The first process of a PID namespace that a pod's containers share: it reaps what they leave,
-//! and ends when told.
+//! The pause process: PID 1 of a PID namespace shared by a pod's containers. It reaps orphans and
+//! exits on a signal.
 
 use std::process::ExitCode;
 

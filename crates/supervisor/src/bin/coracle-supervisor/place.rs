@@ -1,9 +1,8 @@
-//! The folder of one container: its streams by name, and what another supervisor needs to take
-//! over.
+//! The folder of one container: its named pipes, and the record that another supervisor needs to
+//! take over.
 //!
-//! The streams are named pipes, so that whoever comes after us finds them. The container holds its
-//! output open for reading too: while nobody else reads, what it prints waits, and printing is no
-//! error.
+//! The streams are named pipes, so that a successor can open them. The container's output is opened
+//! for reading too: while there is no other reader, output is buffered and writing is no error.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -124,7 +123,7 @@ impl Place {
             Mode::from_raw_mode(0o600),
             0,
         )
-        .during(|| format!("make pipe {path}"))?;
+        .during(|| format!("create pipe {path}"))?;
         Ok(path)
     }
 

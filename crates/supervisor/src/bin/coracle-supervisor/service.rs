@@ -1,4 +1,4 @@
-//! What a process is that outlives whoever started it, and how it is reached.
+//! Daemon setup: detaches from the parent and takes over the listening socket.
 
 use std::ffi::CStr;
 use std::fs::{self, File};

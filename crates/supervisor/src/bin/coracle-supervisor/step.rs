@@ -1,5 +1,4 @@
-//! A step on the way to a running program that failed: what was tried, on what, and what the kernel
-//! said.
+//! The error of a failed step: what was attempted, and the errno.
 
 use coracle_supervisor::protocol::Failure;
 use rustix::io::Errno;

@@ -1,5 +1,4 @@
-//! System calls that no safe crate has. Everything here is a thin wrapper that takes and returns
-//! safe types.
+//! Wrappers for system calls that no safe crate has. All take and return safe types.
 #![expect(unsafe_code, reason = "raw system calls")]
 
 use std::ffi::CString;

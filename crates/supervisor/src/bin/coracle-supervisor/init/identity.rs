@@ -1,4 +1,4 @@
-//! Giving up rights: who a program runs as, and what it may do.
+//! Drops privileges: user, groups, capabilities, seccomp.
 
 use coracle_supervisor::protocol::Process;
 use rustix::fs::{Gid, Uid};
@@ -32,23 +32,23 @@ pub(super) fn assume(process: &Process) -> Result<(), StepError> {
         .iter()
         .map(|group| Gid::from_raw(*group))
         .collect();
-    set_thread_groups(&groups).during(|| "set the groups".to_owned())?;
+    set_thread_groups(&groups).during(|| "set supplementary groups".to_owned())?;
 
     let gid = Gid::from_raw(process.gid);
-    set_thread_res_gid(gid, gid, gid).during(|| format!("become group {}", process.gid))?;
+    set_thread_res_gid(gid, gid, gid).during(|| format!("set gid {}", process.gid))?;
     let uid = Uid::from_raw(process.uid);
-    set_thread_res_uid(uid, uid, uid).during(|| format!("become user {}", process.uid))?;
+    set_thread_res_uid(uid, uid, uid).during(|| format!("set uid {}", process.uid))?;
     set_capabilities(None, capability_sets(process))
         .during(|| "set the capabilities".to_owned())?;
-    set_keep_capabilities(false).during(|| "keep no more capabilities".to_owned())?;
+    set_keep_capabilities(false).during(|| "clear keep-capabilities".to_owned())?;
 
     for capability in bits(process.capabilities.ambient) {
         configure_capability_in_ambient_set(CapabilitySet::from_bits_retain(1 << capability), true)
-            .during(|| format!("keep capability {capability} across programs"))?;
+            .during(|| format!("raise ambient capability {capability}"))?;
     }
 
     if process.no_new_privileges {
-        set_no_new_privs(true).during(|| "give up new privileges".to_owned())?;
+        set_no_new_privs(true).during(|| "set no_new_privs".to_owned())?;
         load_filters(process)?;
     }
 
@@ -59,10 +59,7 @@ pub(super) fn assume(process: &Process) -> Result<(), StepError> {
 fn refuse_unchanged(process: &Process) -> Result<(), StepError> {
     let mut all = process.groups.iter().chain([&process.uid, &process.gid]);
     match all.any(|id| *id == u32::MAX) {
-        true => Err(StepError::new(
-            "become a user or group with the number -1",
-            Errno::INVAL,
-        )),
+        true => Err(StepError::new("set uid or gid -1", Errno::INVAL)),
         false => Ok(()),
     }
 }

@@ -1,12 +1,12 @@
-//! Making a process, the child's half: from the clone to the program.
+//! The child's side of starting a process: from the clone to the exec.
 //!
-//! A container's first process enters the pod's namespaces, builds its root filesystem ([`root`],
-//! [`mounts`], [`own`]) and turns it into its root, then waits at the gate. A further process
-//! enters the namespaces of the container. Both then give up what they may not keep ([`identity`])
-//! and become the program ([`program`]).
+//! A container's first process joins the pod's namespaces, builds its root filesystem ([`root`],
+//! [`mounts`], [`own`]), pivots into it, then waits at the gate for the start request. An exec
+//! process joins the namespaces of the container. Both then drop privileges ([`identity`]) and exec
+//! the program ([`program`]).
 //!
-//! What runs here is a copy of the supervisor with one thread, so it may allocate; but what it does
-//! to itself is seen by a container that may be hostile from the moment it enters its namespaces.
+//! This code runs in a single-threaded clone of the supervisor, so it may allocate; but from the
+//! moment it joins the namespaces, a hostile container can observe it.
 
 mod identity;
 mod mounts;
@@ -132,7 +132,7 @@ fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
     // Nobody in the container may trace this process, or read its memory and descriptors, before it
     // is the program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .during(|| "become untraceable".to_owned())?;
+        .during(|| "clear the dumpable flag".to_owned())?;
 
     if let Some(score) = process.oom_score_adj
         && let Err(error) = fs::write("/proc/self/oom_score_adj", score.to_string())
@@ -140,7 +140,7 @@ fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
         if error.kind() != std::io::ErrorKind::PermissionDenied {
             return Err(error).during(|| format!("set oom_score_adj to {score}"));
         }
-        sync.warn("the host does not let us lower oom_score_adj");
+        sync.warn("the host does not allow lowering oom_score_adj");
     }
 
     process
@@ -155,7 +155,7 @@ fn set_limit(limit: &ResourceLimit, sync: &ChildSync) -> Result<(), StepError> {
         Err(Errno::PERM) => {
             let (_, most) =
                 sys::limit(limit.resource).during(|| "read a resource limit".to_owned())?;
-            sync.warn("the host does not let us raise resource limits");
+            sync.warn("the host does not allow raising resource limits");
             sys::set_limit(limit.resource, limit.soft.min(most), most)
                 .during(|| format!("set resource limit {}", limit.resource))
         }
@@ -190,7 +190,7 @@ fn join(namespaces: &Namespaces) -> Result<(), StepError> {
 }
 
 fn rustix_unshare(flags: UnshareFlags) -> Result<(), StepError> {
-    sys::unshare(flags).during(|| "make a cgroup namespace".to_owned())
+    sys::unshare(flags).during(|| "unshare the cgroup namespace".to_owned())
 }
 
 /// Makes the terminal or the pipes the standard streams. Where the host's null device was meant to
@@ -256,7 +256,7 @@ fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError>
     identity::assume(process)?;
 
     if entered.is_err() {
-        enter(&process.cwd).during(|| format!("enter {}", process.cwd))?;
+        enter(&process.cwd).during(|| format!("chdir to {}", process.cwd))?;
     }
 
     rustix::process::umask(Mode::from_raw_mode(0o022));

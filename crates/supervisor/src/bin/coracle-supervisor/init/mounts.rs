@@ -1,4 +1,4 @@
-//! What is mounted in a container, each by descriptors from end to end.
+//! Mounts of a container, all done by descriptors.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 

@@ -1,5 +1,5 @@
-//! The null device, which is looked at before it is trusted, and is never the host's where somebody
-//! could change it: its owner and mode are everybody's.
+//! The null device. It is verified before use, and the host's is never exposed where a container
+//! could change its owner or mode.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 

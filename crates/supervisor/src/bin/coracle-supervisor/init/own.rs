@@ -1,11 +1,11 @@
-//! File systems that are made for one container, and what is put into them: device nodes, links,
-//! the console's place.
+//! New filesystems of a container, and what is created in them: device nodes, links, the mount
+//! point of the console.
 //!
-//! A volume may belong to somebody who changes it at this very moment. So nothing is ever made in
-//! one: what has to be there is put into the root filesystem before anything is mounted in it, or
-//! into a new file system before that is attached, where nobody else can see it. What a volume
-//! covers or brings itself stays as the volume has it. Later a new file system is reached by its
-//! descriptor alone, whatever has been mounted over its place meanwhile.
+//! A volume may be modified concurrently by its owner. So nothing is ever created in one: entries
+//! are created in the root filesystem before anything is mounted in it, or in a new filesystem
+//! before it is attached, where no other process can see it. The content of volumes stays
+//! untouched. Later a new filesystem is accessed by its descriptor only, whatever has been mounted
+//! over it meanwhile.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path};
@@ -117,7 +117,7 @@ pub(super) fn furnish(
         ) {
             // It may be a device that was asked for.
             Err(Errno::EXIST) => {}
-            made => made.during(|| format!("make {CONSOLE}"))?,
+            made => made.during(|| format!("create {CONSOLE}"))?,
         }
     }
 
@@ -151,7 +151,7 @@ fn place<'p>(
     path: &'p str,
     at: &MountSpec,
 ) -> Result<(OwnedFd, &'p str), StepError> {
-    let step = || format!("find the place of {path}");
+    let step = || format!("create the parent of {path}");
     let inside = Path::new(path).strip_prefix(target(at).unwrap_or_default());
     let mut names = Vec::new();
     for name in inside.unwrap_or(Path::new("")).components() {
@@ -180,7 +180,7 @@ fn place<'p>(
 
 /// The umask must let the mode be as it is.
 fn make_device(folder: &OwnedFd, name: &str, device: &Device) -> Result<(), StepError> {
-    let step = || format!("make device {}", device.path);
+    let step = || format!("create device {}", device.path);
     let kind = match device.kind {
         b'b' => FileType::BlockDevice,
         b'p' => FileType::Fifo,

@@ -1,4 +1,4 @@
-//! Finding the program and becoming it.
+//! Looks up the program in PATH and execs it.
 
 use std::convert::Infallible;
 

@@ -1,7 +1,8 @@
-//! A container's root filesystem: made a mount of its own, found one's way in it, and entered.
+//! A container's root filesystem: cloned into a private mount, path resolution in it, and
+//! pivot_root.
 //!
 //! Every path inside it is resolved against its root by descriptors, so that neither a symbolic
-//! link nor `..` nor somebody who swaps folders meanwhile leads to the host.
+//! link nor `..` nor a concurrent rename leads to the host.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -41,7 +42,7 @@ pub(super) fn enter_new(spec: &ContainerSpec) -> Result<Root, StepError> {
 
     // The mount under the one we pivot into must not be shared, or the host would see what we do.
     mount_change(spec.rootfs.as_str(), MountPropagationFlags::PRIVATE)
-        .during(|| format!("make {} private, which must be a mount", spec.rootfs))?;
+        .during(|| format!("make mount {} private", spec.rootfs))?;
     let tree = open_tree(
         CWD,
         spec.rootfs.as_str(),
@@ -78,7 +79,7 @@ impl Root {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(StepError::new(
-                format!("find {path} in the container"),
+                format!("resolve {path} in the container"),
                 errno,
             )),
         }
@@ -106,7 +107,7 @@ impl Root {
             Ok(found) => Ok(found),
             Err(Errno::NOENT) => self.make(path, false),
             Err(errno) => Err(StepError::new(
-                format!("find {path} in the container without links"),
+                format!("resolve {path} in the container without symlinks"),
                 errno,
             )),
         }
@@ -118,7 +119,7 @@ impl Root {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         if matches!(name, "" | "." | "..") {
             return Err(StepError::new(
-                format!("find the folder of {path}"),
+                format!("resolve the parent of {path}"),
                 Errno::INVAL,
             ));
         }
@@ -150,7 +151,7 @@ impl Root {
 
     /// Walks a path name by name, following links within the root, and makes what is missing.
     fn make(&self, path: &str, file: bool) -> Result<OwnedFd, StepError> {
-        let step = || format!("make {path} in the container");
+        let step = || format!("create {path} in the container");
         let mut above: Vec<OwnedFd> = Vec::new();
         let mut here = self.folder.try_clone().during(step)?;
         let mut names: VecDeque<String> = split(path).collect();
@@ -236,7 +237,7 @@ pub(super) fn kind(file: &OwnedFd) -> rustix::io::Result<FileType> {
 
 /// Makes it the root of this process, and the host's tree unreachable.
 pub(super) fn pivot(root: &Root) -> Result<(), StepError> {
-    let step = || "enter the root filesystem".to_owned();
+    let step = || "pivot_root into the root filesystem".to_owned();
     let host = rustix::fs::open(
         "/",
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,

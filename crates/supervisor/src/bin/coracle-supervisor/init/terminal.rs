@@ -1,5 +1,5 @@
-//! A terminal of the container's own: opened inside, handed to the supervisor, made the controlling
-//! one.
+//! The terminal of a container: opened in its `/dev/pts`, passed to the supervisor, made the
+//! controlling terminal.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -70,7 +70,7 @@ fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
 /// The controlling terminal of the first process is the container's console. A `/dev` from
 /// elsewhere need not have a place for it, and none is made there.
 pub(super) fn console(terminal: &OwnedFd, own: &Own<'_>) -> Result<(), StepError> {
-    let step = || "make /dev/console".to_owned();
+    let step = || "mount /dev/console".to_owned();
     let place = match own.open(DEV, "console", OFlags::PATH) {
         Some(place) => place,
         None => {

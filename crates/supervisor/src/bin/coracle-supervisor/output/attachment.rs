@@ -1,7 +1,7 @@
-//! Somebody who is attached to a container's output, and gets a copy from then on.
+//! A client attached to a container's output: it gets a copy of everything from then on.
 //!
-//! Who reads slowly makes the container wait, as a terminal would. Who does not read at all is let
-//! go: no client may stop a container.
+//! A slow client blocks the container, as a terminal would. A client that reads nothing is
+//! disconnected: no client may stop a container.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 

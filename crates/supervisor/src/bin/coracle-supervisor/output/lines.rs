@@ -1,4 +1,4 @@
-//! Lines of a log, in the form that CRI asks for: `TIME STREAM F|P TEXT`.
+//! Formats log lines as CRI requires: `TIME STREAM F|P TEXT`.
 //!
 //! `P` is a part of a line that is longer than a log line may be, `F` a whole line or the last part
 //! of one.

@@ -1,4 +1,4 @@
-//! A container's log file. A disk that is full loses lines, never the container's time.
+//! A container's log file. On a full disk lines are dropped; the container is never blocked.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -1,5 +1,5 @@
-//! What a container prints: read from its pipes or its terminal, written into its log, copied to
-//! who is attached.
+//! Output of a container: read from its pipes or terminal, written to its log, copied to attached
+//! clients.
 
 mod attachment;
 mod lines;

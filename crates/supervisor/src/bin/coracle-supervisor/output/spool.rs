@@ -1,10 +1,10 @@
-//! What was read of a container's output and may not be in its log yet.
+//! The spool: output that was read from a container and may not be in its log yet.
 //!
-//! The kernel moves bytes from the pipe into a file in one step: whenever we are killed, each is in
-//! one of the two. From a terminal they are copied in two: what was read a moment before we are
-//! killed is lost. How much of the file is in the log is written down after each write to the log
-//! ([`super::Log::commit`]), so whoever takes over cuts the log there and goes on: no line is lost,
-//! none comes twice.
+//! `splice` moves bytes from the pipe into a file atomically: if the supervisor is killed, each
+//! byte is in one of the two. From a terminal they are copied in two steps, so bytes just read may
+//! be lost. The spool offset that is in the log is recorded after each write to the log
+//! ([`super::Log::commit`]), so a successor truncates the log there and continues: no line is lost
+//! or duplicated.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

@@ -1,8 +1,8 @@
-//! Taking over: what a supervisor before us held is found in the pod's folder.
+//! Takes over the containers of a previous supervisor, from the records in the pod's folder.
 //!
-//! Its containers are nobody's children of ours. Their streams are pipes with names, their ends are
-//! heard of by pidfd, and what had been read of their output and was not in the log yet is written
-//! now. Commands that were started in them have nobody who waits for them any more.
+//! These containers are not our children. Their streams are named pipes, their exits are reported
+//! by pidfd, and output that was spooled but not logged is written now. Exec processes are not
+//! taken over.
 
 use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -37,7 +37,9 @@ impl Server {
                 Some(held) if name == PAUSE => self.adopt_pause(&held),
                 Some(held) => {
                     if let Err(error) = self.adopt(held, place) {
-                        eprintln!("coracle-supervisor: container {name} is lost: {error:?}");
+                        eprintln!(
+                            "coracle-supervisor: cannot take over container {name}: {error:?}"
+                        );
                     }
                 }
                 // It was just being made; what waits at a gate that is gone ends.
@@ -164,10 +166,10 @@ impl Server {
     ) -> Result<(), Failure> {
         let terminal = descriptors
             .pop()
-            .ok_or_else(|| wrong_phase("a terminal is wanted"))?;
+            .ok_or_else(|| wrong_phase("the request carries no terminal descriptor"))?;
         let container = self.find(id)?;
         if container.terminal.is_some() || !container.held.terminal {
-            return Err(wrong_phase("the container does not miss its terminal"));
+            return Err(wrong_phase("the container still has its terminal"));
         }
         self.set_terminal(id, terminal);
         Ok(())

@@ -1,4 +1,4 @@
-//! Connections: requests in, replies out, none of which ever blocks.
+//! Client connections: non-blocking requests and replies.
 
 use std::collections::VecDeque;
 use std::io;

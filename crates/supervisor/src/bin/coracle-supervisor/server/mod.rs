@@ -1,9 +1,9 @@
-//! The event loop: connections, signals, new processes on their way, and output.
+//! The event loop: connections, signals, starting processes, and output.
 //!
-//! Requests ([`requests`]) start things and remember who asked; what happens to processes
-//! ([`processes`]) and streams ([`streams`]) answers them. What a supervisor before us held is
-//! taken over first ([`adopt`]). Everything that can be waited for has a token, and a [`Source`]
-//! that says what it is.
+//! Requests ([`requests`]) start operations and remember the requester; events of processes
+//! ([`processes`]) and streams ([`streams`]) produce the replies. Containers of a previous
+//! supervisor are taken over first ([`adopt`]). Every watched descriptor has a token and a
+//! [`Source`].
 
 mod adopt;
 mod connection;

@@ -1,4 +1,4 @@
-//! Processes: how far new ones are, and how they ended.
+//! Processes: progress of starting ones, and exits.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -77,7 +77,7 @@ impl Server {
                             self.reply(asker, Reply::Done {}, Vec::new());
                         }
                         Stage::Creating(_) => {
-                            let text = "the process ended before it was prepared";
+                            let text = "the process exited during container setup";
                             self.container_failed(id, wrong_phase(text));
                         }
                         _ => {}
@@ -107,7 +107,7 @@ impl Server {
     ) -> Result<(), StepError> {
         let ours = terminal
             .try_clone()
-            .during(|| "copy a terminal".to_owned())?;
+            .during(|| "duplicate the terminal".to_owned())?;
         container.terminal = Some(terminal);
 
         if container.outputs.is_empty() {

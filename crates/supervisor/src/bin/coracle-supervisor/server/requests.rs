@@ -1,4 +1,4 @@
-//! Requests: each starts something, or is answered at once.
+//! Request handlers.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -97,7 +97,7 @@ impl Server {
 
     fn create(&mut self, asker: Asker, spec: &ContainerSpec) -> Result<(), Failure> {
         if self.containers.contains_key(&spec.id) {
-            return Err(wrong_phase("the container is there already"));
+            return Err(wrong_phase("the container already exists"));
         }
 
         let place = Place::of(&self.pod, &spec.id);
@@ -112,7 +112,7 @@ impl Server {
         };
         if let Some(descriptor) = container.sync.take() {
             self.watch(descriptor.as_fd(), sync, EventFlags::IN)
-                .during(|| "watch a process".to_owned())?;
+                .during(|| "watch the process".to_owned())?;
             container.sync = Some(descriptor);
         }
 
@@ -262,7 +262,11 @@ impl Server {
                 stderr,
             }),
             (_, true) => None,
-            (Err(_), false) => return Err(wrong_phase("three streams are wanted")),
+            (Err(_), false) => {
+                return Err(wrong_phase(
+                    "exec without a terminal needs three descriptors",
+                ));
+            }
         };
 
         let pidfd = container
@@ -275,7 +279,7 @@ impl Server {
         })?;
         let Launched { pid, pidfd, sync } = launched;
         self.watch(sync.as_fd(), Source::ExecSync { pid }, EventFlags::IN)
-            .during(|| "watch a process".to_owned())?;
+            .during(|| "watch the process".to_owned())?;
         self.execs.insert(pid, Exec::new(asker, pidfd, sync));
 
         Ok(())
@@ -287,12 +291,12 @@ impl Server {
         join: &coracle_supervisor::protocol::Join,
     ) -> Result<(), Failure> {
         if self.pause.is_some() {
-            return Err(wrong_phase("the pod has a pause process already"));
+            return Err(wrong_phase("the pod already has a pause process"));
         }
 
         let Launched { pid, pidfd, sync } = launch::launch(PidPlace::New, 0, join, init::pause)?;
         self.watch(sync.as_fd(), Source::PauseSync, EventFlags::IN)
-            .during(|| "watch a process".to_owned())?;
+            .during(|| "watch the process".to_owned())?;
 
         self.hold_pause(pid)?;
         self.pause = Some(Pause {

@@ -1,4 +1,4 @@
-//! Streams of containers: output to log and attachments, input from who is attached.
+//! Streams of containers: output to log and attached clients, input from attached clients.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
