@@ -62,7 +62,7 @@ pub(crate) fn log(verbosity: i64) {
 }
 
 /// Stack size of worker threads. The deepest recursion follows the nesting of an object and uses
-/// half of it in a debug build (`tests/users/deep.rs`).
+/// half of it in a debug build (`tests/users/deep_nesting.rs`).
 pub(crate) const STACK: usize = 4 << 20;
 
 /// The open file limit of this process.

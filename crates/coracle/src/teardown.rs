@@ -164,7 +164,7 @@ async fn runtime(instance: &Instance) -> Result<Option<Runtime>, TeardownError> 
     }
 
     let network = network(instance).await?;
-    let images = ImageStore::open_to_end(node::images(instance))?;
+    let images = ImageStore::open_for_teardown(node::images(instance))?;
     let rootfs = OverlayRootFs::new(images, node::mounts(instance));
 
     Ok(Some(

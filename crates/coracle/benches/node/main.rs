@@ -9,8 +9,6 @@
     reason = "what fails here is the benchmark, and it prints"
 )]
 
-#[path = "../../tests/node/bounds.rs"]
-mod bounds;
 mod cluster;
 #[path = "../../tests/node/inventory.rs"]
 #[expect(dead_code, reason = "tests need more of it")]
@@ -18,6 +16,8 @@ mod inventory;
 #[path = "../../tests/node/machine.rs"]
 #[expect(dead_code, reason = "tests need more of it")]
 mod machine;
+#[path = "../../tests/node/machine_cgroup.rs"]
+mod machine_cgroup;
 #[path = "../../../testkit/src/program.rs"]
 mod program;
 #[path = "../../tests/node/traffic.rs"]

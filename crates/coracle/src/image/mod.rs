@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use coracle_cri::v1::{ImageFilter, ImageSpec};
 use coracle_cri::{Client, Images};
 use coracle_runtime::images::{
-    Deed, Image as Known, ImageError, ImageStore, ImagesConfig, Keyring, Reference, ReferenceError,
+    ImageCommand, Image as Known, ImageError, ImageStore, ImagesConfig, Keyring, Reference, ReferenceError,
 };
 
 use crate::process;
@@ -180,7 +180,7 @@ async fn import(
 
     for file in files {
         let path = absolute(file)?;
-        let deed = Deed::Import {
+        let deed = ImageCommand::Import {
             path,
             name: name.map(str::to_owned),
             pinned,
@@ -198,7 +198,7 @@ async fn import(
 async fn remove(location: &ImageLocation, image: &str) -> Result<String, CommandError> {
     let Some(socket) = &location.endpoint else {
         let removed = location
-            .change(&Deed::Remove {
+            .change(&ImageCommand::Remove {
                 image: image.to_owned(),
             })
             .await?;
@@ -244,7 +244,7 @@ async fn pull(
         .iter()
         .map(|file| absolute(file));
 
-    let deed = Deed::Pull {
+    let deed = ImageCommand::Pull {
         image: image.to_owned(),
         credentials: keyring.for_image(&reference),
         authorities: authorities.collect::<Result<_, _>>()?,
@@ -263,8 +263,8 @@ async fn pull(
 
 impl ImageLocation {
     /// Performs an operation on the image store, or has the running node perform it.
-    async fn change(&self, deed: &Deed) -> Result<Vec<Known>, CommandError> {
-        Ok(deed.carry_out(self.config(), &progress::report()).await?)
+    async fn change(&self, deed: &ImageCommand) -> Result<Vec<Known>, CommandError> {
+        Ok(deed.run(self.config(), &progress::report()).await?)
     }
 
     /// The images, read-only; works while a node is running too.
@@ -273,7 +273,7 @@ impl ImageLocation {
             Some(socket) => Ok(Arc::new(Client::new(socket)?)),
             None => {
                 self.check_exists()?;
-                Ok(ImageStore::open_to_look(self.config())?)
+                Ok(ImageStore::open_read_only(self.config())?)
             }
         }
     }

@@ -19,7 +19,7 @@ use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
 use coracle_kubelet::server::{Server, TlsError, certificate};
 use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
-use coracle_runtime::images::{Arrivals, ImageError, ImageStore, ImagesConfig};
+use coracle_runtime::images::{PreloadWatch, ImageError, ImageStore, ImagesConfig};
 use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{OpenFiles, Runtime};
 use k8s_openapi::api::core::v1::Node as NodeObject;
@@ -183,13 +183,13 @@ async fn open(
     images.add_built_in().await?;
 
     // Watch the directory before reading it, so that no file is missed.
-    let arrivals = Arrivals::at(&instance.preload());
+    let arrivals = PreloadWatch::at(&instance.preload());
 
     for image in images.preload(&instance.preload()).await? {
         tracing::info!(id = %image.id, "image preloaded");
     }
 
-    tasks.spawn(images.clone().tend(arrivals));
+    tasks.spawn(images.clone().serve(arrivals));
     let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
 
     let config = coracle_runtime::Config {

@@ -1,5 +1,4 @@
-//! Pods that foreign plugins connect: Debian's, one that only writes down what it is told, and one
-//! that does nothing.
+//! CNI plugins: Debian's, one that records its arguments, and one that does nothing.
 
 use std::fs;
 use std::net::IpAddr;
@@ -29,7 +28,7 @@ fn begin(machine: &Machine) -> PathBuf {
 /// machine, addresses are written down and given back. Then another plugin, which must hear all
 /// that plugins hear.
 #[test]
-fn plugins_connect_pods_and_are_told_all_they_need() {
+fn plugins_connect_pods_and_get_all_arguments() {
     let machine = Machine::new();
     machine.import_tools();
     let configurations = begin(&machine);
@@ -71,7 +70,7 @@ fn plugins_connect_pods_and_are_told_all_they_need() {
         if left.is_empty() { Ok(()) } else { Err(left) }
     });
 
-    a_plugin_hears_what_it_needs(&machine, &configurations);
+    a_plugin_gets_all_arguments(&machine, &configurations);
     machine.stop_and_reset();
     assert!(!machine.data_dir().exists());
 }
@@ -108,7 +107,7 @@ const RECORDER: &str = r#"#!/bin/sh
 echo '{"cniVersion": "1.0.0", "ips": [{"address": "198.51.100.7/24"}]}'
 "#;
 
-fn a_plugin_hears_what_it_needs(machine: &Machine, configurations: &Path) {
+fn a_plugin_gets_all_arguments(machine: &Machine, configurations: &Path) {
     let calls = machine.folder().join("calls");
     fs::create_dir_all(&calls).unwrap();
     let program = machine.folder().join("plugins/recorder");

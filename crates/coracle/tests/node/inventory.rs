@@ -1,5 +1,5 @@
-//! What a cluster has of its machine: processes, mounts, cgroups, interfaces, packet filter rules,
-//! files.
+//! Resources of a cluster on its machine: processes, mounts, cgroups, interfaces, packet filter
+//! rules, files.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! A machine for one cluster: a network namespace without a way out, a data directory, and what a
-//! person types.
+//! A test machine for one cluster: an isolated network namespace, a data directory, and commands to
+//! run.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use crate::bounds::Bounds;
+use crate::machine_cgroup::MachineCgroup;
 
 const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
 
@@ -28,7 +28,7 @@ pub(crate) struct Machine {
     namespace: String,
     folder: TempDir,
     server: Mutex<Option<Child>>,
-    bounds: Option<Bounds>,
+    cgroup: Option<MachineCgroup>,
 }
 
 impl Machine {
@@ -42,7 +42,7 @@ impl Machine {
     /// A machine that may not use more than this.
     pub(crate) fn bounded(limits: &Limits) -> Machine {
         let mut machine = Machine::new();
-        machine.bounds = Some(Bounds::new(&machine.namespace, limits));
+        machine.cgroup = Some(MachineCgroup::new(&machine.namespace, limits));
         machine
     }
 
@@ -59,7 +59,7 @@ impl Machine {
             namespace,
             folder,
             server: Mutex::default(),
-            bounds: None,
+            cgroup: None,
         };
 
         for line in [
@@ -89,9 +89,9 @@ impl Machine {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.namespace));
         command.args(
-            self.bounds
+            self.cgroup
                 .as_ref()
-                .map(|bounds| format!("--mount={}", bounds.mounts())),
+                .map(|cgroup| format!("--mount={}", cgroup.mounts())),
         );
         command.arg(program.as_ref()).args(arguments);
         command
@@ -141,8 +141,8 @@ impl Machine {
             .open(self.log())
             .unwrap();
 
-        // A shell, which joins the bounds of the machine and becomes the server.
-        let tasks = self.bounds.iter().flat_map(Bounds::tasks);
+        // A shell, which joins the cgroup of the machine and becomes the server.
+        let tasks = self.cgroup.iter().flat_map(MachineCgroup::tasks);
         let join = tasks
             .map(|tasks| format!("echo $$ > {} && ", tasks.display()))
             .collect::<String>();

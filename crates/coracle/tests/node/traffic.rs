@@ -1,5 +1,4 @@
-//! Somebody who asks for a Service and for its name, again and again, and remembers every time that
-//! nobody answered.
+//! A client that requests a Service and resolves its name in a loop, and records every failure.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};

@@ -1,9 +1,9 @@
-//! The controllers in the server's process, and as a process of their own: both must do the same.
+//! The controllers inside the server and as a separate process, with the same checks.
 
 use std::process::{Child, Command, Stdio};
 
 use crate::cluster::Server;
-use crate::simulated::until;
+use crate::simulated_nodes::until;
 
 const SET: &str = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web"},"spec":{"replicas":3,
   "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
@@ -64,13 +64,13 @@ fn check(server: &Server, folder: &std::path::Path) {
 }
 
 #[test]
-fn in_the_servers_process() {
+fn controllers_in_the_servers_process() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--controllers=*"]);
     check(&server, folder.path());
 }
 
-/// As the README says it, on a cluster that nobody has prepared.
+/// As in the README, on a new cluster.
 #[test]
 fn a_deployment_becomes_pods_that_are_scheduled() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ impl Drop for Manager {
 }
 
 #[test]
-fn as_a_process_of_their_own_over_https() {
+fn controllers_as_a_separate_process() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
 

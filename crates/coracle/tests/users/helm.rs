@@ -1,10 +1,10 @@
-//! Stock helm and a small chart on simulated nodes: every step is looked at with kubectl.
+//! Stock helm with a small chart on simulated nodes; every step is verified with kubectl.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::cluster::{Server, tool};
-use crate::simulated::{start, until};
+use crate::simulated_nodes::{start, until};
 
 const CHART: &str = "{apiVersion: v2, name: shop, version: 0.1.0}\n";
 

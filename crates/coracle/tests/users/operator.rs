@@ -1,6 +1,6 @@
-//! Operators that are written with controller-runtime (`tests/clients/operator`). One runs twice,
-//! of which one leads: it works with the few rights that it was given, and goes on when the one
-//! that led is killed. The other is for a custom resource, as kubebuilder makes them.
+//! Operators written with controller-runtime (`tests/clients/operator`). One runs twice with leader
+//! election and minimal permissions; the other instance takes over when the leader is killed. The
+//! other operator reconciles a custom resource, as kubebuilder generates them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use crate::cluster::{Server, kubectl, tool};
-use crate::simulated::{apply, start, until};
+use crate::simulated_nodes::{apply, start, until};
 
 /// A process of it; killed when dropped.
 struct Operator {
@@ -125,7 +125,7 @@ fn told(server: &Server) -> String {
 }
 
 #[test]
-fn of_two_operators_one_works_and_the_other_takes_over() {
+fn one_of_two_operators_leads_and_the_other_takes_over() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "3", &[]);
     let kubeconfig = kubeconfig(&server, folder.path());
@@ -265,7 +265,7 @@ const POD_COUNT: &str = "apiVersion: zouxapp.github.com/v1\nkind: PodCount\nmeta
                          spec: {count: 3}\n";
 
 #[test]
-fn an_operator_of_a_custom_resource_comes_to_rest() {
+fn an_operator_of_a_custom_resource_stops_writing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let file = folder.path().join("podcounts.yaml");

@@ -1,4 +1,4 @@
-//! Bodies that are no objects.
+//! Request bodies that are not valid objects.
 
 use super::{JSON, MAPS, Victim};
 
@@ -269,7 +269,7 @@ fn media_types_are_negotiated_or_refused() {
 /// Bodies of one user that never end, four more than the server holds: so many are refused at
 /// least, the others wait.
 #[test]
-fn bodies_that_never_end_are_held_up_to_a_bound() {
+fn endless_bodies_are_buffered_up_to_a_limit() {
     const LARGEST: usize = 3 << 20;
 
     let victim = Victim::start();

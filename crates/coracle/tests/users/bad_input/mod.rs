@@ -1,5 +1,5 @@
-//! Input that no client of good will sends: each kind is answered as upstream answers it, and the
-//! server stays up, with little memory.
+//! Malformed and malicious input: answered as upstream does, and the server stays up with bounded
+//! memory.
 
 mod bodies;
 mod connections;
@@ -13,7 +13,7 @@ use std::fs;
 
 use wire::{Answer, Connection, Identity};
 
-use crate::cluster::{Engine, House, Server};
+use crate::cluster::{Cluster, Engine, Server};
 
 /// What a server may take after everything here: what it takes when idle, in a build without
 /// optimisation, and a bit.
@@ -21,23 +21,28 @@ const MAX_MEMORY_KIB: u64 = 256 * 1024;
 
 /// A server, and how it is talked to.
 struct Victim {
-    house: House,
+    cluster: Cluster,
     server: Server,
 }
 
 impl Victim {
     fn start() -> Victim {
-        let house = House::new(Engine::Embedded);
-        let server = house.start();
-        Victim { house, server }
+        let cluster = Cluster::new(Engine::Embedded);
+        let server = cluster.start();
+        Victim { cluster, server }
     }
 
     fn connect(&self) -> Connection {
-        self.connect_as(Identity::administrator(self.house.path()), b"http/1.1")
+        self.connect_as(Identity::administrator(self.cluster.path()), b"http/1.1")
     }
 
     fn connect_as(&self, identity: Identity, protocol: &[u8]) -> Connection {
-        Connection::open(self.house.path(), &self.server.address, identity, protocol)
+        Connection::open(
+            self.cluster.path(),
+            &self.server.address,
+            identity,
+            protocol,
+        )
     }
 
     /// One request on a connection of its own.

@@ -1,4 +1,4 @@
-//! A client that says anything: bytes over TLS, and what comes back.
+//! A raw client: arbitrary bytes over TLS, and the response.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,4 +1,4 @@
-//! A real etcd of one member, on loopback; ended when dropped.
+//! A real etcd of one member, on loopback; killed when dropped.
 
 use std::fs::File;
 use std::net::TcpListener;

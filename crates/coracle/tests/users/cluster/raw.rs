@@ -1,4 +1,4 @@
-//! Requests as no client of good manners sends them, and what comes back.
+//! Raw requests with a client certificate, and their responses.
 
 use std::path::Path;
 

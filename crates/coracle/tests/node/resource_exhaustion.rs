@@ -1,8 +1,6 @@
-//! Pods without limits that take all they can get: the server, the other pods and `kubectl exec` go
-//! on.
-//!
-//! The machine is inside a cgroup, as a node in a container is, so that the host of the tests does
-//! not suffer.
+//! Pods without limits use all memory and PIDs: the server, other pods and `kubectl exec` keep
+//! working. The machine is inside a cgroup, as a node in a container is, so that the host of the
+//! tests is not affected.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,16 +1,16 @@
-//! Chance that can be had again: the seed is printed, and `CORACLE_SEED` gives it back.
+//! Reproducible random numbers: the seed is printed, and `CORACLE_SEED` sets it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
-    /// Another one each time, unless a seed is given.
+impl Rng {
+    /// Seeded by the clock, unless `CORACLE_SEED` is set.
     #[expect(
         clippy::disallowed_methods,
-        reason = "chance begins with the clock; the seed is printed"
+        reason = "the seed is taken from the clock, and printed"
     )]
-    pub(crate) fn roll() -> Dice {
+    pub(crate) fn from_entropy_or_env() -> Rng {
         let now = || {
             SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -20,11 +20,11 @@ impl Dice {
         };
         let seed = number("CORACLE_SEED").unwrap_or_else(|| now().try_into().unwrap());
         eprintln!("CORACLE_SEED={seed}");
-        Dice(seed)
+        Rng(seed)
     }
 
-    pub(crate) fn of(seed: u64) -> Dice {
-        Dice(seed)
+    pub(crate) fn with_seed(seed: u64) -> Rng {
+        Rng(seed)
     }
 
     /// The next number of SplitMix64.
@@ -40,10 +40,10 @@ impl Dice {
     }
 }
 
-/// A number that the person who runs the tests has set.
+/// A number in an environment variable.
 #[expect(
     clippy::disallowed_methods,
-    reason = "this is how a person asks for another seed, or for more"
+    reason = "seeds and durations of a run are set by environment variables"
 )]
 pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;

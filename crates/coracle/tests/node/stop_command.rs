@@ -1,5 +1,4 @@
-//! A server that ends leaves its pods; `coracle stop` ends them as they were promised, and what is
-//! known of them stays.
+//! Pods outlive the server; `coracle stop` stops them gracefully and keeps their status.
 
 use std::fs;
 
@@ -9,7 +8,7 @@ use crate::machine::Machine;
 use crate::pods::shell;
 
 #[test]
-fn pods_go_on_without_a_server_and_end_with_hook_signal_and_grace() {
+fn pods_outlive_the_server_and_stop_runs_hooks_within_the_grace_period() {
     let machine = Machine::new();
     machine.start();
     machine.import_tools();

@@ -1,5 +1,5 @@
-//! A cgroup around a whole machine, which then sees that cgroup as the root of all, as a container
-//! does.
+//! A cgroup that limits a whole test machine. Inside, it is the root of the hierarchy, as in a
+//! container.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use coracle_cgroup::{Group, Hierarchies, Limits, Placement};
 
 use crate::machine::eventually;
 
-pub(crate) struct Bounds {
+pub(crate) struct MachineCgroup {
     group: Group,
     /// Holds the mount namespace in which the group is the root.
     holder: Child,
 }
 
-impl Bounds {
-    pub(crate) fn new(name: &str, limits: &Limits) -> Bounds {
+impl MachineCgroup {
+    pub(crate) fn new(name: &str, limits: &Limits) -> MachineCgroup {
         let group = Hierarchies::detect().unwrap().group(&format!("/{name}"));
         group.create().unwrap();
         group.child("server").create().unwrap();
@@ -37,10 +37,10 @@ impl Bounds {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut bounds = Bounds { group, holder };
-        bounds.wait();
+        let mut cgroup = MachineCgroup { group, holder };
+        cgroup.wait();
 
-        bounds
+        cgroup
     }
 
     /// Waits until everything is mounted: the word that the script says then has a line for itself.
@@ -66,7 +66,7 @@ impl Bounds {
     }
 }
 
-impl Drop for Bounds {
+impl Drop for MachineCgroup {
     fn drop(&mut self) {
         self.holder.kill().unwrap();
         self.holder.wait().unwrap();

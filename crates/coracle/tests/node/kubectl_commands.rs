@@ -1,5 +1,4 @@
-//! What a person does with stock kubectl in a whole cluster, from the first pod to an empty
-//! machine.
+//! Stock kubectl on a node that runs pods: exec, cp, attach, port-forward, rollouts.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,7 +13,7 @@ use crate::pods::{echo, shell};
 
 /// One pod, and every way into it.
 #[test]
-fn there_are_ways_into_a_pod() {
+fn exec_cp_attach_and_port_forward_work() {
     let machine = Machine::new();
     machine.import_tools();
     machine.start();

@@ -1,4 +1,4 @@
-//! A node looked at by hand, without its API, and images brought to it by hand.
+//! `coracle ctr` and `coracle image` on a node, without the API.
 
 use std::fs;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::tools_image::{TOOLS, save_tools};
 /// An archive in the preload folder is an image that pods run, whatever else lies there. `coracle
 /// ctr` and `coracle image` see what there is, with a server and without.
 #[test]
-fn a_node_is_looked_at_and_given_images_without_its_api() {
+fn ctr_and_image_commands_work_without_the_api() {
     let machine = Machine::new();
     let preload = machine.data_dir().join("preload");
     fs::create_dir_all(&preload).unwrap();
@@ -35,14 +35,14 @@ fn a_node_is_looked_at_and_given_images_without_its_api() {
     });
 
     machine.until("logs printer", |log| log.lines().count() == 4);
-    look_into(&machine);
+    inspect(&machine);
     assert!(
         machine
             .types("coracle image ls")
             .contains("example.test/tools")
     );
 
-    bring_images(&machine);
+    import_and_pull_images(&machine);
 
     // What comes into the folder while the server runs is an image as well.
     machine.types(&format!("coracle image rm {TOOLS}"));
@@ -57,8 +57,8 @@ fn a_node_is_looked_at_and_given_images_without_its_api() {
     machine.kill_server();
 
     // What runs goes on without a server, and can be looked into.
-    look_into(&machine);
-    bring_images(&machine);
+    inspect(&machine);
+    import_and_pull_images(&machine);
     machine.start();
     machine.kubectl("delete pod printer --timeout=300s");
     eventually("nothing runs", || match machine.types("coracle ctr ps") {
@@ -69,7 +69,7 @@ fn a_node_is_looked_at_and_given_images_without_its_api() {
     machine.stop_and_reset();
 }
 
-fn look_into(machine: &Machine) {
+fn inspect(machine: &Machine) {
     let pods = machine.types("coracle ctr pods");
     let line = pods
         .lines()
@@ -123,7 +123,7 @@ fn look_into(machine: &Machine) {
 }
 
 /// Images come and go by hand, whether a server runs or not.
-fn bring_images(machine: &Machine) {
+fn import_and_pull_images(machine: &Machine) {
     let shown: Value =
         serde_json::from_str(&machine.types(&format!("coracle image inspect {TOOLS}"))).unwrap();
     let id = shown["id"].as_str().unwrap().to_owned();

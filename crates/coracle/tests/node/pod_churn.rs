@@ -1,10 +1,10 @@
-//! Pods come and go by the hundred, and leave nothing.
+//! Hundreds of pods are created and deleted; nothing is left behind.
 
 use serde_json::{Value, json};
 
-use crate::dice::number;
 use crate::machine::Machine;
 use crate::pods::echo;
+use crate::random::number;
 
 /// How many are made and deleted, unless `CORACLE_CYCLES` says otherwise, and how many at a time.
 const CYCLES: u64 = 300;
@@ -15,7 +15,7 @@ const PATIENCE: &str = "600s";
 const TOLD: usize = 3;
 
 #[test]
-fn three_hundred_pods_come_and_go_and_leave_nothing() {
+fn three_hundred_pods_are_created_and_deleted_without_leftovers() {
     let machine = Machine::new();
     machine.start();
     machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");

@@ -1,11 +1,11 @@
-//! The server, the scheduler and the controllers as three processes that know each other over HTTPS
-//! alone, each with the rights that upstream gives it: a cluster lives as it does in one process.
+//! API server, scheduler and controller manager as three processes that communicate over HTTPS,
+//! each with upstream's permissions.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::cluster::{Server, kubectl};
-use crate::simulated::{apply, until};
+use crate::simulated_nodes::{apply, until};
 
 /// A component in a process of its own; killed when dropped.
 struct Apart(Child);
@@ -152,7 +152,7 @@ fn live(server: &Server, folder: &Path) {
 }
 
 #[test]
-fn three_processes_do_what_one_does_with_the_rights_of_their_identities() {
+fn separate_processes_work_with_the_permissions_of_their_identities() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--simulated-nodes", "5"]);
     let file = |name: &str| folder.path().join(format!("{name}.kubeconfig"));

@@ -1,8 +1,7 @@
-//! What happens around workloads on simulated nodes, led with stock kubectl: what becomes of what
-//! somebody owns, who takes whom in, and who has to leave a node.
+//! Owner references, adoption, pod ranking and taints on simulated nodes, with stock kubectl.
 
 use crate::cluster::Server;
-use crate::simulated::{apply, start, until};
+use crate::simulated_nodes::{apply, start, until};
 
 fn names(server: &Server, arguments: &[&str]) -> Vec<String> {
     let told = server.kubectl(&[&["get"][..], arguments, &["-o", "name"]].concat());
@@ -21,7 +20,7 @@ fn account_is_there(server: &Server) {
 }
 
 #[test]
-fn what_is_owned_stays_goes_before_or_goes_after_as_was_asked() {
+fn dependents_are_orphaned_or_deleted_by_propagation_policy() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "2", &[]);
     account_is_there(&server);
@@ -114,7 +113,7 @@ fn what_is_owned_stays_goes_before_or_goes_after_as_was_asked() {
 }
 
 #[test]
-fn a_replica_set_lets_go_takes_in_and_chooses_who_goes() {
+fn a_replica_set_releases_adopts_and_ranks_pods() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "2", &[]);
     account_is_there(&server);
@@ -197,7 +196,7 @@ fn a_replica_set_lets_go_takes_in_and_chooses_who_goes() {
 }
 
 #[test]
-fn a_taint_keeps_pods_off_or_drives_them_away_in_their_time() {
+fn taints_repel_and_evict_pods() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "1", &[]);
     account_is_there(&server);

@@ -1,4 +1,5 @@
-//! The commands of the README and of the tour in docs/install.md, as they stand there.
+//! The quick start of the README and the tour of docs/install.md: runs their commands as written
+//! there.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! Writes that go wrong, or do more than they seem to: what they answer, in upstream's words.
+//! Failing writes and writes with side effects: responses with upstream's messages.
 
 use coracle_api::Value;
 use coracle_api::codec::json;
 
-use crate::cluster::{Answer, Engine, House, Raw};
+use crate::cluster::{Answer, Cluster, Engine, Raw};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -62,9 +62,9 @@ fn owners(answer: &Answer) -> Vec<String> {
 }
 
 #[test]
-fn an_empty_list_of_managers_forgets_them() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+fn an_empty_managed_fields_list_resets_ownership() {
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let raw = Raw::new(&server.kubeconfig);
     let path = format!("{MAPS}/a");
     let reset = r#"{"metadata":{"managedFields":[]}}"#;
@@ -99,9 +99,9 @@ fn an_empty_list_of_managers_forgets_them() {
 }
 
 #[test]
-fn a_patch_cannot_make_another_kind_of_an_object() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+fn a_patch_cannot_change_the_kind() {
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let raw = Raw::new(&server.kubeconfig);
 
     let path = format!("{MAPS}/a");
@@ -172,8 +172,8 @@ fn a_patch_cannot_make_another_kind_of_an_object() {
 
 #[test]
 fn what_a_patch_made_is_shown_where_it_is_no_object_of_its_kind() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let raw = Raw::new(&server.kubeconfig);
     let path = format!("{MAPS}/a");
     raw.post(MAPS, &config_map("a", r#","data":{"a":"1"}"#));
@@ -203,8 +203,8 @@ fn what_a_patch_made_is_shown_where_it_is_no_object_of_its_kind() {
 
 #[test]
 fn a_configuration_is_a_map_whose_keys_are_given_once() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let raw = Raw::new(&server.kubeconfig);
     let path = |validation: &str| {
         format!("{MAPS}/a?fieldManager=m&force=true&fieldValidation={validation}")
@@ -235,9 +235,9 @@ fn a_configuration_is_a_map_whose_keys_are_given_once() {
 }
 
 #[test]
-fn whoever_scales_takes_the_replicas_from_whoever_updated_them() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+fn scaling_takes_ownership_of_replicas() {
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let raw = Raw::new(&server.kubeconfig);
     raw.post(
         &format!("{DEPLOYMENTS}?fieldManager=maker"),
@@ -266,9 +266,9 @@ fn whoever_scales_takes_the_replicas_from_whoever_updated_them() {
 }
 
 #[test]
-fn nobody_owns_labels_through_the_status_of_a_deployment() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+fn a_status_update_does_not_own_labels() {
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let raw = Raw::new(&server.kubeconfig);
     raw.post(DEPLOYMENTS, &deployment(SELECTED));
     let status = r#"{"apiVersion":"apps/v1","kind":"Deployment",
@@ -281,8 +281,8 @@ fn nobody_owns_labels_through_the_status_of_a_deployment() {
 
 #[test]
 fn a_workload_without_a_selector_does_not_select_its_template() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let raw = Raw::new(&server.kubeconfig);
     let answer = raw.post(DEPLOYMENTS, &deployment(""));
     let expected = r#"Deployment.apps "d" is invalid: [spec.selector: Required value, spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`]"#;

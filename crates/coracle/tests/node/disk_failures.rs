@@ -1,5 +1,5 @@
-//! A data directory whose disk is full, or has become read-only: what `docs/keeping-data.md` says
-//! happens.
+//! A full disk and a disk that becomes read-only under the data directory (docs/backup.md,
+//! docs/troubleshooting.md).
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Tries to get in from outside, over HTTPS: each is refused, and what should work works, so that
-//! it is the trick that was refused and not the way there.
+//! Attempts to bypass authentication and authorization over HTTPS. Each is refused, while the
+//! corresponding valid request succeeds.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,24 +9,24 @@ use rcgen::{
 };
 
 use crate::bad_input::wire::Identity;
-use crate::castle::{Castle, signed};
+use crate::server_under_test::{ServerUnderTest, signed};
 
 const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
 
 #[test]
-fn certificates_that_are_not_good_make_nobody_somebody() {
-    let castle = Castle::start();
+fn invalid_certificates_do_not_authenticate() {
+    let target = ServerUnderTest::start();
     let masters = |change: fn(&mut CertificateParams)| {
-        Some(castle.certified("eve", "system:masters", change))
+        Some(target.certified("eve", "system:masters", change))
     };
     assert_eq!(
-        castle.get(masters(|_| {}), SECRETS, "").status,
+        target.get(masters(|_| {}), SECRETS, "").status,
         200,
         "a good one opens every door"
     );
 
     let check = |what: &str, who: Option<Identity>| {
-        let answer = castle.get(who, SECRETS, "");
+        let answer = target.get(who, SECRETS, "");
         assert_eq!(answer.status, 401, "{what}: {answer:?}");
     };
 
@@ -62,16 +62,16 @@ fn certificates_that_are_not_good_make_nobody_somebody() {
     );
 
     // Nobody at all is somebody who may do nothing.
-    assert_eq!(castle.get(None, SECRETS, "").status, 403);
+    assert_eq!(target.get(None, SECRETS, "").status, 403);
 }
 
 #[test]
-fn a_certificate_is_its_last_common_name_in_whatever_letters() {
-    let castle = Castle::start();
+fn the_user_is_the_last_common_name_of_a_certificate_in_any_encoding() {
+    let target = ServerUnderTest::start();
     let review = |change: &dyn Fn(&mut CertificateParams)| {
-        let who = castle.certified("admin", "team", change);
+        let who = target.certified("admin", "team", change);
         let body = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
-        castle.ask(
+        target.ask(
             Some(who),
             "POST",
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -147,17 +147,17 @@ fn forge(
 }
 
 #[test]
-fn tokens_that_are_not_good_make_nobody_somebody() {
-    let castle = Castle::start();
+fn invalid_tokens_do_not_authenticate() {
+    let target = ServerUnderTest::start();
     let token = |more: &[&str]| {
         let arguments = [&["create", "token", "default"], more].concat();
-        castle.server.kubectl(&arguments).trim().to_string()
+        target.server.kubectl(&arguments).trim().to_string()
     };
     let good = token(&[]);
-    assert_eq!(castle.with_token(&good).status, 200);
+    assert_eq!(target.with_token(&good).status, 200);
 
     let check = |what: &str, token: &str| {
-        let answer = castle.with_token(token);
+        let answer = target.with_token(token);
         assert_eq!(answer.status, 401, "{what}: {answer:?}");
     };
 
@@ -194,43 +194,43 @@ fn tokens_that_are_not_good_make_nobody_somebody() {
         &token(&["--audience", "https://elsewhere"]),
     );
 
-    castle
+    target
         .apply("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}");
     let bound = token(&["--bound-object-kind", "Pod", "--bound-object-name", "p"]);
-    assert_eq!(castle.with_token(&bound).status, 200);
+    assert_eq!(target.with_token(&bound).status, 200);
 
-    castle
+    target
         .server
         .kubectl(&["delete", "pod", "p", "--force", "--grace-period=0"]);
     check("of a pod that is gone", &bound);
     let check_bound = |kind: &str, name: &str| {
         let bound = token(&["--bound-object-kind", kind, "--bound-object-name", name]);
-        assert_eq!(castle.with_token(&bound).status, 200, "{kind}");
-        castle.server.kubectl(&["delete", kind, name]);
+        assert_eq!(target.with_token(&bound).status, 200, "{kind}");
+        target.server.kubectl(&["delete", kind, name]);
         check(&format!("of a {kind} that is gone"), &bound);
     };
 
-    castle
+    target
         .server
         .kubectl(&["create", "secret", "generic", "held"]);
     check_bound("Secret", "held");
-    castle.apply("{apiVersion: v1, kind: Node, metadata: {name: n9}}");
+    target.apply("{apiVersion: v1, kind: Node, metadata: {name: n9}}");
     check_bound("Node", "n9");
 
-    castle
+    target
         .server
         .kubectl(&["delete", "serviceaccount", "default"]);
     check("of an account that is gone", &good);
-    castle
+    target
         .server
         .kubectl(&["create", "serviceaccount", "default"]);
     check("of an account whose name another has", &good);
 }
 
 #[test]
-fn headers_and_paths_lead_nowhere() {
-    let castle = Castle::start();
-    castle.server.kubectl(&[
+fn forged_headers_and_paths_give_no_access() {
+    let target = ServerUnderTest::start();
+    target.server.kubectl(&[
         "create",
         "role",
         "reader",
@@ -238,7 +238,7 @@ fn headers_and_paths_lead_nowhere() {
         "--resource=configmaps",
     ]);
 
-    castle.server.kubectl(&[
+    target.server.kubectl(&[
         "create",
         "rolebinding",
         "reader",
@@ -246,9 +246,9 @@ fn headers_and_paths_lead_nowhere() {
         "--user=jane",
     ]);
 
-    let jane = || castle.user("jane", "");
+    let jane = || target.user("jane", "");
     assert_eq!(
-        castle
+        target
             .get(jane(), "/api/v1/namespaces/default/configmaps", "")
             .status,
         200
@@ -256,7 +256,7 @@ fn headers_and_paths_lead_nowhere() {
 
     let refused = |path: &str, headers: &str| {
         for who in [jane(), None] {
-            let answer = castle.get(who, path, headers);
+            let answer = target.get(who, path, headers);
             assert!(
                 matches!(answer.status, 301 | 400 | 401 | 403 | 404),
                 "{path} {headers:?}: {answer:?}"
@@ -303,11 +303,11 @@ fn headers_and_paths_lead_nowhere() {
 }
 
 #[test]
-fn nobody_gives_what_they_do_not_have() {
-    let castle = Castle::start();
+fn permissions_a_user_lacks_cannot_be_granted() {
+    let target = ServerUnderTest::start();
 
     // Who may write roles, bindings and accounts, and nothing else.
-    castle.server.kubectl(&[
+    target.server.kubectl(&[
         "create",
         "role",
         "writer",
@@ -315,7 +315,7 @@ fn nobody_gives_what_they_do_not_have() {
         "--resource=roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io,serviceaccounts",
     ]);
 
-    castle.server.kubectl(&[
+    target.server.kubectl(&[
         "create",
         "rolebinding",
         "writer",
@@ -323,7 +323,7 @@ fn nobody_gives_what_they_do_not_have() {
         "--user=jane",
     ]);
 
-    let jane = || castle.user("jane", "");
+    let jane = || target.user("jane", "");
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let role = |verb: &str, resource: &str| {
         format!(
@@ -333,7 +333,7 @@ fn nobody_gives_what_they_do_not_have() {
     };
 
     let check = |path: &str, body: &str, expected: u16| {
-        let answer = castle.ask(jane(), "POST", path, "", body);
+        let answer = target.ask(jane(), "POST", path, "", body);
         assert_eq!(answer.status, expected, "{path} {body}: {answer:?}");
     };
 
@@ -402,9 +402,9 @@ fn nobody_gives_what_they_do_not_have() {
 }
 
 #[test]
-fn nobody_makes_more_of_what_they_have_by_changing_it() {
-    let castle = Castle::start();
-    castle.apply(
+fn updates_cannot_escalate_privileges() {
+    let target = ServerUnderTest::start();
+    target.apply(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: keeper, labels: {a: b}}\nrules:\n\
          - {apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles, roles, rolebindings], \
          verbs: [create, update, patch]}\n- {apiGroups: [''], resources: [configmaps], verbs: [get]}\n",
@@ -417,7 +417,7 @@ fn nobody_makes_more_of_what_they_have_by_changing_it() {
         "--clusterrole=keeper",
         "--user=jane",
     ];
-    castle.server.kubectl(&jane);
+    target.server.kubectl(&jane);
 
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let check = |method: &str, path: &str, body: &str, expected: u16| {
@@ -428,8 +428,8 @@ fn nobody_makes_more_of_what_they_have_by_changing_it() {
             "Content-Type: application/json\r\n"
         };
 
-        let answer = castle.say(
-            castle.user("jane", ""),
+        let answer = target.say(
+            target.user("jane", ""),
             method,
             &format!("{rbac}{path}"),
             headers,
@@ -528,14 +528,14 @@ fn nobody_makes_more_of_what_they_have_by_changing_it() {
     );
 }
 
-/// A castle with the pods `mine` on node n1 and `other` on n2, each with a secret of its own.
-fn with_pods_on_nodes() -> Castle {
-    let castle = Castle::start();
+/// A target with the pods `mine` on node n1 and `other` on n2, each with a secret of its own.
+fn with_pods_on_nodes() -> ServerUnderTest {
+    let target = ServerUnderTest::start();
     let pod = |name: &str, node: &str, secret: &str| {
-        castle
+        target
             .server
             .kubectl(&["create", "secret", "generic", secret, "--from-literal=k=v"]);
-        castle.apply(&format!(
+        target.apply(&format!(
             "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{nodeName: {node}, containers: [{{name: c, \
              image: i}}], volumes: [{{name: s, secret: {{secretName: {secret}}}}}]}}}}"
         ));
@@ -544,18 +544,18 @@ fn with_pods_on_nodes() -> Castle {
 
     pod("other", "n2", "other-secret");
 
-    castle
+    target
 }
 
 #[test]
-fn a_node_reads_what_its_pods_need_and_nothing_else() {
-    let castle = with_pods_on_nodes();
-    let node = || castle.user("system:node:n1", "system:nodes");
+fn a_node_reads_only_what_its_pods_need() {
+    let target = with_pods_on_nodes();
+    let node = || target.user("system:node:n1", "system:nodes");
     let secret = |name: &str| format!("/api/v1/namespaces/default/secrets/{name}");
-    assert_eq!(castle.get(node(), &secret("my-secret"), "").status, 200);
+    assert_eq!(target.get(node(), &secret("my-secret"), "").status, 200);
 
     let refused = |method: &str, path: &str, body: &str| {
-        let answer = castle.ask(node(), method, path, "", body);
+        let answer = target.ask(node(), method, path, "", body);
         assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
     };
     refused("GET", &secret("other-secret"), "");
@@ -566,7 +566,7 @@ fn a_node_reads_what_its_pods_need_and_nothing_else() {
 
     refused("DELETE", "/api/v1/namespaces/default/pods/other", "");
     let token = |pod: &str| {
-        let uid = castle
+        let uid = target
             .server
             .kubectl(&["get", "pod", pod, "-o", "jsonpath={.metadata.uid}"]);
         format!(
@@ -577,7 +577,7 @@ fn a_node_reads_what_its_pods_need_and_nothing_else() {
 
     let tokens = "/api/v1/namespaces/default/serviceaccounts/default/token";
     assert_eq!(
-        castle
+        target
             .ask(node(), "POST", tokens, "", &token("mine"))
             .status,
         201
@@ -590,26 +590,26 @@ fn a_node_reads_what_its_pods_need_and_nothing_else() {
     refused("POST", "/api/v1/nodes", other_node);
 
     // Who only says to be a node, without the group, is none.
-    let answer = castle.get(castle.user("system:node:n1", ""), &secret("my-secret"), "");
+    let answer = target.get(target.user("system:node:n1", ""), &secret("my-secret"), "");
     assert_eq!(answer.status, 403, "{answer:?}");
 }
 
 #[test]
-fn a_node_speaks_for_itself_alone() {
-    let castle = with_pods_on_nodes();
-    let node = || castle.user("system:node:n1", "system:nodes");
+fn a_node_writes_only_its_own_objects() {
+    let target = with_pods_on_nodes();
+    let node = || target.user("system:node:n1", "system:nodes");
     let refused = |method: &str, path: &str, body: &str| {
-        let answer = castle.ask(node(), method, path, "", body);
+        let answer = target.ask(node(), method, path, "", body);
         assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
     };
 
     let other_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}}"#;
-    castle.apply("{apiVersion: v1, kind: Node, metadata: {name: n2}}");
+    target.apply("{apiVersion: v1, kind: Node, metadata: {name: n2}}");
 
     // Its own node it may make, but not say of it what people decide by, nor speak for another.
     let own_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}"#;
     assert_eq!(
-        castle
+        target
             .ask(node(), "POST", "/api/v1/nodes", "", own_node)
             .status,
         201
@@ -632,7 +632,7 @@ fn a_node_speaks_for_itself_alone() {
 
     let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
     assert_eq!(
-        castle.ask(node(), "POST", leases, "", &lease("n1")).status,
+        target.ask(node(), "POST", leases, "", &lease("n1")).status,
         201
     );
 

@@ -1,5 +1,4 @@
-//! What a watch of pods shows while things happen to them, asked for as people do who have no
-//! client: with curl.
+//! Watch events of pods during changes, as curl receives them.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -10,8 +9,8 @@ use std::time::Duration;
 use coracle_api::Value;
 use coracle_api::codec::json;
 
-use crate::cluster::{House, Server, on_every_engine};
-use crate::simulated::{apply, start, until};
+use crate::cluster::{Cluster, Server, on_every_engine};
+use crate::simulated_nodes::{apply, start, until};
 
 /// How long an event may take.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -31,7 +30,7 @@ spec:
 ";
 
 on_every_engine! {
-    events_go_away_and_whoever_watches_is_told_of_each,
+    expired_events_are_deleted_and_watches_report_it,
 }
 
 /// A watch under way; it ends with this.
@@ -202,7 +201,7 @@ fn check_order(events: &[Event], old: &str) {
 }
 
 #[test]
-fn a_pod_that_is_deleted_is_replaced_before_the_eyes_of_whoever_watches() {
+fn a_watch_shows_a_deleted_pod_and_its_replacement() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "2", &[]);
     apply(&server, folder.path(), "web.yaml", DEPLOYMENT);
@@ -251,8 +250,8 @@ fn a_pod_that_is_deleted_is_replaced_before_the_eyes_of_whoever_watches() {
     server.stop();
 }
 
-fn events_go_away_and_whoever_watches_is_told_of_each(house: &House) {
-    let server = house.start_with(&["--event-ttl", "4s"]);
+fn expired_events_are_deleted_and_watches_report_it(cluster: &Cluster) {
+    let server = cluster.start_with(&["--event-ttl", "4s"]);
     let watch = Watch::begin(&server, "/api/v1/namespaces/default/events?watch=true");
     let event = |name: &str| {
         format!(
@@ -264,7 +263,7 @@ fn events_go_away_and_whoever_watches_is_told_of_each(house: &House) {
     let names = ["a", "b", "c"];
     apply(
         &server,
-        house.path(),
+        cluster.path(),
         "events.yaml",
         &names.map(event).concat(),
     );

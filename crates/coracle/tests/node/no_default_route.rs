@@ -1,4 +1,4 @@
-//! A machine that knows no way out still has a cluster.
+//! A cluster on a machine without a default route.
 
 use crate::machine::{Machine, eventually};
 

@@ -1,4 +1,4 @@
-//! A server to break into: requests of any form over HTTPS, as whoever one says to be.
+//! A server and a client that sends arbitrary HTTPS requests with any identity.
 
 use std::fs;
 
@@ -12,28 +12,28 @@ use tempfile::TempDir;
 use crate::bad_input::wire::{Answer, Connection, Identity};
 use crate::cluster::Server;
 
-/// A server and its folder; the server goes first.
-pub(crate) struct Castle {
+/// A server and its data directory; the server is dropped first.
+pub(crate) struct ServerUnderTest {
     pub(crate) server: Server,
     pub(crate) folder: TempDir,
 }
 
-impl Castle {
-    pub(crate) fn start() -> Castle {
-        Castle::start_with(&[])
+impl ServerUnderTest {
+    pub(crate) fn start() -> ServerUnderTest {
+        ServerUnderTest::start_with(&[])
     }
 
-    pub(crate) fn start_with(more: &[&str]) -> Castle {
+    pub(crate) fn start_with(more: &[&str]) -> ServerUnderTest {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start_with(folder.path(), more);
-        let castle = Castle { server, folder };
-        castle
+        let target = ServerUnderTest { server, folder };
+        target
             .server
             .kubectl(&["create", "serviceaccount", "default"]);
-        castle
+        target
     }
 
-    /// Bodies are JSON.
+    /// Sends a request with a JSON body.
     pub(crate) fn ask(
         &self,
         who: Option<Identity>,
@@ -87,7 +87,7 @@ impl Castle {
         Some(self.certified(name, group, |_| {}))
     }
 
-    /// A certificate of this cluster's authority that differs from a right one.
+    /// A certificate of this cluster's CA, changed by `change`.
     pub(crate) fn certified(
         &self,
         name: &str,

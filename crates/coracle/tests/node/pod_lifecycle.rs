@@ -1,5 +1,5 @@
-//! The life of a pod on its node, step by step, as whoever looks at the node sees it: admission,
-//! cgroup and folders, volumes, network, containers, status, and that nothing is left.
+//! The lifecycle of a pod on its node, step by step: admission, cgroups and directories, volumes,
+//! network, containers, status, cleanup.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use crate::machine::{Machine, eventually};
 use crate::pods::{echo, shell};
 
 #[test]
-fn a_pod_is_seen_on_its_node_at_each_step_of_its_life() {
+fn each_step_of_a_pods_lifecycle_is_visible_on_its_node() {
     let machine = Machine::new();
     machine.import_tools();
     machine.start();
@@ -33,7 +33,7 @@ fn a_pod_is_seen_on_its_node_at_each_step_of_its_life() {
     network(&machine);
     environment_and_logs(&machine, &uid);
     events_and_conditions(&machine);
-    those_that_do_not_get_far(&machine);
+    pods_that_fail_early(&machine);
     machine.kubectl("delete pod --all --timeout=300s");
     machine.is_again(&before);
 }
@@ -264,7 +264,7 @@ fn events_and_conditions(machine: &Machine) {
     }
 }
 
-fn those_that_do_not_get_far(machine: &Machine) {
+fn pods_that_fail_early(machine: &Machine) {
     let status = |pod: &str, place: &str, expected: &str| {
         machine.until(
             &format!("get pod {pod} -o jsonpath={{.status.{place}}}"),

@@ -1,11 +1,10 @@
-//! A walk through kubectl: everything that people do with it, by this release's and by an older
-//! one.
+//! All kubectl commands, with the kubectl of this release and with an older one.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::cluster::{Engine, House, Server, kubectl, on_every_engine};
+use crate::cluster::{Cluster, Engine, Server, kubectl, on_every_engine};
 
 const DEPLOYMENT: &str = "\
 apiVersion: apps/v1
@@ -85,32 +84,32 @@ fn words(line: &str) -> Vec<String> {
 }
 
 on_every_engine! {
-    this_release_walks,
+    kubectl_of_this_release,
 }
 
-fn this_release_walks(house: &House) {
-    let server = house.start();
+fn kubectl_of_this_release(cluster: &Cluster) {
+    let server = cluster.start();
     walk(&Person {
         server: &server,
         kubectl: kubectl(),
-        folder: house.path(),
+        folder: cluster.path(),
     });
 }
 
 #[test]
-fn an_older_release_walks() {
+fn kubectl_of_an_older_release() {
     // Where PATH has none there is nothing older to try.
     let older = ["/usr/bin/kubectl", "/usr/local/bin/kubectl"].map(PathBuf::from);
     let Some(kubectl) = older.into_iter().find(|path| path.exists()) else {
         return;
     };
-    let house = House::new(Engine::Embedded);
+    let cluster = Cluster::new(Engine::Embedded);
 
-    let server = house.start();
+    let server = cluster.start();
     walk(&Person {
         server: &server,
         kubectl,
-        folder: house.path(),
+        folder: cluster.path(),
     });
 }
 

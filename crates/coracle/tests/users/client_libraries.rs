@@ -1,6 +1,5 @@
-//! Programs with client libraries: client-go, kube-rs, the Python client. Each does one round of
-//! everything; then each follows ConfigMaps while the server restarts under it, and while the store
-//! forgets what it has seen.
+//! Client libraries: client-go, kube-rs, the Python client. Each performs all operations once, then
+//! watches ConfigMaps during a restart of the server and a compaction of the store.
 //!
 //! The programs are in `tests/clients`.
 
@@ -14,7 +13,7 @@ use std::time::Duration;
 use coracle_store::Store;
 use coracle_store::etcd::{Etcd, EtcdConfig};
 
-use crate::cluster::{Engine, House, Server, on_every_engine, tool};
+use crate::cluster::{Cluster, Engine, Server, on_every_engine, tool};
 
 /// On a machine that is busy with other things; clients also wait between their tries.
 const TOLD_WITHIN: Duration = Duration::from_secs(90);
@@ -174,8 +173,8 @@ impl Drop for Running {
 
 #[test]
 fn everything_can_be_done_from_programs() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let go = client_go(&server, "calls", true).round();
     assert_eq!(go, "json ok\nprotobuf ok\ndynamic ok\nmetadata ok\n");
     assert_eq!(kube_rs(&server, "calls").round(), "ok\n");
@@ -183,7 +182,7 @@ fn everything_can_be_done_from_programs() {
 }
 
 on_every_engine! {
-    whoever_follows_goes_on_after_a_restart,
+    informers_continue_after_a_restart,
 }
 
 fn followers(server: &Server) -> Vec<Running> {
@@ -198,20 +197,20 @@ fn followers(server: &Server) -> Vec<Running> {
 }
 
 /// On the port that it had.
-fn again(house: &House, server: Server, more: &[&str]) -> Server {
+fn again(cluster: &Cluster, server: Server, more: &[&str]) -> Server {
     let port = server.address.rsplit_once(':').unwrap().1.to_string();
     server.stop();
-    house.start_with(&[&["--https-port", &port], more].concat())
+    cluster.start_with(&[&["--https-port", &port], more].concat())
 }
 
-fn whoever_follows_goes_on_after_a_restart(house: &House) {
-    let server = house.start();
+fn informers_continue_after_a_restart(cluster: &Cluster) {
+    let server = cluster.start();
     let mut followers = followers(&server);
     server.kubectl(&["create", "configmap", "before"]);
     followers
         .iter_mut()
         .for_each(|follower| follower.is_told_of("before"));
-    let server = again(house, server, &[]);
+    let server = again(cluster, server, &[]);
     server.kubectl(&["create", "configmap", "after"]);
     server.kubectl(&["delete", "configmap", "before"]);
 
@@ -222,11 +221,11 @@ fn whoever_follows_goes_on_after_a_restart(house: &House) {
 }
 
 #[test]
-fn whoever_has_seen_what_is_forgotten_begins_anew() {
-    let house = House::new(Engine::Embedded);
-    let socket = format!("unix://{}", house.path().join("etcd.sock").display());
+fn informers_relist_after_compaction() {
+    let cluster = Cluster::new(Engine::Embedded);
+    let socket = format!("unix://{}", cluster.path().join("etcd.sock").display());
     let face = ["--etcd-listen", &socket];
-    let server = house.start_with(&face);
+    let server = cluster.start_with(&face);
     let mut followers = followers(&server);
     server.kubectl(&["create", "configmap", "before"]);
     followers
@@ -252,7 +251,7 @@ fn whoever_has_seen_what_is_forgotten_begins_anew() {
     });
 
     followers.iter_mut().for_each(Running::forgets);
-    let server = again(&house, server, &face);
+    let server = again(&cluster, server, &face);
     let anew = ["watch-list 200", "list 200", "synced", "synced", "listed"];
     followers
         .iter_mut()

@@ -1,10 +1,10 @@
-//! The life of workloads on twenty simulated nodes, led with stock kubectl.
+//! Workloads on simulated nodes, operated with stock kubectl.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::cluster::Server;
-use crate::simulated::{apply, start, until};
+use crate::simulated_nodes::{apply, start, until};
 
 /// What `coracle why` says.
 fn why(server: &Server, arguments: &[&str]) -> String {
@@ -121,7 +121,7 @@ fn a_node_that_dies_loses_its_pods_and_they_are_replaced() {
     });
     assert!(why(&server, &[&format!("node/{node}")]).contains("is unreachable"));
 
-    // The pods on it are told to go; only their node could let them, and they are replaced
+    // Its pods are marked for deletion, which only their node can finish; they are replaced
     // meanwhile.
     until("its pods are replaced elsewhere", || {
         let path = r#"jsonpath={range .items[?(@.status.phase=="Running")]}{.spec.nodeName} {.metadata.deletionTimestamp}{"\n"}{end}"#;
@@ -165,7 +165,7 @@ fn daemon_set(server: &Server, folder: &Path) {
 }
 
 #[test]
-fn every_node_has_its_daemon_a_service_its_endpoints_and_a_namespace_empties() {
+fn daemon_sets_endpoints_and_namespace_deletion_work() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "20", &[]);
     daemon_set(&server, folder.path());
@@ -225,7 +225,7 @@ fn every_node_has_its_daemon_a_service_its_endpoints_and_a_namespace_empties() {
 }
 
 #[test]
-fn a_pending_pod_says_why_in_its_condition_an_event_and_why() {
+fn a_pending_pod_reports_why_in_its_condition_events_and_coracle_why() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "3", &[]);
     until("there is an account", || {
@@ -293,7 +293,7 @@ spec: {minAvailable: 3, selector: {matchLabels: {app: db}}}
 "#;
 
 #[test]
-fn a_stateful_set_comes_in_order_and_a_budget_holds_an_eviction_back() {
+fn a_stateful_set_starts_in_order_and_a_disruption_budget_blocks_eviction() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "20", &[]);
     apply(&server, folder.path(), "db.yaml", STATEFUL);

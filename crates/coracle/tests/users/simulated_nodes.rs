@@ -1,4 +1,4 @@
-//! Simulated nodes: what stock kubectl sees of pods on them.
+//! Simulated nodes: pods on them as stock kubectl shows them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -88,7 +88,7 @@ fn a_deployment_becomes_available_and_its_pods_have_addresses() {
 }
 
 #[test]
-fn pods_live_as_their_annotation_says() {
+fn pods_behave_as_their_annotation_says() {
     let folder = tempfile::tempdir().unwrap();
     let (server, path) = (start(folder.path(), "2", &[]), folder.path());
     let phase = |name: &str, expected: &str| {
@@ -128,7 +128,7 @@ fn pods_live_as_their_annotation_says() {
 }
 
 #[test]
-fn a_fleet_that_is_started_again_goes_on() {
+fn simulated_nodes_continue_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "2", &[]);
     server.kubectl(&["create", "deployment", "web", "--image=i", "--replicas=2"]);

@@ -1,5 +1,5 @@
-//! What an ordinary pod of a `restricted` namespace leaves on the node to harm it, and what others
-//! of the host may read.
+//! Pods of a `restricted` namespace that try to harm the node, and which files other users of the
+//! host can read.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -15,7 +15,7 @@ const DIG: &str = "dig() { cd -P $1; p=$(yes d/ | head -n 1900 | tr -d '\\n'); i
                    while [ $i -lt 22 ]; do mkdir -p $p && cd -P $p || exit 1; i=$((i+1)); done; }";
 
 #[test]
-fn a_tree_deeper_than_any_stack_goes_with_its_pod() {
+fn a_directory_tree_deeper_than_any_stack_is_removed_with_its_pod() {
     let machine = Machine::new();
     machine.keep_data_in_memory();
     machine.import_tools();
@@ -93,7 +93,7 @@ fn a_pod_that_writes_to_its_files_in_etc_takes_no_memory_of_the_runtime() {
 }
 
 #[test]
-fn a_pipe_where_a_termination_message_is_expected_stops_nobody() {
+fn a_pipe_as_termination_message_does_not_block_the_kubelet() {
     let machine = Machine::new();
     machine.import_tools();
     machine.start();
@@ -177,7 +177,7 @@ fn nothing_that_holds_a_secret_is_readable_by_others() {
     let (data, run) = (machine.data_dir(), machine.instance().1);
     let mut seen = Seen::default();
     for folder in [&data, &run] {
-        seen.look_into(folder);
+        seen.inspect(folder);
     }
 
     assert!(seen.files > 0, "what is no secret is readable");
@@ -219,7 +219,7 @@ struct Seen {
 
 impl Seen {
     /// Whoever made the folder may have let everybody in: what is in it must be right by itself.
-    fn look_into(&mut self, folder: &Path) {
+    fn inspect(&mut self, folder: &Path) {
         let mut waiting = vec![folder.to_owned()];
         while let Some(folder) = waiting.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

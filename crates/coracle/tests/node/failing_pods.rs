@@ -1,5 +1,4 @@
-//! What goes wrong with pods, and how a person learns of it: the status, the events, and `coracle
-//! why`.
+//! Failures of pods, and how they are reported: status, events, and `coracle why`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use crate::pods::{echo, shell};
 
 /// Each pod of a row is in trouble of its own; all are there at once.
 #[test]
-fn whatever_goes_wrong_with_a_container_is_told() {
+fn failures_of_containers_are_reported() {
     let machine = Machine::new();
     machine.import_tools();
     machine.start();
@@ -21,7 +20,7 @@ fn whatever_goes_wrong_with_a_container_is_told() {
     crash_loop(&machine);
     missing_images(&machine);
     failing_probes(&machine);
-    deaf_to_the_signal(&machine);
+    ignoring_sigterm(&machine);
 }
 
 fn troubled() -> Vec<Value> {
@@ -259,7 +258,7 @@ fn failing_probes(machine: &Machine) {
 }
 
 /// It is asked to end, has the time that was agreed, and is then killed.
-fn deaf_to_the_signal(machine: &Machine) {
+fn ignoring_sigterm(machine: &Machine) {
     is(machine, "deaf", &["phase"], "Running");
     machine.kubectl("delete pod deaf --wait=false");
     why(

@@ -1,4 +1,4 @@
-//! Single requests, and what a stock server was seen to answer to the same.
+//! Single requests, compared with recorded responses of the stock API server.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn with_port(name: &str, port: u16) -> String {
 }
 
 #[test]
-fn a_service_that_is_open_on_nodes_no_longer_gives_its_ports_back() {
+fn a_service_that_is_no_longer_a_node_port_releases_its_ports() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
 
@@ -59,7 +59,7 @@ fn a_service_that_is_open_on_nodes_no_longer_gives_its_ports_back() {
 }
 
 #[test]
-fn a_range_of_addresses_that_is_added_is_used() {
+fn an_added_service_cidr_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let raw = Raw::new(&server.kubeconfig);
@@ -77,7 +77,7 @@ fn a_range_of_addresses_that_is_added_is_used() {
 }
 
 #[test]
-fn what_is_refused_is_refused_in_upstreams_words() {
+fn refusals_have_upstreams_messages() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let raw = Raw::new(&server.kubeconfig);
@@ -158,7 +158,7 @@ fn events_are_selected_by_who_reports_them() {
 }
 
 #[test]
-fn heads_are_answered_in_both_versions_of_http() {
+fn head_requests_are_answered_in_both_http_versions() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
 

@@ -1,14 +1,13 @@
-//! Worlds by chance: roles with every kind of rule, bindings of every kind, and what users may ask
-//! in them.
+//! Random policies: roles with every kind of rule, bindings of every kind, and requests of users.
 
 use serde_json::{Value, json};
 
-/// SplitMix64: the same seed, the same world.
-pub(crate) struct Dice(u64);
+/// SplitMix64: the same seed, the same policy.
+pub(crate) struct Rng(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed)
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Rng {
+        Rng(seed)
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -164,31 +163,31 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    fn of_resources(dice: &mut Dice) -> Rule {
-        let names = if dice.below(4) == 0 {
-            dice.some(&["x", "y"], 2)
+    fn of_resources(rng: &mut Rng) -> Rule {
+        let names = if rng.below(4) == 0 {
+            rng.some(&["x", "y"], 2)
         } else {
             Vec::new()
         };
 
         Rule {
-            verbs: dice.some(WRITTEN_VERBS, 4),
-            groups: dice.some(WRITTEN_GROUPS, 2),
-            resources: dice.some(WRITTEN_RESOURCES, 3),
+            verbs: rng.some(WRITTEN_VERBS, 4),
+            groups: rng.some(WRITTEN_GROUPS, 2),
+            resources: rng.some(WRITTEN_RESOURCES, 3),
             names,
             urls: Vec::new(),
         }
     }
 
-    fn of_paths(dice: &mut Dice) -> Rule {
+    fn of_paths(rng: &mut Rng) -> Rule {
         let none = Vec::new;
-        let verbs = dice.some(&["get", "post", "*"], 2);
+        let verbs = rng.some(&["get", "post", "*"], 2);
         Rule {
             verbs,
             groups: none(),
             resources: none(),
             names: none(),
-            urls: dice.some(WRITTEN_URLS, 2),
+            urls: rng.some(WRITTEN_URLS, 2),
         }
     }
 
@@ -231,23 +230,23 @@ pub(crate) struct Binding {
     pub(crate) subjects: Vec<Subject>,
 }
 
-pub(crate) struct World {
+pub(crate) struct Policy {
     pub(crate) roles: Vec<Role>,
     pub(crate) bindings: Vec<Binding>,
 }
 
-impl World {
-    pub(crate) fn generate(dice: &mut Dice) -> World {
+impl Policy {
+    pub(crate) fn generate(rng: &mut Rng) -> Policy {
         let mut roles = Vec::new();
         for at in 0..10 {
-            let mut rules: Vec<Rule> = (0..=dice.below(2))
-                .map(|_| Rule::of_resources(dice))
+            let mut rules: Vec<Rule> = (0..=rng.below(2))
+                .map(|_| Rule::of_resources(rng))
                 .collect();
-            if dice.below(3) == 0 {
-                rules.push(Rule::of_paths(dice));
+            if rng.below(3) == 0 {
+                rules.push(Rule::of_paths(rng));
             }
 
-            let shelf = (dice.below(2) == 0).then(|| dice.word(SHELVES));
+            let shelf = (rng.below(2) == 0).then(|| rng.word(SHELVES));
             roles.push(Role {
                 name: format!("wide-{at}"),
                 namespace: None,
@@ -273,11 +272,11 @@ impl World {
         }
 
         for at in 0..6 {
-            let rules = (0..=dice.below(2))
-                .map(|_| Rule::of_resources(dice))
+            let rules = (0..=rng.below(2))
+                .map(|_| Rule::of_resources(rng))
                 .collect();
 
-            let namespace = Some(dice.word(&["a", "b"]));
+            let namespace = Some(rng.word(&["a", "b"]));
             roles.push(Role {
                 name: format!("narrow-{at}"),
                 namespace,
@@ -287,8 +286,8 @@ impl World {
             });
         }
 
-        let bindings = (0..28).map(|_| binding(dice, &roles)).collect();
-        World { roles, bindings }
+        let bindings = (0..28).map(|_| binding(rng, &roles)).collect();
+        Policy { roles, bindings }
     }
 
     /// A List of everything.
@@ -349,23 +348,23 @@ fn role_object(role: &Role) -> Value {
     object
 }
 
-fn binding(dice: &mut Dice, roles: &[Role]) -> Binding {
-    let role = dice.below(roles.len());
+fn binding(rng: &mut Rng, roles: &[Role]) -> Binding {
+    let role = rng.below(roles.len());
 
     // A role of a namespace is bound there; another one everywhere, or in some namespace.
     let namespace = roles[role]
         .namespace
-        .or_else(|| *dice.one(&[None, Some("a"), Some("b")]));
-    let subjects = (0..=dice.below(2)).map(|_| match dice.below(4) {
-        0 => Subject::User(dice.one(USERS).name),
+        .or_else(|| *rng.one(&[None, Some("a"), Some("b")]));
+    let subjects = (0..=rng.below(2)).map(|_| match rng.below(4) {
+        0 => Subject::User(rng.one(USERS).name),
         1 => Subject::Account {
-            namespace: dice.word(&["a", "b"]),
+            namespace: rng.word(&["a", "b"]),
         },
         // No group has this name, and it does not mean all of them.
         2 => Subject::Group("*"),
         _ => {
-            let groups = dice.one(USERS).groups;
-            Subject::Group(dice.word(groups))
+            let groups = rng.one(USERS).groups;
+            Subject::Group(rng.word(groups))
         }
     });
 
@@ -394,22 +393,22 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    pub(crate) fn generate(dice: &mut Dice) -> Request {
-        if dice.below(5) == 0 {
+    pub(crate) fn generate(rng: &mut Rng) -> Request {
+        if rng.below(5) == 0 {
             return Request::Path {
-                verb: dice.word(&["get", "post"]),
-                path: dice.word(URLS),
+                verb: rng.word(&["get", "post"]),
+                path: rng.word(URLS),
             };
         }
 
-        let (group, resource) = *dice.one(RESOURCES);
+        let (group, resource) = *rng.one(RESOURCES);
         Request::Resource {
-            verb: dice.word(VERBS),
+            verb: rng.word(VERBS),
             group,
             resource,
-            subresource: dice.word(SUBRESOURCES),
-            namespace: dice.word(&["a", "b", ""]),
-            name: dice.word(&["x", "z", ""]),
+            subresource: rng.word(SUBRESOURCES),
+            namespace: rng.word(&["a", "b", ""]),
+            name: rng.word(&["x", "z", ""]),
         }
     }
 

@@ -1,9 +1,9 @@
-//! What a server keeps, taken elsewhere: backed up beside it, restored, migrated.
+//! `coracle store`: backup of a running server, restore, migration from and to etcd.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::cluster::{Engine, House, Release, Server};
+use crate::cluster::{Cluster, Engine, Release, Server};
 
 fn store(arguments: &[&str], data_dir: &Path, more: &[&str]) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
@@ -47,12 +47,12 @@ fn is_too_old(server: &Server, version: u64) {
 
 #[test]
 fn a_running_server_is_backed_up_beside_it_and_restored_elsewhere() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     server.kubectl(&["create", "configmap", "kept", "--from-literal=k=v"]);
     let other = tempfile::tempdir().unwrap();
     let file = other.path().join("backup").display().to_string();
-    let report = store(&["backup"], house.path(), &[&file]).unwrap();
+    let report = store(&["backup"], cluster.path(), &[&file]).unwrap();
     assert!(report.starts_with("backed up "), "{report}");
 
     let at = version(&server, "kept");
@@ -69,17 +69,17 @@ fn a_running_server_is_backed_up_beside_it_and_restored_elsewhere() {
 }
 
 #[test]
-fn a_server_moves_from_an_etcd_into_its_folder_and_into_another_etcd() {
+fn a_server_migrates_from_an_etcd_to_its_store_and_to_another_etcd() {
     let (first, second) = (
-        House::new(Engine::Etcd(Release::V34)),
-        House::new(Engine::Etcd(Release::V36)),
+        Cluster::new(Engine::Etcd(Release::V34)),
+        Cluster::new(Engine::Etcd(Release::V36)),
     );
     let server = first.start();
     server.kubectl(&["create", "configmap", "moved", "--from-literal=k=v"]);
 
     let at = version(&server, "moved");
     server.stop();
-    let url = |house: &House| house.etcd.as_ref().unwrap().url();
+    let url = |cluster: &Cluster| cluster.etcd.as_ref().unwrap().url();
     let folder = tempfile::tempdir().unwrap();
 
     let above = (at + 5000).to_string();
@@ -122,9 +122,9 @@ fn a_server_moves_from_an_etcd_into_its_folder_and_into_another_etcd() {
 }
 
 #[test]
-fn renewals_of_node_leases_may_wait_for_each_other_but_not_for_long() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start_with(&["--node-lease-write-delay", "1000"]);
+fn node_lease_renewals_are_delayed_within_the_limit() {
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start_with(&["--node-lease-write-delay", "1000"]);
     server.kubectl(&["create", "configmap", "a"]);
     server.stop();
 
@@ -139,7 +139,7 @@ fn renewals_of_node_leases_may_wait_for_each_other_but_not_for_long() {
         "--data-dir",
     ]);
 
-    let output = command.arg(house.path()).output().unwrap();
+    let output = command.arg(cluster.path()).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         !output.status.success() && told.contains("at most 5s"),

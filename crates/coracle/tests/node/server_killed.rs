@@ -1,5 +1,5 @@
-//! The server is killed at random moments while pods come and go; nobody but who asks it for
-//! something notices.
+//! The server is killed at random moments while pods are created and deleted; pods, Services and
+//! DNS keep working.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::dice::{Dice, number};
 use crate::machine::{Machine, PATIENCE, eventually};
 use crate::pods::shell;
+use crate::random::{Rng, number};
 use crate::traffic::Traffic;
 
 /// How often it is killed unless `CORACLE_KILLS` says otherwise.
@@ -24,8 +24,8 @@ const LINES: u64 = 40;
 /// missing, Services and names answer all the while, and when the pods are gone, so is everything
 /// they had.
 #[test]
-fn pods_services_and_names_do_not_notice_that_the_server_is_killed() {
-    let mut dice = Dice::roll();
+fn pods_services_and_dns_survive_a_killed_server() {
+    let mut rng = Rng::from_entropy_or_env();
     let kills = number("CORACLE_KILLS").unwrap_or(KILLS);
     let machine = Machine::new();
     machine.import_tools();
@@ -40,12 +40,12 @@ fn pods_services_and_names_do_not_notice_that_the_server_is_killed() {
     let lasting = lasting(&machine);
 
     let over = AtomicBool::new(false);
-    let mut for_churn = Dice::of(dice.number());
+    let mut for_churn = Rng::with_seed(rng.number());
     let rounds = thread::scope(|scope| {
         let churn = scope.spawn(|| churn(&machine, &mut for_churn, &over));
 
         for _ in 0..kills {
-            die_at_some_moment(&machine, &mut dice);
+            kill_at_a_random_moment(&machine, &mut rng);
         }
 
         over.store(true, Ordering::Relaxed);
@@ -59,14 +59,14 @@ fn pods_services_and_names_do_not_notice_that_the_server_is_killed() {
 
     assert!(rounds > 1, "pods came and went in {rounds} rounds");
 
-    the_short_lived_have_ended_as_they_should(&machine, rounds);
+    short_lived_pods_have_their_exit_codes(&machine, rounds);
     assert_eq!(
         self::lasting(&machine),
         lasting,
         "containers that were to stay are others"
     );
 
-    the_witness_saw_no_gap(&machine);
+    the_witness_ran_without_a_gap(&machine);
     traffic.never_failed();
     machine.kubectl("delete pods -l for=test --grace-period=1 --timeout=300s");
     machine.is_again(&before);
@@ -75,14 +75,14 @@ fn pods_services_and_names_do_not_notice_that_the_server_is_killed() {
 }
 
 /// Kills the server either shortly after it began, or while it works, and starts it again.
-fn die_at_some_moment(machine: &Machine, dice: &mut Dice) {
-    if dice.below(2) == 0 {
+fn kill_at_a_random_moment(machine: &Machine, rng: &mut Rng) {
+    if rng.below(2) == 0 {
         assert!(
             machine.is_ready_within(PATIENCE),
             "the server does not get ready again"
         );
     }
-    thread::sleep(Duration::from_millis(dice.below(2500)));
+    thread::sleep(Duration::from_millis(rng.below(2500)));
     machine.kill_server();
     machine.begin();
 }
@@ -112,7 +112,7 @@ fn begin_with_a_service(machine: &Machine) -> Traffic {
 }
 
 /// Makes pods that end by themselves and pods that are told to; how many rounds there were.
-fn churn(machine: &Machine, dice: &mut Dice, over: &AtomicBool) -> u64 {
+fn churn(machine: &Machine, rng: &mut Rng, over: &AtomicBool) -> u64 {
     let ran = machine.folder().join("ran");
     fs::create_dir_all(&ran).unwrap();
 
@@ -139,7 +139,7 @@ fn churn(machine: &Machine, dice: &mut Dice, over: &AtomicBool) -> u64 {
         }
 
         round += 1;
-        thread::sleep(Duration::from_millis(dice.below(500)));
+        thread::sleep(Duration::from_millis(rng.below(500)));
     }
 
     round
@@ -215,7 +215,7 @@ fn lasting(machine: &Machine) -> BTreeMap<String, (String, i64)> {
         .collect()
 }
 
-fn the_short_lived_have_ended_as_they_should(machine: &Machine, rounds: u64) {
+fn short_lived_pods_have_their_exit_codes(machine: &Machine, rounds: u64) {
     for (round, number) in (0..rounds).flat_map(|round| [(round, 0), (round, 1)]) {
         let (name, code) = (format!("short-{round}-{number}"), exit_code(round, number));
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
@@ -238,7 +238,7 @@ fn the_short_lived_have_ended_as_they_should(machine: &Machine, rounds: u64) {
     }
 }
 
-fn the_witness_saw_no_gap(machine: &Machine) {
+fn the_witness_ran_without_a_gap(machine: &Machine) {
     let log = machine.kubectl("logs witness");
     let numbers: Vec<usize> = log.lines().map(|line| line.parse().unwrap()).collect();
     assert!(numbers.len() > 100, "{} lines", numbers.len());

@@ -1,7 +1,7 @@
-//! The deepest objects that are let in, by every way in and out. What walks a tree recurses, and
-//! this takes stack: of the server's threads, which would end with the whole process.
+//! The most deeply nested objects that are accepted, through all codecs and verbs. Code that walks
+//! an object recurses; a stack overflow would end the server.
 
-use crate::cluster::{Engine, House, Raw};
+use crate::cluster::{Cluster, Engine, Raw};
 
 /// As deep as an object may nest (500) so that its `managedFields`, which begin deeper than its
 /// `spec`, may too.
@@ -30,8 +30,8 @@ fn well(name: &str, deep: &str) -> String {
 
 #[test]
 fn the_deepest_objects_are_written_and_read_in_every_way() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
 
     let raw = Raw::new(&server.kubeconfig);
     assert_eq!(
@@ -92,9 +92,9 @@ fn the_deepest_objects_are_written_and_read_in_every_way() {
 }
 
 #[test]
-fn the_deepest_schemas_and_paths_are_judged() {
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
+fn the_deepest_schemas_and_paths_are_validated() {
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
     let raw = Raw::new(&server.kubeconfig);
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

@@ -1,10 +1,10 @@
-//! RBAC as it is described, without an index: every rule of every role of every binding, one after
-//! the other.
+//! Reference evaluation of RBAC, without an index: checks every rule of every role of every
+//! binding.
 
-use crate::access::world::{Request, Role, Rule, Subject, User, World};
+use crate::access::generated::{Policy, Request, Role, Rule, Subject, User};
 
-pub(crate) fn allowed(world: &World, user: &User, request: &Request) -> bool {
-    world.bindings.iter().any(|binding| {
+pub(crate) fn allowed(policy: &Policy, user: &User, request: &Request) -> bool {
+    policy.bindings.iter().any(|binding| {
         let speaks_of = match (binding.namespace, request) {
             (None, _) => true,
             (Some(here), Request::Resource { namespace, .. }) => here == *namespace,
@@ -13,23 +13,23 @@ pub(crate) fn allowed(world: &World, user: &User, request: &Request) -> bool {
         };
         speaks_of
             && binding.subjects.iter().any(|subject| is(subject, user))
-            && rules_of(world, &world.roles[binding.role]).any(|rule| covers(rule, request))
+            && rules_of(policy, &policy.roles[binding.role]).any(|rule| covers(rule, request))
     })
 }
 
 /// A role that gathers others has their rules and none of its own.
 pub(crate) fn rules_of<'a>(
-    world: &'a World,
+    policy: &'a Policy,
     role: &'a Role,
 ) -> Box<dyn Iterator<Item = &'a Rule> + 'a> {
     match role.gathers {
         None => Box::new(role.rules.iter()),
         Some(shelf) => {
-            let gathered = world
+            let gathered = policy
                 .roles
                 .iter()
                 .filter(move |role| role.shelf == Some(shelf));
-            Box::new(gathered.flat_map(|role| rules_of(world, role)))
+            Box::new(gathered.flat_map(|role| rules_of(policy, role)))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Limits of processes: the server's own, and those that containers get.
+//! Open file limits of the server and of containers.
 
 use crate::machine::{Machine, PATIENCE};
 use crate::pods::shell;
