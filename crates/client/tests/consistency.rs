@@ -44,7 +44,7 @@ impl Told {
 
     /// The server forgets what was, and is started again.
     async fn forget_and_restart(self) -> Told {
-        self.cluster.forget_the_past().await;
+        self.cluster.expire_versions().await;
         self.cluster.stop().await;
         let (cluster, maps) = start(&self.disk).await;
         Told {

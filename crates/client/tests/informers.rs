@@ -243,12 +243,12 @@ async fn when_the_past_is_forgotten_only_real_differences_are_told() {
 
     // The informer hears nothing, and is told afterwards that what it would have heard is
     // forgotten.
-    bench.way.forget_the_past();
+    bench.way.expire_versions();
     bench.way.cut_for(Duration::from_secs(30));
     bench.delete("a").await;
     bench.put("b", "2").await;
     bench.put("d", "1").await;
-    bench.cluster.forget_the_past().await;
+    bench.cluster.expire_versions().await;
     hear(&mut subscription, "?a ~b +d").await;
     silence(&mut subscription).await;
     assert_eq!(informer.len(), 3);
@@ -327,8 +327,8 @@ async fn trouble(bench: &Bench, chance: &mut fastrand::Rng, forgets: bool) {
                 .way
                 .cut_for(Duration::from_millis(chance.u64(0..5000))),
             9 if forgets => {
-                bench.way.forget_the_past();
-                bench.cluster.forget_the_past().await;
+                bench.way.expire_versions();
+                bench.cluster.expire_versions().await;
             }
             _ => tokio::time::sleep(Duration::from_millis(chance.u64(0..3000))).await,
         }

@@ -53,7 +53,7 @@ impl Faulty {
     }
 
     /// The next who wants to go on from a version is told that it is gone.
-    pub(crate) fn forget_the_past(&self) {
+    pub(crate) fn expire_versions(&self) {
         self.forgets.store(true, Ordering::Relaxed);
     }
 

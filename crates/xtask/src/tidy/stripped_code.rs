@@ -1,10 +1,7 @@
-//! Rust code without its comments, strings and characters, so that a search finds code and nothing
-//! else.
-//!
-//! What is taken out becomes spaces, byte for byte, and line breaks stay: places in the bare code
-//! are places in the file.
+//! Rust code without comments and literals, so that a search finds code only. Removed bytes become
+//! spaces and line breaks stay, so that offsets and lines are those of the file.
 
-/// The bare code of a file.
+/// The stripped code of a file.
 pub(super) fn code_of(text: &str) -> String {
     let source = text.as_bytes();
     let mut code = source.to_vec();
@@ -22,17 +19,17 @@ pub(super) fn code_of(text: &str) -> String {
     String::from_utf8(code).expect("only whole characters become spaces")
 }
 
-/// The lines that a stretch of code touches.
+/// Number of lines of a piece of code.
 pub(super) fn lines(code: &str) -> usize {
     code.matches('\n').count() + 1
 }
 
-/// The number of the line, counted from one, on which a byte stands.
+/// The line number of a byte, counted from one.
 pub(super) fn line_of(code: &str, at: usize) -> usize {
     lines(&code[..at])
 }
 
-/// Where a word stands in code: not as a part of a longer one.
+/// Offsets of a word in code, not as part of a longer one.
 pub(super) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let apart = |byte: Option<&u8>| !byte.is_some_and(|byte| is_name(*byte));
     code.match_indices(word)
@@ -79,7 +76,7 @@ fn end_of_block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// If what stands before a quote makes it a raw string's, the number of its hashes.
+/// The number of hashes if the quote after `before` begins a raw string.
 fn raw_hashes(before: &[u8]) -> Option<usize> {
     let hashes = before
         .iter()

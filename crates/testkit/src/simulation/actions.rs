@@ -1,4 +1,4 @@
-//! What users, nodes and others do in many scenarios.
+//! Actions of users and nodes that scenarios share.
 
 use coracle_api::codec::json;
 use coracle_api::owner::controller_of;
@@ -7,20 +7,20 @@ use coracle_client::{Access, DeleteOptions, Patch};
 
 use super::{Objects, Others};
 
-/// One of the objects that there are, as they are now.
+/// A random existing object.
 pub async fn any(others: &Others, of: &Access) -> Option<Value> {
     let mut all = of.list_all(&Default::default()).await.ok()?.items;
-    (!all.is_empty()).then(|| all.swap_remove(others.dice.below(all.len())))
+    (!all.is_empty()).then(|| all.swap_remove(others.rng.below(all.len())))
 }
 
-/// Somebody changes an object, by a merge patch in JSON.
+/// Applies a JSON merge patch to an object.
 pub async fn patch(of: &Access, name: &str, patch: &str) {
     let patch = Patch::Merge(json::parse(patch.as_bytes()).unwrap());
-    // Whether it is done or not is the story's business.
+    // Failures are part of the simulation.
     drop(of.patch(name, &patch).await);
 }
 
-/// Somebody deletes one of the objects that there are.
+/// Deletes a random object.
 pub async fn delete_any(others: &Others, of: &Access) {
     if let Some(object) = any(others, of).await {
         drop(
@@ -30,38 +30,37 @@ pub async fn delete_any(others: &Others, of: &Access) {
     }
 }
 
-/// A node is further with one of the pods: it runs and is ready, is not ready any more, or has
-/// ended, well or not.
-pub async fn pod_goes_on(others: &Others, pods: &Access) {
+/// Advances a random pod as its node would: it becomes ready or unready, succeeds or fails.
+pub async fn advance_pod(others: &Others, pods: &Access) {
     let Some(pod) = any(others, pods).await else {
         return;
     };
 
     let is_over = matches!(phase(&pod), "Succeeded" | "Failed");
-    let state = match others.dice.below(10) {
+    let state = match others.rng.below(10) {
         _ if is_over => return,
         0..=5 => READY,
         6 | 7 => UNREADY,
         8 => FAILED,
         _ => SUCCEEDED,
     };
-    pod_becomes(pods, pod, state).await;
+    set_pod_status(pods, pod, state).await;
 }
 
-/// How far a node is with a pod: its phase, and whether it is ready.
+/// The phase of a pod, and the status of its Ready condition.
 pub type PodState = (&'static str, &'static str);
 
-/// It runs and is ready.
+/// Running and ready.
 pub const READY: PodState = ("Running", "True");
-/// It runs and is not ready.
+/// Running and not ready.
 pub const UNREADY: PodState = ("Running", "False");
-/// It has ended, and not well.
+/// Failed.
 pub const FAILED: PodState = ("Failed", "False");
-/// It has ended well.
+/// Succeeded.
 pub const SUCCEEDED: PodState = ("Succeeded", "False");
 
-/// A node says how far it is with a pod.
-pub async fn pod_becomes(pods: &Access, mut pod: Value, (phase, ready): PodState) {
+/// Writes the status of a pod, as its node does.
+pub async fn set_pod_status(pods: &Access, mut pod: Value, (phase, ready): PodState) {
     let text =
         format!(r#"{{"phase":"{phase}","conditions":[{{"type":"Ready","status":"{ready}"}}]}}"#);
     pod.as_object_mut()
@@ -70,9 +69,8 @@ pub async fn pod_becomes(pods: &Access, mut pod: Value, (phase, ready): PodState
     drop(pods.clone().subresource("status").update(&pod).await);
 }
 
-/// Nodes bring every pod to where it should be, as far as it has not ended; whether there was one
-/// that was not there.
-pub async fn all_pods_become(pods: &Access, state: PodState) -> bool {
+/// Sets the status of every active pod; returns whether one was changed.
+pub async fn set_all_pod_statuses(pods: &Access, state: PodState) -> bool {
     let Ok(all) = pods.list_all(&Default::default()).await else {
         return false;
     };
@@ -80,7 +78,7 @@ pub async fn all_pods_become(pods: &Access, state: PodState) -> bool {
     for pod in all.items.into_iter().filter(is_active) {
         if (phase(&pod), if is_ready(&pod) { "True" } else { "False" }) != state {
             found = true;
-            pod_becomes(pods, pod, state).await;
+            set_pod_status(pods, pod, state).await;
         }
     }
     found
@@ -97,25 +95,25 @@ pub fn is_ready(pod: &Value) -> bool {
         .any(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
 }
 
-/// The pods that count and that something controls.
+/// The active pods that the owner controls.
 pub fn owned<'a>(objects: &'a Objects, uid: &str) -> impl Iterator<Item = &'a Value> {
     let mine = move |pod: &&Value| controller_of(pod.meta()).is_some_and(|owner| owner.uid == uid);
     objects.of("pods").filter(|pod| is_active(pod)).filter(mine)
 }
 
-/// A number below an object; 0 where there is none.
+/// A number at a path of an object; 0 if absent.
 pub fn number(object: &Value, path: &[&str]) -> i64 {
     object.at(path).and_then(Value::as_int).unwrap_or_default()
 }
 
-/// How far a pod is.
+/// The phase of a pod.
 pub fn phase(pod: &Value) -> &str {
     pod.at(&["status", "phase"])
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
 
-/// Whether a pod counts for whoever wants so many of them: it has not ended, and is not going.
+/// Whether a pod counts as a replica: not finished and not being deleted.
 pub fn is_active(pod: &Value) -> bool {
     !matches!(phase(pod), "Succeeded" | "Failed") && !pod.meta().is_being_deleted()
 }

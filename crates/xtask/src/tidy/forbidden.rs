@@ -1,10 +1,10 @@
-//! Words that may not stay in code.
+//! Forbidden code: unfinished macros, `allow` attributes, `unsafe` outside of `sys`.
 
-use super::bare::{line_of, words};
 use super::files::Source;
+use super::stripped_code::{line_of, words};
 use crate::finding::Finding;
 
-/// What is looked for, and what to write instead.
+/// Forbidden text, and what to write instead.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("todo!(", "finish it, or leave it out until it is whole"),
     (
@@ -14,11 +14,11 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("dbg!(", "remove it, or log with a message"),
     (
         "#[allow(",
-        "fix the code, or write `#[expect(lint, reason = \"…\")]`, which tells when it is no longer needed",
+        "fix the code, or write `#[expect(lint, reason = \"…\")]`, which warns when it is no longer needed",
     ),
     (
         "#![allow(",
-        "fix the code, or write `#![expect(lint, reason = \"…\")]`, which tells when it is no longer needed",
+        "fix the code, or write `#![expect(lint, reason = \"…\")]`, which warns when it is no longer needed",
     ),
 ];
 
@@ -38,7 +38,7 @@ fn forbidden(source: &Source) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// `unsafe` is for modules called `sys`: there it is looked for, and looked at.
+/// `unsafe` is allowed only in modules called `sys`, where it is reviewed.
 fn unsound(source: &Source) -> impl Iterator<Item = Finding> {
     let is_sys = source
         .path
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_not_stay_is_found_with_its_line() {
+    fn forbidden_code_is_reported_with_its_line() {
         test(
             "a.rs",
             "fn a() {\n    todo!(\"later\")\n}",

@@ -1,6 +1,5 @@
-//! Who may depend on whom: the rooms of `ARCHITECTURE.md`, which depend only downward.
-//!
-//! The table here is the rule; the page shows it to people, and must show the same.
+//! Allowed dependencies between crates, as in `ARCHITECTURE.md`: crates depend only downward. The
+//! table here is the rule; the page must show the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +8,16 @@ use crate::metadata::{Dependency, Package};
 
 pub(super) const PAGE: &str = "ARCHITECTURE.md";
 
-/// What a room may use of the others.
+/// Which other crates a crate may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MayUse {
     Only(&'static [&'static str]),
-    /// The assemblies: the binary, and the kit for tests.
+    /// Any: the binary and the test kit.
     All,
 }
 use MayUse::{All, Only};
 
-const ROOMS: &[(&str, MayUse)] = &[
+const CRATES: &[(&str, MayUse)] = &[
     ("api", Only(&[])),
     ("store", Only(&[])),
     ("client", Only(&["api"])),
@@ -58,7 +57,7 @@ const ROOMS: &[(&str, MayUse)] = &[
     (FOR_TESTS, All),
 ];
 
-/// The room that others may use in their tests and benchmarks, and nowhere else.
+/// The crate that others may use in tests and benchmarks only.
 const FOR_TESTS: &str = "testkit";
 
 pub(super) fn check(packages: &[Package], page: &str) -> Vec<Finding> {
@@ -74,20 +73,20 @@ pub(super) fn check(packages: &[Package], page: &str) -> Vec<Finding> {
     findings
 }
 
-/// `coracle-api` is the room `api`.
-fn room_of(package: &str) -> &str {
+/// `coracle-api` is the crate `api`.
+fn crate_of(package: &str) -> &str {
     package.strip_prefix("coracle-").unwrap_or(package)
 }
 
 fn check_package(package: &Package, ours: &BTreeSet<&str>) -> Vec<Finding> {
-    let room = room_of(&package.name);
-    let Some((_, may_use)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+    let krate = crate_of(&package.name);
+    let Some((_, may_use)) = CRATES.iter().find(|(name, _)| *name == krate) else {
         let remedy = format!(
-            "a new room needs a reason of its own: write it into {PAGE}, then into the table of xtask"
+            "add the new crate to {PAGE} with its reason, then to the table in xtask/src/tidy/dependencies.rs"
         );
         return vec![Finding::new(
             &package.name,
-            format!("`{room}` is no room of {PAGE}"),
+            format!("`{krate}` is missing in the crate table of {PAGE}"),
             remedy,
         )];
     };
@@ -97,50 +96,51 @@ fn check_package(package: &Package, ours: &BTreeSet<&str>) -> Vec<Finding> {
         .iter()
         .filter(|dependency| ours.contains(dependency.name.as_str()));
 
-    used.filter(|dependency| !may(room, *may_use, dependency))
+    used.filter(|dependency| !may(krate, *may_use, dependency))
         .map(|dependency| {
-            let wrong = format!("`{room}` may not use `{}`", room_of(&dependency.name));
+            let wrong = format!("`{krate}` may not use `{}`", crate_of(&dependency.name));
             Finding::new(
                 &package.name,
                 wrong,
-                "what two rooms need belongs to the lower one; the rooms are in ARCHITECTURE.md",
+                "move what both crates need to the lower one; see ARCHITECTURE.md",
             )
         })
         .collect()
 }
 
-fn may(room: &str, may_use: MayUse, dependency: &Dependency) -> bool {
-    let used = room_of(&dependency.name);
-    // A room's tests may switch on features of the room itself.
-    if used == FOR_TESTS || used == room {
+fn may(krate: &str, may_use: MayUse, dependency: &Dependency) -> bool {
+    let used = crate_of(&dependency.name);
+    // Tests of a crate may enable features of the crate itself.
+    if used == FOR_TESTS || used == krate {
         return dependency.dev;
     }
     match may_use {
         All => used != "xtask",
-        Only(rooms) => rooms.contains(&used),
+        Only(crates) => crates.contains(&used),
     }
 }
 
-/// The page's table must say what the table above says.
+/// The table of the page must be equal to the one above.
 fn check_page(page: &str) -> Vec<Finding> {
-    let mut shown = rooms_of_page(page);
+    let mut shown = crates_of_page(page);
     let mut findings = Vec::new();
 
-    let remedy = "make the page and the table of xtask say the same";
-    for (room, may_use) in ROOMS {
+    let remedy = "make the page and the table in xtask/src/tidy/dependencies.rs equal";
+    for (krate, may_use) in CRATES {
         let expected: BTreeSet<&str> = match may_use {
             All => ["all"].into(),
-            Only(rooms) => rooms.iter().copied().collect(),
+            Only(crates) => crates.iter().copied().collect(),
         };
 
-        match shown.remove(room) {
+        match shown.remove(krate) {
             None => findings.push(Finding::new(
                 PAGE,
-                format!("does not show the room `{room}`"),
+                format!("crate `{krate}` is missing"),
                 remedy,
             )),
             Some(uses) if uses != expected => {
-                let wrong = format!("says that `{room}` may use {uses:?}, xtask says {expected:?}");
+                let wrong =
+                    format!("says that `{krate}` may use {uses:?}, xtask says {expected:?}");
                 findings.push(Finding::new(PAGE, wrong, remedy));
             }
             Some(_) => {}
@@ -148,29 +148,29 @@ fn check_page(page: &str) -> Vec<Finding> {
     }
 
     findings.extend(
-        shown
-            .into_keys()
-            .map(|room| Finding::new(PAGE, format!("xtask does not know `{room}`"), remedy)),
+        shown.into_keys().map(|krate| {
+            Finding::new(PAGE, format!("crate `{krate}` is missing in xtask"), remedy)
+        }),
     );
 
     findings
 }
 
 /// The rows under "Crates": the crate in the first cell, what it may use in the third.
-fn rooms_of_page(page: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+fn crates_of_page(page: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     page.lines()
         .skip_while(|line| *line != "## Crates")
         .skip(1)
         .take_while(|line| !line.starts_with("## "))
         .filter_map(|line| {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-            let room = cells.get(1)?.strip_prefix('`')?.strip_suffix('`')?;
+            let krate = cells.get(1)?.strip_prefix('`')?.strip_suffix('`')?;
             let uses = match *cells.get(3)? {
                 "all" => ["all"].into(),
-                // Every second piece stands between backquotes.
+                // Every second piece is between backquotes.
                 named => named.split('`').skip(1).step_by(2).collect(),
             };
-            Some((room, uses))
+            Some((krate, uses))
         })
         .collect()
 }
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rooms_use_only_what_lies_below_them() {
+    fn crates_use_only_lower_crates() {
         test("coracle-apiserver", "coracle-store", false, None);
         test(
             "coracle-store",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kit_for_tests_is_for_tests() {
+    fn the_test_kit_is_for_tests_only() {
         test("coracle-client", "coracle-testkit", true, None);
         test(
             "coracle",
@@ -231,9 +231,9 @@ mod tests {
             ..Package::default()
         };
 
-        let workspace = ROOMS
+        let workspace = CRATES
             .iter()
-            .map(|(room, _)| format!("coracle-{room}"))
+            .map(|(krate, _)| format!("coracle-{krate}"))
             .chain(["coracle".into(), "xtask".into()]);
         let workspace: Vec<String> = workspace.collect();
 
@@ -247,13 +247,16 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_is_no_room_is_found() {
+    fn a_crate_missing_in_the_table_is_found() {
         let package = Package {
             name: "coracle-utils".to_string(),
             ..Package::default()
         };
         let found = check_package(&package, &BTreeSet::new());
-        assert_eq!(found[0].wrong, "`utils` is no room of ARCHITECTURE.md");
+        assert_eq!(
+            found[0].wrong,
+            "`utils` is missing in the crate table of ARCHITECTURE.md"
+        );
     }
 
     #[test]
@@ -261,13 +264,13 @@ mod tests {
         let page = "# X\n| `no` | row | – |\n## Crates\n| crate | what | may use |\n|---|---|---|\n\
             | `api` | Objects. | – | yes |\n| `runtime` | CRI. | `cri`, `supervisor`'s protocol | no |\n\
             | `coracle` | Binary. | all | yes |\n## Next\n| `other` | x | `y` |\n";
-        let rooms = rooms_of_page(page);
+        let crates = crates_of_page(page);
         assert_eq!(
-            rooms.keys().copied().collect::<Vec<_>>(),
+            crates.keys().copied().collect::<Vec<_>>(),
             ["api", "coracle", "runtime"]
         );
-        assert!(rooms["api"].is_empty());
-        assert_eq!(rooms["runtime"], ["cri", "supervisor"].into());
-        assert_eq!(rooms["coracle"], ["all"].into());
+        assert!(crates["api"].is_empty());
+        assert_eq!(crates["runtime"], ["cri", "supervisor"].into());
+        assert_eq!(crates["coracle"], ["all"].into());
     }
 }

@@ -1,5 +1,5 @@
-//! Nothing polls: where nothing happens, neither a controller nor the scheduler asks the server for
-//! anything, but to renew its lease.
+//! Nothing polls: an idle cluster sees no requests of controllers and scheduler except lease
+//! renewals.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -22,23 +22,23 @@ use http::{Request, Response};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// How many objects there are of each of two kinds.
+/// Number of objects of each of two kinds.
 const EACH: usize = 5000;
-/// Objects that are written at once.
+/// Objects per transaction.
 const BATCH: usize = 100;
-/// The only requests of those who have nothing to do.
+/// The only requests of idle components.
 const RENEWALS: [&str; 2] = [
     "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager",
     "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler",
 ];
 
-/// What was asked, and how often.
-type Asked = Arc<Mutex<BTreeMap<String, usize>>>;
+/// Number of requests by verb and path.
+type RequestCounts = Arc<Mutex<BTreeMap<String, usize>>>;
 
-/// A way to the server that counts who takes it.
+/// A transport that counts requests.
 struct Counted {
     below: Arc<dyn Transport>,
-    asked: Asked,
+    asked: RequestCounts,
 }
 
 #[async_trait]
@@ -167,7 +167,7 @@ fn begin(client: &Client, tasks: &Tasks) {
 }
 
 /// What was asked in a time.
-async fn asked_in(seconds: u64, asked: &Asked) -> BTreeMap<String, usize> {
+async fn asked_in(seconds: u64, asked: &RequestCounts) -> BTreeMap<String, usize> {
     sleep(Duration::from_secs(seconds)).await;
     std::mem::take(&mut *asked.lock().unwrap())
 }
@@ -181,7 +181,7 @@ async fn with_ten_thousand_objects_and_nothing_happening_only_leases_are_renewed
     .await;
     fill(&cluster).await;
 
-    let asked = Asked::default();
+    let asked = RequestCounts::default();
     let counted = Arc::new(Counted {
         below: cluster.transport(),
         asked: asked.clone(),
