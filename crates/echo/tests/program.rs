@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 #[test]
-fn deeds_are_done_where_there_is_nothing_else() {
+fn commands_run_without_any_other_file() {
     let root = Root::new();
     let check = |arguments: &[&str], code: i32, printed: &str| {
         let output = root.command(arguments).output().unwrap();
@@ -32,7 +32,7 @@ fn deeds_are_done_where_there_is_nothing_else() {
 }
 
 #[test]
-fn a_request_is_told_back() {
+fn a_request_is_echoed() {
     let root = Root::new();
     let mut command = root.command(&["serve", "0"]);
 

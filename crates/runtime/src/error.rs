@@ -9,9 +9,9 @@ use crate::ports::RootFsError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot {deed} {path}")]
+    #[error("cannot {action} {path}")]
     Io {
-        deed: &'static str,
+        action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
@@ -37,18 +37,22 @@ pub enum Error {
     SupervisorGone,
     #[error("pod supervisor does not respond")]
     SupervisorSilent,
-    #[error("{}", words(.0))]
+    #[error("{}", failure_text(.0))]
     Refused(Failure),
 }
 
 impl Error {
-    /// For `map_err`: what was done, and to which file.
-    pub(crate) fn io(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// For `map_err`: the action and the path.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Error::Io { deed, path, source }
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
     }
 
-    /// Whether it did not work because the disk takes no writes any more.
+    /// Whether the disk is read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
     }
@@ -68,18 +72,18 @@ impl Error {
     }
 }
 
-fn words(failure: &Failure) -> String {
+fn failure_text(failure: &Failure) -> String {
     match failure {
         Failure::NoSuchContainer {} => "container unknown to the pod supervisor".to_owned(),
         Failure::WrongPhase { text } => text.clone(),
         Failure::Step { text, errno } => {
             let error = io::Error::from_raw_os_error(*errno).to_string();
-            // The standard library adds the number; other runtimes say it in words alone.
-            let words = error.split(" (os error").next().unwrap_or_default();
+            // Without the number that the standard library adds, as other runtimes print it.
+            let failure_text = error.split(" (os error").next().unwrap_or_default();
             if text.ends_with("not found in $PATH") {
                 text.clone()
             } else {
-                format!("{text}: {}", words.to_lowercase())
+                format!("{text}: {}", failure_text.to_lowercase())
             }
         }
     }

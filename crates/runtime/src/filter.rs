@@ -11,7 +11,7 @@ pub(crate) fn labels_match(
         .all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// Ids may be shortened.
+/// IDs may be abbreviated.
 pub(crate) fn id_matches(id: &str, wanted: &str) -> bool {
     id.starts_with(wanted)
 }

@@ -24,8 +24,8 @@ use crate::ports::RootFs;
 use crate::spec::pod_namespaces;
 use crate::supervise::{Keeper, Program, serve_keeper};
 
-/// How long a port of a pod may take to answer.
-const DIAL: Duration = Duration::from_secs(10);
+/// Connect timeout of port-forward.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The container runtime of this node.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Opens the runtime, and finds what runs already. Must be called within a tokio runtime.
+    /// Opens the runtime and recovers running pods. Must be called within a tokio runtime.
     pub async fn open(
         config: Config,
         rootfs: Arc<dyn RootFs>,
@@ -58,7 +58,7 @@ impl Runtime {
         })
         .await?;
 
-        let (keeper, orders) = Keeper::new();
+        let (keeper, requests) = Keeper::new();
         let node = Arc::new(Node::new(
             config,
             hierarchies,
@@ -71,7 +71,7 @@ impl Runtime {
         tokio::spawn(serve_keeper(
             Arc::downgrade(&node),
             node.config.keeper(),
-            orders,
+            requests,
         ));
 
         let supervisors = node.supervisors();
@@ -122,7 +122,7 @@ impl coracle_cri::Runtime for Runtime {
                 "cgroups".to_owned(),
                 format!("{:?}", self.node.hierarchies.version()),
             );
-            info.insert("withheld".to_owned(), self.node.withheld().join("\n"));
+            info.insert("withheld".to_owned(), self.node.unsupported().join("\n"));
         }
 
         Ok(StatusResponse {
@@ -194,8 +194,7 @@ impl coracle_cri::Runtime for Runtime {
         _: Option<LinuxContainerResources>,
         _: Option<LinuxContainerResources>,
     ) -> Result<()> {
-        // The pod's own group is the kubelet's, which has changed it already; nothing of ours
-        // depends on its size.
+        // The pod cgroup is managed by the kubelet, which has updated it already.
         self.node.sandbox(sandbox)?;
         Ok(())
     }
@@ -306,7 +305,8 @@ impl coracle_cri::Runtime for Runtime {
     }
 }
 
-/// Connects to a port on a pod's loopback, from a thread that enters the pod's network and ends.
+/// Connects to a port on a pod's loopback, from a short-lived thread in the pod's network
+/// namespace.
 fn dial(network: Option<std::path::PathBuf>, port: u16) -> std::io::Result<std::net::TcpStream> {
     let enter = move || {
         if let Some(pin) = network {
@@ -314,7 +314,7 @@ fn dial(network: Option<std::path::PathBuf>, port: u16) -> std::io::Result<std::
             move_into_link_name_space(pin.as_fd(), Some(LinkNameSpaceType::Network))?;
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let stream = std::net::TcpStream::connect_timeout(&address, DIAL)?;
+        let stream = std::net::TcpStream::connect_timeout(&address, DIAL_TIMEOUT)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
     };

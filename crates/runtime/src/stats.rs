@@ -95,7 +95,7 @@ impl Node {
             }
         }
 
-        // The group above the containers is the pod's, where somebody has made one.
+        // The parent cgroup is that of the pod, if there is one.
         let parent = sandbox.cgroup_parent();
         let usage = if parent.is_empty() {
             None

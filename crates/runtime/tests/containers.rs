@@ -318,7 +318,7 @@ async fn a_container_that_takes_too_much_memory_is_killed_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn containers_have_the_limit_of_open_files_that_the_runtime_was_told() {
+async fn containers_have_the_configured_open_files_limit() {
     let limit = coracle_runtime::OpenFiles {
         soft: 123,
         hard: 456,
@@ -527,7 +527,7 @@ async fn a_working_folder_is_no_way_to_a_descriptor() {
         .exec_sync(&id, vec!["true".to_owned()], None)
         .await
         .unwrap_err();
-    assert!(refused.to_string().contains("enter /w"), "{refused}");
+    assert!(refused.to_string().contains("chdir to /w"), "{refused}");
 
     // The program itself has nothing open but its streams, and what it looked with.
     let id = node
@@ -657,7 +657,7 @@ async fn a_terminal_is_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_attaches_speaks_with_the_first_process() {
+async fn attach_connects_to_the_first_process() {
     let node = Node::new("attach").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     for tty in [false, true] {
@@ -862,7 +862,7 @@ async fn containers_of_a_pod_share_what_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_tell_a_containers_life_and_ports_are_reached() {
+async fn container_events_are_sent_and_ports_are_forwarded() {
     let node = Node::new("events").await;
     let mut events = node.runtime.container_events().await.unwrap();
     let (pod, sandbox) = node.sandbox("pod").await;

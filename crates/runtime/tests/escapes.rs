@@ -72,7 +72,7 @@ impl Drop for Attacker {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_shares_a_volume_at_dev_reaches_nothing_of_the_host() {
+async fn a_volume_at_dev_gives_no_access_to_the_host() {
     let node = Node::new("dev-race").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let (volume, victim) = (node.path().join("volume"), node.path().join("victim"));

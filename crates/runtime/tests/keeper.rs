@@ -17,15 +17,15 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Prints, waits for a file, prints as much as fits into two pipes, and ends.
-const STORY: &str = "seq 1 1000; echo ready; while [ ! -e /go ]; do sleep 0.01; done; \
+const SCRIPT: &str = "seq 1 1000; echo ready; while [ ! -e /go ]; do sleep 0.01; done; \
                      seq 1001 11000; seq 10000 >&2; exit 9";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ends_while_nobody_is_there_is_known_with_all_that_it_printed() {
+async fn exit_code_and_output_survive_without_runtime_and_supervisor() {
     let mut node = Node::new("alone").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     for name in ["one", "two"] {
-        let id = node.run(&sandbox, &pod, script(name, STORY)).await;
+        let id = node.run(&sandbox, &pod, script(name, SCRIPT)).await;
         node.printed("pod", name, "ready").await;
         ends_alone(&mut node, &sandbox, &id).await;
         check(&node, name, &id).await;
@@ -47,8 +47,8 @@ async fn what_ends_while_nobody_is_there_is_known_with_all_that_it_printed() {
 async fn a_keeper_that_is_killed_is_replaced() {
     let mut node = Node::new("replaced").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let one = node.run(&sandbox, &pod, script("one", STORY)).await;
-    let two = node.run(&sandbox, &pod, script("two", STORY)).await;
+    let one = node.run(&sandbox, &pod, script("one", SCRIPT)).await;
+    let two = node.run(&sandbox, &pod, script("two", SCRIPT)).await;
 
     for name in ["one", "two"] {
         node.printed("pod", name, "ready").await;
@@ -74,7 +74,7 @@ async fn a_keeper_that_is_killed_is_replaced() {
 async fn a_keeper_that_is_silent_is_ended_and_replaced() {
     let mut node = Node::new("silent-keeper").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let one = node.run(&sandbox, &pod, script("one", STORY)).await;
+    let one = node.run(&sandbox, &pod, script("one", SCRIPT)).await;
     node.printed("pod", "one", "ready").await;
     let silent = another_keeper(&node, 0).await;
     let stop = |pid: i32| {
@@ -100,7 +100,7 @@ async fn a_keeper_that_is_silent_is_ended_and_replaced() {
 
     assert_eq!(keepers(&node), [next], "the silent one is gone");
 
-    let two = node.run(&second, &other, script("two", STORY)).await;
+    let two = node.run(&second, &other, script("two", SCRIPT)).await;
     let path = node.path().join("logs/other/two.log");
     while !common::lines(&path)
         .iter()
@@ -170,10 +170,10 @@ async fn terminals_and_inputs_outlive_all_but_the_keeper() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_of_which_nobody_is_left_to_tell_is_said_to_be_unknown() {
+async fn the_exit_code_is_unknown_if_keeper_and_supervisor_are_killed() {
     let mut node = Node::new("unknown").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let id = node.run(&sandbox, &pod, script("one", STORY)).await;
+    let id = node.run(&sandbox, &pod, script("one", SCRIPT)).await;
     node.printed("pod", "one", "ready").await;
     let (go, process) = (go(&node, &id), first_process(&node, &id).await);
 

@@ -184,7 +184,7 @@ async fn replaced(node: &Node, sandbox: &str, container: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_that_no_supervisor_saw_is_known() {
+async fn the_exit_code_is_known_if_the_supervisor_was_killed() {
     let mut node = Node::new("unseen").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let check = async |node: &Node, name: &str, text: &str, code: i32, reason: &str| {
@@ -217,7 +217,7 @@ async fn an_end_that_no_supervisor_saw_is_known() {
     let id = node
         .run(&sandbox, &pod, script("lost", "sleep 0.3; exit 9"))
         .await;
-    node.nobody_is_there(&sandbox, Duration::from_millis(600))
+    node.stop_runtime_and_supervisor(&sandbox, Duration::from_millis(600))
         .await;
     let status = node.ended(&id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (9, "Error"));

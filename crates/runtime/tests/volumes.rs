@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use common::{Node, script, unpack_busybox, with_security};
 use coracle_cri::v1::*;
 use coracle_cri::{Error, Runtime as _};
-use coracle_runtime::images::{Digest, ImageStore, ImagesConfig, Keep};
+use coracle_runtime::images::{Digest, ImageStore, ImagesConfig, ImportOptions};
 use coracle_runtime::rootfs::OverlayRootFs;
 use serde_json::json;
 
@@ -263,7 +263,10 @@ async fn image(place: &Path, fill: impl FnOnce(&Path), volumes: &[&str]) -> Over
     let images = ImagesConfig::new(place.join("images"), || SystemTime::UNIX_EPOCH);
     let images = ImageStore::open(images).unwrap();
     images
-        .import(&archive(&saved, place.join("saved.tar")), &Keep::default())
+        .import(
+            &archive(&saved, place.join("saved.tar")),
+            &ImportOptions::default(),
+        )
         .await
         .unwrap();
 

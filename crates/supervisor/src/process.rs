@@ -13,15 +13,15 @@ const STARTED: usize = 19;
 const EXIT_CODE: usize = 49;
 
 /// When a process was started, in the kernel's ticks since its boot; none when it is gone.
-pub fn born(pid: i32) -> Option<u64> {
+pub fn start_time(pid: i32) -> Option<u64> {
     field(pid, STARTED)?.parse().ok()
 }
 
 /// The process of this pid, if it is the one that was started then.
-pub fn find(pid: i32, born_at: u64) -> Option<OwnedFd> {
+pub fn find(pid: i32, started_at: u64) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     // Looked at after it was opened: from here on the pid is this process's, or nobody's.
-    (born(pid) == Some(born_at)).then_some(pidfd)
+    (start_time(pid) == Some(started_at)).then_some(pidfd)
 }
 
 /// The exit code of a process that has ended and is somebody else's child; none when nobody knows
@@ -32,12 +32,12 @@ pub fn find(pid: i32, born_at: u64) -> Option<OwnedFd> {
 pub fn exit_code(pidfd: &OwnedFd, pid: i32) -> Option<i32> {
     let asked = || sys::exit_status(pidfd.as_fd());
     asked()
-        .or_else(|| uncollected(pid))
+        .or_else(|| zombie_status(pid))
         .or_else(asked)
-        .map(in_words)
+        .map(decode_status)
 }
 
-fn uncollected(pid: i32) -> Option<i32> {
+fn zombie_status(pid: i32) -> Option<i32> {
     (field(pid, STATE)? == "Z")
         .then(|| field(pid, EXIT_CODE))??
         .parse()
@@ -45,7 +45,7 @@ fn uncollected(pid: i32) -> Option<i32> {
 }
 
 /// The code, or 128 and the signal.
-fn in_words(status: i32) -> i32 {
+fn decode_status(status: i32) -> i32 {
     if status & 0x7f == 0 {
         status >> 8 & 0xff
     } else {
@@ -71,7 +71,7 @@ mod tests {
         let check = |script: &str, expected: i32| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             let pid = i32::try_from(child.id()).unwrap();
-            let pidfd = find(pid, born(pid).unwrap()).unwrap();
+            let pidfd = find(pid, start_time(pid).unwrap()).unwrap();
             assert!(find(pid, 1).is_none(), "another process of this pid");
 
             let ended = rustix::event::PollFlags::IN;

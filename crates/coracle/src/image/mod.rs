@@ -15,7 +15,8 @@ use clap::{Args, Subcommand};
 use coracle_cri::v1::{ImageFilter, ImageSpec};
 use coracle_cri::{Client, Images};
 use coracle_runtime::images::{
-    ImageCommand, Image as Known, ImageError, ImageStore, ImagesConfig, Keyring, Reference, ReferenceError,
+    Image as Known, ImageCommand, ImageError, ImageStore, ImagesConfig, Keyring, Reference,
+    ReferenceError,
 };
 
 use crate::process;
@@ -180,13 +181,13 @@ async fn import(
 
     for file in files {
         let path = absolute(file)?;
-        let deed = ImageCommand::Import {
+        let command = ImageCommand::Import {
             path,
             name: name.map(str::to_owned),
             pinned,
         };
 
-        for image in location.change(&deed).await? {
+        for image in location.change(&command).await? {
             process::print_line(title(&image));
         }
     }
@@ -244,13 +245,13 @@ async fn pull(
         .iter()
         .map(|file| absolute(file));
 
-    let deed = ImageCommand::Pull {
+    let command = ImageCommand::Pull {
         image: image.to_owned(),
         credentials: keyring.for_image(&reference),
         authorities: authorities.collect::<Result<_, _>>()?,
         plain: registry.plain_http.clone(),
     };
-    let pulled = location.change(&deed).await?;
+    let pulled = location.change(&command).await?;
 
     // The image may have other names too; print the requested one.
     let id = pulled
@@ -263,8 +264,8 @@ async fn pull(
 
 impl ImageLocation {
     /// Performs an operation on the image store, or has the running node perform it.
-    async fn change(&self, deed: &ImageCommand) -> Result<Vec<Known>, CommandError> {
-        Ok(deed.run(self.config(), &progress::report()).await?)
+    async fn change(&self, command: &ImageCommand) -> Result<Vec<Known>, CommandError> {
+        Ok(command.run(self.config(), &progress::report()).await?)
     }
 
     /// The images, read-only; works while a node is running too.

@@ -19,7 +19,7 @@ use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
 use coracle_kubelet::server::{Server, TlsError, certificate};
 use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
-use coracle_runtime::images::{PreloadWatch, ImageError, ImageStore, ImagesConfig};
+use coracle_runtime::images::{ImageError, ImageStore, ImagesConfig, PreloadWatch};
 use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{OpenFiles, Runtime};
 use k8s_openapi::api::core::v1::Node as NodeObject;

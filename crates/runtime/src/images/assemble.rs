@@ -146,14 +146,15 @@ impl ImageStore {
         gone: mpsc::Sender<()>,
     ) -> Result<BTreeMap<usize, Fetched>, ImageError> {
         let missing = (0..stack.len()).filter(|at| !self.store.has_layer(stack[*at]));
-        let room = Arc::new(Semaphore::new(self.config.parallel.max(1)));
+        let permits = Arc::new(Semaphore::new(self.config.parallel.max(1)));
 
         let mut fetching = JoinSet::new();
         for at in missing {
-            let staged = self.store.stage()?.followed(gone.clone());
-            let (room, layer, expected) = (Arc::clone(&room), fetch(at, staged), diff_ids[at]);
+            let staged = self.store.stage()?.with_deletion_signal(gone.clone());
+            let (permits, layer, expected) =
+                (Arc::clone(&permits), fetch(at, staged), diff_ids[at]);
             fetching.spawn(async move {
-                let _room = room.acquire_owned().await;
+                let _permit = permits.acquire_owned().await;
                 let fetched = layer.await?;
                 let found = fetched.1;
 
@@ -182,9 +183,9 @@ impl ImageStore {
 
 /// Work on the disk is none for the threads that serve requests.
 pub(super) async fn on_disk<T: Send + 'static>(
-    deed: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ImageError> {
-    Ok(tokio::task::spawn_blocking(deed)
+    Ok(tokio::task::spawn_blocking(work)
         .await
         .map_err(panicked)??)
 }

@@ -62,8 +62,8 @@ impl Images for ImageStore {
             .into_iter()
             .collect();
 
-        let unheard: Report = Arc::new(|_| {});
-        let pulled = self.pull(&reference, &credentials, &unheard).await;
+        let no_report: Report = Arc::new(|_| {});
+        let pulled = self.pull(&reference, &credentials, &no_report).await;
 
         Ok(pulled
             .map_err(|error| refused(&image.image, &error))?
@@ -150,7 +150,7 @@ impl ImageStore {
 }
 
 /// An error with all that led to it, in one line.
-pub(super) fn told(error: &ImageError) -> String {
+pub(super) fn error_chain(error: &ImageError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -185,16 +185,16 @@ fn credentials_for(image: &Reference, auth: &v1::AuthConfig) -> Option<Credentia
 
 /// Why an image could not be pulled, as something that a kubelet does something different for.
 fn refused(image: &str, error: &ImageError) -> Error {
-    let text = format!("failed to pull image \"{image}\": {}", told(error));
+    let text = format!("failed to pull image \"{image}\": {}", error_chain(error));
     match error {
         ImageError::Reference { .. } => Error::InvalidArgument(text),
         ImageError::Registry(RegistryError::NotFound { .. }) => Error::NotFound(text),
         ImageError::Registry(RegistryError::Denied(_)) => Error::PermissionDenied(text),
-        ImageError::Registry(error) if error.is_passing() => Error::Unavailable(text),
+        ImageError::Registry(error) if error.is_transient() => Error::Unavailable(text),
         _ => Error::Internal(text),
     }
 }
 
 fn internal(error: &ImageError) -> Error {
-    Error::Internal(told(error))
+    Error::Internal(error_chain(error))
 }

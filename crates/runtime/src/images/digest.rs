@@ -13,7 +13,7 @@ pub struct Digest([u8; 32]);
 /// Why a text is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a sha256 digest")]
-pub struct NoDigest(String);
+pub struct InvalidDigest(String);
 
 impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
@@ -28,8 +28,8 @@ impl Digest {
     }
 
     /// The digest that 64 digits are.
-    pub fn from_hex(hex: &str) -> Result<Self, NoDigest> {
-        let refused = || NoDigest(hex.to_owned());
+    pub fn from_hex(hex: &str) -> Result<Self, InvalidDigest> {
+        let refused = || InvalidDigest(hex.to_owned());
         if hex.len() != 64
             || !hex
                 .bytes()
@@ -75,10 +75,10 @@ impl fmt::Debug for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = NoDigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NoDigest> {
-        let refused = || NoDigest(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let refused = || InvalidDigest(text.to_owned());
         Self::from_hex(text.strip_prefix("sha256:").ok_or_else(refused)?).map_err(|_| refused())
     }
 }

@@ -8,16 +8,16 @@
 
 mod assemble;
 mod built_in;
+mod command;
 mod cri;
-mod deed;
 mod digest;
 mod documents;
-mod door;
 mod import;
 mod legible;
 mod pull;
 mod reference;
 mod registry;
+mod socket;
 mod store;
 mod unpack;
 
@@ -25,10 +25,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use deed::Deed;
-pub use digest::{Digest, NoDigest};
+pub use command::ImageCommand;
+pub use digest::{Digest, InvalidDigest};
 pub use documents::{DocumentError, Platform};
-pub use import::{Arrivals, ImportError, Keep};
+pub use import::{ImportError, ImportOptions, PreloadWatch};
 pub use pull::{Progress, Report};
 pub use reference::{Reference, ReferenceError, Which};
 pub use registry::{Credentials, Keyring, Registries, RegistryError};
@@ -141,15 +141,15 @@ impl ImageStore {
 
     /// Opens the folder to end containers: on a read-only disk too, where nothing may be changed
     /// through what this returns.
-    pub fn open_to_end(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
-        let store = Store::open_to_end(&config.root)?;
+    pub fn open_for_teardown(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
+        let store = Store::open_for_teardown(&config.root)?;
         Ok(Self::with(config, store))
     }
 
     /// Opens the folder to look at what is there now, also while another process works with it.
     /// Nothing may be changed through what this returns.
-    pub fn open_to_look(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
-        let store = Store::open_to_look(&config.root)?;
+    pub fn open_read_only(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
+        let store = Store::open_read_only(&config.root)?;
         Ok(Self::with(config, store))
     }
 

@@ -222,11 +222,11 @@ fn fetch_layer(
             Repository::open(&source.images, &source.image, source.credentials.clone()).await;
         let (send, receive) = mpsc::channel(WAITING);
         let unpacking = tokio::task::spawn_blocking(move || {
-            let arriving = Arriving {
+            let reader = ChannelReader {
                 pieces: receive,
                 piece: Bytes::new(),
             };
-            let unpacked = unpack(arriving, &staged.content(), &limits);
+            let unpacked = unpack(reader, &staged.content(), &limits);
             (staged, unpacked)
         });
 
@@ -257,7 +257,7 @@ fn fetch_layer(
 enum Stopped {
     Failed(ImageError),
     /// Whoever unpacks does not want more.
-    Unwanted,
+    ReceiverGone,
 }
 
 /// Sends a blob on as it arrives, over as many connections as it takes, and judges it at its end.
@@ -277,10 +277,10 @@ async fn transfer(
 
     let (mut attempt, mut counted_from) = (0, 0);
     loop {
-        let failed = match state.go_on(repository).await {
+        let failed = match state.resume(repository).await {
             Ok(()) => break,
-            Err(Stopped::Failed(ImageError::Registry(error))) if error.is_passing() => error,
-            Err(stopped) => return Err(state.give_up(stopped).await),
+            Err(Stopped::Failed(ImageError::Registry(error))) if error.is_transient() => error,
+            Err(stopped) => return Err(state.abort(stopped).await),
         };
 
         if state.at >= counted_from + GOOD_PROGRESS {
@@ -290,7 +290,7 @@ async fn transfer(
         attempt += 1;
 
         if attempt == ATTEMPTS {
-            return Err(state.give_up(Stopped::Failed(failed.into())).await);
+            return Err(state.abort(Stopped::Failed(failed.into())).await);
         }
 
         tokio::time::sleep(repository.wait_before(attempt - 1)).await;
@@ -309,7 +309,7 @@ struct Transfer<'a> {
 
 impl Transfer<'_> {
     /// One connection's worth.
-    async fn go_on(&mut self, repository: &Repository<'_>) -> Result<(), Stopped> {
+    async fn resume(&mut self, repository: &Repository<'_>) -> Result<(), Stopped> {
         let failed = |error: RegistryError| Stopped::Failed(error.into());
         let (answer, continued) = repository
             .blob(self.blob.digest, self.at)
@@ -338,7 +338,7 @@ impl Transfer<'_> {
             });
 
             if !piece.is_empty() && self.to.send(Ok(piece)).await.is_err() {
-                return Err(Stopped::Unwanted);
+                return Err(Stopped::ReceiverGone);
             }
         }
 
@@ -355,7 +355,7 @@ impl Transfer<'_> {
     }
 
     /// Lets whoever unpacks know that no more will come.
-    async fn give_up(&self, stopped: Stopped) -> Stopped {
+    async fn abort(&self, stopped: Stopped) -> Stopped {
         drop(self.to.send(Err(io::ErrorKind::UnexpectedEof.into())).await);
         stopped
     }
@@ -374,12 +374,12 @@ fn check(what: &'static str, expected: Digest, found: Digest) -> Result<(), Imag
 }
 
 /// The pieces of a layer, for a thread that reads.
-struct Arriving {
+struct ChannelReader {
     pieces: mpsc::Receiver<io::Result<Bytes>>,
     piece: Bytes,
 }
 
-impl Read for Arriving {
+impl Read for ChannelReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
             match self.pieces.blocking_recv() {

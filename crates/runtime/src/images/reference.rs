@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_in_upstreams_words() {
+    fn invalid_references_are_refused_with_upstreams_errors() {
         let check = |text: &str, expected: ReferenceError| {
             assert_eq!(text.parse::<Reference>(), Err(expected), "{text}");
         };

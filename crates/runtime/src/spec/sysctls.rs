@@ -21,7 +21,7 @@ const IPC: [&str; 8] = [
     "kernel.shm_rmid_forced",
 ];
 
-/// Refuses a setting that is not of a namespace of the pod's own. The texts are those of other
+/// Refuses a sysctl that is not namespaced in this pod. The error texts are those of other
 /// runtimes.
 pub(crate) fn check(name: &str, own: &OwnNamespaces) -> Result<(), Error> {
     let refused = |why: &str| Err(Error::Invalid(format!("sysctl {name:?} {why}")));
@@ -35,7 +35,7 @@ pub(crate) fn check(name: &str, own: &OwnNamespaces) -> Result<(), Error> {
         false
     };
 
-    // What is no name would become a path.
+    // An invalid name could escape `/proc/sys`.
     let is_name = name
         .split('.')
         .all(|part| !part.is_empty() && !part.contains('/'));

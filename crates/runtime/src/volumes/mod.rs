@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::config::text;
 use crate::error::Error;
-use crate::spec::{brings, cleaned};
+use crate::spec::{clean_path, has_mount_at};
 
 /// A volume of one container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,22 +29,26 @@ pub(crate) struct Volume {
     source: PathBuf,
 }
 
-/// The volumes that a container needs for its image, below the container's own folder.
-pub(crate) fn wanted(
+/// The volumes that a container needs for its image, in the container's folder.
+pub(crate) fn for_image(
     volumes: &[String],
     config: &ContainerConfig,
     folder: &Path,
 ) -> Result<Vec<Volume>, Error> {
-    // Two texts may stand for the same path.
-    let targets: BTreeMap<String, &String> =
-        volumes.iter().map(|path| (cleaned(path), path)).collect();
+    // Different texts may denote the same path.
+    let targets: BTreeMap<String, &String> = volumes
+        .iter()
+        .map(|path| (clean_path(path), path))
+        .collect();
     if let Some(path) = targets.get("/") {
         return Err(Error::Invalid(format!(
             "the image declares VOLUME {path:?}, its root: declare a directory below it"
         )));
     }
 
-    let targets = targets.into_keys().filter(|target| !brings(config, target));
+    let targets = targets
+        .into_keys()
+        .filter(|target| !has_mount_at(config, target));
 
     let volume = |(number, target): (usize, String)| Volume {
         target,
@@ -64,13 +68,12 @@ impl Volume {
         }
     }
 
-    /// Makes it, with what the image has at its path. Links there lead to what they lead to in the
-    /// image.
+    /// Creates it with the image's content at its path. Links are resolved in the image.
     pub(crate) fn make(&self, rootfs: &Path) -> Result<(), Error> {
         let failed = |error: io::Error| Error::io("create image volume", &self.source)(error);
         let above = self.source.parent().unwrap_or(Path::new("/"));
 
-        // Programs of an image may be anybody's: nobody on the host is to get to them.
+        // Programs of an image may be setuid: no user of the host may reach them.
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -90,7 +93,7 @@ impl Volume {
         let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&root, self.target.as_str(), folder, Mode::empty(), how) {
             Ok(from) => copy::content(&from, &to).map_err(failed),
-            Err(Errno::NOENT) => copy::be_ordinary(&to).map_err(failed),
+            Err(Errno::NOENT) => copy::set_default_mode(&to).map_err(failed),
             Err(Errno::NOTDIR) => Err(Error::Invalid(format!(
                 "the image declares VOLUME {:?}, which is not a directory in the image",
                 self.target
@@ -119,7 +122,7 @@ mod tests {
                 mounts: mounts.iter().map(mount).collect(),
                 ..ContainerConfig::default()
             };
-            let found = wanted(&volumes, &config, Path::new("/c")).ok();
+            let found = for_image(&volumes, &config, Path::new("/c")).ok();
 
             let target = |one: &Volume| one.target.clone();
             let targets = found

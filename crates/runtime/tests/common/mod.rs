@@ -102,7 +102,7 @@ impl Node {
     }
 
     /// Is not there for a while, and the supervisor of a pod is killed meanwhile.
-    pub(crate) async fn nobody_is_there(&mut self, sandbox: &str, time: Duration) {
+    pub(crate) async fn stop_runtime_and_supervisor(&mut self, sandbox: &str, time: Duration) {
         let (instance, sandbox) = (self.config.instance.clone(), sandbox.to_owned());
         let killer = tokio::spawn(async move {
             tokio::time::sleep(time / 6).await;

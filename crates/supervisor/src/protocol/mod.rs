@@ -12,13 +12,13 @@
 //! fields is a new one, with its own tag.
 
 pub mod held;
-mod keep;
+mod keeper;
 mod message;
 mod spec;
 mod wire;
 
 pub use held::Held;
-pub use keep::{Belongings, FromKeeper, ToKeeper};
+pub use keeper::{Belongings, FromKeeper, ToKeeper};
 pub use message::{
     ContainerReport, Exit, Failure, FromRuntime, FromSupervisor, Phase, Reply, Request,
 };

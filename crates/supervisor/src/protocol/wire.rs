@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_arrives() {
+    fn decode_reverses_encode() {
         let of = Sample {
             name: "ä".to_owned(),
             numbers: vec![1, 65535],
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_lies_is_refused_without_cost() {
+    fn a_wrong_length_is_refused_without_allocation() {
         assert_eq!(
             decode::<Vec<u64>>(&[0xff, 0xff, 0xff, 0xff]),
             Err(Malformed)

@@ -30,18 +30,18 @@ const USAGE: &str = "usage: echo [serve [PORT] | resolve NAME | fetch URL | slee
 /// Why a command failed.
 enum Failure {
     Usage,
-    Told(String),
+    Message(String),
 }
 
 fn main() -> ExitCode {
     // The kernel ignores signals to PID 1 of a container that it does not handle.
-    sys::end_when_told();
+    sys::exit_on_signal();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
 
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match run(&words) {
         Ok(code) => code,
-        Err(Failure::Told(text)) => {
+        Err(Failure::Message(text)) => {
             eprintln!("echo: {text}");
             ExitCode::FAILURE
         }
@@ -54,18 +54,21 @@ fn main() -> ExitCode {
 
 fn run(words: &[&str]) -> Result<ExitCode, Failure> {
     match *words {
-        [] | ["serve"] => serve::run(8080).map_err(told)?,
-        ["serve", port] => serve::run(port.parse().map_err(|_| Failure::Usage)?).map_err(told)?,
+        [] | ["serve"] => serve::run(8080).map_err(failed)?,
+        ["serve", port] => serve::run(port.parse().map_err(|_| Failure::Usage)?).map_err(failed)?,
         ["resolve", name] => {
-            for address in resolve(name).map_err(told)? {
+            for address in resolve(name).map_err(failed)? {
                 println!("{address}");
             }
         }
         ["fetch", url] => {
-            let answer = fetch::fetch(url).map_err(told)?;
-            print!("{}", answer.body);
-            if !answer.is_good() {
-                return Err(Failure::Told(format!("{url} returned {}", answer.status)));
+            let response = fetch::fetch(url).map_err(failed)?;
+            print!("{}", response.body);
+            if !response.is_success() {
+                return Err(Failure::Message(format!(
+                    "{url} returned {}",
+                    response.status
+                )));
             }
         }
         ["sleep", seconds] => std::thread::sleep(duration(seconds)?),
@@ -99,7 +102,7 @@ fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
     let bytes = bytes(size).ok_or(Failure::Usage)?;
     let mut held: Vec<u8> = Vec::new();
     held.try_reserve_exact(bytes)
-        .map_err(|error: TryReserveError| told(error))?;
+        .map_err(|error: TryReserveError| failed(error))?;
     held.resize(bytes, 1);
     println!("{} bytes in use", held.len());
 
@@ -115,7 +118,7 @@ fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
 
 /// Starts processes that keep running, and keeps trying when no more can be started.
 fn start_processes() -> Result<(), Failure> {
-    let program = std::env::current_exe().map_err(told)?;
+    let program = std::env::current_exe().map_err(failed)?;
     let mut children = Vec::new();
     let mut limit_met = false;
 
@@ -151,8 +154,8 @@ fn duration(seconds: &str) -> Result<Duration, Failure> {
         .ok_or(Failure::Usage)
 }
 
-fn told(error: impl std::fmt::Display) -> Failure {
-    Failure::Told(error.to_string())
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::Message(error.to_string())
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(crate) fn run(port: u16) -> io::Result<()> {
 fn serve(stream: &TcpStream) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     while let Some(request) = Request::read(&mut reader)? {
-        let body = request.told(stream)?;
+        let body = request.response_body(stream)?;
         let keep = if request.keeps_open {
             "keep-alive"
         } else {
@@ -116,7 +116,7 @@ impl Request {
     }
 
     /// The response body.
-    fn told(&self, stream: &TcpStream) -> io::Result<String> {
+    fn response_body(&self, stream: &TcpStream) -> io::Result<String> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let headers = self
             .headers
@@ -135,7 +135,7 @@ impl Request {
         let environment = environment
             .iter()
             .map(|(name, value)| (name.as_str(), json::text(value)));
-        let told = json::object([
+        let body = json::object([
             ("host", json::text(host.trim())),
             ("address", json::text(&stream.local_addr()?.to_string())),
             ("client", json::text(&stream.peer_addr()?.to_string())),
@@ -146,6 +146,6 @@ impl Request {
             ("environment", json::object(environment)),
         ]);
 
-        Ok(told + "\n")
+        Ok(body + "\n")
     }
 }

@@ -10,7 +10,7 @@ unsafe extern "C" {
 }
 
 /// Exits with 0 on SIGINT and SIGTERM.
-pub(crate) fn end_when_told() {
+pub(crate) fn exit_on_signal() {
     for number in [SIGINT, SIGTERM] {
         // SAFETY: the handler makes one call, and that call may be made in a handler.
         unsafe { signal(number, end) };

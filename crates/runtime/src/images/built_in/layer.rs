@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_file_takes_the_place_of_its_copy_only_where_nobody_can_tell() {
+    fn a_copy_is_replaced_by_the_hosts_file_only_if_both_are_identical() {
         let folder = tempfile::tempdir().unwrap();
         let (host, unpacked) = (folder.path().join("host"), folder.path().join("unpacked"));
         fs::create_dir(&host).unwrap();

@@ -1,7 +1,7 @@
 //! Imports images from files: archives of `docker save` and OCI layouts, each as a folder or as an
 //! archive, compressed or not.
 
-mod arrivals;
+mod preload;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::reference::{Reference, Which};
 use super::store::{Image, Staged};
 use super::unpack::{Limits, unpack};
 use super::{ImageError, ImageStore};
-pub use arrivals::Arrivals;
+pub use preload::PreloadWatch;
 use source::Source;
 
 /// Why a file is not an image that can be imported.
@@ -38,7 +38,7 @@ pub enum ImportError {
 
 /// How what is imported is kept.
 #[derive(Clone, Debug, Default)]
-pub struct Keep {
+pub struct ImportOptions {
     /// A name for an image that brings none.
     pub name: Option<Reference>,
     pub pinned: bool,
@@ -46,24 +46,28 @@ pub struct Keep {
 
 impl ImageStore {
     /// Imports all images of an archive or a layout that can run here.
-    pub async fn import(&self, path: &Path, keep: &Keep) -> Result<Vec<Image>, ImageError> {
+    pub async fn import(
+        &self,
+        path: &Path,
+        options: &ImportOptions,
+    ) -> Result<Vec<Image>, ImageError> {
         // The folder in which a compressed archive is laid out goes with this call.
-        let room = self.store.stage()?;
-        let imported = self.import_through(&room, path, keep).await;
-        room.discard().await;
+        let staged = self.store.stage()?;
+        let imported = self.import_through(&staged, path, options).await;
+        staged.discard().await;
         imported
     }
 
     async fn import_through(
         &self,
-        room: &Staged,
+        staged: &Staged,
         path: &Path,
-        keep: &Keep,
+        options: &ImportOptions,
     ) -> Result<Vec<Image>, ImageError> {
-        let (path, folder, limit) = (path.to_owned(), room.content(), self.config.limits.bytes);
+        let (path, folder, limit) = (path.to_owned(), staged.content(), self.config.limits.bytes);
         let opened = tokio::task::spawn_blocking(move || Source::open(&path, &folder, limit));
         let source = Arc::new(opened.await.map_err(panicked)??);
-        let described = self.describe(&source, keep)?;
+        let described = self.describe(&source, options)?;
 
         let mut images = Vec::new();
         for (description, layers) in described {
@@ -80,12 +84,12 @@ impl ImageStore {
     fn describe(
         &self,
         source: &Source,
-        keep: &Keep,
+        options: &ImportOptions,
     ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
         if source.has("index.json") {
-            self.describe_layout(source, keep)
+            self.describe_layout(source, options)
         } else if source.has("manifest.json") {
-            self.describe_docker(source, keep)
+            self.describe_docker(source, options)
         } else {
             Err(ImportError::Neither.into())
         }
@@ -95,7 +99,7 @@ impl ImageStore {
     fn describe_docker(
         &self,
         source: &Source,
-        keep: &Keep,
+        options: &ImportOptions,
     ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "PascalCase")]
@@ -120,12 +124,12 @@ impl ImageStore {
                 .iter()
                 .map(|tag| ImageError::name(tag))
                 .collect::<Result<Vec<_>, _>>()?;
-            names.extend(keep.name.clone());
+            names.extend(options.name.clone());
 
             let sizes = saved.layers.iter().map(|layer| Ok(source.file(layer)?.1));
             let size = sizes.sum::<Result<u64, ImportError>>()?;
             let diff_ids = config.rootfs.diff_ids;
-            let pinned = keep.pinned;
+            let pinned = options.pinned;
 
             Ok((
                 Description {
@@ -147,7 +151,7 @@ impl ImageStore {
     fn describe_layout(
         &self,
         source: &Source,
-        keep: &Keep,
+        options: &ImportOptions,
     ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
         let index: Index = documents::json("index", &source.document("index.json")?)?;
         if index.manifests.is_empty() {
@@ -167,8 +171,8 @@ impl ImageStore {
         };
 
         let described = index.manifests.iter().filter(fits).map(|top| {
-            let name = name_of(top).or_else(|| keep.name.clone());
-            self.describe_manifest(source, top, name.as_ref(), keep.pinned)
+            let name = name_of(top).or_else(|| options.name.clone());
+            self.describe_manifest(source, top, name.as_ref(), options.pinned)
         });
 
         let described = described.collect::<Result<Vec<_>, _>>()?;

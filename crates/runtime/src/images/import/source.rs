@@ -36,9 +36,9 @@ pub(super) enum Entry {
 }
 
 impl Source {
-    /// Opens a folder or an archive. A compressed archive is decompressed into `room` first, up to
+    /// Opens a folder or an archive. A compressed archive is decompressed into `scratch` first, up to
     /// `limit` bytes.
-    pub(super) fn open(path: &Path, room: &Path, limit: u64) -> Result<Self, ImportError> {
+    pub(super) fn open(path: &Path, scratch: &Path, limit: u64) -> Result<Self, ImportError> {
         let failed = |source| ImportError::Read(path.to_owned(), source);
 
         if path.is_dir() {
@@ -47,7 +47,7 @@ impl Source {
 
         let file = open(path).map_err(failed)?;
         let file = if is_compressed(&file).map_err(failed)? {
-            plain_copy(file, &room.join("archive"), limit).map_err(failed)?
+            plain_copy(file, &scratch.join("archive"), limit).map_err(failed)?
         } else {
             file
         };

@@ -114,7 +114,7 @@ impl Keyring {
 
         let usable = entries
             .into_iter()
-            .filter_map(|(place, entry)| Some((place_of(&place), entry.credentials()?)));
+            .filter_map(|(scope, entry)| Some((normalize_scope(&scope), entry.credentials()?)));
         let mut all: Vec<_> = usable.collect();
 
         // The most particular place first.
@@ -125,7 +125,7 @@ impl Keyring {
 
     /// The credentials for an image, the most particular first.
     pub fn for_image(&self, image: &Reference) -> Vec<Credentials> {
-        let fitting = self.0.iter().filter(|(place, _)| fits(place, image));
+        let fitting = self.0.iter().filter(|(scope, _)| fits(scope, image));
         fitting
             .map(|(_, credentials)| credentials.clone())
             .collect()
@@ -177,7 +177,7 @@ pub(crate) fn credentials(
 }
 
 /// A registry, with or without a path, from what may be written as an address.
-fn place_of(text: &str) -> String {
+fn normalize_scope(text: &str) -> String {
     let bare = text
         .trim_start_matches("https://")
         .trim_start_matches("http://");
@@ -199,8 +199,8 @@ fn place_of(text: &str) -> String {
 }
 
 /// Whether credentials for a place are for an image. Parts of a host's name may be `*`.
-fn fits(place: &str, image: &Reference) -> bool {
-    let (host, path) = place.split_once('/').unwrap_or((place, ""));
+fn fits(scope: &str, image: &Reference) -> bool {
+    let (host, path) = scope.split_once('/').unwrap_or((scope, ""));
     let parts_fit = |(wanted, found): (&str, &str)| wanted == "*" || wanted == found;
     let same_length = host.split('.').count() == image.registry.split('.').count();
     let host_fits = same_length

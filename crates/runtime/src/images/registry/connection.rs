@@ -30,7 +30,7 @@ pub struct Registries {
     /// without unasked.
     pub plain: Vec<String>,
     /// How long a host may be silent.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// The wait before the first retry; it doubles from one to the next.
     pub retry_after: Duration,
 }
@@ -40,7 +40,7 @@ impl Default for Registries {
         Self {
             authorities: vec![],
             plain: vec![],
-            patience: Duration::from_secs(60),
+            timeout: Duration::from_secs(60),
             retry_after: Duration::from_millis(500),
         }
     }
@@ -67,7 +67,7 @@ pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     address: String,
     body: Incoming,
-    patience: Duration,
+    timeout: Duration,
     driver: AbortHandle,
 }
 
@@ -106,18 +106,18 @@ impl Connector {
         form: Option<String>,
     ) -> Result<Answer, RegistryError> {
         let (host, address) = (authority(uri), address(uri));
-        let patience = self.registries.patience;
-        let broken = |source| RegistryError::Broken {
+        let timeout = self.registries.timeout;
+        let broken = |source| RegistryError::ConnectionClosed {
             address: address.clone(),
             source,
         };
 
-        let silent = |_| RegistryError::Silent {
+        let timed_out = |_| RegistryError::Timeout {
             address: address.clone(),
         };
-        let stream = tokio::time::timeout(patience, self.stream(uri))
+        let stream = tokio::time::timeout(timeout, self.stream(uri))
             .await
-            .map_err(silent)??;
+            .map_err(timed_out)??;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(broken)?;
@@ -144,15 +144,15 @@ impl Connector {
             .parse()
             .map_err(|_| RegistryError::Address(host.clone()))?;
         request.headers_mut().insert(http::header::HOST, named);
-        let sent = tokio::time::timeout(patience, sender.send_request(request)).await;
-        let (head, body) = sent.map_err(silent)?.map_err(broken)?.into_parts();
+        let sent = tokio::time::timeout(timeout, sender.send_request(request)).await;
+        let (head, body) = sent.map_err(timed_out)?.map_err(broken)?.into_parts();
 
         Ok(Answer {
             status: head.status,
             headers: head.headers,
             address,
             body,
-            patience,
+            timeout,
             driver,
         })
     }
@@ -195,13 +195,13 @@ impl Answer {
     /// The next piece of the body; none at its end.
     pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
-            let frame = tokio::time::timeout(self.patience, self.body.frame()).await;
-            match frame.map_err(|_| RegistryError::Silent {
+            let frame = tokio::time::timeout(self.timeout, self.body.frame()).await;
+            match frame.map_err(|_| RegistryError::Timeout {
                 address: self.address.clone(),
             })? {
                 None => return Ok(None),
                 Some(Err(source)) => {
-                    return Err(RegistryError::Broken {
+                    return Err(RegistryError::ConnectionClosed {
                         address: self.address.clone(),
                         source,
                     });

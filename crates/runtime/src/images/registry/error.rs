@@ -17,12 +17,12 @@ pub enum RegistryError {
         source: std::io::Error,
     },
     #[error("connection closed before {address} was complete")]
-    Broken {
+    ConnectionClosed {
         address: String,
         source: hyper::Error,
     },
     #[error("no response from {address}")]
-    Silent { address: String },
+    Timeout { address: String },
     #[error("{url} returned {status}{text}")]
     Status {
         url: String,
@@ -60,11 +60,11 @@ pub enum RegistryError {
 
 impl RegistryError {
     /// Whether the same request may well succeed a moment later.
-    pub(crate) fn is_passing(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             RegistryError::Connect { .. }
-            | RegistryError::Broken { .. }
-            | RegistryError::Silent { .. }
+            | RegistryError::ConnectionClosed { .. }
+            | RegistryError::Timeout { .. }
             | RegistryError::Short { .. } => true,
             RegistryError::Status { status, .. } => {
                 status.is_server_error()

@@ -29,7 +29,7 @@ pub use error::RegistryError;
 /// What a registry may answer with when it is asked for a document.
 pub(crate) const LARGEST_DOCUMENT: u64 = 8 << 20;
 const LARGEST_TOKEN: u64 = 1 << 20;
-const LARGEST_COMPLAINT: u64 = 4 << 10;
+const LARGEST_ERROR_BODY: u64 = 4 << 10;
 const MOST_REDIRECTS: usize = 10;
 /// How often something is tried that fails for a passing reason.
 pub(crate) const ATTEMPTS: u32 = 5;
@@ -47,7 +47,7 @@ pub(crate) struct Repository<'a> {
 }
 
 /// A manifest or an index.
-pub(crate) struct Found {
+pub(crate) struct FetchedManifest {
     pub(crate) media_type: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) digest: Digest,
@@ -87,16 +87,20 @@ impl<'a> Repository<'a> {
     /// The digest that a tag stands for, if the registry tells without sending the manifest.
     pub(crate) async fn digest_of(&self, which: &Which) -> Result<Option<Digest>, RegistryError> {
         let (address, name) = self.manifest_address(which);
-        let answer = self.ask(Method::HEAD, &address, &name, &accepted()).await?;
+        let answer = self
+            .request(Method::HEAD, &address, &name, &accepted())
+            .await?;
         Ok(answer
             .header("docker-content-digest")
             .and_then(|digest| digest.parse().ok()))
     }
 
     /// A manifest or an index.
-    pub(crate) async fn manifest(&self, which: &Which) -> Result<Found, RegistryError> {
+    pub(crate) async fn manifest(&self, which: &Which) -> Result<FetchedManifest, RegistryError> {
         let (address, name) = self.manifest_address(which);
-        let answer = self.ask(Method::GET, &address, &name, &accepted()).await?;
+        let answer = self
+            .request(Method::GET, &address, &name, &accepted())
+            .await?;
         let media_type = answer.header(CONTENT_TYPE).unwrap_or_default();
         let media_type = media_type
             .split(';')
@@ -108,7 +112,7 @@ impl<'a> Repository<'a> {
         let bytes = answer.whole(LARGEST_DOCUMENT).await?;
         let digest = Digest::of(&bytes);
 
-        Ok(Found {
+        Ok(FetchedManifest {
             media_type,
             bytes,
             digest,
@@ -129,7 +133,7 @@ impl<'a> Repository<'a> {
             format!("{}/blobs/{digest}", self.base),
             format!("{digest} of {}", self.name),
         );
-        let answer = self.ask(Method::GET, &address, &name, &headers).await?;
+        let answer = self.request(Method::GET, &address, &name, &headers).await?;
         let continued = answer.status == StatusCode::PARTIAL_CONTENT;
         Ok((answer, continued))
     }
@@ -157,7 +161,7 @@ impl<'a> Repository<'a> {
     /// Asks until there is an answer that is one, or none will come. Where nobody listens, none
     /// will: whoever wants the image tries again when that suits, and other pulls that wait for
     /// this one go on.
-    async fn ask(
+    async fn request(
         &self,
         method: Method,
         address: &str,
@@ -166,9 +170,9 @@ impl<'a> Repository<'a> {
     ) -> Result<Answer, RegistryError> {
         let mut attempt = 0;
         loop {
-            match self.ask_once(&method, address, name, headers).await {
+            match self.request_once(&method, address, name, headers).await {
                 Err(error @ RegistryError::Connect { .. }) => return Err(error),
-                Err(error) if error.is_passing() && attempt + 1 < ATTEMPTS => {
+                Err(error) if error.is_transient() && attempt + 1 < ATTEMPTS => {
                     tracing::debug!(address, %error, attempt, "registry request failed; retrying");
                     tokio::time::sleep(self.wait_before(attempt)).await;
                     attempt += 1;
@@ -178,7 +182,7 @@ impl<'a> Repository<'a> {
         }
     }
 
-    async fn ask_once(
+    async fn request_once(
         &self,
         method: &Method,
         address: &str,
@@ -189,7 +193,7 @@ impl<'a> Repository<'a> {
         let shown = self.authorization();
         let answer = self.follow(method, &uri, headers, shown.as_ref()).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
-            return self.judge(address, name, answer).await;
+            return self.check_status(address, name, answer).await;
         }
 
         let challenge = answer.header(WWW_AUTHENTICATE).unwrap_or_default();
@@ -207,7 +211,7 @@ impl<'a> Repository<'a> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(shown);
 
-        self.judge(address, name, answer).await
+        self.check_status(address, name, answer).await
     }
 
     fn authorization(&self) -> Option<HeaderValue> {
@@ -249,7 +253,7 @@ impl<'a> Repository<'a> {
     }
 
     /// Only a success is an answer.
-    async fn judge(
+    async fn check_status(
         &self,
         address: &str,
         name: &str,
@@ -263,8 +267,8 @@ impl<'a> Repository<'a> {
             }),
             StatusCode::FORBIDDEN => Err(RegistryError::Denied(self.name.clone())),
             status => {
-                let complaint = answer.whole(LARGEST_COMPLAINT).await.unwrap_or_default();
-                let text = legible(String::from_utf8_lossy(&complaint).trim());
+                let body = answer.whole(LARGEST_ERROR_BODY).await.unwrap_or_default();
+                let text = legible(String::from_utf8_lossy(&body).trim());
                 let text = if text.is_empty() {
                     text
                 } else {
@@ -379,7 +383,7 @@ impl<'a> Repository<'a> {
         }
 
         let name = format!("token for {} from {realm}", self.name);
-        let answer = self.judge(&realm.to_string(), &name, answer).await?;
+        let answer = self.check_status(&realm.to_string(), &name, answer).await?;
         let found: Token = serde_json::from_slice(&answer.whole(LARGEST_TOKEN).await?)
             .map_err(RegistryError::Token)?;
 

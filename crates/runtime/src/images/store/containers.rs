@@ -37,7 +37,7 @@ impl Store {
 
         // No container survives a power cut: one whose record is lost with it is thrown away at the
         // next start.
-        files::write_for_now(&record, &bytes).map_err(failed("write", &record))?;
+        files::write_unsynced(&record, &bytes).map_err(failed("write", &record))?;
         state.containers.insert(container.to_owned(), layers);
 
         Ok(true)
@@ -65,7 +65,7 @@ impl Store {
             // Without a record nothing was made yet, or everything is deleted already.
             match layers {
                 Some(layers) => drop(self.state().containers.insert(name, layers)),
-                None => self.throw_away(&folder.join(name))?,
+                None => self.delete_incomplete(&folder.join(name))?,
             }
         }
 

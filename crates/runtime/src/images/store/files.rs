@@ -11,7 +11,7 @@ use coracle_files::private;
 /// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when
 /// this returns. One that says the same already stays: built-in images are added at every start,
 /// also on a full disk.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
@@ -26,7 +26,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Writes a file under another name and gives it its name. It survives whatever happens to this
 /// process, and is there whole, or broken, or not at all after a power cut.
-pub(super) fn write_for_now(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     private::write(path, bytes)
 }
 
@@ -39,14 +39,14 @@ const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Takes a folder for this process alone, as long as the file is open. Where somebody has it,
-/// `patient` says whether to wait for two seconds: a program that the last holder was just starting
+/// `wait` says whether to wait for two seconds: a program that the last holder was just starting
 /// has its lock too, until it runs.
-pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
+pub(super) fn lock(folder: &Path, wait: bool) -> io::Result<File> {
     // Layers hold programs with special bits and device nodes: nobody but root walks in.
     private::folder(folder)?;
     let file = private::create(&folder.join("lock"))?;
 
-    let mut tries = if patient { TRIES } else { 1 };
+    let mut tries = if wait { TRIES } else { 1 };
     loop {
         tries -= 1;
 

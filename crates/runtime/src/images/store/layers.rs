@@ -27,7 +27,7 @@ pub(crate) struct Staged {
 
 impl Staged {
     /// Whoever has the other end hears when the folder is gone.
-    pub(crate) fn followed(self, gone: mpsc::Sender<()>) -> Staged {
+    pub(crate) fn with_deletion_signal(self, gone: mpsc::Sender<()>) -> Staged {
         let mut staged = self;
         staged.gone = Some(gone);
         staged
@@ -77,12 +77,12 @@ fn delete(staged: &Path) {
 }
 
 /// Keeps layers from being swept away.
-pub(crate) struct Held {
+pub(crate) struct LayerHold {
     store: Arc<Store>,
     layers: Vec<Digest>,
 }
 
-impl Drop for Held {
+impl Drop for LayerHold {
     fn drop(&mut self) {
         let mut state = self.store.state();
         for layer in &self.layers {
@@ -116,12 +116,12 @@ impl Store {
     }
 
     /// Holds layers, whether they are there or about to be.
-    pub(crate) fn hold(self: &Arc<Self>, layers: &[Digest]) -> Held {
+    pub(crate) fn hold(self: &Arc<Self>, layers: &[Digest]) -> LayerHold {
         let mut state = self.state();
         for layer in layers {
             *state.held.entry(*layer).or_default() += 1;
         }
-        Held {
+        LayerHold {
             store: Arc::clone(self),
             layers: layers.to_vec(),
         }
@@ -145,7 +145,7 @@ impl Store {
         let (name, below) = stack
             .split_last()
             .expect("a layer is in the stack that it is the top of");
-        self.settle_implied_folders(staged, &unpacked.implied, below)?;
+        self.copy_implied_metadata(staged, &unpacked.implied, below)?;
         let layer = Layer {
             diff_id,
             bytes: unpacked.bytes,
@@ -154,7 +154,7 @@ impl Store {
 
         let record = staged.path.join("layer.json");
         let bytes = serde_json::to_vec(&layer).expect("a record of strings and numbers serializes");
-        files::write_whole(&record, &bytes).map_err(failed("write", &record))?;
+        files::write_synced(&record, &bytes).map_err(failed("write", &record))?;
         let path = self.layer_path(*name);
         std::fs::rename(&staged.path, &path).map_err(failed("rename a layer to", &path))?;
         files::sync_folder(&self.path("layers")).map_err(failed("sync", &self.path("layers")))?;
@@ -184,7 +184,7 @@ impl Store {
         let aside = {
             let mut state = self.state();
             self.sweep_content(&state)?;
-            self.set_unneeded_layers_aside(&mut state)?
+            self.unlink_unused_layers(&mut state)?
         };
         // Deleting takes its time, and nobody else has to wait for it.
         aside.into_iter().for_each(Staged::delete);
@@ -192,7 +192,7 @@ impl Store {
     }
 
     /// Layers are renamed away first: a layer is whole as long as it has its name.
-    fn set_unneeded_layers_aside(&self, state: &mut State) -> Result<Vec<Staged>, StoreError> {
+    fn unlink_unused_layers(&self, state: &mut State) -> Result<Vec<Staged>, StoreError> {
         let mut needed: BTreeSet<Digest> = state
             .images
             .values()
@@ -201,7 +201,7 @@ impl Store {
         needed.extend(state.containers.values().flatten());
 
         needed.extend(state.held.keys());
-        let unneeded: Vec<Digest> = state
+        let unused: Vec<Digest> = state
             .layers
             .keys()
             .filter(|layer| !needed.contains(layer))
@@ -209,7 +209,7 @@ impl Store {
             .collect();
 
         let mut aside = Vec::new();
-        for layer in unneeded {
+        for layer in unused {
             let path = self.layer_path(layer);
             let staged = Staged {
                 path: self.staging_path(),
@@ -256,7 +256,7 @@ impl Store {
                 .and_then(|bytes| serde_json::from_slice(&bytes).ok());
             match (Digest::from_hex(&name), layer) {
                 (Ok(name), Some(layer)) => drop(self.state().layers.insert(name, layer)),
-                _ => self.throw_away(&folder.join(name))?,
+                _ => self.delete_incomplete(&folder.join(name))?,
             }
         }
 
@@ -268,7 +268,7 @@ impl Store {
     }
 
     /// Folders that an archive only implied are what the stack below says of them.
-    fn settle_implied_folders(
+    fn copy_implied_metadata(
         &self,
         staged: &Staged,
         implied: &BTreeSet<PathBuf>,
@@ -288,7 +288,7 @@ impl Store {
 
         // The deepest first: setting what is inside changes the times of what is outside.
         for path in implied.iter().rev() {
-            let settle = || match lower
+            let copy_metadata = || match lower
                 .iter()
                 .map(|layer| beneath(layer, path))
                 .find(|found| !absent(found))
@@ -301,7 +301,7 @@ impl Store {
                 // Something else than a folder is there below, or nothing.
                 _ => Ok(()),
             };
-            settle().map_err(|errno| {
+            copy_metadata().map_err(|errno| {
                 failed("set the metadata of", &content.join(path))(errno.into())
             })?;
         }

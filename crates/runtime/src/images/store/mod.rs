@@ -53,9 +53,9 @@ struct State {
 
 /// Why the store could not do it.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {deed} {path:?}")]
+#[error("cannot {action} {path:?}")]
 pub struct StoreError {
-    deed: &'static str,
+    action: &'static str,
     path: PathBuf,
     source: io::Error,
 }
@@ -83,9 +83,9 @@ pub(crate) struct NewImage<'a> {
 
 impl Store {
     /// Opens a folder, and throws away what a crash left half done. No other process may work with
-    /// it; `patient` says whether to wait for one that is about to end.
-    pub(crate) fn open(root: &Path, patient: bool) -> Result<Arc<Self>, StoreError> {
-        let lock = files::lock(root, patient).map_err(failed("lock", root))?;
+    /// it; `wait` says whether to wait for one that is about to end.
+    pub(crate) fn open(root: &Path, wait: bool) -> Result<Arc<Self>, StoreError> {
+        let lock = files::lock(root, wait).map_err(failed("lock", root))?;
         let store = Self::new(root, Some(lock));
         remove_tree(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
 
@@ -105,16 +105,16 @@ impl Store {
 
     /// Opens a folder to end containers that stand on it. On a read-only disk nothing can be thrown
     /// away, and no other process changes anything either.
-    pub(crate) fn open_to_end(root: &Path) -> Result<Arc<Self>, StoreError> {
+    pub(crate) fn open_for_teardown(root: &Path) -> Result<Arc<Self>, StoreError> {
         match Self::open(root, true) {
-            Err(error) if error.is_read_only() => Self::open_to_look(root),
+            Err(error) if error.is_read_only() => Self::open_read_only(root),
             opened => opened,
         }
     }
 
     /// Reads what is there, and changes nothing. Another process may be at work: what is half done
     /// is not shown.
-    pub(crate) fn open_to_look(root: &Path) -> Result<Arc<Self>, StoreError> {
+    pub(crate) fn open_read_only(root: &Path) -> Result<Arc<Self>, StoreError> {
         let store = Self::new(root, None);
         if root.join("images").exists() {
             store.read_layers()?;
@@ -134,7 +134,7 @@ impl Store {
 
     /// What is not whole is thrown away by whoever has the folder to itself, and passed over by
     /// others.
-    fn throw_away(&self, path: &Path) -> Result<(), StoreError> {
+    fn delete_incomplete(&self, path: &Path) -> Result<(), StoreError> {
         if self.lock.is_none() {
             return Ok(());
         }
@@ -185,11 +185,11 @@ impl Store {
     /// Makes an image appear, or gives one that is here more names. A tag that another image had is
     /// this one's now.
     pub(crate) fn put(&self, new: NewImage<'_>) -> Result<Image, StoreError> {
-        let id = self.keep(new.config)?;
+        let id = self.write_content(new.config)?;
         let manifests = new
             .manifests
             .iter()
-            .map(|bytes| self.keep(bytes))
+            .map(|bytes| self.write_content(bytes))
             .collect::<Result<Vec<_>, _>>()?;
 
         let mut state = self.state();
@@ -244,11 +244,11 @@ impl Store {
 
     fn take_tags_from_others(&self, state: &mut State, image: &Image) -> Result<(), StoreError> {
         let others = state.images.values().filter(|other| other.id != image.id);
-        let robbed: Vec<Image> = others
+        let previous_owners: Vec<Image> = others
             .filter(|other| other.tags.iter().any(|tag| image.tags.contains(tag)))
             .cloned()
             .collect();
-        for mut other in robbed {
+        for mut other in previous_owners {
             other.tags.retain(|tag| !image.tags.contains(tag));
             self.write(state, other)?;
         }
@@ -258,16 +258,16 @@ impl Store {
     fn write(&self, state: &mut State, image: Image) -> Result<(), StoreError> {
         let path = self.record_path(image.id);
         let bytes = serde_json::to_vec(&image).expect("a record of strings and numbers serializes");
-        files::write_whole(&path, &bytes).map_err(failed("write", &path))?;
+        files::write_synced(&path, &bytes).map_err(failed("write", &path))?;
         state.images.insert(image.id, image);
         Ok(())
     }
 
-    fn keep(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    fn write_content(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(bytes);
         let path = self.content_path(digest);
         if !path.exists() {
-            files::write_whole(&path, bytes).map_err(failed("write", &path))?;
+            files::write_synced(&path, bytes).map_err(failed("write", &path))?;
         }
         Ok(digest)
     }
@@ -300,7 +300,7 @@ impl Store {
 
             match image {
                 Some(image) => found.push(image),
-                None => self.throw_away(&path)?,
+                None => self.delete_incomplete(&path)?,
             }
         }
 
@@ -347,7 +347,11 @@ impl Image {
 /// Fewer digits of an id are more likely a name.
 const SHORTEST_ID: usize = 3;
 
-fn failed(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
-    move |source| StoreError { deed, path, source }
+    move |source| StoreError {
+        action,
+        path,
+        source,
+    }
 }

@@ -15,16 +15,16 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid
 use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
-use super::beneath::{self, Place, inside, split};
+use super::beneath::{self, OpenFolder, inside, split};
 use super::sparse::Sparse;
 use super::{Limits, UnpackError, Unpacked};
 use crate::images::legible::legible_error;
 
-const REMOVED: &[u8] = b".wh.";
-const OPAQUE: &[u8] = b".wh..wh..opq";
+const WHITEOUT: &[u8] = b".wh.";
+const OPAQUE_WHITEOUT: &[u8] = b".wh..wh..opq";
 /// Names by which an old filesystem kept its own books.
-const BOOKS: &[u8] = b".wh..wh.";
-const OPAQUE_MARK: &str = "trusted.overlay.opaque";
+const AUFS_METADATA: &[u8] = b".wh..wh.";
+const OPAQUE_XATTR: &str = "trusted.overlay.opaque";
 const XATTR: &str = "SCHILY.xattr.";
 const BLOCK: u64 = 4096;
 
@@ -33,7 +33,7 @@ pub(super) struct Applier<'a> {
     limits: &'a Limits,
     /// The folder of the entry before: archives go folder by folder. What it leads to can only be
     /// changed by an entry in another folder, which takes its place here.
-    open: Option<(PathBuf, Place)>,
+    open: Option<(PathBuf, OpenFolder)>,
     /// Folders get their times last: what is put into them changes them.
     times: Vec<(PathBuf, Timestamps)>,
     written: u64,
@@ -92,8 +92,8 @@ impl<'a> Applier<'a> {
         };
         self.enter(folder).map_err(failed)?;
 
-        if last.as_bytes().starts_with(REMOVED) {
-            return self.apply_mark(last).map_err(failed);
+        if last.as_bytes().starts_with(WHITEOUT) {
+            return self.apply_whiteout(last).map_err(failed);
         }
 
         self.count()?;
@@ -168,33 +168,33 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    fn place(&self) -> &Place {
-        let (_, place) = self
+    fn open_folder(&self) -> &OpenFolder {
+        let (_, folder) = self
             .open
             .as_ref()
             .expect("every entry enters its folder first");
-        place
+        folder
     }
 
     fn here(&self) -> &OwnedFd {
-        &self.place().folder
+        &self.open_folder().folder
     }
 
     /// Makes room for a new thing.
-    fn make_room(&mut self, last: &OsStr) -> Result<(), Errno> {
+    fn remove_existing(&mut self, last: &OsStr) -> Result<(), Errno> {
         beneath::remove(self.here(), last)
     }
 
     /// `.wh.` marks: what the layers below have under this name is not to be seen.
-    fn apply_mark(&mut self, last: &OsStr) -> Result<(), Errno> {
+    fn apply_whiteout(&mut self, last: &OsStr) -> Result<(), Errno> {
         let mark = last.as_bytes();
-        if mark == OPAQUE {
-            return rustix::fs::fsetxattr(self.here(), OPAQUE_MARK, b"y", XattrFlags::empty());
+        if mark == OPAQUE_WHITEOUT {
+            return rustix::fs::fsetxattr(self.here(), OPAQUE_XATTR, b"y", XattrFlags::empty());
         }
 
-        let name = OsStr::from_bytes(&mark[REMOVED.len()..]);
+        let name = OsStr::from_bytes(&mark[WHITEOUT.len()..]);
 
-        if mark.starts_with(BOOKS) {
+        if mark.starts_with(AUFS_METADATA) {
             return Ok(());
         }
         if name.is_empty() || name == "." || name == ".." {
@@ -205,7 +205,7 @@ impl<'a> Applier<'a> {
             // What this very layer brings stays; of a folder only that, and nothing from below.
             Some((FileType::Directory, _)) => {
                 let inner = beneath::enter(self.here(), name)?;
-                rustix::fs::fsetxattr(inner, OPAQUE_MARK, b"y", XattrFlags::empty())
+                rustix::fs::fsetxattr(inner, OPAQUE_XATTR, b"y", XattrFlags::empty())
             }
             Some(_) => Ok(()),
             None => rustix::fs::mknodat(
@@ -226,21 +226,21 @@ impl<'a> Applier<'a> {
         let found = beneath::kind_of(self.here(), last)?;
         let is_folder = matches!(found, Some((FileType::Directory, _)));
         if !is_folder {
-            self.make_room(last)?;
+            self.remove_existing(last)?;
             rustix::fs::mkdirat(self.here(), last, Mode::from(0o700))?;
         }
 
         let inner = beneath::enter(self.here(), last)?;
         if matches!(found, Some((FileType::CharacterDevice, 0))) {
             // Removed and made anew in the same layer: nothing from below shows through.
-            rustix::fs::fsetxattr(&inner, OPAQUE_MARK, b"y", XattrFlags::empty())?;
+            rustix::fs::fsetxattr(&inner, OPAQUE_XATTR, b"y", XattrFlags::empty())?;
         }
 
         metadata.apply(&inner)?;
 
         // By its own path, whichever links the archive went through: that is what it was implied
         // by.
-        let path = self.place().path.join(last);
+        let path = self.open_folder().path.join(last);
         self.done.implied.remove(&path);
         self.times.push((path, metadata.times.clone()));
         self.done.bytes += BLOCK;
@@ -269,7 +269,7 @@ impl<'a> Applier<'a> {
                 break;
             }
             let count = u64::try_from(read).expect("a buffer's length fits");
-            self.grow(count)?;
+            self.count_bytes(count)?;
             length += count;
             file.write_all(&buffer[..read]).map_err(failed)?;
         }
@@ -295,7 +295,7 @@ impl<'a> Applier<'a> {
         };
 
         let (size, stored) = (sparse.size, entry.size());
-        self.grow(size)?;
+        self.count_bytes(size)?;
         let pieces = sparse
             .pieces(entry, stored)
             .map_err(|source| UnpackError::Sparse {
@@ -320,7 +320,7 @@ impl<'a> Applier<'a> {
 
     /// An empty file in the place of whatever has its name.
     fn new_file(&mut self, last: &OsStr) -> Result<File, Errno> {
-        self.make_room(last)?;
+        self.remove_existing(last)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat(
@@ -331,7 +331,7 @@ impl<'a> Applier<'a> {
         )?))
     }
 
-    fn grow(&mut self, count: u64) -> Result<(), UnpackError> {
+    fn count_bytes(&mut self, count: u64) -> Result<(), UnpackError> {
         self.written = self.written.saturating_add(count);
         if self.written > self.limits.bytes {
             Err(UnpackError::TooLarge(self.limits.bytes))
@@ -361,13 +361,13 @@ impl<'a> Applier<'a> {
             return Ok(());
         }
 
-        self.make_room(last)?;
+        self.remove_existing(last)?;
 
         rustix::fs::linkat(source, name, self.here(), last, AtFlags::empty())
     }
 
     fn symlink(&mut self, target: &OsStr, last: &OsStr, metadata: &Metadata) -> Result<(), Errno> {
-        self.make_room(last)?;
+        self.remove_existing(last)?;
         rustix::fs::symlinkat(target, self.here(), last)?;
         metadata.apply_to_name(self.here(), last)
     }
@@ -384,7 +384,7 @@ impl<'a> Applier<'a> {
             EntryType::Block => FileType::BlockDevice,
             _ => FileType::Fifo,
         };
-        self.make_room(last)?;
+        self.remove_existing(last)?;
         rustix::fs::mknodat(self.here(), last, kind, metadata.mode, device)?;
         // The mode that it was made with has lost what this process masks.
         rustix::fs::chmodat(self.here(), last, metadata.mode, AtFlags::empty())?;

@@ -54,7 +54,7 @@ fn open(root: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errn
     loop {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::openat2(root.as_fd(), path, flags, Mode::empty(), resolve) {
-            // Something else in the tree was renamed meanwhile; the kernel asks to be asked again.
+            // A concurrent rename in the tree; the kernel asks to retry.
             Err(Errno::AGAIN | Errno::INTR) => {}
             found => return found,
         }
@@ -62,7 +62,7 @@ fn open(root: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errn
 }
 
 /// A folder below a root.
-pub(super) struct Place {
+pub(super) struct OpenFolder {
     pub(super) folder: OwnedFd,
     /// Where it is, without any link.
     pub(super) path: PathBuf,
@@ -72,11 +72,11 @@ pub(super) struct Place {
 
 /// Opens a folder below `root`, making those that are missing: also where a link leads to one that
 /// is not there.
-pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
+pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<OpenFolder, Errno> {
     match open(root.as_fd(), path, ResolveFlags::NO_SYMLINKS) {
         // Something is missing, or there is a link on the way.
         Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => walk(root, path),
-        found => Ok(Place {
+        found => Ok(OpenFolder {
             folder: found?,
             path: path.to_owned(),
             made: Vec::new(),
@@ -87,9 +87,9 @@ pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<Place, Errno> 
 /// Goes name by name. A link is followed as the kernel would with `root` as root, by walking its
 /// target from where it counts: every single step is a name in an open folder, and no step follows
 /// anything.
-fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
+fn walk(root: impl AsFd, path: &Path) -> Result<OpenFolder, Errno> {
     let root = root.as_fd();
-    let mut at = Place {
+    let mut at = OpenFolder {
         folder: open_folder(root, Path::new(""))?,
         path: PathBuf::new(),
         made: Vec::new(),

@@ -110,7 +110,7 @@ pub(crate) fn unpack(
             hasher: Hasher::new(),
         };
 
-        take_apart(plain, Applier::new(root, limits), limits)
+        unpack_archive(plain, Applier::new(root, limits), limits)
     })
 }
 
@@ -122,7 +122,7 @@ const BLOCK: usize = 512;
 /// What may stand between two entries: long names, extended attributes.
 const LARGEST_HEADERS: u64 = 8 << 20;
 
-fn take_apart(
+fn unpack_archive(
     plain: Plain,
     mut applier: Applier<'_>,
     limits: &Limits,

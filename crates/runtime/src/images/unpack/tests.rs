@@ -97,7 +97,7 @@ fn later_entries_take_the_place_of_earlier_ones() {
 }
 
 #[test]
-fn marks_become_those_of_overlay() {
+fn whiteouts_become_overlay_whiteouts() {
     let layer = Layer::new();
     let mut archive = Archive::new();
     archive.file("d/.wh.gone", b"", |_| {});
@@ -213,7 +213,7 @@ fn what_a_link_of_the_layer_leads_to_is_made_inside_the_layer() {
 }
 
 #[test]
-fn a_folder_that_is_told_of_through_a_link_is_not_only_implied() {
+fn a_folder_with_an_entry_through_a_link_is_not_implied() {
     let layer = Layer::new();
     let mut archive = Archive::new();
     archive.entry(EntryType::Symlink, "var/run", "/run");

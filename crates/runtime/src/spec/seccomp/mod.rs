@@ -37,7 +37,7 @@ pub(super) fn filter(
     }
 }
 
-// Classic BPF: load a word, jump, return; and what seccomp puts where.
+// Classic BPF opcodes, and the offsets in `seccomp_data`.
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
 const JUMP: u16 = 0x05;
@@ -52,7 +52,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const ERRNO: u32 = 0x0005_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;
 
-/// The numbers of calls below are those of one kind of machine.
+/// The system call numbers below are those of x86_64.
 const _: () = assert!(
     cfg!(target_arch = "x86_64"),
     "no filter is known for this architecture"
@@ -61,19 +61,19 @@ const _: () = assert!(
 const X86_64: u32 = 0xc000_003e;
 const I386: u32 = 0x4000_0003;
 
-/// From here on numbers are those of programs with pointers of 32 bits (x32).
+/// Numbers from here on are those of the x32 ABI.
 const SHORT_POINTERS: u32 = 0x4000_0000;
 
 /// Flags of `clone` that make namespaces.
 const NEW_NAMESPACES: u32 = 0x7e02_0000;
 
-/// Personalities that change nothing that matters.
+/// The allowed personalities.
 const PERSONALITIES: [u32; 5] = [0x0, 0x0008, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
-/// Families of sockets that reach the kernel's keys, and other machines of the same host.
+/// Refused socket families: AF_ALG and AF_VSOCK.
 const REFUSED_SOCKETS: [u32; 2] = [38, 40];
 
-/// What numbers mean.
+/// The system call ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abi {
     Native,
@@ -141,7 +141,7 @@ fn runtime_default(capabilities: u64) -> Vec<Instruction> {
     program
 }
 
-/// What holds for one kind of programs. The number is loaded.
+/// The section of one ABI. The system call number is loaded.
 fn section(abi: Abi, capabilities: u64) -> Vec<Instruction> {
     let allowed = allowed(abi, capabilities);
     let newest = allowed.last().copied().unwrap_or_default();
@@ -202,9 +202,8 @@ fn edges(allowed: &BTreeSet<u32>) -> Vec<u32> {
     candidates.into_iter().filter(is_edge).collect()
 }
 
-/// Halves the numbers until the answer is known, instead of comparing with one after the other: the
-/// kernel asks for the answer to every number each time that the filter is loaded. `is_allowed`:
-/// what holds below the first edge.
+/// A binary search over the numbers instead of a linear one: the kernel evaluates the filter for
+/// every number each time it is loaded. `is_allowed`: the result below the first edge.
 fn search(edges: &[u32], is_allowed: bool) -> Vec<Instruction> {
     let middle = edges.len() / 2;
     let Some((edge, above)) = edges[middle..].split_first() else {
@@ -220,14 +219,14 @@ fn search(edges: &[u32], is_allowed: bool) -> Vec<Instruction> {
     let mut whole = vec![jump(JUMP_IF_NOT_LESS, *edge, skip, 0)];
     whole.extend(below);
 
-    // Every edge turns the answer around.
+    // Every edge inverts the result.
     whole.extend(search(above, is_allowed == (middle % 2 == 1)));
 
     whole
 }
 
-/// Processes may be made, namespaces may not. Into the arguments of `clone3` no filter can look:
-/// who calls it is told that it does not exist, and falls back to `clone`.
+/// Allows `clone` without new namespaces. A filter cannot inspect the arguments of `clone3`, so it
+/// returns ENOSYS and callers fall back to `clone`.
 fn clones(abi: Abi) -> Vec<Instruction> {
     let mut program = when(abi, CLONE3, &[answer(refusal(libc::ENOSYS))]);
     let no_namespaces = [
@@ -247,7 +246,7 @@ fn clones(abi: Abi) -> Vec<Instruction> {
     program
 }
 
-/// These instructions, which answer in any case, for one call alone.
+/// Runs `then`, which always returns, for one system call.
 fn when(abi: Abi, call: Call, then: &[Instruction]) -> Vec<Instruction> {
     let Some(number) = abi.number(call) else {
         return Vec::new();
@@ -280,7 +279,7 @@ fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Instruction {
     }
 }
 
-/// Passes over so many instructions, however many they are.
+/// Skips `over` instructions, without the limit of conditional jumps.
 fn far_jump(over: usize) -> Instruction {
     jump(JUMP, u32::try_from(over).expect("programs are short"), 0, 0)
 }
@@ -307,7 +306,7 @@ fn assemble(program: &[Instruction]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What the program answers, played by hand.
+    /// Interprets the program.
     fn play(program: &[Instruction], architecture: u32, call: u32, argument: u32) -> u32 {
         let (mut at, mut word) = (0, 0);
         loop {

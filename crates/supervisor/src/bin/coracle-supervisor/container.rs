@@ -9,14 +9,14 @@ use coracle_supervisor::protocol::{
 };
 use rustix::process::{Signal, pidfd_send_signal};
 
+use crate::folder::{ContainerFolder, write_private};
 use crate::output::{Log, Output, Spool, Stream};
-use crate::place::{Place, write_private};
 use crate::step::{During as _, StepError};
 
 pub(crate) struct Container {
     /// What is written down of it.
     pub(crate) held: Held,
-    pub(crate) place: Place,
+    pub(crate) folder: ContainerFolder,
     /// None: it was gone when we took over.
     pub(crate) pidfd: Option<OwnedFd>,
     pub(crate) stage: Stage,
@@ -32,15 +32,15 @@ pub(crate) struct Container {
 
 /// Who waits for an answer: the connection, and the number of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     pub(crate) connection: u64,
     pub(crate) number: u64,
 }
 
 pub(crate) enum Stage {
-    Creating(Asker),
+    Creating(Requester),
     Created,
-    Starting(Asker),
+    Starting(Requester),
     Running,
     Exited(Exit),
 }
@@ -48,14 +48,14 @@ pub(crate) enum Stage {
 impl Container {
     pub(crate) fn new(
         held: Held,
-        place: Place,
+        folder: ContainerFolder,
         stage: Stage,
         pidfd: Option<OwnedFd>,
         log: Log,
     ) -> Self {
         Self {
             held,
-            place,
+            folder,
             pidfd,
             stage,
             sync: None,
@@ -70,7 +70,7 @@ impl Container {
     /// Nobody will write to it any more.
     pub(crate) fn close_input(&mut self) {
         self.stdin = None;
-        self.place.close_input();
+        self.folder.close_input();
     }
 
     /// What keeps a stream of its output for who takes over; none where there is no log.
@@ -78,7 +78,7 @@ impl Container {
         if self.held.log.is_none() {
             return Ok(None);
         }
-        let path = self.place.path(&format!("{}.spool", stream.name()));
+        let path = self.folder.path(&format!("{}.spool", stream.name()));
         Spool::open(&path)
             .map(Some)
             .during(|| format!("open {path}"))
@@ -163,7 +163,7 @@ pub(crate) fn held(spec: &ContainerSpec, pid: i32) -> Held {
     Held {
         id: spec.id.clone(),
         pid,
-        born: process::born(pid).unwrap_or_default(),
+        born: process::start_time(pid).unwrap_or_default(),
         running: false,
         terminal: spec.process.terminal,
         join: spec.join.clone(),

@@ -31,7 +31,7 @@ struct Keeper {
     held: BTreeMap<String, Held>,
     connections: Vec<OwnedFd>,
     /// It was told to let go of the last that it held.
-    over: bool,
+    exiting: bool,
 }
 
 struct Held {
@@ -53,7 +53,7 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
     let listener = take_listener()?;
 
     let mut keeper = Keeper::default();
-    while !keeper.over {
+    while !keeper.exiting {
         let all = [&listener, &signals].into_iter().chain(&keeper.connections);
         let mut events: Vec<PollFd<'_>> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
         match poll(&mut events, None) {
@@ -68,10 +68,10 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
 
         if ready[1] {
             while sys::next_signal(signals.as_fd()).is_some() {}
-            keeper.collect();
+            keeper.reap();
         }
 
-        keeper.converse(&ready[2..]);
+        keeper.handle_messages(&ready[2..]);
 
         if ready[0] {
             while let Ok(connection) = accept_with(&listener, SocketFlags::CLOEXEC) {
@@ -79,7 +79,7 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
             }
         }
 
-        keeper.over |= keeper.held.is_empty() && keeper.connections.is_empty();
+        keeper.exiting |= keeper.held.is_empty() && keeper.connections.is_empty();
     }
 
     Ok(())
@@ -87,7 +87,7 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
 
 impl Keeper {
     /// Collects every process that has ended, and remembers how those did whose owners we know.
-    fn collect(&mut self) {
+    fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();
             for held in self
@@ -101,7 +101,7 @@ impl Keeper {
     }
 
     /// Answers one message of each connection that has one, and forgets those who are gone.
-    fn converse(&mut self, ready: &[bool]) {
+    fn handle_messages(&mut self, ready: &[bool]) {
         let mut still_there = Vec::new();
         for (connection, ready) in std::mem::take(&mut self.connections).into_iter().zip(ready) {
             if !ready || self.answer(&connection).is_ok() {
@@ -115,7 +115,7 @@ impl Keeper {
     fn answer(&mut self, connection: &OwnedFd) -> io::Result<()> {
         let (message, descriptors) =
             socket::receive(connection)?.ok_or(io::ErrorKind::ConnectionReset)?;
-        let say = |answer: &FromKeeper| socket::send(connection, &encode(answer), &[]);
+        let reply = |answer: &FromKeeper| socket::send(connection, &encode(answer), &[]);
         match decode(&message).map_err(io::Error::other)? {
             ToKeeper::Hold { belongings } => {
                 self.hold(belongings, descriptors);
@@ -123,12 +123,12 @@ impl Keeper {
             }
             ToKeeper::Release { owner } => {
                 self.held.remove(&owner);
-                self.over = self.held.is_empty();
-                say(&FromKeeper::Released {
+                self.exiting = self.held.is_empty();
+                reply(&FromKeeper::Released {
                     left: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
                 })
             }
-            ToKeeper::Return {} => self.give_back(connection),
+            ToKeeper::Return {} => self.return_all(connection),
             ToKeeper::Spawn { owner, words } => match spawn(&words, descriptors) {
                 Ok((pid, pidfd)) => {
                     let answer = encode(&FromKeeper::Spawned { pid });
@@ -144,14 +144,14 @@ impl Keeper {
 
                     sent
                 }
-                Err(errno) => say(&FromKeeper::Failed {
+                Err(errno) => reply(&FromKeeper::Failed {
                     errno: errno.raw_os_error(),
                 }),
             },
             ToKeeper::How { owner } => {
                 // It may have ended a moment ago.
-                self.collect();
-                say(&FromKeeper::Ended {
+                self.reap();
+                reply(&FromKeeper::Ended {
                     code: self.held.get(&owner).and_then(|held| held.ended),
                 })
             }
@@ -175,7 +175,7 @@ impl Keeper {
         );
     }
 
-    fn give_back(&self, connection: &OwnedFd) -> io::Result<()> {
+    fn return_all(&self, connection: &OwnedFd) -> io::Result<()> {
         for Held {
             belongings,
             descriptors,

@@ -25,7 +25,7 @@ pub(crate) struct Launched {
 
 /// In whose PID namespace a process is born.
 #[derive(Clone, Copy)]
-pub(crate) enum PidPlace<'a> {
+pub(crate) enum PidNamespace<'a> {
     New,
     Host,
     /// Of the process with this pidfd.
@@ -47,7 +47,7 @@ pub(crate) enum Progress {
 
 /// Makes a process and runs `child` in it, which becomes another program or says why not.
 pub(crate) fn launch(
-    pid_place: PidPlace<'_>,
+    pid_namespace: PidNamespace<'_>,
     namespaces: u64,
     join: &Join,
     child: impl FnOnce(&ChildSync) -> Result<Infallible, StepError>,
@@ -66,13 +66,13 @@ pub(crate) fn launch(
     };
 
     let namespaces = namespaces
-        | if matches!(pid_place, PidPlace::New) {
+        | if matches!(pid_namespace, PidNamespace::New) {
             libc::CLONE_NEWPID as u64
         } else {
             0
         };
 
-    let home = enter(&pid_place)?;
+    let home = enter(&pid_namespace)?;
     let cloned = sys::clone3(namespaces, cgroup.as_ref().map(|folder| folder.as_fd()));
     if matches!(cloned, Ok(Cloned::Child)) {
         drop(ours);
@@ -99,8 +99,8 @@ pub(crate) fn launch(
 }
 
 /// Lets children be born in a PID namespace, and answers with the way back.
-fn enter(place: &PidPlace<'_>) -> Result<Option<OwnedFd>, StepError> {
-    let PidPlace::Of(pidfd) = place else {
+fn enter(place: &PidNamespace<'_>) -> Result<Option<OwnedFd>, StepError> {
+    let PidNamespace::Of(pidfd) = place else {
         return Ok(None);
     };
     let home = rustix::fs::open(
@@ -133,7 +133,7 @@ fn become_program(
 ) -> ! {
     sys::reset_signals();
     let Err(error) = join_cgroups(join).and_then(|()| child(sync));
-    sync.tell(FAILED, &encode(&Failure::from(error)), None);
+    sync.send(FAILED, &encode(&Failure::from(error)), None);
     sys::exit_now(127)
 }
 
@@ -163,11 +163,11 @@ pub(crate) struct ChildSync {
 
 impl ChildSync {
     pub(crate) fn warn(&self, text: &str) {
-        self.tell(WARNING, text.as_bytes(), None);
+        self.send(WARNING, text.as_bytes(), None);
     }
 
     pub(crate) fn hand_over_terminal(&self, terminal: &OwnedFd) {
-        self.tell(TERMINAL, &[], Some(terminal));
+        self.send(TERMINAL, &[], Some(terminal));
     }
 
     /// Closes every descriptor of this process but the standard streams and this end.
@@ -177,13 +177,13 @@ impl ChildSync {
 
     /// Waits until the supervisor opens the gate. Ends the process if it never will.
     pub(crate) fn wait_at_gate(&self) {
-        self.tell(READY, &[], None);
+        self.send(READY, &[], None);
         if !matches!(socket::receive(&self.socket), Ok(Some(_))) {
             sys::exit_now(127);
         }
     }
 
-    fn tell(&self, kind: u8, text: &[u8], terminal: Option<&OwnedFd>) {
+    fn send(&self, kind: u8, text: &[u8], terminal: Option<&OwnedFd>) {
         let mut message = vec![kind];
         message.extend_from_slice(text);
         let descriptors: Vec<_> = terminal.iter().map(|terminal| terminal.as_fd()).collect();

@@ -13,12 +13,12 @@
 
 mod clock;
 mod container;
+mod folder;
 mod init;
 mod keeper;
 mod launch;
 mod output;
 mod pause;
-mod place;
 mod server;
 mod service;
 mod step;

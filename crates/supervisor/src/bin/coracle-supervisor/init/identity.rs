@@ -16,7 +16,7 @@ use crate::sys;
 const MOST_CAPABILITIES: u32 = 63;
 
 /// Becomes the user and keeps the capabilities that the program is to have.
-pub(super) fn assume(process: &Process) -> Result<(), StepError> {
+pub(super) fn apply(process: &Process) -> Result<(), StepError> {
     // Without no_new_privs a filter may only be loaded while we still have CAP_SYS_ADMIN; with it,
     // the later the better.
     if !process.no_new_privileges {

@@ -1,17 +1,17 @@
 //! The child's side of starting a process: from the clone to the exec.
 //!
 //! A container's first process joins the pod's namespaces, builds its root filesystem ([`root`],
-//! [`mounts`], [`own`]), pivots into it, then waits at the gate for the start request. An exec
-//! process joins the namespaces of the container. Both then drop privileges ([`identity`]) and exec
-//! the program ([`program`]).
+//! [`mounts`], [`filesystems`]), pivots into it, then waits at the gate for the start request. An
+//! exec process joins the namespaces of the container. Both then drop privileges ([`identity`]) and
+//! exec the program ([`program`]).
 //!
 //! This code runs in a single-threaded clone of the supervisor, so it may allocate; but from the
 //! moment it joins the namespaces, a hostile container can observe it.
 
+mod filesystems;
 mod identity;
 mod mounts;
 mod null;
-mod own;
 mod program;
 mod root;
 mod terminal;
@@ -32,7 +32,7 @@ use rustix::thread::{
 use crate::launch::ChildSync;
 use crate::step::{During as _, StepError};
 use crate::sys;
-use own::Own;
+use filesystems::NewFilesystems;
 
 /// The three standard streams of a process without a terminal.
 pub(crate) struct Streams {
@@ -55,12 +55,12 @@ pub(crate) fn container(
     }
 
     join(&spec.namespaces)?;
-    let root = root::enter_new(spec)?;
-    own::furnish_root(&root, spec)?;
+    let root = root::prepare(spec)?;
+    filesystems::populate_root(&root, spec)?;
     let own = mounts::make(&root, spec)?;
-    mounts::hide(&root, &own, &spec.masked)?;
+    mounts::mask(&root, &own, &spec.masked)?;
 
-    mounts::freeze(&root, &spec.readonly)?;
+    mounts::make_readonly(&root, &spec.readonly)?;
     own.seal()?;
     root.folder(&spec.process.cwd)?;
     root::pivot(&root)?;
@@ -99,7 +99,7 @@ pub(crate) fn exec(
     move_into_thread_name_spaces(container, all)
         .during(|| "join the container's namespaces".to_owned())?;
     let terminal = if process.terminal {
-        Some(terminal::open(process, &Own::default(), sync)?)
+        Some(terminal::open(process, &NewFilesystems::default(), sync)?)
     } else {
         None
     };
@@ -209,18 +209,18 @@ fn connect(
     };
 
     if terminal.is_none() {
-        three.iter().for_each(|pipe| give_to(pipe, user));
+        three.iter().for_each(|pipe| chown_pipe(pipe, user));
     }
 
-    let nothing = if three.iter().any(|one| null::is_null(one)) {
+    let null_device = if three.iter().any(|one| null::is_null(one)) {
         Some(null().during(step)?)
     } else {
         None
     };
 
     for one in &mut three {
-        match &nothing {
-            Some(nothing) if null::is_null(one) => *one = nothing,
+        match &null_device {
+            Some(null_device) if null::is_null(one) => *one = null_device,
             _ => {}
         }
     }
@@ -234,7 +234,7 @@ fn connect(
 
 /// Programs open `/dev/stdout` anew, so a pipe belongs to the user. Another file is not ours to
 /// give.
-fn give_to(stream: &OwnedFd, user: u32) {
+fn chown_pipe(stream: &OwnedFd, user: u32) {
     let is_pipe =
         fstat(stream).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Fifo);
     if is_pipe && user != 0 {
@@ -253,7 +253,7 @@ fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError>
 
     // Relative to the root that is now ours; some folders only the user may enter, some only root.
     let entered = enter(&process.cwd);
-    identity::assume(process)?;
+    identity::apply(process)?;
 
     if entered.is_err() {
         enter(&process.cwd).during(|| format!("chdir to {}", process.cwd))?;
@@ -261,7 +261,7 @@ fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError>
 
     rustix::process::umask(Mode::from_raw_mode(0o022));
 
-    program::become_it(process)
+    program::exec_program(process)
 }
 
 /// Makes a folder the current one, unless the way there leads through a descriptor of some process.

@@ -10,8 +10,8 @@ use rustix::mount::{
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
+use super::filesystems::{self, NewFilesystems};
 use super::null;
-use super::own::{self, Own};
 use super::root::{self, Root};
 use crate::step::{During as _, StepError};
 use crate::sys;
@@ -32,8 +32,11 @@ const PROC_FILES: [&str; 10] = [
 ];
 
 /// Mounts everything, and answers with what is the container's own.
-pub(super) fn make<'s>(root: &Root, spec: &'s ContainerSpec) -> Result<Own<'s>, StepError> {
-    let mut own = Own::default();
+pub(super) fn make<'s>(
+    root: &Root,
+    spec: &'s ContainerSpec,
+) -> Result<NewFilesystems<'s>, StepError> {
+    let mut own = NewFilesystems::default();
     for (number, mount) in spec.mounts.iter().enumerate() {
         match mount {
             MountSpec::Bind { bind } => make_bind(root, bind)?,
@@ -111,7 +114,7 @@ fn make_new(
 ) -> Result<OwnedFd, StepError> {
     let step = || format!("mount {} at {}", filesystem.kind, filesystem.target);
     let mount = new_mount(filesystem).during(step)?;
-    own::furnish(&mount, spec, number)?;
+    filesystems::populate(&mount, spec, number)?;
 
     // Whoever reads these trusts that they are the kernel's.
     let trusted = matches!(filesystem.kind.as_str(), "proc" | "sysfs");
@@ -146,7 +149,11 @@ pub(super) fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> 
 }
 
 /// Covers paths, so that nothing of them can be read.
-pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), StepError> {
+pub(super) fn mask(
+    root: &Root,
+    own: &NewFilesystems<'_>,
+    paths: &[String],
+) -> Result<(), StepError> {
     for path in paths {
         let Some(target) = root.find(path)? else {
             continue;
@@ -170,7 +177,7 @@ pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), S
 }
 
 /// Makes paths read-only, by mounting them over themselves.
-pub(super) fn freeze(root: &Root, paths: &[String]) -> Result<(), StepError> {
+pub(super) fn make_readonly(root: &Root, paths: &[String]) -> Result<(), StepError> {
     for path in paths {
         let Some(target) = root.find(path)? else {
             continue;

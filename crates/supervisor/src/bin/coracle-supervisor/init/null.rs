@@ -10,14 +10,14 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
+use super::filesystems::{DEV, NewFilesystems};
 use super::mounts::new_mount;
-use super::own::{DEV, Own};
 use crate::sys;
 
 const NAME: &str = "null";
 
 /// A mount of the null device, to cover a file with.
-pub(super) fn cover(own: &Own<'_>) -> rustix::io::Result<OwnedFd> {
+pub(super) fn cover(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     if let Some(Ok(null)) = own.open(DEV, NAME, OFlags::PATH) {
         let tree = open_tree(checked(null)?, "", flags | OpenTreeFlags::AT_EMPTY_PATH)?;
@@ -31,10 +31,10 @@ pub(super) fn cover(own: &Own<'_>) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Opens the null device of a container that is being made.
-pub(super) fn of_new(own: &Own<'_>) -> rustix::io::Result<OwnedFd> {
+pub(super) fn of_new(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
     match own.open(DEV, NAME, OFlags::RDWR) {
         Some(Ok(null)) => checked(null),
-        _ => made(),
+        _ => create(),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn of_running() -> rustix::io::Result<OwnedFd> {
         Mode::empty(),
         ResolveFlags::NO_MAGICLINKS,
     );
-    found.and_then(checked).or_else(|_| made())
+    found.and_then(checked).or_else(|_| create())
 }
 
 pub(super) fn is_null(file: &OwnedFd) -> bool {
@@ -67,7 +67,7 @@ fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
 }
 
 /// One in a file system that nobody will ever see.
-fn made() -> rustix::io::Result<OwnedFd> {
+fn create() -> rustix::io::Result<OwnedFd> {
     let mount = new_mount(&Filesystem {
         kind: "tmpfs".to_owned(),
         ..Filesystem::default()

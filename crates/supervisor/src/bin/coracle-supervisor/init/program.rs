@@ -12,7 +12,7 @@ use crate::sys;
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Becomes the program. The texts of what goes wrong are those that users know from other runtimes.
-pub(super) fn become_it(process: &Process) -> Result<Infallible, StepError> {
+pub(super) fn exec_program(process: &Process) -> Result<Infallible, StepError> {
     let Some(name) = process.args.first() else {
         return Err(StepError::new("exec: no command", Errno::INVAL));
     };

@@ -30,7 +30,7 @@ pub(super) struct Root {
 }
 
 /// Makes the root filesystem a private mount of its own in this process' mount namespace.
-pub(super) fn enter_new(spec: &ContainerSpec) -> Result<Root, StepError> {
+pub(super) fn prepare(spec: &ContainerSpec) -> Result<Root, StepError> {
     // What the host mounts later arrives (slave), and only what is shared on purpose goes back.
     let base = match spec.propagation {
         Propagation::Shared {} => MountPropagationFlags::SHARED,

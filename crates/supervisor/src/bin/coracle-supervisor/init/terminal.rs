@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 
-use super::own::{DEV, Own, PTS};
+use super::filesystems::{DEV, NewFilesystems, PTS};
 use crate::launch::ChildSync;
 use crate::step::{During as _, StepError};
 use crate::sys;
@@ -19,7 +19,7 @@ use crate::sys;
 /// Opens a terminal in the container's own `/dev/pts` and answers with the program's side of it.
 pub(super) fn open(
     process: &Process,
-    own: &Own<'_>,
+    own: &NewFilesystems<'_>,
     sync: &ChildSync,
 ) -> Result<OwnedFd, StepError> {
     let step = || "open a terminal".to_owned();
@@ -69,7 +69,7 @@ fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
 
 /// The controlling terminal of the first process is the container's console. A `/dev` from
 /// elsewhere need not have a place for it, and none is made there.
-pub(super) fn console(terminal: &OwnedFd, own: &Own<'_>) -> Result<(), StepError> {
+pub(super) fn console(terminal: &OwnedFd, own: &NewFilesystems<'_>) -> Result<(), StepError> {
     let step = || "mount /dev/console".to_owned();
     let place = match own.open(DEV, "console", OFlags::PATH) {
         Some(place) => place,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 const MOST_WAITING: usize = 256 << 10;
 
 /// How long somebody for whom that much waits may take nothing, in nanoseconds.
-const PATIENCE: i64 = 2_000_000_000;
+const STALL_TIMEOUT: i64 = 2_000_000_000;
 
 pub(crate) struct Attachment {
     pub(crate) token: u64,
@@ -83,7 +83,7 @@ impl Attachment {
     /// When its time is over; none while it holds nobody up.
     pub(crate) fn deadline(&mut self, now: i64) -> Option<i64> {
         self.is_full()
-            .then(|| *self.stalled.get_or_insert(now) + PATIENCE)
+            .then(|| *self.stalled.get_or_insert(now) + STALL_TIMEOUT)
     }
 
     pub(crate) fn is_gone(&self) -> bool {
@@ -106,25 +106,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_nothing_has_a_deadline_and_who_takes_something_another_one() {
+    fn a_stalled_reader_has_a_deadline_that_progress_resets() {
         let (reader, writer) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).unwrap();
         let mut attachment = Attachment::new(1, writer);
         attachment.send(&[0; 1000]);
         assert_eq!(attachment.deadline(10), None, "nothing waits");
 
         attachment.send(&vec![0; 2 * MOST_WAITING]);
-        assert_eq!(attachment.deadline(10), Some(10 + PATIENCE));
-        assert_eq!(attachment.deadline(20), Some(10 + PATIENCE));
+        assert_eq!(attachment.deadline(10), Some(10 + STALL_TIMEOUT));
+        assert_eq!(attachment.deadline(20), Some(10 + STALL_TIMEOUT));
 
         attachment.flush();
         assert_eq!(
             attachment.deadline(30),
-            Some(10 + PATIENCE),
+            Some(10 + STALL_TIMEOUT),
             "nothing was taken"
         );
 
         rustix::io::read(&reader, &mut [0; 8192]).unwrap();
         attachment.flush();
-        assert_eq!(attachment.deadline(40), Some(40 + PATIENCE));
+        assert_eq!(attachment.deadline(40), Some(40 + STALL_TIMEOUT));
     }
 }

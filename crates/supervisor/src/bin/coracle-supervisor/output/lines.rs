@@ -25,14 +25,14 @@ impl Lines {
 
     /// Adds to `out` the log lines that are complete with this chunk.
     pub(super) fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
-        self.feed_at(chunk, &clock::stamp(clock::now()), out);
+        self.feed_at(chunk, &clock::rfc3339(clock::now()), out);
     }
 
     /// Adds what remains when nothing more comes. It has no newline, so it is a part.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
         if !self.begun.is_empty() {
             let text = std::mem::take(&mut self.begun);
-            self.line(&text, &clock::stamp(clock::now()), b'P', out);
+            self.line(&text, &clock::rfc3339(clock::now()), b'P', out);
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 
 use super::Stream;
-use crate::place::private;
+use crate::folder::private;
 use crate::step::{During as _, StepError};
 
 pub(crate) struct Log {
@@ -58,14 +58,14 @@ impl Log {
             now: before.unwrap_or_default(),
             dropped: 0,
         };
-        log.take_up(before);
+        log.resume(before);
 
         Ok(log)
     }
 
     /// Cuts off what is in a spool and will be written again, and a line that is not whole; and
     /// remembers where we are.
-    fn take_up(&mut self, before: Option<Progress>) {
+    fn resume(&mut self, before: Option<Progress>) {
         let Some(file) = &self.file else { return };
         let Ok(about) = file.metadata() else { return };
         let known = before
@@ -109,12 +109,12 @@ impl Log {
             return Ok(());
         };
         self.file = Some(append(path).during(|| format!("open log {path}"))?);
-        self.take_up(None);
+        self.resume(None);
         Ok(())
     }
 
     /// Writes whole lines that are kept nowhere else: who takes over may not cut them off.
-    pub(crate) fn write_for_good(&mut self, text: &[u8]) {
+    pub(crate) fn write_unspooled(&mut self, text: &[u8]) {
         let before = self.now;
         self.now.length += text.len() as u64;
         self.save();

@@ -162,11 +162,11 @@ impl Output {
             return;
         }
         let Some(spool) = &mut self.spool else {
-            return log.write_for_good(text);
+            return log.write_unspooled(text);
         };
         log.write(text);
         log.commit(self.stream, spool.end() - self.lines.begun());
-        if self.lines.begun() == 0 && spool.begin_anew() {
+        if self.lines.begun() == 0 && spool.truncate_if_large() {
             log.commit(self.stream, 0);
         }
     }

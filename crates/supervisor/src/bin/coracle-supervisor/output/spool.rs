@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::{CHUNK, read};
-use crate::place::private;
+use crate::folder::private;
 
 /// How much may be in the file before it begins anew where a line ends, and before it does so in
 /// any case.
@@ -113,7 +113,7 @@ impl Spool {
     }
 
     /// Begins anew, if that is worth it. All that is in there must be in the log.
-    pub(super) fn begin_anew(&mut self) -> bool {
+    pub(super) fn truncate_if_large(&mut self) -> bool {
         let worth = self.end > LONGEST && self.file.set_len(0).is_ok();
         if worth {
             self.end = 0;

@@ -16,8 +16,8 @@ use super::processes::Pause;
 use super::requests::wrong_phase;
 use super::{Server, Source};
 use crate::container::{Container, Stage};
+use crate::folder::ContainerFolder;
 use crate::output::{Log, Output, Stream};
-use crate::place::Place;
 use crate::step::StepError;
 
 /// The place of the pause process; no container has such an id.
@@ -32,24 +32,24 @@ impl Server {
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
         {
-            let place = Place::of(&self.pod, &name);
-            match place.load() {
+            let folder = ContainerFolder::of(&self.pod, &name);
+            match folder.load() {
                 Some(held) if name == PAUSE => self.adopt_pause(&held),
                 Some(held) => {
-                    if let Err(error) = self.adopt(held, place) {
+                    if let Err(error) = self.adopt(held, folder) {
                         eprintln!(
                             "coracle-supervisor: cannot take over container {name}: {error:?}"
                         );
                     }
                 }
                 // It was just being made; what waits at a gate that is gone ends.
-                None => place.remove(),
+                None => folder.remove(),
             }
         }
     }
 
-    fn adopt(&mut self, held: Held, place: Place) -> Result<(), StepError> {
-        let log = Log::open(held.log.as_deref(), &place.path("progress"))?;
+    fn adopt(&mut self, held: Held, folder: ContainerFolder) -> Result<(), StepError> {
+        let log = Log::open(held.log.as_deref(), &folder.path("progress"))?;
         let exit = fs::read(&held.exit_file)
             .ok()
             .and_then(|bytes| decode::<Exit>(&bytes).ok());
@@ -57,8 +57,8 @@ impl Server {
         let (id, running) = (held.id.clone(), held.running);
 
         let stage = exit.map_or(Stage::Running, Stage::Exited);
-        let mut container = Container::new(held, place, stage, found, log);
-        container.stdin = container.place.input();
+        let mut container = Container::new(held, folder, stage, found, log);
+        container.stdin = container.folder.input();
         let streams: &[Stream] = if container.held.terminal {
             &[Stream::Stdout]
         } else {
@@ -96,7 +96,7 @@ impl Server {
             // Somebody keeps it, and will give it back.
             container.outputs.push(Output::new(stream, None, spool));
         } else {
-            let source = container.place.reader(stream.name())?;
+            let source = container.folder.reader(stream.name())?;
             self.add_output(container, stream, source, spool)?;
         }
 
@@ -123,10 +123,10 @@ impl Server {
 
     /// Writes down the pause process, so that it is found again.
     pub(super) fn hold_pause(&self, pid: i32) -> Result<(), StepError> {
-        let place = Place::of(&self.pod, PAUSE);
-        place.create()?;
-        let born = process::born(pid).unwrap_or_default();
-        place.save(&Held {
+        let folder = ContainerFolder::of(&self.pod, PAUSE);
+        folder.create()?;
+        let born = process::start_time(pid).unwrap_or_default();
+        folder.save(&Held {
             id: PAUSE.to_owned(),
             pid,
             born,
@@ -147,7 +147,7 @@ impl Server {
                 pid: held.pid,
                 pidfd,
                 sync: None,
-                asker: None,
+                requester: None,
             });
         }
     }

@@ -9,7 +9,7 @@ use coracle_supervisor::socket;
 use rustix::event::epoll::EventFlags;
 
 use super::Server;
-use crate::container::Asker;
+use crate::container::Requester;
 
 /// Replies that may wait for somebody who does not read them, before we hang up.
 const MOST_WAITING: usize = 10_000;
@@ -51,7 +51,7 @@ impl Connection {
 
 impl Server {
     /// Reads requests, and goes on with replies.
-    pub(super) fn converse(&mut self, token: u64, flags: EventFlags) {
+    pub(super) fn handle_messages(&mut self, token: u64, flags: EventFlags) {
         if flags.contains(EventFlags::OUT) {
             self.flush(token);
         }
@@ -64,11 +64,11 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Ok(Some((message, descriptors))) => match decode::<FromRuntime>(&message) {
                     Ok(message) => {
-                        let asker = Asker {
+                        let requester = Requester {
                             connection: token,
                             number: message.number,
                         };
-                        self.answer(asker, message.request, descriptors);
+                        self.answer(requester, message.request, descriptors);
                     }
                     Err(_) => return self.hang_up(token),
                 },

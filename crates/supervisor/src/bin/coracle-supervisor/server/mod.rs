@@ -20,7 +20,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::set_child_subreaper;
 
-use crate::container::{Asker, Container};
+use crate::container::{Container, Requester};
 use crate::service::{detach, take_listener};
 use crate::sys;
 use connection::Connection;
@@ -81,7 +81,7 @@ pub(crate) fn run(pod: &str) -> io::Result<()> {
     let mut events = Vec::with_capacity(64);
     while !server.quitting {
         events.clear();
-        let timeout = server.let_stalled_go();
+        let timeout = server.disconnect_stalled();
         match epoll::wait(
             &server.epoll,
             rustix::buffer::spare_capacity(&mut events),
@@ -132,7 +132,7 @@ impl Server {
         match source {
             Source::Listener => self.accept(),
             Source::Signals => self.reap(),
-            Source::Connection => self.converse(token, flags),
+            Source::Connection => self.handle_messages(token, flags),
             Source::ContainerSync { id } => self.container_progress(id),
             Source::ExecSync { pid } => self.exec_progress(*pid),
             Source::PauseSync => self.pause_progress(),
@@ -184,17 +184,17 @@ impl Server {
             .map(|(token, _)| *token)
     }
 
-    fn reply(&mut self, asker: Asker, reply: Reply, descriptors: Vec<OwnedFd>) {
+    fn reply(&mut self, requester: Requester, reply: Reply, descriptors: Vec<OwnedFd>) {
         let message = encode(&FromSupervisor {
-            number: asker.number,
+            number: requester.number,
             reply,
         });
-        self.send(asker.connection, message, descriptors);
+        self.send(requester.connection, message, descriptors);
     }
 
-    fn refuse(&mut self, asker: Asker, failure: impl Into<Failure>) {
+    fn refuse(&mut self, requester: Requester, failure: impl Into<Failure>) {
         self.reply(
-            asker,
+            requester,
             Reply::Failed {
                 failure: failure.into(),
             },

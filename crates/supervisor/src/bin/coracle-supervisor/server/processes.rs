@@ -8,7 +8,7 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 use super::requests::wrong_phase;
 use super::{Server, Source, copy};
 use crate::clock;
-use crate::container::{Asker, Container, Stage};
+use crate::container::{Container, Requester, Stage};
 use crate::launch::{self, Progress};
 use crate::output::Stream;
 use crate::step::{During as _, StepError};
@@ -19,7 +19,7 @@ const UNKNOWN_EXIT: i32 = 255;
 
 /// One more process in a container.
 pub(super) struct Exec {
-    pub(super) asker: Asker,
+    pub(super) requester: Requester,
     pub(super) pidfd: OwnedFd,
     sync: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
@@ -31,13 +31,13 @@ pub(super) struct Pause {
     pub(super) pid: i32,
     pub(super) pidfd: OwnedFd,
     pub(super) sync: Option<OwnedFd>,
-    pub(super) asker: Option<Asker>,
+    pub(super) requester: Option<Requester>,
 }
 
 impl Exec {
-    pub(super) fn new(asker: Asker, pidfd: OwnedFd, sync: OwnedFd) -> Self {
+    pub(super) fn new(requester: Requester, pidfd: OwnedFd, sync: OwnedFd) -> Self {
         Self {
-            asker,
+            requester,
             pidfd,
             sync: Some(sync),
             terminal: None,
@@ -57,12 +57,12 @@ impl Server {
                 Progress::Warning(text) => container.warnings.push(text),
                 Progress::Terminal(terminal) => self.set_terminal(id, terminal),
                 Progress::Ready => {
-                    if let Stage::Creating(asker) = container.stage {
+                    if let Stage::Creating(requester) = container.stage {
                         container.stage = Stage::Created;
                         let warnings = std::mem::take(&mut container.warnings);
                         let pid = container.held.pid;
                         let pidfd = container.pidfd.as_ref().map(copy).unwrap_or_default();
-                        self.reply(asker, Reply::Created { pid, warnings }, pidfd);
+                        self.reply(requester, Reply::Created { pid, warnings }, pidfd);
                     }
                 }
                 Progress::Failed(failure) => return self.container_failed(id, failure),
@@ -72,9 +72,9 @@ impl Server {
                         return;
                     };
                     match container.stage {
-                        Stage::Starting(asker) => {
+                        Stage::Starting(requester) => {
                             container.stage = Stage::Running;
-                            self.reply(asker, Reply::Done {}, Vec::new());
+                            self.reply(requester, Reply::Done {}, Vec::new());
                         }
                         Stage::Creating(_) => {
                             let text = "the process exited during container setup";
@@ -130,13 +130,13 @@ impl Server {
             return;
         };
         match container.stage {
-            Stage::Creating(asker) => {
+            Stage::Creating(requester) => {
                 self.forget(id);
-                self.refuse(asker, failure);
+                self.refuse(requester, failure);
             }
-            Stage::Starting(asker) => {
+            Stage::Starting(requester) => {
                 container.stage = Stage::Created;
-                self.refuse(asker, failure);
+                self.refuse(requester, failure);
             }
             _ => {}
         }
@@ -156,7 +156,7 @@ impl Server {
 
     pub(super) fn exec_progress(&mut self, pid: i32) {
         while let Some(exec) = self.execs.get_mut(&pid) {
-            let asker = exec.asker;
+            let requester = exec.requester;
             let Some(progress) = exec.sync.as_ref().and_then(launch::next_progress) else {
                 return;
             };
@@ -172,7 +172,7 @@ impl Server {
                 }
                 Progress::Failed(failure) => {
                     exec.failed = true;
-                    self.refuse(asker, failure);
+                    self.refuse(requester, failure);
                 }
                 Progress::Over => {
                     let (failed, terminal) = (exec.failed, exec.terminal.take());
@@ -187,7 +187,7 @@ impl Server {
 
                     if !failed {
                         self.reply(
-                            asker,
+                            requester,
                             Reply::ExecStarted { pid },
                             terminal.into_iter().collect(),
                         );
@@ -212,24 +212,25 @@ impl Server {
                 }
                 Progress::Warning(_) | Progress::Terminal(_) => {}
                 Progress::Failed(failure) => {
-                    let asker = pause.asker;
+                    let requester = pause.requester;
                     self.pause = None;
-                    if let Some(asker) = asker {
-                        self.refuse(asker, failure);
+                    if let Some(requester) = requester {
+                        self.refuse(requester, failure);
                     }
                     return;
                 }
                 Progress::Over => {
-                    let (asker, pid, pidfd) = (pause.asker.take(), pause.pid, copy(&pause.pidfd));
+                    let (requester, pid, pidfd) =
+                        (pause.requester.take(), pause.pid, copy(&pause.pidfd));
                     let sync = pause.sync.take();
                     let token = self.token_of(|source| matches!(source, Source::PauseSync));
                     if let (Some(sync), Some(token)) = (sync, token) {
                         self.unwatch(sync.as_fd(), token);
                     }
 
-                    if let Some(asker) = asker {
+                    if let Some(requester) = requester {
                         self.reply(
-                            asker,
+                            requester,
                             Reply::Created {
                                 pid,
                                 warnings: Vec::new(),
@@ -278,7 +279,7 @@ impl Server {
             return;
         };
         if !exec.failed {
-            self.reply(exec.asker, Reply::ExecExited { code }, Vec::new());
+            self.reply(exec.requester, Reply::ExecExited { code }, Vec::new());
         }
     }
 

@@ -9,7 +9,7 @@ use rustix::event::epoll::EventFlags;
 use super::requests::{input_of, wrong_phase};
 use super::{Server, Source};
 use crate::clock;
-use crate::container::Asker;
+use crate::container::Requester;
 use crate::output::{Attachment, Pumped, Stream};
 use crate::step::During as _;
 
@@ -31,7 +31,7 @@ impl Server {
             self.listen_to_output(id, index, false);
         }
 
-        self.tend_attachments(id, index);
+        self.update_attachments(id, index);
     }
 
     /// Reads everything that is there, of a container that has ended.
@@ -53,7 +53,7 @@ impl Server {
                 self.end_output(id, index, token);
             }
 
-            self.tend_attachments(id, index);
+            self.update_attachments(id, index);
         }
     }
 
@@ -99,7 +99,7 @@ impl Server {
     /// Copies a container's output from now on.
     pub(super) fn attach(
         &mut self,
-        asker: Asker,
+        requester: Requester,
         id: &str,
         wanted: [bool; 2],
         descriptors: Vec<OwnedFd>,
@@ -119,7 +119,7 @@ impl Server {
             self.add_attachment(id, stream, sink)?;
         }
 
-        self.reply(asker, Reply::Attached { terminal }, input);
+        self.reply(requester, Reply::Attached { terminal }, input);
 
         Ok(())
     }
@@ -175,13 +175,13 @@ impl Server {
             self.listen_to_output(id, index, true);
         }
 
-        self.tend_attachments(id, index);
+        self.update_attachments(id, index);
     }
 
     /// Lets those go who hold a container up and take nothing. Answers how long the next of them
     /// has; none: nobody is.
-    pub(super) fn let_stalled_go(&mut self) -> Option<Timespec> {
-        let now = clock::ticking();
+    pub(super) fn disconnect_stalled(&mut self) -> Option<Timespec> {
+        let now = clock::monotonic();
         let mut over = Vec::new();
 
         let mut next: Option<i64> = None;
@@ -203,7 +203,7 @@ impl Server {
         }
 
         for (id, index) in over {
-            self.tend_attachments(&id, index);
+            self.update_attachments(&id, index);
             self.listen_to_output(&id, index, true);
         }
 
@@ -214,7 +214,7 @@ impl Server {
     }
 
     /// Waits for room where something waits, and forgets who is gone.
-    fn tend_attachments(&mut self, id: &str, index: usize) {
+    fn update_attachments(&mut self, id: &str, index: usize) {
         let Some(container) = self.containers.get_mut(id) else {
             return;
         };

@@ -33,8 +33,8 @@ const LANES: usize = 10;
 fn pods_come_and_go_and_leave_nothing() {
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
-            sys::leave_the_network();
-            said("ip", "link set lo up");
+            sys::unshare_network();
+            stdout_of("ip", "link set lo up");
             // Its threads are made by this one, and so are in the same network.
             let threads = tokio::runtime::Builder::new_multi_thread()
                 .enable_all()
@@ -308,25 +308,25 @@ struct Inventory {
 
 /// Network namespaces that this one has ever had a wire to, and that the kernel still has.
 fn namespaces() -> usize {
-    said("ip", "netns list-id").lines().count()
+    stdout_of("ip", "netns list-id").lines().count()
 }
 
 fn interfaces() -> usize {
-    said("ip", "-o link")
+    stdout_of("ip", "-o link")
         .lines()
         .filter(|line| line.contains("veth"))
         .count()
 }
 
 fn tables() -> usize {
-    said("nft", "list tables").lines().count()
+    stdout_of("nft", "list tables").lines().count()
 }
 
 fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-fn said(program: &str, arguments: &str) -> String {
+fn stdout_of(program: &str, arguments: &str) -> String {
     let output = Command::new(program).args(arguments.split(' ')).output();
     let output =
         output.unwrap_or_else(|error| panic!("{program}: {error}; see scripts/test-prereqs.sh"));

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::registry::Connector;
 use super::{
-    Credentials, Image, ImageError, ImageStore, ImagesConfig, Keep, Registries, Report, door,
+    Credentials, Image, ImageError, ImageStore, ImagesConfig, ImportOptions, Registries, Report,
+    socket,
 };
 
 /// A change to the images of a folder. Paths are absolute: who does it may be elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Deed {
+pub enum ImageCommand {
     /// Imports an archive or a layout.
     Import {
         path: PathBuf,
@@ -31,54 +32,54 @@ pub enum Deed {
     Remove { image: String },
 }
 
-impl Deed {
+impl ImageCommand {
     /// What is so when it is done.
-    pub(super) fn done(&self) -> String {
+    pub(super) fn outcome(&self) -> String {
         match self {
-            Deed::Import { path, .. } => format!("imported {path:?}"),
-            Deed::Pull { image, .. } => format!("pulled {image:?}"),
-            Deed::Remove { image } => format!("removed {image:?}"),
+            ImageCommand::Import { path, .. } => format!("imported {path:?}"),
+            ImageCommand::Pull { image, .. } => format!("pulled {image:?}"),
+            ImageCommand::Remove { image } => format!("removed {image:?}"),
         }
     }
 
     /// Does it to the images of a folder, or has it done by the process that works with them.
     /// Answers with the images that it was about.
-    pub async fn carry_out(
+    pub async fn run(
         &self,
         config: ImagesConfig,
         report: &Report,
     ) -> Result<Vec<Image>, ImageError> {
         match ImageStore::open_if_free(config.clone()) {
             Err(ImageError::Store(error)) if error.is_taken() => {
-                match door::knock(&config.root).await {
-                    Some(connection) => door::ask(connection, self, report).await,
-                    None => ImageStore::open(config)?.perform(self, report).await,
+                match socket::connect(&config.root).await {
+                    Some(connection) => socket::send(connection, self, report).await,
+                    None => ImageStore::open(config)?.execute(self, report).await,
                 }
             }
-            opened => opened?.perform(self, report).await,
+            opened => opened?.execute(self, report).await,
         }
     }
 }
 
 impl ImageStore {
-    pub(super) async fn perform(
+    pub(super) async fn execute(
         &self,
-        deed: &Deed,
+        command: &ImageCommand,
         report: &Report,
     ) -> Result<Vec<Image>, ImageError> {
-        match deed {
-            Deed::Import { path, name, pinned } => {
+        match command {
+            ImageCommand::Import { path, name, pinned } => {
                 let name = name.as_deref().map(ImageError::name).transpose()?;
                 self.import(
                     path,
-                    &Keep {
+                    &ImportOptions {
                         name,
                         pinned: *pinned,
                     },
                 )
                 .await
             }
-            Deed::Pull {
+            ImageCommand::Pull {
                 image,
                 credentials,
                 authorities,
@@ -92,12 +93,12 @@ impl ImageStore {
                 };
 
                 Ok(vec![
-                    self.reaching(registries)
+                    self.with_registries(registries)
                         .pull(&image, credentials, report)
                         .await?,
                 ])
             }
-            Deed::Remove { image } => {
+            ImageCommand::Remove { image } => {
                 let found = self
                     .find(image)
                     .ok_or_else(|| ImageError::Absent(image.clone()))?;
@@ -108,7 +109,7 @@ impl ImageStore {
     }
 
     /// The same images, with registries that are reached in another way.
-    fn reaching(&self, registries: Registries) -> ImageStore {
+    fn with_registries(&self, registries: Registries) -> ImageStore {
         ImageStore {
             connector: Arc::new(Connector::new(registries.clone())),
             config: ImagesConfig {

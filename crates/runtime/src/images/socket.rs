@@ -17,8 +17,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::cri::told;
-use super::{Arrivals, Deed, Image, ImageError, ImageStore, Progress, Report};
+use super::cri::error_chain;
+use super::{Image, ImageCommand, ImageError, ImageStore, PreloadWatch, Progress, Report};
 
 const NAME: &str = "socket";
 
@@ -29,7 +29,7 @@ const LONGEST: u64 = 1 << 20;
 const MOST_WAITING: usize = 256;
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Answer {
+enum Response {
     At(Progress),
     Done(Vec<Image>),
     Absent(String),
@@ -39,29 +39,29 @@ enum Answer {
 impl ImageStore {
     /// Does what others ask for at the folder's socket, and imports what comes into a folder, for
     /// as long as this is polled.
-    pub async fn tend(self: Arc<Self>, arrivals: io::Result<Arrivals>) {
-        let attended = async {
-            match arrivals {
-                Ok(arrivals) => self.attend(arrivals).await,
+    pub async fn serve(self: Arc<Self>, watch: io::Result<PreloadWatch>) {
+        let preloaded = async {
+            match watch {
+                Ok(watch) => self.import_arrivals(watch).await,
                 Err(error) => Err(error),
             }
         };
 
-        let attended = async {
-            if let Err(error) = attended.await {
+        let preloaded = async {
+            if let Err(error) = preloaded.await {
                 tracing::warn!(error = %error, "cannot watch the preload folder; new archives are imported at the next start");
             }
         };
 
         let served = async {
-            if let Err(error) = self.serve().await {
+            if let Err(error) = self.serve_socket().await {
                 tracing::warn!(error = %error, "cannot serve the image socket; image commands fail while this process runs");
             }
         };
-        tokio::join!(attended, served);
+        tokio::join!(preloaded, served);
     }
 
-    async fn serve(self: &Arc<Self>) -> io::Result<()> {
+    async fn serve_socket(self: &Arc<Self>) -> io::Result<()> {
         let folder = File::open(&self.config.root)?;
         match std::fs::remove_file(address(&folder)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -69,21 +69,21 @@ impl ImageStore {
         }
 
         let listener = UnixListener::bind(address(&folder))?;
-        let mut visitors = JoinSet::new();
+        let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                visitor = listener.accept() => {
-                    let (connection, _) = visitor?;
-                    visitors.spawn(receive(Arc::clone(self), connection));
+                accepted = listener.accept() => {
+                    let (connection, _) = accepted?;
+                    connections.spawn(handle(Arc::clone(self), connection));
                 }
-                Some(_) = visitors.join_next() => {}
+                Some(_) = connections.join_next() => {}
             }
         }
     }
 }
 
 /// Hears one request, and tells what becomes of it.
-async fn receive(images: Arc<ImageStore>, connection: UnixStream) {
+async fn handle(images: Arc<ImageStore>, connection: UnixStream) {
     let (reader, mut writer) = connection.into_split();
     let mut reader = BufReader::new(reader.take(LONGEST));
     let mut line = String::new();
@@ -95,22 +95,22 @@ async fn receive(images: Arc<ImageStore>, connection: UnixStream) {
 
     // Who does not listen hears less of it, and at the end how it ended.
     let report: Report =
-        Arc::new(move |progress| at.try_send(Answer::At(progress)).unwrap_or_default());
+        Arc::new(move |progress| at.try_send(Response::At(progress)).unwrap_or_default());
     let work = async {
-        let answer = match serde_json::from_str::<Deed>(&line) {
-            Err(error) => Answer::Failed(error.to_string()),
-            Ok(deed) => match images.perform(&deed, &report).await {
-                Ok(images) => Answer::Done(images),
-                Err(ImageError::Absent(image)) => Answer::Absent(image),
-                Err(error) => Answer::Failed(told(&error)),
+        let answer = match serde_json::from_str::<ImageCommand>(&line) {
+            Err(error) => Response::Failed(error.to_string()),
+            Ok(command) => match images.execute(&command, &report).await {
+                Ok(images) => Response::Done(images),
+                Err(ImageError::Absent(image)) => Response::Absent(image),
+                Err(error) => Response::Failed(error_chain(&error)),
             },
         };
         sender.send(answer).await.unwrap_or_default();
     };
 
-    let tell = async {
+    let write = async {
         while let Some(answer) = answers.recv().await {
-            let is_last = !matches!(answer, Answer::At(_));
+            let is_last = !matches!(answer, Response::At(_));
             let mut line = serde_json::to_vec(&answer).unwrap_or_default();
             line.push(b'\n');
             if writer.write_all(&line).await.is_err() || is_last {
@@ -121,52 +121,52 @@ async fn receive(images: Arc<ImageStore>, connection: UnixStream) {
 
     let mut more = [0];
     tokio::select! {
-        ((), ()) = async { tokio::join!(work, tell) } => {}
+        ((), ()) = async { tokio::join!(work, write) } => {}
         // Nothing more is to come but the end.
         _ = reader.read(&mut more) => {}
     }
 }
 
 /// Reaches who works with the images of a folder; none: nobody opens.
-pub(super) async fn knock(root: &Path) -> Option<UnixStream> {
+pub(super) async fn connect(root: &Path) -> Option<UnixStream> {
     let folder = File::open(root).ok()?;
     UnixStream::connect(address(&folder)).await.ok()
 }
 
 /// Asks for a deed, and waits until it is done.
-pub(super) async fn ask(
+pub(super) async fn send(
     mut connection: UnixStream,
-    deed: &Deed,
+    command: &ImageCommand,
     report: &Report,
 ) -> Result<Vec<Image>, ImageError> {
     let broken = |error: io::Error| {
-        let done = deed.done();
+        let outcome = command.outcome();
         ImageError::Elsewhere(format!(
-            "the server that uses this image store did not confirm that it {done}: {error}"
+            "the server that uses this image store did not confirm that it {outcome}: {error}"
         ))
     };
 
-    let mut line = serde_json::to_vec(deed).expect("a request of strings serializes");
+    let mut line = serde_json::to_vec(command).expect("a request of strings serializes");
     line.push(b'\n');
     connection.write_all(&line).await.map_err(broken)?;
 
     let mut answers = BufReader::new(connection).lines();
     while let Some(line) = answers.next_line().await.map_err(broken)? {
         match serde_json::from_str(&line).map_err(|error| broken(error.into()))? {
-            Answer::At(progress) => report(progress),
-            Answer::Done(images) => return Ok(images),
-            Answer::Absent(image) => return Err(ImageError::Absent(image)),
-            Answer::Failed(text) => return Err(ImageError::Elsewhere(text)),
+            Response::At(progress) => report(progress),
+            Response::Done(images) => return Ok(images),
+            Response::Absent(image) => return Err(ImageError::Absent(image)),
+            Response::Failed(text) => return Err(ImageError::Elsewhere(text)),
         }
     }
 
     Err(ImageError::Elsewhere(format!(
         "the server that uses this image store stopped before it {}: try again when it is running",
-        deed.done()
+        command.outcome()
     )))
 }
 
-/// Sockets have short names; folders need not. So the folder is named by its descriptor.
+/// Unix socket paths are limited to 108 bytes, so the folder is addressed by its descriptor.
 fn address(folder: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{NAME}", folder.as_raw_fd()))
 }

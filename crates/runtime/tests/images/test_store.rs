@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use coracle_runtime::images::{ImageStore, ImagesConfig};
 
-pub(crate) struct Place {
+pub(crate) struct TestStore {
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Place {
+impl TestStore {
     pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),

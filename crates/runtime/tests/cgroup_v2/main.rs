@@ -20,7 +20,7 @@ const CONTROLLERS: &str = "CORACLE_TEST_VERSION_2";
 
 /// Not a test when it is run as one: what those below start elsewhere.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_elsewhere() {
+async fn run_in_child_process() {
     if let Ok(expected) = std::env::var(CONTROLLERS) {
         inside::look(&expected).await;
         println!("{}", inside::DONE);
@@ -52,7 +52,7 @@ fn pods_run_with_what_this_host_has_of_version_2() {
             "sh",
         ])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "what_runs_elsewhere", "--nocapture"])
+        .args(["--exact", "run_in_child_process", "--nocapture"])
         .env(CONTROLLERS, controllers.trim())
         .output()
         .expect("the package util-linux is installed");
@@ -68,7 +68,7 @@ fn first_process(place: &str) -> String {
          mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm && mount -t tmpfs tmp {place}/tmp\n\
          export TMPDIR={place}/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin {CONTROLLERS}='cpu io memory pids'\n\
          for module in $(find /usr/lib/uml/modules -name overlay.ko); do /bin/busybox insmod $module; done\n\
-         {} --exact what_runs_elsewhere --nocapture\n\
+         {} --exact run_in_child_process --nocapture\n\
          /bin/busybox poweroff -f\n",
         program.display()
     )

@@ -12,16 +12,16 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::images::{Image, ImageError, ImageStore, ImportError, Keep};
+use crate::images::{Image, ImageError, ImageStore, ImportError, ImportOptions};
 use crate::sys;
 
 /// A folder that is watched for what comes into it.
-pub struct Arrivals {
+pub struct PreloadWatch {
     folder: PathBuf,
     watch: AsyncFd<OwnedFd>,
 }
 
-impl Arrivals {
+impl PreloadWatch {
     /// Watches a folder from now on. It is made if it is not there.
     pub fn at(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
@@ -94,13 +94,13 @@ impl ImageStore {
     }
 
     /// Imports what comes into a folder, for as long as this is polled.
-    pub(crate) async fn attend(&self, mut arrivals: Arrivals) -> io::Result<()> {
+    pub(crate) async fn import_arrivals(&self, mut watch: PreloadWatch) -> io::Result<()> {
         loop {
-            let images = match arrivals.next().await? {
+            let images = match watch.next().await? {
                 Some(paths) => self.import_all(paths).await,
                 None => {
-                    arrivals = Arrivals::at(&arrivals.folder)?;
-                    self.preload(&arrivals.folder)
+                    watch = PreloadWatch::at(&watch.folder)?;
+                    self.preload(&watch.folder)
                         .await
                         .map_err(io::Error::other)?
                 }
@@ -118,7 +118,7 @@ impl ImageStore {
         let mut images = Vec::new();
         // What copies files calls them so until they are whole.
         for path in paths.into_iter().filter(|path| !is_hidden(path)) {
-            match self.import(&path, &Keep::default()).await {
+            match self.import(&path, &ImportOptions::default()).await {
                 Ok(found) => images.extend(found),
                 Err(error) => tracing::warn!(?path, error = ?error, "cannot preload image"),
             }

@@ -8,19 +8,19 @@ use coracle_cri::v1::*;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use serde_json::{Value, json};
 
-use crate::runc::{USUAL, add_option, may};
+use crate::runc::{USUAL, add_option, set_capabilities};
 
 /// One container, wished for twice.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    pub(crate) wish: Wish,
+    pub(crate) configure: Configure,
 }
 
-type Wish = Box<dyn Fn(&mut PodSandboxConfig, &mut ContainerConfig, &mut Value) + Send + Sync>;
+type Configure = Box<dyn Fn(&mut PodSandboxConfig, &mut ContainerConfig, &mut Value) + Send + Sync>;
 
 pub(crate) fn all(folder: &Path) -> Vec<Case> {
     let volumes = folder.join("volumes");
-    let case = |name, wish: Wish| Case { name, wish };
+    let case = |name, configure: Configure| Case { name, configure };
     vec![
         case("plain", Box::new(|_, _, _| ())),
         case(
@@ -105,7 +105,7 @@ fn confined(config: &mut ContainerConfig, theirs: &mut Value) {
 
     theirs["process"]["user"] = json!({ "uid": 33, "gid": 34, "additionalGids": [34, 50] });
     theirs["process"]["env"][2] = "HOME=/srv".into();
-    may(
+    set_capabilities(
         theirs,
         &USUAL
             .into_iter()
@@ -137,7 +137,7 @@ fn privileged(config: &mut ContainerConfig, theirs: &mut Value) {
         .filter(|(bit, _)| has(*bit))
         .map(|(_, name)| name)
         .collect();
-    may(theirs, &all);
+    set_capabilities(theirs, &all);
 
     let linux = theirs["linux"].as_object_mut().unwrap();
     for key in ["seccomp", "maskedPaths", "readonlyPaths"] {
@@ -203,7 +203,7 @@ fn capabilities(config: &mut ContainerConfig, theirs: &mut Value) {
     let kept = USUAL
         .into_iter()
         .filter(|name| !["CHOWN", "KILL"].contains(name));
-    may(
+    set_capabilities(
         theirs,
         &kept.chain(["NET_ADMIN", "SYS_PTRACE"]).collect::<Vec<_>>(),
     );
@@ -214,7 +214,7 @@ fn no_capabilities(config: &mut ContainerConfig, theirs: &mut Value) {
         drop_capabilities: vec!["ALL".to_owned()],
         ..Default::default()
     });
-    may(theirs, &[]);
+    set_capabilities(theirs, &[]);
 }
 
 fn unconfined(config: &mut ContainerConfig, theirs: &mut Value) {
@@ -255,14 +255,14 @@ fn mounts(folder: &Path, config: &mut ContainerConfig, theirs: &mut Value) {
         PropagationBidirectional, PropagationHostToContainer, PropagationPrivate,
     };
 
-    let wishes = [
+    let volumes = [
         ("written", false, PropagationPrivate),
         ("read", true, PropagationPrivate),
         ("follows", false, PropagationHostToContainer),
         ("shared", false, PropagationBidirectional),
     ];
 
-    for (name, readonly, propagation) in wishes {
+    for (name, readonly, propagation) in volumes {
         let (host, target) = (source(name), format!("/data/{name}"));
         config.mounts.push(Mount {
             container_path: target.clone(),

@@ -24,15 +24,15 @@ use coracle_runtime::{Config, ImageForContainer, RootFs, RootFsError, RootFsUsag
 const PLUGINS: &str = "/usr/lib/cni";
 
 /// How long a plugin may take on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
-fn what_is_left_of_a_pod_that_could_not_be_made_is_listed_until_it_goes() {
+fn the_rest_of_a_failed_pod_is_listed_until_it_is_removed() {
     on_a_node("undone", async |mut node| {
         node.break_plugin();
         let (first, second) = (node.pod("p", 0), node.pod("p", 1));
-        let first_left = node.fails_to_make(&first).await;
-        let second_left = node.fails_to_make(&second).await;
+        let first_left = node.run_fails(&first).await;
+        let second_left = node.run_fails(&second).await;
         let listed = node.list().await;
         assert_eq!(listed.len(), 2, "{listed:?}");
 
@@ -77,7 +77,7 @@ fn what_is_left_of_a_pod_that_could_not_be_made_is_listed_until_it_goes() {
 
         assert_eq!(node.list().await.len(), 2);
 
-        node.mend_plugin();
+        node.repair_plugin();
         node.runtime.stop_pod_sandbox(&first_left).await.unwrap();
         let listed: Vec<String> = node
             .list()
@@ -106,7 +106,7 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
     on_a_node("undone-restart", async |mut node| {
         node.break_plugin();
         let pod = node.pod("p", 0);
-        let left = node.fails_to_make(&pod).await;
+        let left = node.run_fails(&pod).await;
         node = node.restarted().await;
 
         eventually(async || !node.list().await.is_empty()).await;
@@ -121,7 +121,7 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
 
         // A pod of the same name has come meanwhile: its name is its own, also when the old one
         // goes.
-        node.mend_plugin();
+        node.repair_plugin();
         let made = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
         node.runtime.remove_pod_sandbox(&left).await.unwrap();
         let taken = node.runtime.run_pod_sandbox(pod.clone(), "").await;
@@ -132,8 +132,8 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
 
         // A restart that can take it away does.
         node.break_plugin();
-        node.fails_to_make(&pod).await;
-        node.mend_plugin();
+        node.run_fails(&pod).await;
+        node.repair_plugin();
         node = node.restarted().await;
         let records = node.place.join("root/sandboxes");
         eventually(async || {
@@ -171,7 +171,7 @@ fn a_pod_whose_network_is_half_taken_away_is_not_ready_and_can_be_stopped_again(
         node.runtime.stop_pod_sandbox(&id).await.unwrap_err();
         assert_eq!(status(&node).await, PodSandboxState::SandboxNotready);
 
-        node.mend_plugin();
+        node.repair_plugin();
         node.runtime.stop_pod_sandbox(&id).await.unwrap();
         assert_eq!(status(&node).await, PodSandboxState::SandboxNotready);
 
@@ -189,11 +189,11 @@ struct Node {
     place: PathBuf,
 }
 
-fn on_a_node(test: &str, deed: impl AsyncFnOnce(Node) -> Node + Send) {
+fn on_a_node(test: &str, work: impl AsyncFnOnce(Node) -> Node + Send) {
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
-            sys::leave_the_network();
-            said("ip", "link set lo up");
+            sys::unshare_network();
+            stdout_of("ip", "link set lo up");
 
             // Its threads are made by this one, and so are in the same network.
             let threads = tokio::runtime::Builder::new_multi_thread()
@@ -205,7 +205,7 @@ fn on_a_node(test: &str, deed: impl AsyncFnOnce(Node) -> Node + Send) {
                 let folder = tempfile::tempdir().unwrap();
                 let instance = format!("coracle-test-{test}-{}", std::process::id());
                 let leftovers = Leftovers::of(&instance, folder.path());
-                let node = deed(Node::new(folder.path(), &instance).await).await;
+                let node = work(Node::new(folder.path(), &instance).await).await;
                 drop(node);
                 drop(leftovers);
             });
@@ -276,7 +276,7 @@ impl Node {
         fs::write(self.place.join("broken"), "").unwrap();
     }
 
-    fn mend_plugin(&mut self) {
+    fn repair_plugin(&mut self) {
         fs::remove_file(self.place.join("broken")).unwrap();
     }
 
@@ -309,7 +309,7 @@ impl Node {
     }
 
     /// Asks for a pod that can be neither made nor undone. Answers with the id of what is left.
-    async fn fails_to_make(&self, pod: &PodSandboxConfig) -> String {
+    async fn run_fails(&self, pod: &PodSandboxConfig) -> String {
         let before: Vec<String> = self
             .list()
             .await
@@ -369,7 +369,7 @@ impl Node {
         let addresses: Vec<String> = names.filter(|name| name.starts_with("10.")).collect();
         assert!(addresses.is_empty(), "{addresses:?}");
 
-        let links = said("ip", "-o link");
+        let links = stdout_of("ip", "-o link");
         assert!(!links.contains("veth"), "interfaces: {links}");
     }
 }
@@ -379,7 +379,7 @@ async fn open(place: &Path, config: &Config) -> Runtime {
         configurations: place.join("net.d"),
         plugins: vec![place.join("bin"), PLUGINS.into()],
         cache: place.join("cache"),
-        patience: PATIENCE,
+        patience: TIMEOUT,
     });
     Runtime::open(config.clone(), Arc::new(NoImages), Some(Arc::new(network)))
         .await
@@ -393,10 +393,10 @@ async fn eventually(is_so: impl AsyncFn() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, so).await.unwrap();
+    tokio::time::timeout(TIMEOUT, so).await.unwrap();
 }
 
-fn said(program: &str, words: &str) -> String {
+fn stdout_of(program: &str, words: &str) -> String {
     let output = Command::new(program)
         .args(words.split(' '))
         .output()

@@ -14,8 +14,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_that_the_host_cannot_keep_is_told_once_for_all_containers() {
-    let heard = Heard::default();
+async fn an_unsupported_limit_is_logged_once() {
+    let heard = WarningRecorder::default();
     tracing::subscriber::set_global_default(heard.clone()).unwrap();
     let node = Node::new("withheld").await;
     let (pod, sandbox) = node.sandbox("pod").await;
@@ -86,9 +86,9 @@ async fn withheld(node: &Node) -> Vec<String> {
 
 /// All warnings, as lines of text.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct WarningRecorder(Arc<Mutex<Vec<String>>>);
 
-impl Subscriber for Heard {
+impl Subscriber for WarningRecorder {
     fn enabled(&self, about: &Metadata<'_>) -> bool {
         *about.level() <= tracing::Level::WARN
     }

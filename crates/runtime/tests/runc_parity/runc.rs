@@ -88,7 +88,7 @@ pub(crate) fn plain(folder: &Path, name: &str, script: &str, env: &[(String, Str
             },
         },
     });
-    may(&mut config, &USUAL);
+    set_capabilities(&mut config, &USUAL);
 
     config
 }
@@ -103,7 +103,7 @@ fn rules() -> Vec<Value> {
 }
 
 /// The capabilities that a container has.
-pub(crate) fn may(config: &mut Value, names: &[&str]) {
+pub(crate) fn set_capabilities(config: &mut Value, names: &[&str]) {
     let names: Vec<String> = names.iter().map(|name| format!("CAP_{name}")).collect();
     config["process"]["capabilities"] =
         json!({ "bounding": names, "permitted": names, "effective": names });

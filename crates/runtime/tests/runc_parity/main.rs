@@ -27,7 +27,7 @@ const MASKED: [&str; 4] = [
 const READONLY: [&str; 3] = ["/proc/bus", "/proc/sys", "/proc/sysrq-trigger"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_sees_the_same_under_both() {
+async fn a_process_sees_the_same_as_under_runc() {
     let node = Node::with("oracle", |config| config.pids_limit = Some(100)).await;
     let mut differ = Vec::new();
     for case in cases::all(node.path()) {
@@ -81,7 +81,7 @@ async fn compare(node: &Node, case: &Case) -> Vec<String> {
     config.envs = envs;
 
     let mut theirs = runc::plain(node.path(), case.name, LOOK, &host_namespaces());
-    (case.wish)(&mut pod, &mut config, &mut theirs);
+    (case.configure)(&mut pod, &mut config, &mut theirs);
 
     let sandbox = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
     if let Some(pause) = pause_of(node, &sandbox) {
@@ -112,7 +112,7 @@ async fn compare(node: &Node, case: &Case) -> Vec<String> {
     let theirs = runc::run(node.path(), case.name, &theirs);
     let theirs: Vec<String> = theirs
         .into_iter()
-        .filter_map(|line| as_it_should_be(case, line))
+        .filter_map(|line| expected_line(case, line))
         .collect();
 
     unmount_below(&node.path().join("volumes"));
@@ -124,7 +124,7 @@ async fn compare(node: &Node, case: &Case) -> Vec<String> {
 }
 
 /// Where we are stricter, or newer, on purpose.
-fn as_it_should_be(case: &Case, line: String) -> Option<String> {
+fn expected_line(case: &Case, line: String) -> Option<String> {
     match line.as_str() {
         // Later versions of runc do not let everybody open tunnels.
         "c 10:200 rwm" => None,

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_runtime::images::{Arrivals, Deed, ImageError, Report};
+use coracle_runtime::images::{ImageCommand, ImageError, PreloadWatch, Report};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
-use crate::made::{docker_archive, layer};
-use crate::place::Place;
+use crate::fixtures::{docker_archive, layer};
+use crate::test_store::TestStore;
 
-fn silent() -> Report {
+fn no_report() -> Report {
     Arc::new(|_| ())
 }
 
-fn import(path: PathBuf) -> Deed {
-    Deed::Import {
+fn import(path: PathBuf) -> ImageCommand {
+    ImageCommand::Import {
         path,
         name: None,
         pinned: false,
@@ -29,23 +29,23 @@ fn archive(name: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn who_works_with_the_images_does_what_others_ask_for() {
-    let place = Place::new();
-    let images = place.open();
-    let file = place.write("app.tar", &archive("app:v1"));
+async fn the_process_that_owns_the_store_runs_commands_of_others() {
+    let store = TestStore::new();
+    let images = store.open();
+    let file = store.write("app.tar", &archive("app:v1"));
 
     // Nobody opens yet.
     let refused = import(file.clone())
-        .carry_out(place.config(), &silent())
+        .run(store.config(), &no_report())
         .await
         .unwrap_err();
     assert!(matches!(refused, ImageError::Store(_)), "{refused}");
 
-    let tending = tokio::spawn(Arc::clone(&images).tend(Arrivals::at(&place.path("preload"))));
+    let serving = tokio::spawn(Arc::clone(&images).serve(PreloadWatch::at(&store.path("preload"))));
 
     let imported = until(|| async {
         import(file.clone())
-            .carry_out(place.config(), &silent())
+            .run(store.config(), &no_report())
             .await
             .ok()
     })
@@ -58,18 +58,18 @@ async fn who_works_with_the_images_does_what_others_ask_for() {
         "the one that works with them knows"
     );
 
-    let broken = import(place.write("broken.tar", b"no archive"))
-        .carry_out(place.config(), &silent())
+    let broken = import(store.write("broken.tar", b"no archive"))
+        .run(store.config(), &no_report())
         .await;
     assert!(
         matches!(&broken, Err(ImageError::Elsewhere(_))),
         "{broken:?}"
     );
 
-    let absent = Deed::Remove {
+    let absent = ImageCommand::Remove {
         image: "nothing".to_owned(),
     }
-    .carry_out(place.config(), &silent())
+    .run(store.config(), &no_report())
     .await;
 
     assert!(
@@ -77,7 +77,7 @@ async fn who_works_with_the_images_does_what_others_ask_for() {
         "{absent:?}"
     );
 
-    let pull = Deed::Pull {
+    let pull = ImageCommand::Pull {
         image: "127.0.0.1:1/x:y".to_owned(),
         credentials: Vec::new(),
         authorities: Vec::new(),
@@ -86,24 +86,24 @@ async fn who_works_with_the_images_does_what_others_ask_for() {
 
     // Nobody is there; that is said with its reasons.
     let unreachable = pull
-        .carry_out(place.config(), &silent())
+        .run(store.config(), &no_report())
         .await
         .unwrap_err()
         .to_string();
     assert!(unreachable.contains("127.0.0.1:1"), "{unreachable}");
 
-    let removed = Deed::Remove {
+    let removed = ImageCommand::Remove {
         image: "app:v1".to_owned(),
     }
-    .carry_out(place.config(), &silent())
+    .run(store.config(), &no_report())
     .await
     .unwrap();
     assert_eq!(removed, imported);
 
-    assert_eq!(place.counts()[..2], [0, 0]);
+    assert_eq!(store.counts()[..2], [0, 0]);
 
     // Nonsense harms nobody.
-    let mut socket = tokio::net::UnixStream::connect(place.path("images/socket"))
+    let mut socket = tokio::net::UnixStream::connect(store.path("images/socket"))
         .await
         .unwrap();
     socket.write_all(b"\xff{}\n").await.unwrap();
@@ -111,29 +111,29 @@ async fn who_works_with_the_images_does_what_others_ask_for() {
     drop(socket);
     assert!(
         import(file.clone())
-            .carry_out(place.config(), &silent())
+            .run(store.config(), &no_report())
             .await
             .is_ok()
     );
 
-    tending.abort();
-    drop(tending.await);
+    serving.abort();
+    drop(serving.await);
     drop(images);
 
     // Whatever it has left behind, the next one works with them itself.
     let alone = import(file)
-        .carry_out(place.config(), &silent())
+        .run(store.config(), &no_report())
         .await
         .unwrap();
     assert_eq!(alone[0].tags, ["docker.io/library/app:v1"]);
 }
 
 #[tokio::test]
-async fn who_ends_over_a_deed_is_told_of_with_the_deed() {
-    let place = Place::new();
-    let _taken = place.open();
+async fn a_server_that_stops_during_a_command_is_reported_with_the_command() {
+    let store = TestStore::new();
+    let _taken = store.open();
 
-    let listener = tokio::net::UnixListener::bind(place.path("images/socket")).unwrap();
+    let listener = tokio::net::UnixListener::bind(store.path("images/socket")).unwrap();
     let ends = tokio::spawn(async move {
         for _ in 0..3 {
             let (socket, _) = listener.accept().await.unwrap();
@@ -144,9 +144,9 @@ async fn who_ends_over_a_deed_is_told_of_with_the_deed() {
         }
     });
 
-    let check = async |deed: Deed, expected: &str| {
-        let error = deed
-            .carry_out(place.config(), &silent())
+    let check = async |command: ImageCommand, expected: &str| {
+        let error = command
+            .run(store.config(), &no_report())
             .await
             .unwrap_err()
             .to_string();
@@ -160,7 +160,7 @@ async fn who_ends_over_a_deed_is_told_of_with_the_deed() {
     let (credentials, authorities, plain) = (Vec::new(), Vec::new(), Vec::new());
     check(import("/x.tar".into()), "imported \"/x.tar\"").await;
     check(
-        Deed::Pull {
+        ImageCommand::Pull {
             image: "x:y".to_owned(),
             credentials,
             authorities,
@@ -171,7 +171,7 @@ async fn who_ends_over_a_deed_is_told_of_with_the_deed() {
     .await;
 
     check(
-        Deed::Remove {
+        ImageCommand::Remove {
             image: "x:y".to_owned(),
         },
         "removed \"x:y\"",
@@ -182,11 +182,11 @@ async fn who_ends_over_a_deed_is_told_of_with_the_deed() {
 }
 
 #[tokio::test]
-async fn what_comes_into_a_watched_folder_is_an_image() {
-    let place = Place::new();
-    let images = place.open();
-    let folder = place.path("preload");
-    let tending = tokio::spawn(Arc::clone(&images).tend(Arrivals::at(&folder)));
+async fn archives_that_appear_in_the_preload_folder_are_imported() {
+    let store = TestStore::new();
+    let images = store.open();
+    let folder = store.path("preload");
+    let serving = tokio::spawn(Arc::clone(&images).serve(PreloadWatch::at(&folder)));
     let comes = async |name: &str| until(|| async { images.find(name) }).await;
 
     // Written in pieces, and moved in when it is whole.
@@ -195,7 +195,7 @@ async fn what_comes_into_a_watched_folder_is_an_image() {
     std::fs::write(folder.join("broken.tar"), "no archive").unwrap();
     std::fs::write(folder.join(".hidden.tar"), archive("hidden:v1")).unwrap();
     std::fs::rename(
-        place.write("elsewhere.tar", &archive("moved:v1")),
+        store.write("elsewhere.tar", &archive("moved:v1")),
         folder.join("moved.tar"),
     )
     .unwrap();
@@ -211,7 +211,7 @@ async fn what_comes_into_a_watched_folder_is_an_image() {
     until(|| async { folder.exists().then_some(()) }).await;
     std::fs::write(folder.join("later.tar"), archive("later:v1")).unwrap();
     comes("later:v1").await;
-    tending.abort();
+    serving.abort();
 }
 
 async fn until<T, F: Future<Output = Option<T>>>(mut found: impl FnMut() -> F) -> T {

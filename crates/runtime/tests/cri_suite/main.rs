@@ -22,7 +22,7 @@ async fn our_runtime_answers_as_cri_says() {
     let lasting = begin(&node.runtime, &pod, "busybox").await;
     node.away(Duration::ZERO).await;
     go_on(&node.runtime, &pod, &lasting).await;
-    play(&node.runtime, &pod, "busybox").await;
+    run_pod_lifecycle(&node.runtime, &pod, "busybox").await;
     node.clear().await;
 }
 
@@ -39,7 +39,7 @@ async fn containerd_answers_as_cri_says() {
     containerd.restart(folder.path()).await;
     go_on(&containerd.client, &pod, &lasting).await;
 
-    play(&containerd.client, &pod, containerd::BUSYBOX).await;
+    run_pod_lifecycle(&containerd.client, &pod, containerd::BUSYBOX).await;
     containerd.stop();
     coracle_cgroup::Hierarchies::detect()
         .unwrap()
@@ -98,7 +98,7 @@ async fn printed(pod: &PodSandboxConfig, name: &str, text: &str) {
 }
 
 /// The whole life of a pod.
-async fn play(runtime: &dyn Runtime, pod: &PodSandboxConfig, image: &str) {
+async fn run_pod_lifecycle(runtime: &dyn Runtime, pod: &PodSandboxConfig, image: &str) {
     let version = runtime.version().await.unwrap();
     assert_eq!(version.runtime_api_version, "v1");
 

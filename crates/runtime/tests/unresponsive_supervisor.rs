@@ -21,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const COUNT: &str = "trap 'exit 41' TERM; i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_silent_supervisor_holds_is_left_alone_and_delays_nobody() {
+async fn containers_of_an_unresponsive_supervisor_keep_running_and_delay_no_other_pod() {
     let mut node = Node::new("silent").await;
     let (pod, sandbox) = node.sandbox("silent").await;
     let (other, quick) = node.sandbox("quick").await;
@@ -146,7 +146,7 @@ async fn a_supervisor_of_a_later_version_keeps_its_containers() {
         .clone()
         .into();
 
-    let later = Later {
+    let newer = NewerSupervisor {
         folder,
         container: id.clone(),
     };
@@ -156,7 +156,7 @@ async fn a_supervisor_of_a_later_version_keeps_its_containers() {
     let old = supervisor_of(&node, &sandbox);
     let away = node.away_while(async move {
         kill_process(Pid::from_raw(old).unwrap(), Signal::KILL).unwrap();
-        std::thread::spawn(move || later.serve(&ready, &sender));
+        std::thread::spawn(move || newer.serve(&ready, &sender));
         stand_in.recv().unwrap();
     });
     away.await;
@@ -205,12 +205,12 @@ async fn a_supervisor_of_a_later_version_keeps_its_containers() {
 }
 
 /// A supervisor of a version that does not exist yet.
-struct Later {
+struct NewerSupervisor {
     folder: PathBuf,
     container: String,
 }
 
-impl Later {
+impl NewerSupervisor {
     /// Says what it holds, then something that nobody understands, does one thing, and goes.
     fn serve(&self, ready: &std::sync::mpsc::Sender<()>, said: &std::sync::mpsc::Sender<Request>) {
         let listener = self.listen();

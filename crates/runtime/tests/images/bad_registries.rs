@@ -11,17 +11,17 @@ use std::time::Duration;
 use coracle_runtime::images::{Credentials, Digest, ImageError, ImageStore, RegistryError};
 use serde_json::{Value, json};
 
-use crate::made::{Blobs, MANIFEST, gzip, layer};
-use crate::place::Place;
-use crate::pull::unheard;
+use crate::fixtures::{Blobs, MANIFEST, gzip, layer};
+use crate::pull::no_report;
+use crate::test_store::TestStore;
 
 #[tokio::test]
 async fn wrong_bytes_are_no_image() {
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     let layer = fake.layer();
     fake.blobs
         .0
-        .insert(layer, gzip(&crate::made::layer(&[("a", "other")])));
+        .insert(layer, gzip(&crate::fixtures::layer(&[("a", "other")])));
     let long = fake.blobs.0[&layer].len();
 
     let error = fails(fake).await;
@@ -32,14 +32,14 @@ async fn wrong_bytes_are_no_image() {
     );
     assert!(expected, "{error:?} {long}");
 
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     let config = fake.config();
     fake.blobs.0.insert(config, b"{}".to_vec());
     assert!(matches!(fails(fake).await, ImageError::Digest { .. }));
 
     // The right bytes of the wrong archive: what is unpacked is not what the configuration names.
-    let mut fake = Fake::with_image();
-    let archive = gzip(&crate::made::layer(&[("a", "other")]));
+    let mut fake = FakeRegistry::with_image();
+    let archive = gzip(&crate::fixtures::layer(&[("a", "other")]));
     let described = fake
         .blobs
         .add("application/vnd.oci.image.layer.v1.tar+gzip", archive);
@@ -49,22 +49,22 @@ async fn wrong_bytes_are_no_image() {
 
 #[tokio::test]
 async fn a_manifest_that_was_asked_for_by_digest_is_that_manifest() {
-    let fake = Fake::with_image();
-    let place = Place::new();
+    let fake = FakeRegistry::with_image();
+    let store = TestStore::new();
     let server = Server::start(fake.clone());
     let name = format!("{}/app@{}", server.host, Digest::of(b"another"));
-    let images = open(&place);
+    let images = open(&store);
     let error = images
-        .pull(&name.parse().unwrap(), &[], &unheard())
+        .pull(&name.parse().unwrap(), &[], &no_report())
         .await
         .unwrap_err();
     assert!(matches!(error, ImageError::Digest { .. }), "{error:?}");
-    assert_eq!(place.counts(), [0, 0, 0, 0]);
+    assert_eq!(store.counts(), [0, 0, 0, 0]);
 }
 
 #[tokio::test]
 async fn a_layer_that_always_ends_early_is_given_up() {
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     fake.cut_after = Some(40);
     fake.answers_ranges = false;
     let layer = fake.layer().to_string();
@@ -79,16 +79,16 @@ async fn a_layer_that_always_ends_early_is_given_up() {
 #[tokio::test]
 async fn a_layer_whose_connection_breaks_goes_on_where_it_was() {
     for answers_ranges in [true, false] {
-        let mut fake = Fake::of(&[layer(&[("a", &noise(300_000))])]);
+        let mut fake = FakeRegistry::of(&[layer(&[("a", &noise(300_000))])]);
         fake.break_first = 2;
         fake.cut_after = Some(50_000);
         fake.answers_ranges = answers_ranges;
 
-        let (place, server) = (Place::new(), Server::start(fake));
-        let images = open(&place);
+        let (store, server) = (TestStore::new(), Server::start(fake));
+        let images = open(&store);
         let name = format!("{}/app:v1", server.host);
         images
-            .pull(&name.parse().unwrap(), &[], &unheard())
+            .pull(&name.parse().unwrap(), &[], &no_report())
             .await
             .unwrap();
 
@@ -109,7 +109,7 @@ async fn a_layer_whose_connection_breaks_goes_on_where_it_was() {
 #[tokio::test]
 async fn a_layer_that_grows_without_end_is_stopped() {
     let bomb = vec![0; 64 << 20];
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     let mut archive = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(bomb.len() as u64);
@@ -124,24 +124,24 @@ async fn a_layer_that_grows_without_end_is_stopped() {
     );
     fake.change_manifest(|manifest| manifest["layers"][0] = described);
 
-    let (place, server) = (Place::new(), Server::start(fake));
-    let mut config = place.config();
+    let (store, server) = (TestStore::new(), Server::start(fake));
+    let mut config = store.config();
     config.limits.bytes = 1 << 20;
 
     let images = ImageStore::open(config).unwrap();
     let name = format!("{}/app:v1", server.host);
     let error = images
-        .pull(&name.parse().unwrap(), &[], &unheard())
+        .pull(&name.parse().unwrap(), &[], &no_report())
         .await
         .unwrap_err();
     assert!(matches!(error, ImageError::Unpack { .. }), "{error:?}");
 
-    assert_eq!(place.counts(), [0, 0, 0, 0]);
+    assert_eq!(store.counts(), [0, 0, 0, 0]);
 }
 
 #[tokio::test]
 async fn redirects_end_and_take_no_password_along() {
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     fake.redirect = Some("/v2/app/manifests/v1".to_owned());
     assert!(matches!(
         fails(fake).await,
@@ -149,19 +149,19 @@ async fn redirects_end_and_take_no_password_along() {
     ));
 
     // To another host: that host sees no authorization.
-    let elsewhere = Server::start(Fake::with_image());
-    let mut fake = Fake::with_image();
+    let elsewhere = Server::start(FakeRegistry::with_image());
+    let mut fake = FakeRegistry::with_image();
     fake.password = true;
     fake.blobs_elsewhere = Some(format!("http://{}", elsewhere.host));
-    let (place, server) = (Place::new(), Server::start(fake));
+    let (store, server) = (TestStore::new(), Server::start(fake));
     let user = Credentials::User {
         name: "u".to_owned(),
         password: "p".to_owned(),
     };
 
     let name = format!("{}/app:v1", server.host);
-    open(&place)
-        .pull(&name.parse().unwrap(), &[user], &unheard())
+    open(&store)
+        .pull(&name.parse().unwrap(), &[user], &no_report())
         .await
         .unwrap();
 
@@ -186,18 +186,18 @@ async fn redirects_end_and_take_no_password_along() {
 
 #[tokio::test]
 async fn tokens_are_fetched_where_the_registry_says() {
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     fake.token = true;
-    let (place, server) = (Place::new(), Server::start(fake));
+    let (store, server) = (TestStore::new(), Server::start(fake));
     let name = format!("{}/app:v1", server.host);
     let user = Credentials::User {
         name: "u".to_owned(),
         password: "p".to_owned(),
     };
 
-    let images = open(&place);
+    let images = open(&store);
     images
-        .pull(&name.parse().unwrap(), &[user], &unheard())
+        .pull(&name.parse().unwrap(), &[user], &no_report())
         .await
         .unwrap();
 
@@ -218,30 +218,30 @@ async fn tokens_are_fetched_where_the_registry_says() {
 
 #[tokio::test]
 async fn a_registry_that_is_busy_is_asked_again() {
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     fake.busy_first = 3;
-    let (place, server) = (Place::new(), Server::start(fake));
+    let (store, server) = (TestStore::new(), Server::start(fake));
     let name = format!("{}/app:v1", server.host);
-    open(&place)
-        .pull(&name.parse().unwrap(), &[], &unheard())
+    open(&store)
+        .pull(&name.parse().unwrap(), &[], &no_report())
         .await
         .unwrap();
 }
 
 #[tokio::test]
 async fn documents_have_a_largest_size_and_old_ones_are_refused() {
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     fake.manifest = vec![b' '; 9 << 20];
     assert!(matches!(
         fails(fake).await,
         ImageError::Registry(RegistryError::TooLarge(_))
     ));
 
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     fake.manifest = br#"{"schemaVersion": 1, "fsLayers": []}"#.to_vec();
     assert!(fails(fake).await.to_string().contains("schema version 1"));
 
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     fake.change_manifest(|manifest| {
         let layer = manifest["layers"][0].clone();
         manifest["layers"] = json!(vec![layer; 3]);
@@ -249,7 +249,7 @@ async fn documents_have_a_largest_size_and_old_ones_are_refused() {
 
     assert!(fails(fake).await.to_string().contains("3 layers"));
 
-    let mut fake = Fake::with_image();
+    let mut fake = FakeRegistry::with_image();
     fake.change_manifest(|manifest| {
         manifest["layers"][0]["mediaType"] = json!("application/x-squashfs")
     });
@@ -261,22 +261,22 @@ async fn documents_have_a_largest_size_and_old_ones_are_refused() {
 }
 
 /// Pulls from a registry and returns why that fails. Nothing is left.
-async fn fails(fake: Fake) -> ImageError {
-    let (place, server) = (Place::new(), Server::start(fake));
-    let images = open(&place);
+async fn fails(fake: FakeRegistry) -> ImageError {
+    let (store, server) = (TestStore::new(), Server::start(fake));
+    let images = open(&store);
     let name = format!("{}/app:v1", server.host);
     let error = images
-        .pull(&name.parse().unwrap(), &[], &unheard())
+        .pull(&name.parse().unwrap(), &[], &no_report())
         .await
         .unwrap_err();
-    assert_eq!(place.counts(), [0, 0, 0, 0]);
+    assert_eq!(store.counts(), [0, 0, 0, 0]);
     error
 }
 
-fn open(place: &Place) -> Arc<ImageStore> {
-    let mut config = place.config();
+fn open(store: &TestStore) -> Arc<ImageStore> {
+    let mut config = store.config();
     config.registries.retry_after = Duration::from_millis(1);
-    config.registries.patience = Duration::from_secs(60);
+    config.registries.timeout = Duration::from_secs(60);
     ImageStore::open(config).unwrap()
 }
 
@@ -294,7 +294,7 @@ fn noise(length: usize) -> String {
 
 /// What a registry has, and what is wrong with it.
 #[derive(Clone, Default)]
-struct Fake {
+struct FakeRegistry {
     blobs: Blobs,
     manifest: Vec<u8>,
     /// Answers for blobs end after so many bytes: for the first few requests, or for all.
@@ -308,7 +308,7 @@ struct Fake {
     busy_first: usize,
 }
 
-impl Fake {
+impl FakeRegistry {
     fn with_image() -> Self {
         Self::of(&[layer(&[("a", &noise(1000))])])
     }
@@ -361,7 +361,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(fake: Fake) -> Self {
+    fn start(fake: FakeRegistry) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = listener.local_addr().unwrap().to_string();
         let server = Self {
@@ -394,7 +394,7 @@ impl Server {
 }
 
 struct Serving {
-    fake: Fake,
+    fake: FakeRegistry,
     host: String,
     requests: AtomicUsize,
     transfers: AtomicUsize,

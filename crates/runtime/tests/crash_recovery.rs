@@ -27,7 +27,7 @@ const COUNT: &str = "trap 'exit 41' TERM; i=0; while :; do i=$((i+1)); echo $i; 
 
 /// Not a test when it is run as one: the main process that the tests below start, and kill.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_process_that_is_killed() {
+async fn main_process_to_be_killed() {
     let Ok(folder) = std::env::var(FOLDER) else {
         return;
     };
@@ -77,7 +77,7 @@ async fn the_process_that_is_killed() {
 
 fn main_process(folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_process_that_is_killed"])
+        .args(["--exact", "main_process_to_be_killed"])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -20,7 +20,7 @@ pub(crate) const DONE: &str = "all of version 2 was looked at";
 /// A pod's group as a kubelet names it, below that of the node.
 const PARENT: &str = "kubepods/burstable/pod-1";
 
-struct Place {
+struct Cgroup2Node {
     node: Node,
     controllers: Vec<String>,
     pod: PodSandboxConfig,
@@ -46,7 +46,7 @@ pub(crate) async fn look(expected: &str) {
     pod.linux.as_mut().unwrap().cgroup_parent = format!("/{}/{PARENT}", node.instance());
 
     let sandbox = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
-    let mut place = Place {
+    let mut place = Cgroup2Node {
         node,
         controllers,
         pod,
@@ -60,7 +60,7 @@ pub(crate) async fn look(expected: &str) {
     place.what_is_left_of_a_container_ends_with_it().await;
     place.a_pod_may_share_its_processes().await;
     place.all_is_found_again().await;
-    let Place { node, sandbox, .. } = place;
+    let Cgroup2Node { node, sandbox, .. } = place;
     node.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
 
     // The kubelet's to remove.
@@ -97,7 +97,7 @@ async fn an_image_has_its_root() {
     rootfs.remove("one").await.unwrap();
 }
 
-impl Place {
+impl Cgroup2Node {
     fn has(&self, controller: &str) -> bool {
         self.controllers.iter().any(|one| one == controller)
     }

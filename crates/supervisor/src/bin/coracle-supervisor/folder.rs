@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use crate::init::Streams;
 use crate::step::{During as _, StepError};
 
-pub(crate) struct Place(String);
+pub(crate) struct ContainerFolder(String);
 
 /// The pipes of a container without a terminal.
 pub(crate) struct Pipes {
@@ -46,7 +46,7 @@ pub(crate) fn write_private(path: &str, bytes: &[u8]) -> io::Result<()> {
         .write_all(bytes)
 }
 
-impl Place {
+impl ContainerFolder {
     pub(crate) fn of(pod: &str, container: &str) -> Self {
         Self(format!("{pod}/{}/{container}", held::CONTAINERS))
     }

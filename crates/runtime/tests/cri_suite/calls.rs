@@ -13,7 +13,7 @@ use crate::{container, start};
 
 /// How a call is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Door {
+enum EntryPoint {
     /// As programs of 64 bits do; numbers from 0x4000_0000 on are those of short pointers.
     Native,
     /// As programs of 32 bits do.
@@ -21,28 +21,33 @@ enum Door {
 }
 
 /// Name, door and number of a call, and the error that it ends with.
-const CALLS: [(&str, Door, u32, i32); 9] = [
-    ("getuid", Door::Native, 102, 0),
-    ("keyctl", Door::Native, 250, libc::EPERM),
-    ("clone3", Door::Native, 435, libc::ENOSYS),
-    ("newer than the filter", Door::Native, 1000, libc::ENOSYS),
+const CALLS: [(&str, EntryPoint, u32, i32); 9] = [
+    ("getuid", EntryPoint::Native, 102, 0),
+    ("keyctl", EntryPoint::Native, 250, libc::EPERM),
+    ("clone3", EntryPoint::Native, 435, libc::ENOSYS),
+    (
+        "newer than the filter",
+        EntryPoint::Native,
+        1000,
+        libc::ENOSYS,
+    ),
     (
         "keyctl with short pointers",
-        Door::Native,
+        EntryPoint::Native,
         0x4000_0000 + 250,
         libc::EPERM,
     ),
     (
         "newer than the filter with short pointers",
-        Door::Native,
+        EntryPoint::Native,
         0x4000_0000 + 1000,
         libc::ENOSYS,
     ),
-    ("getuid of 32 bits", Door::Bits32, 24, 0),
-    ("keyctl of 32 bits", Door::Bits32, 288, libc::EPERM),
+    ("getuid of 32 bits", EntryPoint::Bits32, 24, 0),
+    ("keyctl of 32 bits", EntryPoint::Bits32, 288, libc::EPERM),
     (
         "newer than the filter of 32 bits",
-        Door::Bits32,
+        EntryPoint::Bits32,
         1000,
         libc::ENOSYS,
     ),
@@ -61,10 +66,10 @@ pub(crate) async fn answered(
     let folder = Path::new(&pod.log_directory).join("calls");
     fs::create_dir_all(&folder).unwrap();
 
-    for (index, (_, door, number, _)) in CALLS.iter().enumerate() {
+    for (index, (_, entry, number, _)) in CALLS.iter().enumerate() {
         program::write(
             &folder.join(index.to_string()),
-            program_of_64_bits(&code(*door, *number)),
+            program_of_64_bits(&code(*entry, *number)),
         );
     }
 
@@ -96,8 +101,8 @@ pub(crate) async fn answered(
             .exit_code
     };
 
-    for (index, (name, door, _, expected)) in CALLS.iter().enumerate() {
-        if has_32_bits || *door == Door::Native {
+    for (index, (name, entry, _, expected)) in CALLS.iter().enumerate() {
+        if has_32_bits || *entry == EntryPoint::Native {
             assert_eq!(run(&index.to_string()).await, *expected, "{name}");
         }
     }
@@ -110,9 +115,9 @@ pub(crate) async fn answered(
 }
 
 /// Makes the call with nothing but zeroes, and ends with the error.
-fn code(door: Door, number: u32) -> Vec<u8> {
+fn code(entry: EntryPoint, number: u32) -> Vec<u8> {
     let [a, b, c, d] = number.to_le_bytes();
-    let enter: [u8; 2] = if door == Door::Native {
+    let enter: [u8; 2] = if entry == EntryPoint::Native {
         [0x0f, 0x05]
     } else {
         [0xcd, 0x80]

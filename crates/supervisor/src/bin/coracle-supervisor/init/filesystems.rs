@@ -27,9 +27,9 @@ const CONSOLE: &str = "/dev/console";
 
 /// The new file systems of a container, in the order in which they were attached.
 #[derive(Default)]
-pub(super) struct Own<'s>(Vec<(&'s Filesystem, OwnedFd)>);
+pub(super) struct NewFilesystems<'s>(Vec<(&'s Filesystem, OwnedFd)>);
 
-impl<'s> Own<'s> {
+impl<'s> NewFilesystems<'s> {
     pub(super) fn add(&mut self, filesystem: &'s Filesystem, mount: OwnedFd) {
         self.0.push((filesystem, mount));
     }
@@ -67,7 +67,7 @@ impl<'s> Own<'s> {
 }
 
 /// Makes what belongs into the root filesystem, in which nothing may be mounted yet.
-pub(super) fn furnish_root(root: &Root, spec: &ContainerSpec) -> Result<(), StepError> {
+pub(super) fn populate_root(root: &Root, spec: &ContainerSpec) -> Result<(), StepError> {
     for device in spec
         .devices
         .iter()
@@ -81,14 +81,14 @@ pub(super) fn furnish_root(root: &Root, spec: &ContainerSpec) -> Result<(), Step
 
 /// Makes what belongs into a new file system, the `number`th of the mounts, which nobody else may
 /// see yet.
-pub(super) fn furnish(
+pub(super) fn populate(
     mount: &OwnedFd,
     spec: &ContainerSpec,
     number: usize,
 ) -> Result<(), StepError> {
     let belongs = |path: &str| covering(path, &spec.mounts) == Some(number);
     for device in spec.devices.iter().filter(|device| belongs(&device.path)) {
-        let (folder, name) = place(mount, &device.path, &spec.mounts[number])?;
+        let (folder, name) = parent_in(mount, &device.path, &spec.mounts[number])?;
         make_device(&folder, name, device)?;
     }
 
@@ -97,7 +97,7 @@ pub(super) fn furnish(
             continue;
         };
         if belongs(path) {
-            let (folder, name) = place(mount, path, &spec.mounts[number])?;
+            let (folder, name) = parent_in(mount, path, &spec.mounts[number])?;
             match symlinkat(target.as_str(), folder, name) {
                 // A device of that name was asked for.
                 Err(Errno::EXIST) => {}
@@ -107,7 +107,7 @@ pub(super) fn furnish(
     }
 
     if spec.process.terminal && belongs(CONSOLE) {
-        let (folder, name) = place(mount, CONSOLE, &spec.mounts[number])?;
+        let (folder, name) = parent_in(mount, CONSOLE, &spec.mounts[number])?;
         match mknodat(
             folder,
             name,
@@ -146,7 +146,7 @@ fn target(mount: &MountSpec) -> Option<&str> {
 
 /// The folder in a new file system in which the last name of a path is, made with all above it, and
 /// that name.
-fn place<'p>(
+fn parent_in<'p>(
     mount: &OwnedFd,
     path: &'p str,
     at: &MountSpec,

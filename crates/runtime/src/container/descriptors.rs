@@ -23,35 +23,35 @@ use crate::node::{Node, blocking, lock};
 use crate::supervise::{Holding, Supervisor};
 
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct HeldDescriptors {
     process: Option<(i32, OwnedFd)>,
-    /// Held open, so that what waits in there is not lost.
+    /// Held open, so that unread output is not lost.
     outputs: Vec<OwnedFd>,
     stdin: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
 }
 
 impl Container {
-    /// The input is closed for good.
+    /// Drops our copy of the closed input.
     fn release_stdin(&self) {
-        lock(&self.kept).stdin = None;
+        lock(&self.descriptors).stdin = None;
     }
 
-    /// Copies of all that we hold; none where its process is not known.
+    /// Copies of all held descriptors; none if its process is unknown.
     fn holding(&self) -> Option<Holding> {
-        let kept = lock(&self.kept);
-        let (pid, pidfd) = kept.process.as_ref()?;
+        let held = lock(&self.descriptors);
+        let (pid, pidfd) = held.process.as_ref()?;
         let belongings = Belongings {
             owner: self.id.clone(),
             pid: *pid,
-            terminal: kept.terminal.is_some(),
+            terminal: held.terminal.is_some(),
         };
 
         let all = [pidfd]
             .into_iter()
-            .chain(&kept.terminal)
-            .chain(&kept.stdin)
-            .chain(&kept.outputs);
+            .chain(&held.terminal)
+            .chain(&held.stdin)
+            .chain(&held.outputs);
 
         Some((
             belongings,
@@ -59,10 +59,10 @@ impl Container {
         ))
     }
 
-    /// Holds what was held before this process began.
-    fn take_back(&self, belongings: &Belongings, descriptors: Vec<OwnedFd>) {
+    /// Takes the descriptors that the keeper held over a restart.
+    fn restore_held(&self, belongings: &Belongings, descriptors: Vec<OwnedFd>) {
         let mut descriptors = descriptors.into_iter();
-        *lock(&self.kept) = Kept {
+        *lock(&self.descriptors) = HeldDescriptors {
             process: descriptors.next().map(|pidfd| (belongings.pid, pidfd)),
             terminal: if belongings.terminal {
                 descriptors.next()
@@ -74,22 +74,21 @@ impl Container {
         };
     }
 
-    /// Lets go of what is no longer needed.
-    fn release(&self) -> Kept {
-        std::mem::take(&mut *lock(&self.kept))
+    /// Releases all descriptors.
+    fn release(&self) -> HeldDescriptors {
+        std::mem::take(&mut *lock(&self.descriptors))
     }
 
-    /// How it ended, if nobody else saw it and the kernel tells us.
-    fn seen_by_us(&self) -> Option<i32> {
-        let kept = lock(&self.kept);
-        let (pid, pidfd) = kept.process.as_ref()?;
+    /// The exit code from the pidfd, if the kernel reports it.
+    fn exit_code_by_pidfd(&self) -> Option<i32> {
+        let held = lock(&self.descriptors);
+        let (pid, pidfd) = held.process.as_ref()?;
         process::exit_code(pidfd, *pid)
     }
 }
 
 impl Node {
-    /// Has the keeper hold what we hold of every container and supervisor, of which it knows
-    /// nothing.
+    /// Sends all held descriptors of containers and supervisors to a new keeper.
     pub(crate) fn hold_all(&self) {
         self.containers()
             .iter()
@@ -106,17 +105,17 @@ impl Node {
         }
     }
 
-    /// Takes back what the keeper holds since before this process began.
-    pub(crate) async fn take_back(&self) {
+    /// Restores the descriptors that the keeper holds from before a restart.
+    pub(crate) async fn restore_held(&self) {
         if self.is_observer {
             return;
         }
 
-        for (belongings, descriptors) in self.keeper.returned().await {
+        for (belongings, descriptors) in self.keeper.take_all().await {
             let owner = belongings.owner.clone();
             match (self.container(&owner), self.sandbox(&owner)) {
                 (Ok(container), _) if !matches!(container.state(), State::Exited(_)) => {
-                    container.take_back(&belongings, descriptors);
+                    container.restore_held(&belongings, descriptors);
                 }
                 (_, Ok(sandbox)) if !sandbox.is_lost() => {
                     descriptors
@@ -128,15 +127,20 @@ impl Node {
         }
     }
 
-    /// A container's input is closed for good.
+    /// Releases the input of a container after it was closed.
     pub(super) fn close_input(&self, container: &Container) {
         container.release_stdin();
         self.hold(container);
     }
 
-    /// Holds on to a container's first process and its streams. What cannot be held is not worth an
-    /// error.
-    pub(crate) async fn keep(&self, container: &Container, supervisor: &Supervisor, pid: i32) {
+    /// Opens and holds a container's pidfd, streams and terminal. Failures are not errors: the
+    /// container works without.
+    pub(crate) async fn hold_descriptors(
+        &self,
+        container: &Container,
+        supervisor: &Supervisor,
+        pid: i32,
+    ) {
         if self.is_observer {
             return;
         }
@@ -148,8 +152,8 @@ impl Node {
             .join(&container.id);
 
         let pidfd = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let end = |name: &str, flags: OFlags| end_of(&folder.join(name), flags);
-        let mut kept = Kept {
+        let end = |name: &str, flags: OFlags| open_pipe_end(&folder.join(name), flags);
+        let mut held = HeldDescriptors {
             process: pidfd.map(|pidfd| (pid, pidfd)),
             outputs: [held::STDOUT, held::STDERR]
                 .iter()
@@ -160,7 +164,7 @@ impl Node {
         };
 
         if container.record().config.tty {
-            // Who attaches is given the terminal.
+            // Attach returns the terminal.
             let request = Request::Attach {
                 container: container.id.clone(),
                 stdout: false,
@@ -170,16 +174,16 @@ impl Node {
             if let Ok((Reply::Attached { terminal: true }, mut descriptors)) =
                 supervisor.call_at_once(request, &[]).await
             {
-                kept.terminal = descriptors.pop();
+                held.terminal = descriptors.pop();
             }
         }
 
-        let before = std::mem::replace(&mut *lock(&container.kept), kept);
+        let before = std::mem::replace(&mut *lock(&container.descriptors), held);
         self.hold(container);
 
-        // Nobody else has it: the supervisor that took over is to have it back.
+        // The new supervisor does not have the terminal: return it.
         if let Some(terminal) = before.terminal {
-            let missing = lock(&container.kept).terminal.is_none();
+            let missing = lock(&container.descriptors).terminal.is_none();
             if missing
                 && let Err(error) = self.return_terminal(container, supervisor, terminal).await
             {
@@ -200,19 +204,19 @@ impl Node {
         supervisor
             .call_at_once(request, &[terminal.as_fd()])
             .await?;
-        lock(&container.kept).terminal = Some(terminal);
+        lock(&container.descriptors).terminal = Some(terminal);
         self.hold(container);
         Ok(())
     }
 
-    /// How a container ended, as far as we know better; nothing of it is held any more.
-    pub(super) async fn settle(&self, container: &Container, mut exit: Exit) -> Exit {
+    /// Completes an unknown exit code from the keeper or the pidfd, and releases all descriptors.
+    pub(super) async fn resolve_exit(&self, container: &Container, mut exit: Exit) -> Exit {
         let seen = match exit.unknown {
             true => self
                 .keeper
-                .how_ended(&container.id)
+                .exit_code(&container.id)
                 .await
-                .or_else(|| container.seen_by_us()),
+                .or_else(|| container.exit_code_by_pidfd()),
             false => None,
         };
 
@@ -226,7 +230,7 @@ impl Node {
             let path = self.config.container_root(&container.id).join("exit");
             let bytes = encode(&exit);
 
-            // A supervisor has another name for one that is not finished.
+            // Supervisors use another name for their temporary file.
             let unfinished = path.with_extension("ours");
             let write = move || {
                 private::create(&unfinished)?.write_all(&bytes)?;
@@ -245,8 +249,8 @@ impl Node {
     }
 }
 
-/// One end of a named pipe; none where there is none, or nobody has the other end.
-fn end_of(path: &Path, flags: OFlags) -> Option<OwnedFd> {
+/// Opens one end of a named pipe; none if it does not exist, or has no other end.
+fn open_pipe_end(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     open(
         path,
         flags | OFlags::NONBLOCK | OFlags::CLOEXEC,
