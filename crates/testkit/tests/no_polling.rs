@@ -94,7 +94,7 @@ async fn multiply(cluster: &Cluster, key: &str, uid: &str) {
     }
 }
 
-/// Ten thousand objects that nobody has anything to do about.
+/// Ten thousand objects that need no work.
 async fn fill(cluster: &Cluster) {
     let of = |plural: &str| {
         cluster

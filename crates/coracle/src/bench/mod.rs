@@ -126,10 +126,7 @@ pub(crate) enum BenchError {
     Usage(u32, std::io::Error),
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "a benchmark reports to whoever started it"
-)]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) fn run(command: &Bench) -> Result<(), BenchError> {
     let target = Target::read(command.kubeconfig.as_deref(), command.http2)?;
     let report = process::block_on(scene::run(command, &target))??;

@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use super::BenchError;
 
 /// An object watched as metadata only: its presence in the selection is all that is needed.
-struct Told;
+struct MetadataOnly;
 
-impl Projection for Told {
+impl Projection for MetadataOnly {
     const METADATA_ONLY: bool = true;
 
-    fn project(_: &Arc<Value>) -> Result<Told, TypedError> {
-        Ok(Told)
+    fn project(_: &Arc<Value>) -> Result<MetadataOnly, TypedError> {
+        Ok(MetadataOnly)
     }
 }
 
@@ -74,7 +74,7 @@ impl Watched {
     ) -> Result<Watched, BenchError> {
         let (informers, tasks) = informers(kubeconfig).await?;
         let pods = Selection::all(&Resource::builtin("", "v1", "pods")).namespace(namespace);
-        let bound = informers.of::<Told>(pods.clone().fields("spec.nodeName!="));
+        let bound = informers.of::<MetadataOnly>(pods.clone().fields("spec.nodeName!="));
         let running = informers.of::<Seen>(pods.fields("status.phase=Running"));
         let bound = counted(&bound, |_| true, &tasks).await;
         let ready = counted(&running, |pod| pod.ready, &tasks).await;

@@ -61,8 +61,8 @@ pub(super) async fn watch(
         bytes: 0,
     };
 
-    while let Some(told) = tasks.join_next().await {
-        let (lines, bytes) = told.expect("a watcher does not panic")?;
+    while let Some(done) = tasks.join_next().await {
+        let (lines, bytes) = done.expect("a watcher does not panic")?;
         watched.deliveries += lines;
         watched.bytes += bytes;
     }
@@ -84,7 +84,7 @@ async fn one(
     begun
         .send(())
         .await
-        .expect("somebody waits for all to begin");
+        .expect("the receiver waits for all watches");
 
     let (mut lines, mut bytes) = (0, 0);
     while lines < events as u64 {

@@ -8,9 +8,9 @@ use coracle_cri::v1::{
 };
 use serde_json::{Value, json};
 
-pub(super) fn container(told: &ContainerStatusResponse) -> String {
-    let status = told.status.clone().unwrap_or_default();
-    let mut info = info(&told.info);
+pub(super) fn container(response: &ContainerStatusResponse) -> String {
+    let status = response.status.clone().unwrap_or_default();
+    let mut info = info(&response.info);
     if let Some(Value::String(processes)) = info.get("processes") {
         let pids: Vec<i32> = processes
             .split(' ')
@@ -22,9 +22,9 @@ pub(super) fn container(told: &ContainerStatusResponse) -> String {
     pretty(&json!({ "status": container_status(&status), "info": info }))
 }
 
-pub(super) fn pod(told: &PodSandboxStatusResponse) -> String {
-    let status = told.status.clone().unwrap_or_default();
-    pretty(&json!({ "status": pod_status(&status), "info": info(&told.info) }))
+pub(super) fn pod(response: &PodSandboxStatusResponse) -> String {
+    let status = response.status.clone().unwrap_or_default();
+    pretty(&json!({ "status": pod_status(&status), "info": info(&response.info) }))
 }
 
 fn container_status(status: &ContainerStatus) -> Value {
@@ -107,12 +107,13 @@ fn pod_status(status: &PodSandboxStatus) -> Value {
 }
 
 /// Values of the CRI `info` map are often JSON themselves.
-fn info(told: &HashMap<String, String>) -> serde_json::Map<String, Value> {
+fn info(values: &HashMap<String, String>) -> serde_json::Map<String, Value> {
     let value = |text: &String| match serde_json::from_str(text) {
         Ok(tree @ (Value::Object(_) | Value::Array(_))) => tree,
         _ => json!(text),
     };
-    told.iter()
+    values
+        .iter()
         .map(|(name, text)| (name.clone(), value(text)))
         .collect()
 }
@@ -151,13 +152,13 @@ mod tests {
             ..ContainerStatus::default()
         };
 
-        let told = [
+        let values = [
             ("processes", "17 18"),
             ("cgroup", "/a/b"),
             ("config", r#"{"a":1}"#),
         ];
 
-        let info = told
+        let info = values
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .into();
         let shown: Value = serde_json::from_str(&container(&ContainerStatusResponse {

@@ -280,7 +280,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     result?
 }
 
-/// Runs the node until the process is told to stop, then stops everything in reverse order of
+/// Runs the node until the stop signal, then stops everything in reverse order of
 /// start: clients stop before the API server. Returns only if the node cannot be started.
 async fn run_others(
     node: Option<node::Settings>,

@@ -50,7 +50,7 @@ impl PodNetwork {
             // The node's pod CIDR is assigned later, by the cluster.
             ranges: Vec::new(),
             mtu: None,
-            // Who speaks to somebody outside of the pods appears with the node's address.
+            // Traffic that leaves the pod network gets the node's address.
             masquerade_outside: cluster_network
                 .iter()
                 .map(|network| network.cluster_cidr)

@@ -120,13 +120,13 @@ pub(super) fn event_time(event: &Value) -> Option<Timestamp> {
         &["eventTime"],
         &["firstTimestamp"],
     ];
-    let told = paths.iter().find_map(|path| time(text(event, path)))?;
+    let whole_seconds = paths.iter().find_map(|path| time(text(event, path)))?;
 
     let moment = named_moment(event.meta().name());
     Some(
         moment
-            .filter(|moment| moment.unix_seconds() == told.unix_seconds())
-            .unwrap_or(told),
+            .filter(|moment| moment.unix_seconds() == whole_seconds.unix_seconds())
+            .unwrap_or(whole_seconds),
     )
 }
 
@@ -170,12 +170,12 @@ fn event(event: &Value) -> Option<Entry> {
 
 fn condition(condition: &Value) -> Option<Entry> {
     let when = time(text(condition, &["lastTransitionTime"]))?;
-    let told = [text(condition, &["reason"]), text(condition, &["message"])];
-    let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
-    let why = if told.is_empty() {
+    let parts = [text(condition, &["reason"]), text(condition, &["message"])];
+    let parts: Vec<&str> = parts.into_iter().filter(|text| !text.is_empty()).collect();
+    let why = if parts.is_empty() {
         String::new()
     } else {
-        format!(" ({})", told.join(": "))
+        format!(" ({})", parts.join(": "))
     };
 
     let what = format!(
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line() {
-        let told = "{metadata: {name: web}, lastTimestamp: '2026-03-09T06:56:16Z', reason: Unhealthy, count: 2, message: \"no:\\nfile\\n\"}";
-        let entry = event(&yaml::decode(told.as_bytes()).unwrap()).unwrap();
+        let text = "{metadata: {name: web}, lastTimestamp: '2026-03-09T06:56:16Z', reason: Unhealthy, count: 2, message: \"no:\\nfile\\n\"}";
+        let entry = event(&yaml::decode(text.as_bytes()).unwrap()).unwrap();
         assert_eq!(entry.what, "Unhealthy: no: file (2 times)");
     }
 

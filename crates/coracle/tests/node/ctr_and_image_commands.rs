@@ -122,7 +122,7 @@ fn inspect(machine: &Machine) {
     );
 }
 
-/// Images come and go by hand, whether a server runs or not.
+/// Images are imported and removed, with and without a running server.
 fn import_and_pull_images(machine: &Machine) {
     let shown: Value =
         serde_json::from_str(&machine.types(&format!("coracle image inspect {TOOLS}"))).unwrap();

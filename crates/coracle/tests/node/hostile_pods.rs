@@ -111,7 +111,7 @@ fn a_pipe_as_termination_message_does_not_block_the_kubelet() {
         machine.until(&phase, |phase| phase == "Failed");
     }
 
-    // The node goes on, and messages that are none of a pipe are still told.
+    // The node keeps working, and regular termination messages are still reported.
     let mut speaking = restricted(shell("speaking", "echo its last words > /dev/end; exit 3"));
     speaking["spec"]["containers"][0]["terminationMessagePath"] = json!("/dev/end");
     machine.apply(&[speaking]);
@@ -152,7 +152,7 @@ fn restricted(mut pod: Value) -> Value {
     pod
 }
 
-/// What nobody but the administrator is to read, as it stands in Secrets and as it is written down
+/// What only the administrator may read, as it stands in Secrets and as it is written down
 /// elsewhere.
 const SECRETS: [&str; 2] = ["the-value-of-a-secret", "PRIVATE KEY"];
 
@@ -160,7 +160,7 @@ const SECRETS: [&str; 2] = ["the-value-of-a-secret", "PRIVATE KEY"];
 fn nothing_that_holds_a_secret_is_readable_by_others() {
     let machine = Machine::new();
 
-    // As an older version made it, and as many make it by hand.
+    // As older versions created it, and as many administrators do.
     fs::create_dir_all(machine.data_dir().join("runtime/containers")).unwrap();
     machine.start();
     machine.kubectl("create secret generic hidden --from-literal=word=the-value-of-a-secret");
@@ -218,7 +218,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whoever made the folder may have let everybody in: what is in it must be right by itself.
+    /// The folder may be readable to all: the files in it need modes of their own.
     fn inspect(&mut self, folder: &Path) {
         let mut waiting = vec![folder.to_owned()];
         while let Some(folder) = waiting.pop() {

@@ -133,7 +133,7 @@ fn ports(machine: &Machine) {
     let mut told = String::new();
     eventually("it ends", || match forwarding.try_wait().unwrap() {
         Some(_) => Ok(()),
-        // One that goes on is told to end, as Ctrl-C would.
+        // Interrupted, as by Ctrl-C.
         None => {
             forwarding.kill().unwrap();
             Err("it goes on")

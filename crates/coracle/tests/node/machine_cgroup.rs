@@ -76,7 +76,7 @@ impl Drop for MachineCgroup {
             return;
         }
 
-        // What ended a moment ago is in its group until the kernel has let go of it.
+        // A process that just ended stays in its cgroup until the kernel has reaped it.
         eventually("the cgroup of the machine goes", || self.group.remove());
         assert!(
             self.group

@@ -11,7 +11,7 @@ const CYCLES: u64 = 300;
 const AT_ONCE: u64 = 50;
 /// How long that many may take on a machine that has much else to do.
 const PATIENCE: &str = "600s";
-/// How many pods that hang are told of in full.
+/// Number of hanging pods that are reported in full.
 const TOLD: usize = 3;
 
 #[test]

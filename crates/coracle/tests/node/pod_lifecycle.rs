@@ -80,7 +80,7 @@ fn past_its_deadline() -> Value {
     pod
 }
 
-/// Bound by hand: no scheduler would have put it there.
+/// Bound by the test: no scheduler would have put it there.
 fn too_large() -> Value {
     let mut pod = echo("large", &[]);
     pod["spec"]["nodeName"] = json!("node-1");

@@ -111,7 +111,7 @@ fn begin_with_a_service(machine: &Machine) -> Traffic {
     traffic
 }
 
-/// Makes pods that end by themselves and pods that are told to; how many rounds there were.
+/// Creates pods that end by themselves and pods that are deleted; returns the number of rounds.
 fn churn(machine: &Machine, rng: &mut Rng, over: &AtomicBool) -> u64 {
     let ran = machine.folder().join("ran");
     fs::create_dir_all(&ran).unwrap();

@@ -31,7 +31,7 @@ fn version(server: &Server, name: &str) -> u64 {
         .unwrap()
 }
 
-/// Whoever watches from that version is told to list anew.
+/// A watch from that version fails with 410 Gone.
 fn is_too_old(server: &Server, version: u64) {
     let path = format!(
         "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}"

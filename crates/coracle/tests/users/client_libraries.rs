@@ -23,7 +23,7 @@ struct Program {
     command: Command,
     /// What its lines begin with, one for each of its ways to follow.
     ways: &'static [&'static str],
-    /// How it tells that it has begun, that a map is there and that it is gone.
+    /// The output lines for started, added and deleted.
     words: Words,
 }
 
@@ -232,7 +232,7 @@ fn informers_relist_after_compaction() {
         .iter_mut()
         .for_each(|follower| follower.is_told_of("before"));
 
-    // Nobody who follows ConfigMaps hears of what happens next, and then it is forgotten.
+    // The watches of ConfigMaps do not see the next changes, which are then compacted.
     for name in ["a", "b", "c"] {
         server.kubectl(&["create", "secret", "generic", name]);
     }

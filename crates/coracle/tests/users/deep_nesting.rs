@@ -113,7 +113,7 @@ fn the_deepest_schemas_and_paths_are_validated() {
     let judged = raw.post(definitions, &wide);
     assert!([201, 422].contains(&judged.status), "{}", judged.status);
 
-    // A path is not judged when it is stored, as upstream does not either: it is parsed when the
+    // A path is not validated when it is stored, as upstream does not either: it is parsed when the
     // objects are listed.
     let filters = ".spec.deep[?(@".repeat(50_000);
     for (plural, path) in [

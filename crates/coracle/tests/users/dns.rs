@@ -83,7 +83,7 @@ impl Dns {
         }
     }
 
-    /// Asks until the answer is this one: what was written a moment ago takes a moment to be told.
+    /// Queries until the answer is this one: changes take a moment to arrive.
     fn comes_to(&self, name: &str, expected: Result<&str, u8>) {
         let expected = expected.map(|text| vec![text.parse().unwrap()]);
         for _ in 0..100 {

@@ -9,7 +9,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, DnValue, IsCa, Issuer, 
 use crate::bad_input::wire::{Connection, Identity};
 use crate::server_under_test::{ServerUnderTest, signed};
 
-/// Whether somebody is let in: the server then begins to speak HTTP/2.
+/// Whether the identity is accepted: the server then starts HTTP/2.
 fn lets_in(target: &ServerUnderTest, who: Option<Identity>) -> bool {
     const SETTINGS: u8 = 4;
     let etcd = target

@@ -130,7 +130,7 @@ impl Helmsman<'_> {
         ])
     }
 
-    /// That nobody was told "done" before it was: asked at once, without patience.
+    /// Checks at once, without waiting, that helm did not report success too early.
     fn stands(&self, image: &str, greeting: &str) {
         let path = "{.status.availableReplicas} {.status.updatedReplicas} {.spec.template.spec.containers[0].image}";
         assert_eq!(self.of_deployment(path), format!("3 3 {image}"));
@@ -186,7 +186,7 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
 
     until("the hook of the upgrade ran too", || man.hooks_done() == 2);
 
-    // Pods that never get ready: who waits is told so, and in time.
+    // Pods that never become ready: `--wait` fails in time.
     let never = [
         "upgrade",
         "web",

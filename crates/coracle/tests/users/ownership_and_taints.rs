@@ -84,7 +84,7 @@ fn dependents_are_orphaned_or_deleted_by_propagation_policy() {
         names(&server, &["deployments,replicasets,pods"]).is_empty()
     });
 
-    // Whoever deletes a Job and says nothing else leaves its pods.
+    // Deleting a Job without a propagation policy orphans its pods.
     server.kubectl(&["create", "job", "once", "--image=i"]);
     server.kubectl(&[
         "wait",

@@ -61,7 +61,7 @@ fn invalid_certificates_do_not_authenticate() {
         Some(signed("eve", "system:masters", &false_authority, |_| {})),
     );
 
-    // Nobody at all is somebody who may do nothing.
+    // An anonymous user has no permissions.
     assert_eq!(target.get(None, SECRETS, "").status, 403);
 }
 
@@ -367,7 +367,7 @@ fn permissions_a_user_lacks_cannot_be_granted() {
         403,
     );
 
-    // Not one of those that a controller fills from others: nobody does that here.
+    // Not an aggregated role: no controller fills it here.
     check(
         &format!("{rbac}/rolebindings"),
         &binding("ClusterRole", "system:node-problem-detector"),
@@ -496,7 +496,7 @@ fn updates_cannot_escalate_privileges() {
         403,
     );
 
-    // A verb that nobody was given, and names that only look like what one has.
+    // A verb that was not granted, and names similar to granted ones.
     let only = r#""rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"],"resourceNames":["x"]}]"#;
     check("POST", "/clusterroles", &role("narrower", only), 201);
     check(

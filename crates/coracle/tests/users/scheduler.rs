@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use crate::cluster::Server;
 use crate::simulated_nodes::until;
 
-/// Nodes as somebody makes them by hand, with room for two pods of one CPU each.
+/// Creates Node objects with capacity for two pods of one CPU each.
 fn make_nodes(server: &Server, folder: &Path, names: &[&str]) {
-    // Without controllers nobody makes the account that pods run as.
+    // Without controllers there is no default service account.
     server.kubectl(&["create", "serviceaccount", "default"]);
 
     for name in names {

@@ -187,8 +187,7 @@ fn separate_processes_work_with_the_permissions_of_their_identities() {
     };
     assert!(!holder("kube-scheduler").is_empty() && !holder("kube-controller-manager").is_empty());
 
-    // What they cannot do, nobody did for them: neither may do the other's work, nor the
-    // administrator's.
+    // Permissions are separate: neither may do the other's work, nor the administrator's.
     let check = |who: &str, what: &[&str], expected: bool| {
         assert_eq!(may(&file(who), what), expected, "{who}: {what:?}");
     };

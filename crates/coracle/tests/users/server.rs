@@ -98,7 +98,7 @@ fn objects_survive_a_restart_and_watches_continue(cluster: &Cluster) {
         "configmap/before\nconfigmap/between\n"
     );
 
-    // A watch from a version of the time before: the change in between is told, and nothing else.
+    // A watch from a version before the restart reports the change in between, and nothing else.
     let path = format!(
         "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}"
     );

@@ -26,7 +26,7 @@ fn every_resource_has_a_table() {
     let server = Server::start(folder.path());
     let resources = server.kubectl(&["api-resources", "--verbs=list", "-o", "name"]);
 
-    // Nobody answers for the components yet.
+    // Component statuses are not served yet.
     let resources: Vec<&str> = resources
         .lines()
         .filter(|name| *name != "componentstatuses")

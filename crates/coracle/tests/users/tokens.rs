@@ -79,7 +79,7 @@ fn a_token_secret_is_filled_and_deleted_with_its_account() {
         .kubectl(&[&["--kubeconfig", anonymous.to_str().unwrap()][..], &who].concat());
     assert_eq!(told, "system:serviceaccount:default:robot");
 
-    // What somebody takes out is put in again, and what was there is not made anew.
+    // Removed fields are restored, and existing ones are not regenerated.
     target.server.kubectl(&[
         "patch",
         "secret",
@@ -135,7 +135,7 @@ fn a_token_secret_is_filled_and_deleted_with_its_account() {
     });
 }
 
-/// The server's address and authority, and nobody's certificate.
+/// The server's address and CA, without a client certificate.
 fn bare(target: &ServerUnderTest, file: &std::path::Path) {
     let text = std::fs::read_to_string(&target.server.kubeconfig).unwrap();
     let without = |line: &&str| {

@@ -346,7 +346,7 @@ fn a_stateful_set_starts_in_order_and_a_disruption_budget_blocks_eviction() {
     let going = "jsonpath={.metadata.deletionTimestamp}";
     assert_eq!(server.kubectl(&["get", "pod", "db-1", "-o", going]), "");
 
-    // One pod under two budgets cannot be evicted: whoever looks at it is told.
+    // One pod under two budgets cannot be evicted, and an event reports it.
     server.kubectl(&[
         "create",
         "pdb",

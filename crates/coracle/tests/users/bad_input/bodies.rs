@@ -149,7 +149,7 @@ fn bodies_are_bounded_in_size_and_depth() {
         (400, "excessive aliasing"),
     );
 
-    // Bodies are taken as they are: nobody unpacks a few bytes into gigabytes.
+    // Compressed bodies are not unpacked, so that a few bytes cannot become gigabytes.
     let packed = format!("{JSON}Content-Encoding: gzip\r\n");
     victim.check(
         "POST",
@@ -282,7 +282,7 @@ fn endless_bodies_are_buffered_up_to_a_limit() {
         std::thread::spawn(move || {
             connection.send(head.as_bytes());
             connection.send(&vec![b' '; LARGEST - 1]);
-            // Those that wait are told nothing until the test is over.
+            // Waiting clients get no response until the test is over.
             if let Some(answer) = connection.answer() {
                 tell.send(answer.status).unwrap_or_default();
             }

@@ -216,7 +216,7 @@ fn a_request_refused_before_its_body_is_answered_and_the_connection_stays() {
 
     connection.rest();
 
-    // Nobody asks for a body that is not wanted.
+    // No `100 Continue` for a body that is refused.
     let mut connection = nobody();
     connection.send(post(100, "Expect: 100-continue\r\n").as_bytes());
     let answer = connection.answer().unwrap();

@@ -80,7 +80,7 @@ fn lists_are_not_buffered_for_clients_that_do_not_read() {
             "{accept} {query}: {before} KiB became {after} KiB"
         );
 
-        // Whoever reads on gets the whole of it.
+        // A client that continues to read gets the whole list.
         let mut last = first;
         let length = last.body_of_chunks();
         assert!(

@@ -34,7 +34,7 @@ impl Identity {
 pub(crate) struct Connection(StreamOwned<ClientConnection, TcpStream>);
 
 impl Connection {
-    /// Whoever shows no certificate is nobody.
+    /// Without an identity the client is anonymous.
     pub(crate) fn open(
         folder: &Path,
         address: &str,

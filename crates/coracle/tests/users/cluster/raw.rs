@@ -12,7 +12,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use tokio::runtime::Runtime;
 
-/// A client that sends whatever it is told.
+/// A client that sends arbitrary requests.
 pub(crate) struct Raw {
     runtime: Runtime,
     client: Client,
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The same, before anybody reads it.
+/// The same, unparsed.
 pub(crate) struct Plain {
     pub(crate) status: u16,
     pub(crate) content_type: String,
