@@ -18,7 +18,7 @@ use super::store::{Image, NewImage, Staged, StoreError};
 use super::unpack::Unpacked;
 use super::{ImageError, ImageStore};
 
-/// All that is known of an image before its layers are.
+/// The description of an image, before its layers are fetched.
 pub(super) struct Description {
     pub(super) config: Vec<u8>,
     pub(super) diff_ids: Vec<Digest>,
@@ -28,12 +28,12 @@ pub(super) struct Description {
     pub(super) pinned: bool,
 }
 
-/// A layer that has been unpacked aside, and the digest of its plain archive.
+/// A staged layer, and the digest of its uncompressed archive.
 pub(super) type Fetched = (Staged, Digest, Unpacked);
 
 pub(super) type Fetching = Pin<Box<dyn Future<Output = Result<Fetched, ImageError>> + Send>>;
 
-/// The locks of layers that somebody is fetching.
+/// The locks of layers that are being fetched.
 #[derive(Default)]
 pub(super) struct LayerLocks(Mutex<BTreeMap<Digest, Weak<tokio::sync::Mutex<()>>>>);
 
@@ -65,11 +65,10 @@ impl LayerLocks {
 }
 
 impl ImageStore {
-    /// Fetches what is missing and makes the image appear. `fetch` is asked for layers by their
-    /// place in the stack.
+    /// Fetches missing layers and stores the image. `fetch` is called with the index of a layer in
+    /// the stack.
     ///
-    /// # Cancellation
-    /// Whoever stops waiting stops the transfer; what was unpacked is deleted.
+    /// # Cancellation Dropping the future stops the transfer; unpacked layers are deleted.
     pub(super) async fn assemble(
         &self,
         description: Description,
@@ -99,7 +98,8 @@ impl ImageStore {
             .fetch_missing(&description.diff_ids, &stack, fetch, gone)
             .await;
         if fetched.is_err() {
-            // Others may still be unpacking: nothing is to be left when this is told.
+            // Other layers may still be unpacking: wait until everything is deleted before the
+            // error is returned.
             all_gone.recv().await;
         }
 
@@ -136,8 +136,8 @@ impl ImageStore {
         .await
     }
 
-    /// Fetches the layers that are not there, some at a time. `gone` is closed when nothing of them
-    /// is staged any more.
+    /// Fetches missing layers, a limited number in parallel. `gone` is closed when nothing is
+    /// staged any more.
     async fn fetch_missing(
         &self,
         diff_ids: &[Digest],
@@ -181,7 +181,7 @@ impl ImageStore {
     }
 }
 
-/// Work on the disk is none for the threads that serve requests.
+/// Disk work must not block the threads that serve requests.
 pub(super) async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ImageError> {
@@ -190,7 +190,7 @@ pub(super) async fn on_disk<T: Send + 'static>(
         .map_err(panicked)??)
 }
 
-/// Nobody aborts these tasks but by dropping all of them.
+/// These tasks are never aborted individually, so a join error is a panic.
 pub(super) fn panicked(_: JoinError) -> ImageError {
     ImageError::Panicked
 }

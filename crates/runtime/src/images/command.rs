@@ -12,7 +12,7 @@ use super::{
     socket,
 };
 
-/// A change to the images of a folder. Paths are absolute: who does it may be elsewhere.
+/// A change to the image store. Paths are absolute: the server may have another working directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ImageCommand {
     /// Imports an archive or a layout.
@@ -21,7 +21,7 @@ pub enum ImageCommand {
         name: Option<String>,
         pinned: bool,
     },
-    /// Pulls from a registry that is reached in this way.
+    /// Pulls from a registry, with these connection settings.
     Pull {
         image: String,
         credentials: Vec<Credentials>,
@@ -33,7 +33,7 @@ pub enum ImageCommand {
 }
 
 impl ImageCommand {
-    /// What is so when it is done.
+    /// The outcome, as in "the server imported X".
     pub(super) fn outcome(&self) -> String {
         match self {
             ImageCommand::Import { path, .. } => format!("imported {path:?}"),
@@ -42,8 +42,8 @@ impl ImageCommand {
         }
     }
 
-    /// Does it to the images of a folder, or has it done by the process that works with them.
-    /// Answers with the images that it was about.
+    /// Runs the command on the image store, in the server if that owns the store. Returns the
+    /// affected images.
     pub async fn run(
         &self,
         config: ImagesConfig,
@@ -108,7 +108,7 @@ impl ImageStore {
         }
     }
 
-    /// The same images, with registries that are reached in another way.
+    /// The same store, with other registry settings.
     fn with_registries(&self, registries: Registries) -> ImageStore {
         ImageStore {
             connector: Arc::new(Connector::new(registries.clone())),

@@ -128,7 +128,7 @@ impl ImageStore {
             .unwrap_or_default();
         let user = config.user.unwrap_or_default();
 
-        // What stands after a colon is the group, of which CRI does not tell.
+        // CRI reports no group.
         let user = user.split(':').next().unwrap_or_default();
         let uid = user.parse::<i64>().ok();
 
@@ -149,7 +149,7 @@ impl ImageStore {
     }
 }
 
-/// An error with all that led to it, in one line.
+/// An error with its causes, in one line.
 pub(super) fn error_chain(error: &ImageError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -160,7 +160,7 @@ pub(super) fn error_chain(error: &ImageError) -> String {
     text
 }
 
-/// Credentials, unless they are for another registry than the image's.
+/// The credentials, unless they are for another registry.
 fn credentials_for(image: &Reference, auth: &v1::AuthConfig) -> Option<Credentials> {
     let address = auth
         .server_address
@@ -183,7 +183,7 @@ fn credentials_for(image: &Reference, auth: &v1::AuthConfig) -> Option<Credentia
     )
 }
 
-/// Why an image could not be pulled, as something that a kubelet does something different for.
+/// Maps a pull error to the CRI status that the kubelet distinguishes.
 fn refused(image: &str, error: &ImageError) -> Error {
     let text = format!("failed to pull image \"{image}\": {}", error_chain(error));
     match error {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
-/// Why a text is not a digest.
+/// The error for an invalid digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a sha256 digest")]
 pub struct InvalidDigest(String);
@@ -22,12 +22,12 @@ impl Digest {
         hasher.finish()
     }
 
-    /// The 64 digits alone: the name of a file.
+    /// The 64 digits without the algorithm, as used in file names.
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The digest that 64 digits are.
+    /// Parses 64 digits.
     pub fn from_hex(hex: &str) -> Result<Self, InvalidDigest> {
         let refused = || InvalidDigest(hex.to_owned());
         if hex.len() != 64
@@ -47,9 +47,9 @@ impl Digest {
     }
 }
 
-/// The names of a stack of layers, from the lowest on: each is the digest of the name below and the
-/// layer's own digest. A layer is kept under the name of its stack, because what it means depends
-/// on what is below.
+/// The chain IDs of layers, from the lowest on: each is the digest of the chain ID below and the
+/// layer's diff ID. A layer is stored under its chain ID, because its meaning depends on the layers
+/// below.
 pub(super) fn chain(layers: &[Digest]) -> Vec<Digest> {
     let mut names: Vec<Digest> = Vec::with_capacity(layers.len());
     for layer in layers {
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// A digest in the making.
+/// An incremental SHA-256.
 #[derive(Clone)]
 pub(crate) struct Hasher(Context);
 

@@ -2,10 +2,10 @@
 
 use std::io;
 
-/// More of what somebody else wrote helps nobody.
+/// The limit of displayed text.
 const LONGEST: usize = 160;
 
-/// The text with what cannot be read escaped, cut where it becomes too long.
+/// Escapes control characters and truncates long text.
 pub(super) fn legible(text: &str) -> String {
     let mut shown = String::new();
     for char in text.chars() {
@@ -13,8 +13,7 @@ pub(super) fn legible(text: &str) -> String {
             return shown + "…";
         }
 
-        // What was no text became the replacement character: many of them say nothing more than
-        // one.
+        // Collapse repeated replacement characters of invalid UTF-8.
         match char {
             char::REPLACEMENT_CHARACTER if shown.ends_with(char) => {}
             '"' | '\'' | '\\' => shown.push(char),
@@ -25,7 +24,7 @@ pub(super) fn legible(text: &str) -> String {
     shown
 }
 
-/// The same error in legible words: those of archives quote what they could not read.
+/// Sanitizes an error: those of the tar parser quote the archive.
 pub(super) fn legible_error(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), legible(&error.to_string()))
 }

@@ -41,10 +41,10 @@ use documents::Config;
 use registry::Connector;
 use store::Store;
 
-/// Where images are kept, and what they may be.
+/// Configuration of the image store.
 #[derive(Clone, Debug)]
 pub struct ImagesConfig {
-    /// The folder that holds them. It survives reboots.
+    /// The folder of the store. It survives reboots.
     pub root: PathBuf,
     pub limits: Limits,
     pub platform: Platform,
@@ -77,7 +77,7 @@ pub struct ImageStore {
     connector: Arc<Connector>,
 }
 
-/// Why an image is not here.
+/// Errors of the image store.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     #[error("couldn't parse image name {name:?}")]
@@ -110,13 +110,13 @@ pub enum ImageError {
     Panicked,
     #[error("no such image: {0}")]
     Absent(String),
-    /// What the process said that works with the images.
+    /// The error that the server returned.
     #[error("{0}")]
     Elsewhere(String),
 }
 
 impl ImageError {
-    /// The name of an image, or that the text is none.
+    /// Parses an image reference.
     fn name(text: &str) -> Result<Reference, Self> {
         text.parse().map_err(|source| Self::Reference {
             name: text.to_owned(),
@@ -126,28 +126,25 @@ impl ImageError {
 }
 
 impl ImageStore {
-    /// Opens the folder, and throws away what a crash left half done. Reads the disk: not for a
-    /// thread that serves.
+    /// Opens the store, and deletes incomplete entries of a crash. Blocks on the disk.
     pub fn open(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open(&config.root, true)?;
         Ok(Self::with(config, store))
     }
 
-    /// The same where nobody else works with the folder now.
+    /// The same, without waiting for another process to release the lock.
     fn open_if_free(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open(&config.root, false)?;
         Ok(Self::with(config, store))
     }
 
-    /// Opens the folder to end containers: on a read-only disk too, where nothing may be changed
-    /// through what this returns.
+    /// Opens the store for teardown. On a read-only disk it is opened read-only.
     pub fn open_for_teardown(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open_for_teardown(&config.root)?;
         Ok(Self::with(config, store))
     }
 
-    /// Opens the folder to look at what is there now, also while another process works with it.
-    /// Nothing may be changed through what this returns.
+    /// Opens the store read-only, also while another process uses it.
     pub fn open_read_only(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open_read_only(&config.root)?;
         Ok(Self::with(config, store))
@@ -173,7 +170,7 @@ impl ImageStore {
         self.store.find(text)
     }
 
-    /// Removes an image with all its names. Layers stay that other images or containers need.
+    /// Removes an image with all its names. Layers in use by other images or containers stay.
     pub async fn remove(&self, image: &Image) -> Result<(), ImageError> {
         let (store, id) = (Arc::clone(&self.store), image.id);
         assemble::on_disk(move || store.remove(id)).await
@@ -184,7 +181,7 @@ impl ImageStore {
         Ok(self.store.content(image.id)?)
     }
 
-    /// What containers need to know of an image; none if it is not here.
+    /// The image as containers need it; none if it does not exist.
     pub(crate) fn for_container(
         &self,
         text: &str,

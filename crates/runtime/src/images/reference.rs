@@ -12,7 +12,7 @@ const DEFAULT_REGISTRY: &str = "docker.io";
 const DEFAULT_TAG: &str = "latest";
 const LONGEST_NAME: usize = 255;
 
-/// A whole name: which registry, which repository, and which of its images.
+/// A normalized image reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
     pub registry: String,
@@ -23,11 +23,11 @@ pub struct Reference {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Which {
     Tag(String),
-    /// A tag beside a digest says nothing more, and is dropped.
+    /// A tag beside a digest is dropped.
     Digest(Digest),
 }
 
-/// Why a text is not the name of an image.
+/// The error for an invalid image reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     #[error("invalid reference format")]
@@ -41,7 +41,7 @@ pub enum ReferenceError {
 }
 
 impl Reference {
-    /// Registry and repository: what tags and digests are added to.
+    /// Registry and repository, without tag or digest.
     pub fn name(&self) -> String {
         format!("{}/{}", self.registry, self.repository)
     }

@@ -22,10 +22,10 @@ use super::{Image, ImageCommand, ImageError, ImageStore, PreloadWatch, Progress,
 
 const NAME: &str = "socket";
 
-/// A longer request is none.
+/// The longest request.
 const LONGEST: u64 = 1 << 20;
 
-/// So much of a progress is told to somebody who does not listen.
+/// How many progress reports are buffered for a slow client.
 const MOST_WAITING: usize = 256;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,8 +37,8 @@ enum Response {
 }
 
 impl ImageStore {
-    /// Does what others ask for at the folder's socket, and imports what comes into a folder, for
-    /// as long as this is polled.
+    /// Serves commands on the store's socket, and imports new archives in the preload folder, until
+    /// cancelled.
     pub async fn serve(self: Arc<Self>, watch: io::Result<PreloadWatch>) {
         let preloaded = async {
             match watch {
@@ -82,7 +82,7 @@ impl ImageStore {
     }
 }
 
-/// Hears one request, and tells what becomes of it.
+/// Handles one request.
 async fn handle(images: Arc<ImageStore>, connection: UnixStream) {
     let (reader, mut writer) = connection.into_split();
     let mut reader = BufReader::new(reader.take(LONGEST));
@@ -93,7 +93,7 @@ async fn handle(images: Arc<ImageStore>, connection: UnixStream) {
     let (sender, mut answers) = mpsc::channel(MOST_WAITING);
     let at = sender.clone();
 
-    // Who does not listen hears less of it, and at the end how it ended.
+    // A slow client gets fewer reports, and always the result.
     let report: Report =
         Arc::new(move |progress| at.try_send(Response::At(progress)).unwrap_or_default());
     let work = async {
@@ -122,18 +122,18 @@ async fn handle(images: Arc<ImageStore>, connection: UnixStream) {
     let mut more = [0];
     tokio::select! {
         ((), ()) = async { tokio::join!(work, write) } => {}
-        // Nothing more is to come but the end.
+        // The client sends nothing more; a read means that it disconnected.
         _ = reader.read(&mut more) => {}
     }
 }
 
-/// Reaches who works with the images of a folder; none: nobody opens.
+/// Connects to the server of an image store; none if there is none.
 pub(super) async fn connect(root: &Path) -> Option<UnixStream> {
     let folder = File::open(root).ok()?;
     UnixStream::connect(address(&folder)).await.ok()
 }
 
-/// Asks for a deed, and waits until it is done.
+/// Sends a command, and waits for its result.
 pub(super) async fn send(
     mut connection: UnixStream,
     command: &ImageCommand,

@@ -346,7 +346,7 @@ impl KeeperClient {
     async fn kill_and_replace(&mut self) {
         let Some(link) = &self.link else { return };
 
-        // It may have ended already.
+        // It may have exited already.
         pidfd_send_signal(link.process.get_ref(), Signal::KILL).unwrap_or_default();
 
         if tokio::time::timeout(TIMEOUT, gone(self.link.as_ref()))

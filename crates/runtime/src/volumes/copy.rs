@@ -170,8 +170,7 @@ fn find(top: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// Owner, mode, attributes and times. The owner first: a change of it takes away special bits and
-/// capabilities.
+/// Owner, mode, attributes and times. The owner first: chown clears setuid bits and capabilities.
 fn copy_metadata(from: impl AsFd, to: impl AsFd) -> io::Result<()> {
     let found = fstat(&from)?;
     fchown(

@@ -7,8 +7,7 @@
 use super::wire::{choice, record};
 
 record! {
-    /// Whose descriptors these are, and what the runtime wants to know of them when it gets them
-    /// back.
+    /// The owner and the meaning of descriptors, for when the runtime takes them back.
     pub struct Belongings {
         /// The id of a container; or of a sandbox, for its supervisor.
         pub owner: String,
@@ -21,25 +20,25 @@ record! {
 
 choice! {
     pub enum ToKeeper {
-        /// Holds the descriptors that come along, instead of those that it held of this owner. Not
-        /// answered.
+        /// Holds the attached descriptors, replacing those of this owner. No reply.
         0 = Hold { belongings: Belongings },
-        /// Lets go of all of an owner. Answered by `Released`. Who then holds nothing ends.
+        /// Releases all descriptors of an owner. Answered by `Released`. A keeper that holds
+        /// nothing exits.
         1 = Release { owner: String },
-        /// Answered by `Returned` for each owner, then by `Done`. All is held as before.
+        /// Answered by `Returned` for each owner, then by `Done`. Everything stays held.
         2 = Return {},
-        /// Starts a program with these words: the first descriptor. The others are its standard
-        /// input and where errors go. Its pidfd is held, as that of this owner. Answered by
-        /// `Spawned` or `Failed`.
+        /// Starts a program with these arguments: the first descriptor. The others are its standard
+        /// input and standard error. Its pidfd is held for this owner. Answered by `Spawned` or
+        /// `Failed`.
         3 = Spawn { owner: String, words: Vec<String> },
-        /// How did the first process of an owner end? Answered by `Ended`.
+        /// Requests the exit code of an owner's first process. Answered by `Ended`.
         4 = How { owner: String },
     }
 }
 
 choice! {
     pub enum FromKeeper {
-        /// Of how many owners something is held now.
+        /// The number of remaining owners.
         0 = Released { left: u32 },
         /// Carries copies of an owner's descriptors.
         1 = Returned { belongings: Belongings },
@@ -49,7 +48,7 @@ choice! {
         3 = Spawned { pid: i32 },
         /// With the kernel's error number.
         4 = Failed { errno: i32 },
-        /// The exit code, or 128 and the signal; none if the keeper is not the one who was told.
+        /// The exit code, or 128 + signal; none if the keeper has not reaped the process.
         5 = Ended { code: Option<i32> },
     }
 }

@@ -1,9 +1,9 @@
 //! The encoding of messages: fields in order, numbers little-endian, strings and lists with a
 //! length prefix.
 //!
-//! Written by hand, to keep the supervisor small and free of dependencies.
+//! Implemented here to keep the supervisor small and without dependencies.
 
-/// Bytes that are no message of this version.
+/// Bytes that are not a valid message.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message")]
 pub struct Malformed;
@@ -20,7 +20,7 @@ pub fn encode<T: Wire>(value: &T) -> Vec<u8> {
     out
 }
 
-/// The value that these bytes are, all of them.
+/// Decodes all of the bytes.
 pub fn decode<T: Wire>(mut input: &[u8]) -> Result<T, Malformed> {
     let value = T::take(&mut input)?;
     if input.is_empty() {
@@ -81,7 +81,7 @@ impl<T: Wire> Wire for Vec<T> {
         self.iter().for_each(|value| value.put(out));
     }
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
-        // Grows as values arrive: a length that lies costs nothing.
+        // Grows as values are decoded: a wrong length allocates nothing.
         (0..take_length(input)?).map(|_| T::take(input)).collect()
     }
 }

@@ -19,7 +19,7 @@ use super::{ImageError, ImageStore};
 pub use preload::PreloadWatch;
 use source::Source;
 
-/// Why a file is not an image that can be imported.
+/// Why a file cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("cannot read {0:?}")]
@@ -36,10 +36,10 @@ pub enum ImportError {
     Neither,
 }
 
-/// How what is imported is kept.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// A name for an image that brings none.
+    /// A name for an image without one.
     pub name: Option<Reference>,
     pub pinned: bool,
 }
@@ -51,7 +51,7 @@ impl ImageStore {
         path: &Path,
         options: &ImportOptions,
     ) -> Result<Vec<Image>, ImageError> {
-        // The folder in which a compressed archive is laid out goes with this call.
+        // The folder for a decompressed archive is deleted with this call.
         let staged = self.store.stage()?;
         let imported = self.import_through(&staged, path, options).await;
         staged.discard().await;
@@ -207,7 +207,7 @@ impl ImageStore {
         let config_bytes = blob(source, &manifest.config)?;
         let config = Config::read(&config_bytes, manifest.layers.len(), &self.config.platform)?;
 
-        // A layout proves what it says: whoever asks for this name by digest gets this image.
+        // A layout is verified by digest, so the name with digest can be added too.
         let names = name
             .into_iter()
             .flat_map(|name| [name.clone(), name.at(top.digest)])
@@ -272,7 +272,7 @@ fn blob_name(digest: Digest) -> String {
     format!("blobs/sha256/{}", digest.hex())
 }
 
-/// The name that a layout gives an image. Some tools write only a tag, which names nothing.
+/// The name of an image in a layout. Some tools write only a tag, which is ignored.
 fn name_of(descriptor: &Descriptor) -> Option<Reference> {
     let annotation = |name: &str| descriptor.annotations.get(name);
     let whole =

@@ -15,19 +15,19 @@ use tokio::io::unix::AsyncFd;
 use crate::images::{Image, ImageError, ImageStore, ImportError, ImportOptions};
 use crate::sys;
 
-/// A folder that is watched for what comes into it.
+/// A watch on the preload folder.
 pub struct PreloadWatch {
     folder: PathBuf,
     watch: AsyncFd<OwnedFd>,
 }
 
 impl PreloadWatch {
-    /// Watches a folder from now on. It is made if it is not there.
+    /// Watches a folder from now on. It is created if missing.
     pub fn at(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
 
-        // A file is there when whoever writes it has closed it, or has given it its name.
+        // A file is complete when it was closed after writing, or renamed.
         add_watch(
             &watch,
             folder,
@@ -40,7 +40,7 @@ impl PreloadWatch {
         })
     }
 
-    /// The names of what has come; none: there was too much to tell, or it is another folder now.
+    /// The paths of new files; none if events were lost, or the folder was replaced.
     async fn next(&self) -> io::Result<Option<Vec<PathBuf>>> {
         self.watch
             .async_io(Interest::READABLE, |watch| self.read(watch))
@@ -75,8 +75,8 @@ impl PreloadWatch {
 }
 
 impl ImageStore {
-    /// Imports every archive and layout of a folder, by name. What cannot be imported is said, and
-    /// keeps the others from nothing. No folder is an empty one.
+    /// Imports every archive and layout of a folder, by name. Failures are logged and do not stop
+    /// the others. A missing folder is empty.
     pub async fn preload(&self, folder: &Path) -> Result<Vec<Image>, ImageError> {
         let read = |source| ImportError::Read(folder.to_owned(), source);
         let paths = match std::fs::read_dir(folder) {
@@ -93,7 +93,7 @@ impl ImageStore {
         Ok(self.import_all(paths).await)
     }
 
-    /// Imports what comes into a folder, for as long as this is polled.
+    /// Imports new files in the folder, until cancelled.
     pub(crate) async fn import_arrivals(&self, mut watch: PreloadWatch) -> io::Result<()> {
         loop {
             let images = match watch.next().await? {
@@ -116,7 +116,7 @@ impl ImageStore {
         paths.sort();
         paths.dedup();
         let mut images = Vec::new();
-        // What copies files calls them so until they are whole.
+        // Copy tools hide files until they are complete.
         for path in paths.into_iter().filter(|path| !is_hidden(path)) {
             match self.import(&path, &ImportOptions::default()).await {
                 Ok(found) => images.extend(found),

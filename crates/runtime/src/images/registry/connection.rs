@@ -21,17 +21,16 @@ use tokio::task::AbortHandle;
 
 use super::RegistryError;
 
-/// How registries are reached.
+/// Connection settings for registries.
 #[derive(Clone, Debug)]
 pub struct Registries {
-    /// Files of certificate authorities to trust beside the machine's own.
+    /// Files with certificate authorities to trust beside the system's.
     pub authorities: Vec<PathBuf>,
-    /// Hosts, with their ports, that are spoken to without TLS. The machine's own loopback may do
-    /// without unasked.
+    /// Hosts, with ports, to contact without TLS. Loopback addresses fall back to plain HTTP.
     pub plain: Vec<String>,
-    /// How long a host may be silent.
+    /// The timeout of a request, and of each chunk of a response.
     pub timeout: Duration,
-    /// The wait before the first retry; it doubles from one to the next.
+    /// The delay before the first retry; it doubles with each.
     pub retry_after: Duration,
 }
 
@@ -46,7 +45,7 @@ impl Default for Registries {
     }
 }
 
-/// Where the machine's own authorities are, on the distributions that there are.
+/// The system's CA bundles on common distributions.
 const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -55,13 +54,13 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Makes connections.
+/// Sends requests.
 pub(crate) struct Connector {
     registries: Registries,
     tls: OnceCell<Arc<ClientConfig>>,
 }
 
-/// An answer whose body is still to come. The connection goes with it.
+/// A response with a streamed body. It owns the connection.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -83,8 +82,8 @@ impl Connector {
         &self.registries
     }
 
-    /// Whether a registry is to be spoken to without TLS: because it was said, or because it is on
-    /// this machine and does not answer otherwise.
+    /// Whether to contact a registry without TLS: it is configured so, or it is on loopback and
+    /// does not speak TLS.
     pub(crate) async fn is_plain(&self, host: &str) -> bool {
         if self.registries.plain.iter().any(|plain| plain == host) {
             return true;
@@ -97,7 +96,7 @@ impl Connector {
         is_loopback(bare_host(&uri)) && self.stream(&uri).await.err().is_some_and(without_tls)
     }
 
-    /// Sends a request and waits for the head of the answer. A body is that of a form.
+    /// Sends a request, with an optional form body, and waits for the response headers.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -122,7 +121,7 @@ impl Connector {
             .await
             .map_err(broken)?;
 
-        // Errors of the connection reach whoever waits for the answer or reads its body.
+        // Connection errors are reported by the response and its body.
         let driver =
             tokio::spawn(async move { connection.await.unwrap_or_default() }).abort_handle();
         let path = uri
@@ -192,7 +191,7 @@ impl Connector {
 }
 
 impl Answer {
-    /// The next piece of the body; none at its end.
+    /// The next chunk of the body; none at its end.
     pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
             let frame = tokio::time::timeout(self.timeout, self.body.frame()).await;
@@ -215,7 +214,7 @@ impl Answer {
         }
     }
 
-    /// The whole body, if it is not larger than it should be.
+    /// The whole body, up to `limit` bytes.
     pub(crate) async fn whole(mut self, limit: u64) -> Result<Vec<u8>, RegistryError> {
         let mut bytes = Vec::new();
         while let Some(piece) = self.piece().await? {
@@ -241,12 +240,12 @@ impl Drop for Answer {
 trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
 impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Whom to believe: the machine's authorities, and those that were given.
+/// The TLS configuration: the system's authorities and the configured ones.
 fn trust(more: &[PathBuf]) -> Result<Arc<ClientConfig>, RegistryError> {
     let mut roots = RootCertStore::empty();
     let bundle = BUNDLES.iter().map(PathBuf::from).find(|path| path.exists());
     if let Some(Ok(certificates)) = bundle.map(|path| read_certificates(&path)) {
-        // Bundles hold old certificates that cannot be used; the others still can.
+        // Unusable certificates of a bundle are skipped.
         roots.add_parsable_certificates(certificates);
     }
 
@@ -279,13 +278,13 @@ fn read_certificates(path: &std::path::Path) -> io::Result<Vec<CertificateDer<'s
     found.collect::<Result<_, _>>().map_err(io::Error::other)
 }
 
-/// The host with its port, as it stands in the address.
+/// The host with its port.
 pub(super) fn authority(uri: &Uri) -> String {
     uri.authority()
         .map_or_else(String::new, |authority| authority.as_str().to_owned())
 }
 
-/// What is asked for, without the query: redirects carry what nobody else is to read in there.
+/// The URL without the query, which may contain secrets in redirects.
 fn address(uri: &Uri) -> String {
     format!(
         "{}://{}{}",
@@ -303,8 +302,8 @@ fn bare_host(uri: &Uri) -> &str {
         .trim_end_matches(']')
 }
 
-/// Whether the other side does not speak TLS at all. One that does, with a certificate that is not
-/// trusted, is never spoken to without.
+/// Whether the other side does not speak TLS at all. One with an untrusted certificate is never
+/// contacted without TLS.
 fn is_no_tls(error: &io::Error) -> bool {
     match error
         .get_ref()

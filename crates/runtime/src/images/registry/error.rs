@@ -59,7 +59,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// Whether the same request may well succeed a moment later.
+    /// Whether a retry may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             RegistryError::Connect { .. }

@@ -26,20 +26,20 @@ pub use connection::Registries;
 pub(crate) use connection::{Answer, Connector};
 pub use error::RegistryError;
 
-/// What a registry may answer with when it is asked for a document.
+/// Limits of response bodies.
 pub(crate) const LARGEST_DOCUMENT: u64 = 8 << 20;
 const LARGEST_TOKEN: u64 = 1 << 20;
 const LARGEST_ERROR_BODY: u64 = 4 << 10;
 const MOST_REDIRECTS: usize = 10;
-/// How often something is tried that fails for a passing reason.
+/// Maximum attempts for transient errors.
 pub(crate) const ATTEMPTS: u32 = 5;
 
 /// One repository of one registry.
 pub(crate) struct Repository<'a> {
     connector: &'a Connector,
-    /// Where its paths begin.
+    /// The base URL.
     base: String,
-    /// The host that is asked.
+    /// The host of the registry.
     host: String,
     name: String,
     credentials: Option<Credentials>,
@@ -59,7 +59,7 @@ impl<'a> Repository<'a> {
         image: &Reference,
         credentials: Option<Credentials>,
     ) -> Repository<'a> {
-        // The default registry answers under another name than the one that images carry.
+        // The default registry has another host than its image names.
         let host = if image.registry == "docker.io" {
             "registry-1.docker.io"
         } else {
@@ -84,7 +84,7 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// The digest that a tag stands for, if the registry tells without sending the manifest.
+    /// The digest of a tag, by a HEAD request.
     pub(crate) async fn digest_of(&self, which: &Which) -> Result<Option<Digest>, RegistryError> {
         let (address, name) = self.manifest_address(which);
         let answer = self
@@ -119,7 +119,8 @@ impl<'a> Repository<'a> {
         })
     }
 
-    /// A blob from some byte on. True: the registry sends it from there; false: from its beginning.
+    /// A blob from an offset on. True if the registry honours the range; false if it sends the
+    /// whole blob.
     pub(crate) async fn blob(
         &self,
         digest: Digest,
@@ -138,7 +139,7 @@ impl<'a> Repository<'a> {
         Ok((answer, continued))
     }
 
-    /// How long to wait before a further attempt.
+    /// The delay before the next attempt.
     pub(crate) fn wait_before(&self, attempt: u32) -> Duration {
         self.connector
             .registries()
@@ -146,7 +147,7 @@ impl<'a> Repository<'a> {
             .saturating_mul(1 << attempt.min(5))
     }
 
-    /// Where a manifest is, and what it is called.
+    /// The URL and the name of a manifest.
     fn manifest_address(&self, which: &Which) -> (String, String) {
         let (base, name) = (&self.base, &self.name);
         match which {
@@ -158,9 +159,8 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// Asks until there is an answer that is one, or none will come. Where nobody listens, none
-    /// will: whoever wants the image tries again when that suits, and other pulls that wait for
-    /// this one go on.
+    /// Sends a request, with retries for transient errors. A failed connect is not retried: the
+    /// kubelet retries the pull, and other pulls that wait for this one can continue.
     async fn request(
         &self,
         method: Method,
@@ -221,7 +221,7 @@ impl<'a> Repository<'a> {
             .clone()
     }
 
-    /// Goes where the registry sends, without telling others what is for the registry.
+    /// Follows redirects, and sends the authorization to the registry only.
     async fn follow(
         &self,
         method: &Method,
@@ -252,7 +252,7 @@ impl<'a> Repository<'a> {
         Err(RegistryError::Redirects)
     }
 
-    /// Only a success is an answer.
+    /// Maps a status other than success to an error.
     async fn check_status(
         &self,
         address: &str,
@@ -284,7 +284,7 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// What to show for a challenge.
+    /// The authorization for a challenge.
     async fn authorize(
         &self,
         registry: &Uri,
@@ -307,8 +307,7 @@ impl<'a> Repository<'a> {
             ) => {
                 let realm = parse(&realm)?;
 
-                // A password goes over the open network only where the registry itself is spoken to
-                // that way.
+                // Credentials are sent without TLS only if the registry itself is contacted so.
                 if realm.scheme_str() == Some("http")
                     && registry.scheme_str() != Some("http")
                     && credentials.is_some()
@@ -409,8 +408,7 @@ fn parse(address: &str) -> Result<Uri, RegistryError> {
     if is_usable { Ok(uri) } else { Err(wrong()) }
 }
 
-/// Where a redirect leads: to a whole address, or to another path of the same host. Never from TLS
-/// to without.
+/// The target of a redirect: a URL, or a path of the same host. Never from https to http.
 fn redirected(from: &Uri, location: &str) -> Result<Uri, RegistryError> {
     let whole = match location.strip_prefix('/') {
         Some(path) if !path.starts_with('/') => {
@@ -436,7 +434,7 @@ fn header_value(text: &str) -> Result<HeaderValue, RegistryError> {
     HeaderValue::from_str(text).map_err(|_| RegistryError::Challenge("unprintable".to_owned()))
 }
 
-/// Fields of a form or a query.
+/// Encodes the fields of a form or a query.
 fn encode(fields: &[(&str, String)]) -> String {
     let plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use coracle_files::private;
 
-/// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when
-/// this returns. One that says the same already stays: built-in images are added at every start,
-/// also on a full disk.
+/// Writes a file atomically and syncs it: it survives a power failure. An identical file is not
+/// rewritten: built-in images are added at every start, also on a full disk.
 pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -24,8 +23,7 @@ pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Writes a file under another name and gives it its name. It survives whatever happens to this
-/// process, and is there whole, or broken, or not at all after a power cut.
+/// Writes a file without sync. It survives a crash of this process, but not a power failure.
 pub(super) fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     private::write(path, bytes)
 }
@@ -34,15 +32,14 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// How often a lock that is held is tried again, and after how long each time.
+/// Retries of a held lock.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Takes a folder for this process alone, as long as the file is open. Where somebody has it,
-/// `wait` says whether to wait for two seconds: a program that the last holder was just starting
-/// has its lock too, until it runs.
+/// Locks a folder for this process, until the file is closed. With `wait`, retries for two seconds:
+/// a child that the last holder was starting inherits the lock until its exec.
 pub(super) fn lock(folder: &Path, wait: bool) -> io::Result<File> {
-    // Layers hold programs with special bits and device nodes: nobody but root walks in.
+    // Layers contain setuid programs and device nodes: only root may enter.
     private::folder(folder)?;
     let file = private::create(&folder.join("lock"))?;
 
@@ -62,12 +59,12 @@ pub(super) fn lock(folder: &Path, wait: bool) -> io::Result<File> {
     }
 }
 
-/// Deletes a file. One that is gone is no error.
+/// Deletes a file. Idempotent.
 pub(super) fn delete(path: &Path) -> io::Result<()> {
     unless_absent(fs::remove_file(path)).map(drop)
 }
 
-/// None for what is not there.
+/// Maps `NotFound` to `None`.
 pub(super) fn unless_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

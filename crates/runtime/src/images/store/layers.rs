@@ -18,7 +18,7 @@ use crate::images::digest::Digest;
 use crate::images::unpack::Unpacked;
 use crate::node::blocking;
 
-/// A folder in which a layer is being made. It goes with this value, unless it is committed.
+/// A folder in which a layer is unpacked. It is deleted on drop, unless it is committed.
 pub(crate) struct Staged {
     path: PathBuf,
     /// Closed when the folder is gone.
@@ -26,14 +26,14 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Whoever has the other end hears when the folder is gone.
+    /// Drops `gone` after the folder is deleted.
     pub(crate) fn with_deletion_signal(self, gone: mpsc::Sender<()>) -> Staged {
         let mut staged = self;
         staged.gone = Some(gone);
         staged
     }
 
-    /// Where the layer's content goes.
+    /// The folder of the layer's content.
     pub(crate) fn content(&self) -> PathBuf {
         self.path.join("diff")
     }
@@ -50,8 +50,7 @@ impl Staged {
 }
 
 impl Drop for Staged {
-    /// Whoever drops it may be a task that was cancelled: the folder is deleted on a thread that
-    /// may wait.
+    /// May be dropped by a cancelled task: the folder is deleted on a blocking thread.
     fn drop(&mut self) {
         let (path, gone) = (std::mem::take(&mut self.path), self.gone.take());
         if path.as_os_str().is_empty() || !path.exists() {
@@ -76,7 +75,7 @@ fn delete(staged: &Path) {
     }
 }
 
-/// Keeps layers from being swept away.
+/// Protects layers from garbage collection.
 pub(crate) struct LayerHold {
     store: Arc<Store>,
     layers: Vec<Digest>,
@@ -115,7 +114,7 @@ impl Store {
         self.state().layers.contains_key(&name)
     }
 
-    /// Holds layers, whether they are there or about to be.
+    /// Holds layers, existing or not.
     pub(crate) fn hold(self: &Arc<Self>, layers: &[Digest]) -> LayerHold {
         let mut state = self.state();
         for layer in layers {
@@ -127,14 +126,13 @@ impl Store {
         }
     }
 
-    /// Brings what was staged to the disk. Once for all layers of an image: the filesystem does it
-    /// as a whole.
+    /// Syncs the filesystem, once for all layers of an image.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
         let sync = || Ok(rustix::fs::syncfs(File::open(&self.root)?)?);
         sync().map_err(failed("sync", &self.root))
     }
 
-    /// Makes a layer appear under the name of its stack. The stack below is there.
+    /// Commits a layer under its chain ID. The layers below must exist.
     pub(crate) fn commit(
         &self,
         staged: &Staged,
@@ -168,7 +166,7 @@ impl Store {
         self.layer_path(name).join("diff")
     }
 
-    /// What all layers take: bytes, and files.
+    /// Disk usage of all layers: bytes and inodes.
     pub(crate) fn usage(&self) -> (u64, u64) {
         self.state()
             .layers
@@ -178,20 +176,19 @@ impl Store {
             })
     }
 
-    /// Deletes what nobody needs. What is in use by a container stays, whether its image is there
-    /// or not.
+    /// Deletes unused layers and content. Layers of containers stay, even if their image is gone.
     pub(crate) fn sweep(&self) -> Result<(), StoreError> {
         let aside = {
             let mut state = self.state();
             self.sweep_content(&state)?;
             self.unlink_unused_layers(&mut state)?
         };
-        // Deleting takes its time, and nobody else has to wait for it.
+        // Deleting is slow, so it happens outside the lock.
         aside.into_iter().for_each(Staged::delete);
         Ok(())
     }
 
-    /// Layers are renamed away first: a layer is whole as long as it has its name.
+    /// Moves unused layers to staging: a layer in `layers` is always complete.
     fn unlink_unused_layers(&self, state: &mut State) -> Result<Vec<Staged>, StoreError> {
         let mut needed: BTreeSet<Digest> = state
             .images
@@ -223,7 +220,7 @@ impl Store {
         Ok(aside)
     }
 
-    /// While somebody works, content may be waiting for its record.
+    /// Content may be waiting for its record while layers are held.
     fn sweep_content(&self, state: &State) -> Result<(), StoreError> {
         if !state.held.is_empty() {
             return Ok(());
@@ -267,7 +264,7 @@ impl Store {
         self.path(format!("layers/{}", name.hex()))
     }
 
-    /// Folders that an archive only implied are what the stack below says of them.
+    /// Copies the metadata of implied folders from the layers below.
     fn copy_implied_metadata(
         &self,
         staged: &Staged,
@@ -286,7 +283,7 @@ impl Store {
             .map(|path| open(&path).map_err(failed("open", &path)))
             .collect::<Result<_, _>>()?;
 
-        // The deepest first: setting what is inside changes the times of what is outside.
+        // The deepest first: changes inside a folder change its times.
         for path in implied.iter().rev() {
             let copy_metadata = || match lower
                 .iter()
@@ -294,11 +291,11 @@ impl Store {
                 .find(|found| !absent(found))
             {
                 Some(Ok(found)) => match beneath(&own, path) {
-                    // A later entry of the same archive has taken its place.
+                    // Replaced by a later entry of the same archive.
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
                     own => copy(&found, &own?),
                 },
-                // Something else than a folder is there below, or nothing.
+                // The layers below have no such folder.
                 _ => Ok(()),
             };
             copy_metadata().map_err(|errno| {
@@ -329,7 +326,7 @@ fn beneath(layer: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(layer, path, flags, Mode::empty(), resolve)
 }
 
-/// Owner, mode, times, and what the folder lets be inherited.
+/// Copies owner, mode, times and ACLs.
 fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let found = rustix::fs::fstat(from)?;
     rustix::fs::fchown(

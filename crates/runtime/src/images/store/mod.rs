@@ -37,7 +37,7 @@ pub(crate) struct Store {
     root: PathBuf,
     state: Mutex<State>,
     next: AtomicU64,
-    /// Held as long as the folder is this process' own.
+    /// The lock of the store; none if read-only.
     lock: Option<std::fs::File>,
 }
 
@@ -47,11 +47,11 @@ struct State {
     layers: BTreeMap<Digest, Layer>,
     /// Layers that work in progress needs, and how many times.
     held: BTreeMap<Digest, usize>,
-    /// The layers that each container stands on.
+    /// The image layers of each container.
     containers: BTreeMap<String, Vec<Digest>>,
 }
 
-/// Why the store could not do it.
+/// A failed operation of the store.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path:?}")]
 pub struct StoreError {
@@ -61,7 +61,7 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// Whether another process works with the folder.
+    /// Whether another process has the lock.
     pub(crate) fn is_taken(&self) -> bool {
         self.source.kind() == io::ErrorKind::WouldBlock
     }
@@ -71,7 +71,7 @@ impl StoreError {
     }
 }
 
-/// An image that is about to appear. Its layers are there.
+/// An image to store. Its layers are committed.
 pub(crate) struct NewImage<'a> {
     pub(crate) config: &'a [u8],
     pub(crate) manifests: Vec<Vec<u8>>,
@@ -82,8 +82,8 @@ pub(crate) struct NewImage<'a> {
 }
 
 impl Store {
-    /// Opens a folder, and throws away what a crash left half done. No other process may work with
-    /// it; `wait` says whether to wait for one that is about to end.
+    /// Opens and locks a store, and deletes incomplete entries of a crash. With `wait`, waits
+    /// briefly for the lock.
     pub(crate) fn open(root: &Path, wait: bool) -> Result<Arc<Self>, StoreError> {
         let lock = files::lock(root, wait).map_err(failed("lock", root))?;
         let store = Self::new(root, Some(lock));
@@ -103,8 +103,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a folder to end containers that stand on it. On a read-only disk nothing can be thrown
-    /// away, and no other process changes anything either.
+    /// Opens a store for teardown; read-only if the disk is.
     pub(crate) fn open_for_teardown(root: &Path) -> Result<Arc<Self>, StoreError> {
         match Self::open(root, true) {
             Err(error) if error.is_read_only() => Self::open_read_only(root),
@@ -112,8 +111,7 @@ impl Store {
         }
     }
 
-    /// Reads what is there, and changes nothing. Another process may be at work: what is half done
-    /// is not shown.
+    /// Opens a store read-only, without the lock. Incomplete entries are skipped.
     pub(crate) fn open_read_only(root: &Path) -> Result<Arc<Self>, StoreError> {
         let store = Self::new(root, None);
         if root.join("images").exists() {
@@ -132,8 +130,7 @@ impl Store {
         }
     }
 
-    /// What is not whole is thrown away by whoever has the folder to itself, and passed over by
-    /// others.
+    /// Deletes an incomplete entry; only skips it if the store is read-only.
     fn delete_incomplete(&self, path: &Path) -> Result<(), StoreError> {
         if self.lock.is_none() {
             return Ok(());
@@ -150,7 +147,7 @@ impl Store {
         self.state().images.values().cloned().collect()
     }
 
-    /// An image by what users and kubelets call it: its id, enough of the id, or a name.
+    /// Finds an image by its ID, a prefix of its ID, or a name.
     pub(crate) fn find(&self, text: &str) -> Option<Image> {
         let state = self.state();
         let hex = text.strip_prefix("sha256:").unwrap_or(text);
@@ -176,14 +173,13 @@ impl Store {
         fitting.next().filter(|_| fitting.next().is_none()).cloned()
     }
 
-    /// What is kept under a digest: a configuration, a manifest, an index.
+    /// The document with a digest: a configuration, a manifest, or an index.
     pub(crate) fn content(&self, digest: Digest) -> Result<Vec<u8>, StoreError> {
         let path = self.content_path(digest);
         std::fs::read(&path).map_err(failed("read", &path))
     }
 
-    /// Makes an image appear, or gives one that is here more names. A tag that another image had is
-    /// this one's now.
+    /// Stores an image, or adds names to an existing one. Tags are moved from other images.
     pub(crate) fn put(&self, new: NewImage<'_>) -> Result<Image, StoreError> {
         let id = self.write_content(new.config)?;
         let manifests = new
@@ -218,8 +214,8 @@ impl Store {
         image.manifests.sort();
         image.manifests.dedup();
 
-        // Built-in images are added at every start, also on a full disk: one that is the same is
-        // not written again.
+        // Built-in images are added at every start, also on a full disk: an unchanged record is not
+        // rewritten.
         if known.as_ref() == Some(&image) {
             return Ok(image);
         }
@@ -231,7 +227,7 @@ impl Store {
         Ok(image)
     }
 
-    /// Removes an image with all its names. Its layers go too, but for those that are in use.
+    /// Removes an image with all its names, and its unused layers.
     pub(crate) fn remove(&self, id: Digest) -> Result<(), StoreError> {
         let path = self.record_path(id);
         {
@@ -272,7 +268,7 @@ impl Store {
         Ok(digest)
     }
 
-    /// Reads all records. One that lacks a part is thrown away: the image can be pulled again.
+    /// Reads all records. An incomplete image is deleted: it can be pulled again.
     fn read_images(&self) -> Result<(), StoreError> {
         let folder = self.path("images");
         let mut found: Vec<Image> = Vec::new();
@@ -332,7 +328,7 @@ impl Store {
 }
 
 impl Image {
-    /// The image's name in a repository, by digest, if it was pulled from there.
+    /// The digest of the image in a repository, if it was pulled from there.
     pub(crate) fn digest_in(&self, reference: &Reference) -> Option<Digest> {
         self.digests
             .iter()
@@ -344,7 +340,7 @@ impl Image {
     }
 }
 
-/// Fewer digits of an id are more likely a name.
+/// Shorter prefixes are more likely a name.
 const SHORTEST_ID: usize = 3;
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {

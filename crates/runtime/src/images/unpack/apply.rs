@@ -22,7 +22,7 @@ use crate::images::legible::legible_error;
 
 const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE_WHITEOUT: &[u8] = b".wh..wh..opq";
-/// Names by which an old filesystem kept its own books.
+/// Metadata files of aufs, which are ignored.
 const AUFS_METADATA: &[u8] = b".wh..wh.";
 const OPAQUE_XATTR: &str = "trusted.overlay.opaque";
 const XATTR: &str = "SCHILY.xattr.";
@@ -31,10 +31,10 @@ const BLOCK: u64 = 4096;
 pub(super) struct Applier<'a> {
     root: OwnedFd,
     limits: &'a Limits,
-    /// The folder of the entry before: archives go folder by folder. What it leads to can only be
-    /// changed by an entry in another folder, which takes its place here.
+    /// The folder of the previous entry, cached because archives are ordered by folder. It can only
+    /// be changed by an entry in another folder, which replaces the cache.
     open: Option<(PathBuf, OpenFolder)>,
-    /// Folders get their times last: what is put into them changes them.
+    /// Times of folders are set last: adding entries changes them.
     times: Vec<(PathBuf, Timestamps)>,
     written: u64,
     pub(super) done: Unpacked,
@@ -130,7 +130,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Gives folders their times.
+    /// Sets the times of folders.
     pub(super) fn finish(self) -> Result<Unpacked, UnpackError> {
         for (path, times) in self.times.iter().rev() {
             let failed = |errno: Errno| UnpackError::Entry {
@@ -180,12 +180,12 @@ impl<'a> Applier<'a> {
         &self.open_folder().folder
     }
 
-    /// Makes room for a new thing.
+    /// Removes an existing entry of this name.
     fn remove_existing(&mut self, last: &OsStr) -> Result<(), Errno> {
         beneath::remove(self.here(), last)
     }
 
-    /// `.wh.` marks: what the layers below have under this name is not to be seen.
+    /// Applies a `.wh.` whiteout: hides an entry of the layers below.
     fn apply_whiteout(&mut self, last: &OsStr) -> Result<(), Errno> {
         let mark = last.as_bytes();
         if mark == OPAQUE_WHITEOUT {
@@ -202,7 +202,7 @@ impl<'a> Applier<'a> {
         }
 
         match beneath::kind_of(self.here(), name)? {
-            // What this very layer brings stays; of a folder only that, and nothing from below.
+            // Entries of this layer stay; a folder becomes opaque.
             Some((FileType::Directory, _)) => {
                 let inner = beneath::enter(self.here(), name)?;
                 rustix::fs::fsetxattr(inner, OPAQUE_XATTR, b"y", XattrFlags::empty())
@@ -232,14 +232,13 @@ impl<'a> Applier<'a> {
 
         let inner = beneath::enter(self.here(), last)?;
         if matches!(found, Some((FileType::CharacterDevice, 0))) {
-            // Removed and made anew in the same layer: nothing from below shows through.
+            // Removed and recreated in the same layer: opaque.
             rustix::fs::fsetxattr(&inner, OPAQUE_XATTR, b"y", XattrFlags::empty())?;
         }
 
         metadata.apply(&inner)?;
 
-        // By its own path, whichever links the archive went through: that is what it was implied
-        // by.
+        // By its resolved path, which is what was implied.
         let path = self.open_folder().path.join(last);
         self.done.implied.remove(&path);
         self.times.push((path, metadata.times.clone()));
@@ -279,8 +278,7 @@ impl<'a> Applier<'a> {
         metadata.apply(&file).map_err(|errno| failed(errno.into()))
     }
 
-    /// A file of which the archive has only the data. Its holes count as if they were written:
-    /// whoever copies it writes them.
+    /// Unpacks a sparse file. Its holes count as written bytes: a copy would write them.
     fn sparse_file(
         &mut self,
         path: &Path,
@@ -318,7 +316,7 @@ impl<'a> Applier<'a> {
         metadata.apply(&file).map_err(|errno| failed(errno.into()))
     }
 
-    /// An empty file in the place of whatever has its name.
+    /// Creates an empty file, replacing an existing entry.
     fn new_file(&mut self, last: &OsStr) -> Result<File, Errno> {
         self.remove_existing(last)?;
         let flags =
@@ -340,14 +338,14 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// A second name for a file of this layer. Neither name is followed if it is a link.
+    /// Creates a hard link to a file of this layer. Symbolic links are not followed.
     fn hard_link(&mut self, target: &Path, last: &OsStr) -> Result<(), Errno> {
         let (folder, name) = split(target);
         let name = name.ok_or(Errno::PERM)?;
         let source = beneath::open_folder(&self.root, folder)?;
         match beneath::kind_of(&source, name)? {
             None => return Err(Errno::NOENT),
-            // A second name for a mark would be a mark.
+            // A hard link to a whiteout would be a whiteout.
             Some((FileType::CharacterDevice, 0)) => return Err(Errno::NOENT),
             Some(_) => {}
         }
@@ -386,7 +384,7 @@ impl<'a> Applier<'a> {
         };
         self.remove_existing(last)?;
         rustix::fs::mknodat(self.here(), last, kind, metadata.mode, device)?;
-        // The mode that it was made with has lost what this process masks.
+        // Independent of the umask.
         rustix::fs::chmodat(self.here(), last, metadata.mode, AtFlags::empty())?;
         metadata.apply_to_name(self.here(), last)
     }
@@ -434,7 +432,7 @@ impl Metadata {
         })
     }
 
-    /// The owner first: a change of it takes away special bits and capabilities.
+    /// The owner first: chown clears setuid bits and capabilities.
     fn apply(&self, file: impl AsFd) -> Result<(), Errno> {
         let file = file.as_fd();
         rustix::fs::fchown(
@@ -447,7 +445,7 @@ impl Metadata {
 
         for (name, value) in &self.xattrs {
             match rustix::fs::fsetxattr(file, name.as_str(), value, XattrFlags::empty()) {
-                // Not every filesystem keeps every kind; upstream goes on without, too.
+                // Not every filesystem supports every attribute; upstream ignores this too.
                 Ok(()) | Err(Errno::OPNOTSUPP) => {}
                 Err(errno) => return Err(errno),
             }
@@ -463,8 +461,7 @@ impl Metadata {
     }
 }
 
-/// Attributes that mean something to what runs in the container. Overlay's own would mean something
-/// to the kernel.
+/// The extended attributes that are kept. Overlay's own must not be set by an image.
 fn is_kept(name: &str) -> bool {
     let is_users = name.starts_with("user.") && !name.starts_with("user.overlay.");
     is_users || name == "security.capability" || name.starts_with("system.posix_acl_")
@@ -474,7 +471,7 @@ fn as_path(name: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(name))
 }
 
-/// A field of a header that is left empty is zero.
+/// An empty header field is zero.
 fn number(field: &[u8], found: io::Result<u64>) -> io::Result<u64> {
     if field.iter().all(|byte| matches!(byte, 0 | b' ')) {
         Ok(0)
@@ -483,7 +480,7 @@ fn number(field: &[u8], found: io::Result<u64>) -> io::Result<u64> {
     }
 }
 
-/// `seconds.fraction`, as extended headers tell times.
+/// Parses `seconds.fraction` of extended headers.
 fn seconds(text: &str) -> Option<Timespec> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits: String = fraction

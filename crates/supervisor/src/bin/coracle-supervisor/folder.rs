@@ -26,17 +26,16 @@ pub(crate) struct Pipes {
     pub(crate) stderr: OwnedFd,
 }
 
-/// Opens files that nobody else is to read: containers say secrets, and so do their records.
+/// Options for private files: output and records may contain secrets.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    // What stands there is a file of ours or nothing: no link is followed, and no pipe is waited
-    // for.
+    // Links are not followed, and opening a pipe does not block.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     options.mode(0o600).custom_flags(flags);
     options
 }
 
-/// Writes a file that nobody else is to read.
+/// Writes a private file.
 pub(crate) fn write_private(path: &str, bytes: &[u8]) -> io::Result<()> {
     private()
         .write(true)
@@ -63,12 +62,12 @@ impl ContainerFolder {
         format!("{}/{name}", self.0)
     }
 
-    /// Forgets all of it. What cannot be removed goes with the pod.
+    /// Removes the folder. Failures are ignored: it is deleted with the pod.
     pub(crate) fn remove(&self) {
         fs::remove_dir_all(&self.0).unwrap_or_default();
     }
 
-    /// Writes the record, whole or not at all.
+    /// Writes the record atomically.
     pub(crate) fn save(&self, held: &Held) -> Result<(), StepError> {
         let (unfinished, path) = (self.path("held.new"), self.path(held::RECORD));
         let saved =
@@ -83,7 +82,7 @@ impl ContainerFolder {
     pub(crate) fn make_pipes(&self, stdin: bool) -> Result<Pipes, StepError> {
         let (their_stdin, our_stdin) = if stdin {
             let path = self.make_pipe(held::STDIN)?;
-            // Whoever opens one end alone would wait for the other.
+            // Non-blocking, since opening one end blocks until the other is open.
             let theirs = self.open(held::STDIN, OFlags::RDONLY | OFlags::NONBLOCK)?;
             let ours = self.open(held::STDIN, OFlags::WRONLY | OFlags::NONBLOCK)?;
             rustix::fs::fcntl_setfl(&theirs, OFlags::empty()).during(|| format!("open {path}"))?;
@@ -133,18 +132,18 @@ impl ContainerFolder {
             .during(|| format!("open {path}"))
     }
 
-    /// The end of an output that we read.
+    /// Opens the read end of an output.
     pub(crate) fn reader(&self, name: &str) -> Result<OwnedFd, StepError> {
         self.open(name, OFlags::RDONLY | OFlags::NONBLOCK)
     }
 
-    /// The end of the input that we write; none where there is none, or nobody reads it.
+    /// Opens the write end of the input; none if there is none, or no reader.
     pub(crate) fn input(&self) -> Option<OwnedFd> {
         self.open(held::STDIN, OFlags::WRONLY | OFlags::NONBLOCK)
             .ok()
     }
 
-    /// Nobody will write any more, whoever comes after us.
+    /// Removes the input pipe, so that a successor does not open it.
     pub(crate) fn close_input(&self) {
         fs::remove_file(self.path(held::STDIN)).unwrap_or_default();
     }

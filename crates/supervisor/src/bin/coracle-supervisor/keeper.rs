@@ -22,7 +22,7 @@ use crate::server::exit_code;
 use crate::service::{detach, take_listener};
 use crate::sys::{self, Cloned};
 
-/// The argument that asks for this.
+/// The argument that selects this mode.
 pub(crate) const MODE: &str = "keep";
 
 #[derive(Default)]
@@ -30,23 +30,23 @@ struct Keeper {
     /// By owner.
     held: BTreeMap<String, Held>,
     connections: Vec<OwnedFd>,
-    /// It was told to let go of the last that it held.
+    /// The last owner was released.
     exiting: bool,
 }
 
 struct Held {
     belongings: Belongings,
     descriptors: Vec<OwnedFd>,
-    /// How the owner's first process ended, if that was told to us.
+    /// The exit code of the owner's first process, if the keeper reaped it.
     ended: Option<i32>,
 }
 
-/// Serves the socket that is our standard input. Somebody is connected to it when we begin.
+/// Serves the socket on standard input. The runtime is already connected.
 pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
     detach(c"coracle-keep", cgroups)?;
     set_child_subreaper(Some(rustix::process::getpid()))?;
 
-    // All others are blocked from here on: nothing but a kill ends us.
+    // All other signals are blocked: only SIGKILL ends this process.
     let signals = sys::take_signals()?;
     let (_, most) = sys::limit(libc::RLIMIT_NOFILE)?;
     sys::set_limit(libc::RLIMIT_NOFILE, most, most)?;
@@ -86,7 +86,7 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
 }
 
 impl Keeper {
-    /// Collects every process that has ended, and remembers how those did whose owners we know.
+    /// Reaps all exited processes, and records the exit codes of known owners.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();
@@ -100,7 +100,7 @@ impl Keeper {
         }
     }
 
-    /// Answers one message of each connection that has one, and forgets those who are gone.
+    /// Handles one message of each ready connection, and drops closed ones.
     fn handle_messages(&mut self, ready: &[bool]) {
         let mut still_there = Vec::new();
         for (connection, ready) in std::mem::take(&mut self.connections).into_iter().zip(ready) {
@@ -111,7 +111,7 @@ impl Keeper {
         self.connections = still_there;
     }
 
-    /// An error when nobody is at the other end any more, or nobody who makes sense.
+    /// Handles one message. An error closes the connection.
     fn answer(&mut self, connection: &OwnedFd) -> io::Result<()> {
         let (message, descriptors) =
             socket::receive(connection)?.ok_or(io::ErrorKind::ConnectionReset)?;
@@ -149,7 +149,7 @@ impl Keeper {
                 }),
             },
             ToKeeper::How { owner } => {
-                // It may have ended a moment ago.
+                // It may have exited just now.
                 self.reap();
                 reply(&FromKeeper::Ended {
                     code: self.held.get(&owner).and_then(|held| held.ended),
@@ -197,7 +197,7 @@ impl Keeper {
     }
 }
 
-/// Starts a program, which has our cgroups and nothing else of ours.
+/// Starts a program in the keeper's cgroups.
 fn spawn(words: &[String], descriptors: Vec<OwnedFd>) -> Result<(i32, OwnedFd), Errno> {
     let [program, stdin, stderr] =
         <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Errno::INVAL)?;
@@ -210,7 +210,7 @@ fn spawn(words: &[String], descriptors: Vec<OwnedFd>) -> Result<(i32, OwnedFd), 
             let connected =
                 rustix::stdio::dup2_stdin(stdin).and_then(|()| rustix::stdio::dup2_stderr(stderr));
             if connected.is_ok() {
-                // All else is closed by this. Where it fails, nobody will be reached at the socket.
+                // Exec closes all other descriptors. If it fails, connections to the socket fail.
                 sys::execve(
                     &format!("/proc/self/fd/{}", program.as_raw_fd()),
                     words,

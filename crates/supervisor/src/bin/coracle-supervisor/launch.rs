@@ -15,15 +15,15 @@ use rustix::thread::{
 use crate::step::{During as _, StepError};
 use crate::sys::{self, Cloned};
 
-/// A process that was just made.
+/// A process that was just started.
 pub(crate) struct Launched {
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
-    /// Through which it tells how far it is, and waits for its gate. Does not block.
+    /// The progress socket: reports the setup and releases the process at its gate. Non-blocking.
     pub(crate) sync: OwnedFd,
 }
 
-/// In whose PID namespace a process is born.
+/// The PID namespace of a new process.
 #[derive(Clone, Copy)]
 pub(crate) enum PidNamespace<'a> {
     New,
@@ -32,20 +32,20 @@ pub(crate) enum PidNamespace<'a> {
     Of(&'a OwnedFd),
 }
 
-/// What a new process tells its supervisor, in order.
+/// Progress messages of a new process, in order.
 pub(crate) enum Progress {
-    /// Something the host refused and that we can do without.
+    /// A setting that the host refused and that is optional.
     Warning(String),
     /// The terminal that it opened.
     Terminal(OwnedFd),
-    /// All is prepared; it waits at the gate.
+    /// The setup is complete; it waits at the gate.
     Ready,
     Failed(Failure),
-    /// The program runs, or the process is gone.
+    /// The program runs, or the process has exited.
     Over,
 }
 
-/// Makes a process and runs `child` in it, which becomes another program or says why not.
+/// Clones a process and runs `child` in it, which execs a program or returns an error.
 pub(crate) fn launch(
     pid_namespace: PidNamespace<'_>,
     namespaces: u64,
@@ -98,7 +98,7 @@ pub(crate) fn launch(
     }
 }
 
-/// Lets children be born in a PID namespace, and answers with the way back.
+/// Sets the PID namespace of new children, and returns a descriptor of the old one.
 fn enter(place: &PidNamespace<'_>) -> Result<Option<OwnedFd>, StepError> {
     let PidNamespace::Of(pidfd) = place else {
         return Ok(None);
@@ -125,7 +125,7 @@ fn open_folder(folder: &str) -> Result<OwnedFd, StepError> {
     .during(|| format!("open {folder}"))
 }
 
-/// The child: joins its cgroups, does the rest, and never comes back.
+/// The child: joins its cgroups, runs `child`, and never returns.
 fn become_program(
     sync: &ChildSync,
     join: &Join,
@@ -137,7 +137,7 @@ fn become_program(
     sys::exit_now(127)
 }
 
-/// Writing `0` means the writer; into `tasks`, because into `cgroup.procs` waits for an RCU grace
+/// Writing `0` moves the writer. `tasks` is used because `cgroup.procs` waits for an RCU grace
 /// period.
 fn join_cgroups(join: &Join) -> Result<(), StepError> {
     let Join::V1 { tasks } = join else {
@@ -156,7 +156,7 @@ fn join_cgroups(join: &Join) -> Result<(), StepError> {
     Ok(())
 }
 
-/// The child's end of the socket between a new process and its supervisor.
+/// The child's end of the progress socket.
 pub(crate) struct ChildSync {
     socket: OwnedFd,
 }
@@ -175,7 +175,7 @@ impl ChildSync {
         sys::close_others(&self.socket)
     }
 
-    /// Waits until the supervisor opens the gate. Ends the process if it never will.
+    /// Waits until the supervisor opens the gate. Exits if the supervisor is gone.
     pub(crate) fn wait_at_gate(&self) {
         self.send(READY, &[], None);
         if !matches!(socket::receive(&self.socket), Ok(Some(_))) {
@@ -187,12 +187,12 @@ impl ChildSync {
         let mut message = vec![kind];
         message.extend_from_slice(text);
         let descriptors: Vec<_> = terminal.iter().map(|terminal| terminal.as_fd()).collect();
-        // A supervisor that is gone has nobody left to tell: the gate will say so.
+        // If the supervisor is gone, waiting at the gate fails.
         socket::send(&self.socket, &message, &descriptors).unwrap_or_default();
     }
 }
 
-/// What a new process says next; none when nothing has arrived.
+/// The next progress message; none if nothing has arrived.
 pub(crate) fn next_progress(sync: &OwnedFd) -> Option<Progress> {
     let (message, mut descriptors) = match socket::receive(sync) {
         Ok(Some(message)) => message,
@@ -209,7 +209,7 @@ pub(crate) fn next_progress(sync: &OwnedFd) -> Option<Progress> {
     })
 }
 
-/// Lets a process that waits at its gate go on.
+/// Releases a process that waits at its gate.
 pub(crate) fn open_gate(sync: &OwnedFd) -> Result<(), StepError> {
     let mut go = Vec::new();
     true.put(&mut go);

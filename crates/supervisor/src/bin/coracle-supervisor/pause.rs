@@ -8,7 +8,7 @@ use rustix::process::{WaitOptions, wait};
 
 use crate::sys;
 
-/// The argument that asks for this.
+/// The argument that selects this mode.
 pub(crate) const MODE: &str = "pause";
 
 pub(crate) fn run() -> ExitCode {

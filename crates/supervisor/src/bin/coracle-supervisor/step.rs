@@ -27,7 +27,7 @@ impl From<StepError> for Failure {
     }
 }
 
-/// Names the step that an error belongs to.
+/// Adds the failed step to an error.
 pub(crate) trait During<T> {
     fn during(self, step: impl FnOnce() -> String) -> Result<T, StepError>;
 }

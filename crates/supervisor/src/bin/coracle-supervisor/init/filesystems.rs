@@ -25,7 +25,7 @@ pub(super) const DEV: &str = "/dev";
 pub(super) const PTS: &str = "/dev/pts";
 const CONSOLE: &str = "/dev/console";
 
-/// The new file systems of a container, in the order in which they were attached.
+/// The new filesystems of a container, in mount order.
 #[derive(Default)]
 pub(super) struct NewFilesystems<'s>(Vec<(&'s Filesystem, OwnedFd)>);
 
@@ -34,7 +34,7 @@ impl<'s> NewFilesystems<'s> {
         self.0.push((filesystem, mount));
     }
 
-    /// Opens a file right in the file system that was mounted at a path; none: none was.
+    /// Opens a file in the new filesystem of a mount point; none if there is none.
     pub(super) fn open(
         &self,
         target: &str,
@@ -56,7 +56,7 @@ impl<'s> NewFilesystems<'s> {
         ))
     }
 
-    /// Makes those read-only in which something had to be mounted first.
+    /// Makes filesystems read-only that needed mounts inside first.
     pub(super) fn seal(&self) -> Result<(), StepError> {
         for (filesystem, mount) in self.0.iter().filter(|(filesystem, _)| filesystem.seal) {
             sys::mount_setattr(mount.as_fd(), libc::MOUNT_ATTR_RDONLY, 0, false)
@@ -66,7 +66,7 @@ impl<'s> NewFilesystems<'s> {
     }
 }
 
-/// Makes what belongs into the root filesystem, in which nothing may be mounted yet.
+/// Creates devices in the root filesystem, before anything is mounted in it.
 pub(super) fn populate_root(root: &Root, spec: &ContainerSpec) -> Result<(), StepError> {
     for device in spec
         .devices
@@ -79,8 +79,8 @@ pub(super) fn populate_root(root: &Root, spec: &ContainerSpec) -> Result<(), Ste
     Ok(())
 }
 
-/// Makes what belongs into a new file system, the `number`th of the mounts, which nobody else may
-/// see yet.
+/// Creates devices and links in a new filesystem, the `number`th of the mounts, before it is
+/// attached.
 pub(super) fn populate(
     mount: &OwnedFd,
     spec: &ContainerSpec,
@@ -99,7 +99,7 @@ pub(super) fn populate(
         if belongs(path) {
             let (folder, name) = parent_in(mount, path, &spec.mounts[number])?;
             match symlinkat(target.as_str(), folder, name) {
-                // A device of that name was asked for.
+                // The container has a device of that name.
                 Err(Errno::EXIST) => {}
                 made => made.during(|| format!("link {path} to {target}"))?,
             }
@@ -115,7 +115,7 @@ pub(super) fn populate(
             Mode::from_raw_mode(0o600),
             0,
         ) {
-            // It may be a device that was asked for.
+            // The container may have a device of that name.
             Err(Errno::EXIST) => {}
             made => made.during(|| format!("create {CONSOLE}"))?,
         }
@@ -124,7 +124,7 @@ pub(super) fn populate(
     Ok(())
 }
 
-/// The number of the mount that a path is in; none: it is in the root filesystem.
+/// The index of the mount that contains a path; none for the root filesystem.
 fn covering(path: &str, mounts: &[MountSpec]) -> Option<usize> {
     let around = mounts.iter().enumerate().filter_map(|(number, mount)| {
         let target = Path::new(target(mount)?);
@@ -132,7 +132,7 @@ fn covering(path: &str, mounts: &[MountSpec]) -> Option<usize> {
             .starts_with(target)
             .then(|| (target.components().count(), number))
     });
-    // Of two at one place the later one is on top.
+    // Of two at the same path the later one is on top.
     around.max().map(|(_, number)| number)
 }
 
@@ -144,8 +144,8 @@ fn target(mount: &MountSpec) -> Option<&str> {
     }
 }
 
-/// The folder in a new file system in which the last name of a path is, made with all above it, and
-/// that name.
+/// Creates and opens the parent folder of a path in a new filesystem. Returns it with the last
+/// name.
 fn parent_in<'p>(
     mount: &OwnedFd,
     path: &'p str,
@@ -178,7 +178,7 @@ fn parent_in<'p>(
     Ok((here, last))
 }
 
-/// The umask must let the mode be as it is.
+/// Requires an empty umask.
 fn make_device(folder: &OwnedFd, name: &str, device: &Device) -> Result<(), StepError> {
     let step = || format!("create device {}", device.path);
     let kind = match device.kind {
@@ -193,7 +193,7 @@ fn make_device(folder: &OwnedFd, name: &str, device: &Device) -> Result<(), Step
     );
 
     match mknodat(folder, name, kind, mode, number) {
-        // An image may bring a file of that name: it is no device, and must not be taken for one.
+        // The image may contain another file of that name: replace it.
         Err(Errno::EXIST) => {
             unlinkat(folder, name, AtFlags::empty()).during(step)?;
             mknodat(folder, name, kind, mode, number).during(step)?;

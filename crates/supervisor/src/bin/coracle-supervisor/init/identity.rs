@@ -12,13 +12,13 @@ use rustix::thread::{
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// The highest capability of the kernels we know; the running one may know fewer.
+/// The highest possible capability; the running kernel may know fewer.
 const MOST_CAPABILITIES: u32 = 63;
 
-/// Becomes the user and keeps the capabilities that the program is to have.
+/// Sets user, groups, capabilities and seccomp filter of the process.
 pub(super) fn apply(process: &Process) -> Result<(), StepError> {
-    // Without no_new_privs a filter may only be loaded while we still have CAP_SYS_ADMIN; with it,
-    // the later the better.
+    // Without no_new_privs a filter can only be loaded with CAP_SYS_ADMIN; with it, the later the
+    // better.
     if !process.no_new_privileges {
         load_filters(process)?;
     }
@@ -55,7 +55,7 @@ pub(super) fn apply(process: &Process) -> Result<(), StepError> {
     Ok(())
 }
 
-/// The kernel takes -1 for "as it is", which is root here.
+/// The kernel takes -1 as "unchanged", which is root here.
 fn refuse_unchanged(process: &Process) -> Result<(), StepError> {
     let mut all = process.groups.iter().chain([&process.uid, &process.gid]);
     match all.any(|id| *id == u32::MAX) {
@@ -70,7 +70,8 @@ fn load_filters(process: &Process) -> Result<(), StepError> {
     })
 }
 
-/// Drops what is not in the bounding set. The kernel says EINVAL beyond the last one it knows.
+/// Drops capabilities outside the bounding set. The kernel returns EINVAL beyond the last one it
+/// knows.
 fn bound(keep: u64) -> Result<(), StepError> {
     for capability in 0..=MOST_CAPABILITIES {
         if keep & (1 << capability) != 0 {

@@ -41,7 +41,7 @@ pub(crate) struct Streams {
     pub(crate) stderr: OwnedFd,
 }
 
-/// Becomes the first process of a container.
+/// Runs as the first process of a container.
 pub(crate) fn container(
     spec: &ContainerSpec,
     streams: Option<&Streams>,
@@ -82,7 +82,7 @@ pub(crate) fn container(
     program(&spec.process, sync)
 }
 
-/// Becomes one more process of the container whose first process has this pidfd.
+/// Runs as an exec process of the container with this pidfd.
 pub(crate) fn exec(
     process: &Process,
     container: BorrowedFd<'_>,
@@ -108,7 +108,7 @@ pub(crate) fn exec(
     program(process, sync)
 }
 
-/// Becomes the pause process of a pod's PID namespace.
+/// Runs as the pause process of a pod's PID namespace.
 pub(crate) fn pause(sync: &ChildSync) -> Result<Infallible, StepError> {
     setsid().during(|| "start a session".to_owned())?;
     sync.wait_at_gate();
@@ -122,15 +122,15 @@ pub(crate) fn pause(sync: &ChildSync) -> Result<Infallible, StepError> {
     ))
 }
 
-/// What every new process does first, while it is still alone.
+/// The first steps of every process, before it joins namespaces.
 fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
     setsid().during(|| "start a session".to_owned())?;
 
-    // What is made on the way has the mode that is asked for.
+    // Created files get exactly the requested mode.
     rustix::process::umask(Mode::empty());
 
-    // Nobody in the container may trace this process, or read its memory and descriptors, before it
-    // is the program.
+    // Before the exec, no process of the container may trace this one or read its memory and
+    // descriptors.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .during(|| "clear the dumpable flag".to_owned())?;
 
@@ -149,7 +149,7 @@ fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
         .try_for_each(|limit| set_limit(limit, sync))
 }
 
-/// Sets a resource limit, as far as the host lets us.
+/// Sets a resource limit, as far as the host allows.
 fn set_limit(limit: &ResourceLimit, sync: &ChildSync) -> Result<(), StepError> {
     match sys::set_limit(limit.resource, limit.soft, limit.hard) {
         Err(Errno::PERM) => {
@@ -193,8 +193,8 @@ fn rustix_unshare(flags: UnshareFlags) -> Result<(), StepError> {
     sys::unshare(flags).during(|| "unshare the cgroup namespace".to_owned())
 }
 
-/// Makes the terminal or the pipes the standard streams. Where the host's null device was meant to
-/// be one, the container's is: who owns it may change it.
+/// Sets the terminal or the pipes as standard streams. The host's null device is replaced by the
+/// container's: a program could change its owner and mode.
 fn connect(
     terminal: Option<&OwnedFd>,
     streams: Option<&Streams>,
@@ -232,26 +232,24 @@ fn connect(
     connected.during(step)
 }
 
-/// Programs open `/dev/stdout` anew, so a pipe belongs to the user. Another file is not ours to
-/// give.
+/// Gives a pipe to the user, since programs reopen `/dev/stdout`. Other files are left alone.
 fn chown_pipe(stream: &OwnedFd, user: u32) {
     let is_pipe =
         fstat(stream).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Fifo);
     if is_pipe && user != 0 {
-        // Who does not open it anew does not miss it.
+        // Only programs that reopen it need this.
         fchown(stream, Some(Uid::from_raw(user)), None::<Gid>).unwrap_or_default();
     }
 }
 
-/// The last way: the gate, then no more rights than the program may have, then the program.
+/// The last steps: waits at the gate, drops privileges, execs the program.
 fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError> {
-    // Folders of the host are among them, and what the container made of its files may lead to
-    // descriptors.
+    // Some are folders of the host, which the container could reach through `/proc/self/fd`.
     sync.close_others()
         .during(|| "close descriptors".to_owned())?;
     sync.wait_at_gate();
 
-    // Relative to the root that is now ours; some folders only the user may enter, some only root.
+    // Some folders only the user may enter, some only root, so both are tried.
     let entered = enter(&process.cwd);
     identity::apply(process)?;
 
@@ -264,7 +262,7 @@ fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError>
     program::exec_program(process)
 }
 
-/// Makes a folder the current one, unless the way there leads through a descriptor of some process.
+/// Changes the working directory, without following magic links to descriptors.
 fn enter(folder: &str) -> rustix::io::Result<()> {
     let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat2(CWD, folder, how, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;

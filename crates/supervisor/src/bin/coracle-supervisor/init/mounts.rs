@@ -16,8 +16,7 @@ use super::root::{self, Root};
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// Files in `/proc` that others may be mounted over, as programs that tell a container of its
-/// limits do.
+/// Files in `/proc` that may be mounted over, as lxcfs does.
 const PROC_FILES: [&str; 10] = [
     "/proc/cpuinfo",
     "/proc/diskstats",
@@ -31,7 +30,7 @@ const PROC_FILES: [&str; 10] = [
     "/proc/sys/crypto/fips_enabled",
 ];
 
-/// Mounts everything, and answers with what is the container's own.
+/// Mounts everything, and returns the new filesystems.
 pub(super) fn make<'s>(
     root: &Root,
     spec: &'s ContainerSpec,
@@ -43,7 +42,7 @@ pub(super) fn make<'s>(
             MountSpec::New { filesystem } => {
                 own.add(filesystem, make_new(root, spec, number, filesystem)?)
             }
-            // Made in the file system that it is in.
+            // Created with its filesystem.
             MountSpec::Link { .. } => {}
         }
     }
@@ -90,7 +89,7 @@ fn make_bind(root: &Root, bind: &Bind) -> Result<(), StepError> {
         root.file(&bind.target)?
     };
 
-    // What masks `/proc` and makes it read-only relies on its being there.
+    // Masking and read-only paths rely on the real `/proc`.
     let covers_proc = is_proc(&target).during(step)? && !PROC_FILES.contains(&bind.target.as_str());
     if covers_proc && !is_proc(&tree).during(step)? {
         return Err(StepError::new(
@@ -116,7 +115,7 @@ fn make_new(
     let mount = new_mount(filesystem).during(step)?;
     filesystems::populate(&mount, spec, number)?;
 
-    // Whoever reads these trusts that they are the kernel's.
+    // Programs trust these to be the kernel's.
     let trusted = matches!(filesystem.kind.as_str(), "proc" | "sysfs");
     let target = if trusted {
         root.plain_folder(&filesystem.target)?
@@ -148,7 +147,7 @@ pub(super) fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> 
     )
 }
 
-/// Covers paths, so that nothing of them can be read.
+/// Masks paths, so that they cannot be read.
 pub(super) fn mask(
     root: &Root,
     own: &NewFilesystems<'_>,

@@ -23,14 +23,13 @@ pub(super) fn cover(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
         let tree = open_tree(checked(null)?, "", flags | OpenTreeFlags::AT_EMPTY_PATH)?;
         return Ok(tree);
     }
-    // A container with another's `/dev` has none of its own: it gets the host's, of which it can
-    // change nothing.
+    // A container with a volume at `/dev` has no null device: use the host's, read-only.
     let tree = checked(open_tree(CWD, "/dev/null", flags)?)?;
     sys::mount_setattr(tree.as_fd(), libc::MOUNT_ATTR_RDONLY, 0, false)?;
     Ok(tree)
 }
 
-/// Opens the null device of a container that is being made.
+/// Opens the null device of a container that is being created.
 pub(super) fn of_new(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
     match own.open(DEV, NAME, OFlags::RDWR) {
         Some(Ok(null)) => checked(null),
@@ -38,7 +37,7 @@ pub(super) fn of_new(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// Opens the null device of a container that runs, and has perhaps put something else there.
+/// Opens the null device of a running container, which may have replaced it.
 pub(super) fn of_running() -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let found = openat2(
@@ -66,7 +65,7 @@ fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// One in a file system that nobody will ever see.
+/// Creates one in a detached filesystem.
 fn create() -> rustix::io::Result<OwnedFd> {
     let mount = new_mount(&Filesystem {
         kind: "tmpfs".to_owned(),

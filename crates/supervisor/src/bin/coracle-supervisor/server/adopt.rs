@@ -20,7 +20,7 @@ use crate::folder::ContainerFolder;
 use crate::output::{Log, Output, Stream};
 use crate::step::StepError;
 
-/// The place of the pause process; no container has such an id.
+/// The folder of the pause process; no container has this ID.
 const PAUSE: &str = "pause";
 
 impl Server {
@@ -42,7 +42,7 @@ impl Server {
                         );
                     }
                 }
-                // It was just being made; what waits at a gate that is gone ends.
+                // It was being created; a process at a closed gate exits.
                 None => folder.remove(),
             }
         }
@@ -83,7 +83,8 @@ impl Server {
         self.containers.insert(id.clone(), Box::new(container));
 
         if !watched {
-            // It ended before we could look; or it waits at a gate that nobody can open any more.
+            // It exited before it was watched; or it waits at a gate that cannot be opened any
+            // more.
             self.container_ended(&id, None);
         }
 
@@ -93,7 +94,7 @@ impl Server {
     fn adopt_output(&mut self, container: &mut Container, stream: Stream) -> Result<(), StepError> {
         let spool = container.spool(stream)?;
         if container.held.terminal {
-            // Somebody keeps it, and will give it back.
+            // The runtime has the terminal, and will return it.
             container.outputs.push(Output::new(stream, None, spool));
         } else {
             let source = container.folder.reader(stream.name())?;
@@ -107,7 +108,7 @@ impl Server {
         Ok(())
     }
 
-    /// A container ended that is not our child.
+    /// Handles the exit of a container that is not our child.
     pub(super) fn adopted_ended(&mut self, id: &str) {
         let token =
             self.token_of(|source| matches!(source, Source::Adopted { id: of } if of == id));
@@ -121,7 +122,7 @@ impl Server {
         }
     }
 
-    /// Writes down the pause process, so that it is found again.
+    /// Records the pause process, for a successor.
     pub(super) fn hold_pause(&self, pid: i32) -> Result<(), StepError> {
         let folder = ContainerFolder::of(&self.pod, PAUSE);
         folder.create()?;
@@ -158,7 +159,7 @@ impl Server {
         }
     }
 
-    /// Somebody has kept the terminal of a container that we took over.
+    /// Takes the terminal of an adopted container from the runtime.
     pub(super) fn return_terminal(
         &mut self,
         id: &str,

@@ -11,13 +11,13 @@ use rustix::event::epoll::EventFlags;
 use super::Server;
 use crate::container::Requester;
 
-/// Replies that may wait for somebody who does not read them, before we hang up.
+/// The limit of queued replies, after which the connection is closed.
 const MOST_WAITING: usize = 10_000;
 
 pub(super) struct Connection {
     socket: OwnedFd,
     waiting: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
-    /// It has said hello, and wants to hear of exits.
+    /// It has sent `Hello`, and gets exit events.
     pub(super) listens: bool,
 }
 
@@ -30,7 +30,7 @@ impl Connection {
         }
     }
 
-    /// Sends what waits. Says whether the other side is still there.
+    /// Sends queued messages. Returns whether the connection is still open.
     fn flush(&mut self) -> bool {
         while let Some((message, descriptors)) = self.waiting.front() {
             let borrowed: Vec<_> = descriptors
@@ -50,7 +50,7 @@ impl Connection {
 }
 
 impl Server {
-    /// Reads requests, and goes on with replies.
+    /// Reads requests, and sends queued replies.
     pub(super) fn handle_messages(&mut self, token: u64, flags: EventFlags) {
         if flags.contains(EventFlags::OUT) {
             self.flush(token);
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// Sends a message, now or when there is room for it. Who is gone gets nothing.
+    /// Sends or queues a message. Ignored if the connection is closed.
     pub(super) fn send(&mut self, token: u64, message: Vec<u8>, descriptors: Vec<OwnedFd>) {
         let Some(connection) = self.connections.get_mut(&token) else {
             return;

@@ -27,7 +27,7 @@ use connection::Connection;
 pub(crate) use processes::exit_code;
 use processes::{Exec, Pause};
 
-/// What an event is about.
+/// The source of an event.
 #[derive(Clone)]
 enum Source {
     Listener,
@@ -48,7 +48,7 @@ enum Source {
         id: String,
         index: usize,
     },
-    /// The first process of a container that somebody else started.
+    /// The first process of an adopted container.
     Adopted {
         id: String,
     },
@@ -64,7 +64,7 @@ struct Server {
     sources: BTreeMap<u64, Source>,
     next_token: u64,
     connections: BTreeMap<u64, Connection>,
-    /// Boxed: a node of the map has room for eleven, and a pod has one or two.
+    /// Boxed: a B-tree node allocates eleven entries, and a pod has one or two.
     containers: BTreeMap<String, Box<Container>>,
     /// By pid.
     execs: BTreeMap<i32, Exec>,
@@ -72,7 +72,7 @@ struct Server {
     quitting: bool,
 }
 
-/// Serves the socket that is our standard input, until somebody asks us to quit.
+/// Serves the socket on standard input, until a `Quit` request.
 pub(crate) fn run(pod: &str) -> io::Result<()> {
     detach(c"coracle-pod", &[])?;
     let mut server = Server::new(pod)?;
@@ -165,11 +165,11 @@ impl Server {
         Ok(token)
     }
 
-    /// Must come before a descriptor is closed: a copy that somebody else holds would keep its
+    /// Must be called before a descriptor is closed: a copy in another process would keep its
     /// events coming.
     fn unwatch(&mut self, what: BorrowedFd<'_>, token: u64) {
         self.sources.remove(&token);
-        // It is not in there when it could not be watched, as a file cannot be.
+        // Regular files are not in epoll.
         epoll::delete(&self.epoll, what).unwrap_or_default();
     }
 
@@ -203,7 +203,7 @@ impl Server {
     }
 }
 
-/// A copy of a descriptor, to be sent away.
+/// A copy of a descriptor, to be sent.
 fn copy(descriptor: &OwnedFd) -> Vec<OwnedFd> {
     descriptor.try_clone().into_iter().collect()
 }

@@ -14,10 +14,10 @@ use crate::output::Stream;
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// The exit code of a container of which nobody saw how it ended.
+/// The exit code of a container whose exit status is unknown.
 const UNKNOWN_EXIT: i32 = 255;
 
-/// One more process in a container.
+/// An exec process.
 pub(super) struct Exec {
     pub(super) requester: Requester,
     pub(super) pidfd: OwnedFd,
@@ -47,7 +47,7 @@ impl Exec {
 }
 
 impl Server {
-    /// Hears what a container's first process says on its way.
+    /// Handles progress messages of a container's first process.
     pub(super) fn container_progress(&mut self, id: &str) {
         while let Some(container) = self.containers.get_mut(id) {
             let Some(progress) = container.sync.as_ref().and_then(launch::next_progress) else {
@@ -93,7 +93,7 @@ impl Server {
         let Some(mut container) = self.containers.remove(id) else {
             return;
         };
-        // Without its output the container would hang as soon as the terminal is full.
+        // If its output is not read, the container would block.
         if self.listen_to_terminal(&mut container, terminal).is_err() {
             container.kill();
         }
@@ -115,15 +115,14 @@ impl Server {
             return self.add_output(container, Stream::Stdout, ours, spool);
         }
 
-        // It goes on where the supervisor before us was.
+        // Continues the output of the previous supervisor.
         self.watch_output(container, &ours, 0)?;
         container.outputs[0].source = Some(ours);
 
         Ok(())
     }
 
-    /// A container that could not be made is forgotten; one that could not become its program has
-    /// ended.
+    /// Handles a failed setup: a container in creation is dropped; one in start has exited.
     fn container_failed(&mut self, id: &str, failure: Failure) {
         self.close_sync(id);
         let Some(container) = self.containers.get_mut(id) else {
@@ -161,12 +160,12 @@ impl Server {
                 return;
             };
             match progress {
-                // The container has said the same when it was made.
+                // Already reported when the container was created.
                 Progress::Warning(_) => {}
                 Progress::Terminal(terminal) => exec.terminal = Some(terminal),
                 Progress::Ready => {
                     if let Some(sync) = &exec.sync {
-                        // If it has ended meanwhile, its end says so.
+                        // If it has exited meanwhile, that is reported separately.
                         launch::open_gate(sync).unwrap_or_default();
                     }
                 }
@@ -245,7 +244,7 @@ impl Server {
         }
     }
 
-    /// Collects every process that has ended.
+    /// Reaps all exited processes.
     pub(super) fn reap(&mut self) {
         while sys::next_signal(self.signals.as_fd()).is_some() {}
 
@@ -262,7 +261,7 @@ impl Server {
         }
     }
 
-    /// The container whose first process had this pid until now.
+    /// The running container with this first process.
     fn container_of(&self, pid: i32) -> Option<String> {
         let mut alive = self
             .containers
@@ -283,7 +282,7 @@ impl Server {
         }
     }
 
-    /// A container ended, with this code if anybody saw it.
+    /// Handles the exit of a container, with its code if known.
     pub(super) fn container_ended(&mut self, id: &str, code: Option<i32>) {
         self.container_progress(id);
         let Some(container) = self.containers.get(id) else {
@@ -295,7 +294,7 @@ impl Server {
 
         container.kill_rest();
 
-        // All that it has printed is in the log before anybody hears that it ended.
+        // All output is logged before the exit is reported.
         self.drain(id);
         let Some(container) = self.containers.get_mut(id) else {
             return;
@@ -334,7 +333,7 @@ impl Server {
     }
 }
 
-/// The exit code, or 128 and the signal.
+/// The exit code, or 128 + signal.
 pub(crate) fn exit_code(status: WaitStatus) -> i32 {
     status
         .exit_status()

@@ -126,7 +126,7 @@ impl Server {
         Ok(())
     }
 
-    /// The container's streams and its first process.
+    /// Creates the container's streams and starts its first process.
     fn launch_container(
         &mut self,
         requester: Requester,
@@ -166,7 +166,7 @@ impl Server {
         })?;
         let held = container::held(spec, launched.pid);
 
-        // If this fails the process ends at its gate, which goes away with us.
+        // If this fails, the process exits at its closed gate.
         folder.save(&held)?;
         let folder = ContainerFolder::of(&self.pod, &spec.id);
 
@@ -193,7 +193,7 @@ impl Server {
         Ok(container)
     }
 
-    /// Watches one more stream of a container's output.
+    /// Adds and watches an output stream of a container.
     pub(super) fn add_output(
         &mut self,
         container: &mut Container,
@@ -231,8 +231,8 @@ impl Server {
         let (Stage::Created, Some(sync)) = (&container.stage, &container.sync) else {
             return Err(wrong_phase("the container is not in the state created"));
         };
-        // Written down before: if we are killed now, who comes after us finds it running, or hears
-        // of its end.
+        // Recorded before: if this process is killed now, a successor finds it running, or sees its
+        // exit.
         container.held.running = true;
         container.folder.save(&container.held)?;
         launch::open_gate(sync)?;
@@ -317,7 +317,7 @@ impl Server {
 
     fn kill_exec(&mut self, requester: Requester) {
         if let Some(exec) = self.execs.values().find(|exec| exec.requester == requester) {
-            // It may have ended already.
+            // It may have exited already.
             pidfd_send_signal(&exec.pidfd, Signal::KILL).unwrap_or_default();
         }
     }
@@ -327,8 +327,7 @@ impl Server {
         if matches!(container.stage, Stage::Running | Stage::Starting(_)) {
             return Err(wrong_phase("the container is running"));
         }
-        // One that waits at its gate ends when the gate goes away; until it is reaped nobody needs
-        // to know it.
+        // A process at its gate exits when the gate is closed, and is reaped later.
         container.kill();
         container.folder.remove();
         self.forget(id);
@@ -362,7 +361,7 @@ pub(super) fn wrong_phase(text: &str) -> Failure {
     }
 }
 
-/// The descriptor through which somebody writes to a container: its terminal, or its input.
+/// The descriptor of a container's input: its terminal or its stdin pipe.
 pub(super) fn input_of(container: &Container) -> Vec<OwnedFd> {
     container
         .terminal

@@ -14,7 +14,7 @@ use crate::output::{Attachment, Pumped, Stream};
 use crate::step::During as _;
 
 impl Server {
-    /// Reads what a container has printed.
+    /// Reads the output of a container.
     pub(super) fn pump(&mut self, id: &str, index: usize, token: u64) {
         let Some(container) = self.containers.get_mut(id) else {
             return;
@@ -34,7 +34,7 @@ impl Server {
         self.update_attachments(id, index);
     }
 
-    /// Reads everything that is there, of a container that has ended.
+    /// Reads all remaining output of a container that has exited.
     pub(super) fn drain(&mut self, id: &str) {
         let count = self
             .containers
@@ -96,7 +96,7 @@ impl Server {
         }
     }
 
-    /// Copies a container's output from now on.
+    /// Attaches a client to a container's output.
     pub(super) fn attach(
         &mut self,
         requester: Requester,
@@ -137,7 +137,7 @@ impl Server {
             index,
         };
 
-        // Errors are always told of, so we hear when the reader is gone.
+        // Errors and hang-ups are always reported by epoll.
         let token = self
             .watch(sink.as_fd(), source, EventFlags::empty())
             .during(step)?;
@@ -148,7 +148,7 @@ impl Server {
         Ok(())
     }
 
-    /// An attachment has room again, or is gone.
+    /// Handles an attachment that is writable again, or closed.
     pub(super) fn attachment_event(
         &mut self,
         id: &str,
@@ -178,8 +178,8 @@ impl Server {
         self.update_attachments(id, index);
     }
 
-    /// Lets those go who hold a container up and take nothing. Answers how long the next of them
-    /// has; none: nobody is.
+    /// Disconnects clients that block a container and read nothing. Returns the time until the next
+    /// deadline; none if there is none.
     pub(super) fn disconnect_stalled(&mut self) -> Option<Timespec> {
         let now = clock::monotonic();
         let mut over = Vec::new();
@@ -213,7 +213,7 @@ impl Server {
         })
     }
 
-    /// Waits for room where something waits, and forgets who is gone.
+    /// Updates the watched events of attachments, and drops closed ones.
     fn update_attachments(&mut self, id: &str, index: usize) {
         let Some(container) = self.containers.get_mut(id) else {
             return;
@@ -257,7 +257,7 @@ impl Server {
         }
     }
 
-    /// Forgets a container with all that was watched for it.
+    /// Removes a container and all its watches.
     pub(super) fn forget(&mut self, id: &str) {
         let Some(container) = self.containers.remove(id) else {
             return;
