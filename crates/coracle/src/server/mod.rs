@@ -192,11 +192,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     let reachable = reachable_address(address.ip(), &cluster_network);
     let advertised = SocketAddr::new(reachable, address.port());
 
-    let own = [address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
-    let addresses: Vec<IpAddr> = own
-        .into_iter()
-        .chain(nth_address(&cluster_network.service_cidr, 1))
-        .collect();
+    let addresses = certificate_addresses(address.ip(), reachable, &cluster_network);
     let server = pki.server(&authority, &addresses)?;
 
     kubeconfig::write(folder, local_address(address), &pki, &authority)?;
@@ -555,6 +551,17 @@ fn reachable_address(bind: IpAddr, cluster_network: &ClusterNetwork) -> IpAddr {
     let bridge = nth_address(&cluster_network.cluster_cidr, 1)
         .filter(|_| reachable.is_loopback() && bind.is_unspecified());
     bridge.unwrap_or(reachable)
+}
+
+/// The addresses of the API server's serving certificate.
+fn certificate_addresses(
+    bind: IpAddr,
+    reachable: IpAddr,
+    cluster_network: &ClusterNetwork,
+) -> Vec<IpAddr> {
+    let own = [bind, IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
+    let service = nth_address(&cluster_network.service_cidr, 1);
+    own.into_iter().chain(service).collect()
 }
 
 /// The address at which programs of this machine reach it.

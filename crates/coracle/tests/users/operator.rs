@@ -138,7 +138,7 @@ fn one_of_two_operators_leads_and_the_other_takes_over() {
     operators.sort_by_key(|operator| !operator.leads);
     let [leader, mut other] = operators;
 
-    apply(&server, folder.path(), "wish.yaml", &desired("web:1", 3));
+    apply(&server, folder.path(), "desired.yaml", &desired("web:1", 3));
     until("what was wished is there", || {
         reported(&server) == format!("3 {}", leader.identity)
     });
@@ -176,7 +176,7 @@ fn one_of_two_operators_leads_and_the_other_takes_over() {
 
     // Killed in the middle of things: what is wished meanwhile waits for the next one.
     drop(leader);
-    apply(&server, folder.path(), "wish.yaml", &desired("web:2", 2));
+    apply(&server, folder.path(), "desired.yaml", &desired("web:2", 2));
     until("the other one leads", || other.leads());
     assert_ne!(lease("holderIdentity"), holder);
     assert_ne!(lease("leaseTransitions"), transitions);

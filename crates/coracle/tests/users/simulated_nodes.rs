@@ -30,7 +30,7 @@ pub(crate) fn start(folder: &Path, nodes: &str, more: &[&str]) -> Server {
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "it did not come about: {what}");
+        assert!(begun.elapsed() < PATIENCE, "timed out waiting until: {what}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
