@@ -85,11 +85,11 @@ fn a_request_is_echoed() {
     assert!(String::from_utf8_lossy(&fetched.stdout).contains("\"path\":\"/again\""));
 
     // SIGTERM ends it with exit code 0.
-    let told = Command::new("kill")
+    let killed = Command::new("kill")
         .arg(server.0.id().to_string())
         .status()
         .unwrap();
-    assert!(told.success());
+    assert!(killed.success());
 
     assert_eq!(server.0.wait().unwrap().code(), Some(0));
 }

@@ -36,7 +36,7 @@ pub enum Error {
     #[error("pod supervisor exited")]
     SupervisorGone,
     #[error("pod supervisor does not respond")]
-    SupervisorSilent,
+    SupervisorTimeout,
     #[error("{}", failure_text(.0))]
     Refused(Failure),
 }
@@ -109,7 +109,7 @@ impl From<Error> for coracle_cri::Error {
             }
             Error::TimedOut(_) => Self::DeadlineExceeded(text),
             Error::Unsupported(_) => Self::Unimplemented(text),
-            Error::SupervisorGone | Error::SupervisorSilent => Self::Unavailable(text),
+            Error::SupervisorGone | Error::SupervisorTimeout => Self::Unavailable(text),
             _ => Self::Internal(text),
         }
     }

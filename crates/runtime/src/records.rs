@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_state_counts() {
+    fn the_last_state_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(load::<SandboxRecord>(folder.path()), None);
         for state in 1..4 {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_was_cut_off_anywhere_leaves_the_one_before() {
+    fn a_truncated_state_leaves_the_previous_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(RECORD);
         save(folder.path(), &record(1)).unwrap();

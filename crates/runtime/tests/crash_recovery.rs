@@ -1,5 +1,5 @@
-//! The main process and supervisors are killed at any moment: what runs goes on, and what was half
-//! made is taken away.
+//! The main process and supervisors are killed at random: containers keep running, and unfinished
+//! ones are removed.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 #![expect(
     clippy::disallowed_methods,
@@ -20,12 +20,12 @@ use coracle_cri::Runtime as _;
 use coracle_cri::v1::*;
 use tokio::time::Instant;
 
-/// The folder in which the process to be killed works.
+/// The folder of the process to be killed.
 const FOLDER: &str = "CORACLE_TEST_KILLED_NODE";
 
 const COUNT: &str = "trap 'exit 41' TERM; i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done";
 
-/// Not a test when it is run as one: the main process that the tests below start, and kill.
+/// No-op as a test: the main process that the tests below start and kill.
 #[tokio::test(flavor = "multi_thread")]
 async fn main_process_to_be_killed() {
     let Ok(folder) = std::env::var(FOLDER) else {
@@ -45,7 +45,7 @@ async fn main_process_to_be_killed() {
     for number in 0.. {
         let pod = node.pod(&format!("pod-{}-{number}", std::process::id()));
 
-        // Whatever fails because a supervisor was killed was not acknowledged.
+        // A failure because of a killed supervisor was not acknowledged.
         let Ok(sandbox) = node.runtime.run_pod_sandbox(pod.clone(), "").await else {
             continue;
         };
@@ -109,7 +109,7 @@ async fn what_was_acknowledged_survives_the_main_process_and_supervisors() {
         let mut main = main_process(folder.path());
         let end = Instant::now() + life;
         while Instant::now() < end {
-            // Seldom enough that most pods come to be.
+            // Rarely enough that most pods are created.
             tokio::time::sleep(life / 5).await;
             kill_one(&instance);
         }
@@ -117,7 +117,7 @@ async fn what_was_acknowledged_survives_the_main_process_and_supervisors() {
         main.kill().unwrap();
         main.wait().unwrap();
 
-        // Nobody is there to notice.
+        // No runtime is running.
         kill_one(&instance);
     }
 
@@ -125,8 +125,8 @@ async fn what_was_acknowledged_survives_the_main_process_and_supervisors() {
     drop(leftovers);
 }
 
-/// How long the main process may live, again and again until it has left enough: longer and longer
-/// on a slow host.
+/// Lifetimes of the main process, until enough containers were created: longer and longer on a slow
+/// host.
 fn lives(folder: &Path) -> impl Iterator<Item = Duration> {
     let lives = (1..100).map(|turn| Duration::from_millis(30 + random(80 * turn)));
     lives
@@ -143,7 +143,7 @@ fn kill_one(instance: &str) {
     }
 }
 
-/// What was acknowledged and not removed runs, has printed without a gap, and ends as it is told.
+/// Checks that acknowledged containers run, have complete logs, and stop on request.
 async fn check_node(folder: &Path) {
     let node = Node::at(folder).await;
     let wanted = wanted(folder);
@@ -160,7 +160,7 @@ async fn check_node(folder: &Path) {
         let log = Path::new(&status.log_path);
         let before = common::lines(log).len();
         while common::lines(log).len() == before {
-            // It goes on, or the test never ends.
+            // Waits until it prints again.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
 
@@ -186,7 +186,7 @@ async fn check_node(folder: &Path) {
     node.clear().await;
 }
 
-/// What was acknowledged, and is not about to be removed.
+/// The acknowledged containers that are not being removed.
 fn wanted(folder: &Path) -> BTreeSet<String> {
     let (acknowledged, removed) = (notes(folder, "ids"), notes(folder, "removed"));
     acknowledged.difference(&removed).cloned().collect()

@@ -1,4 +1,4 @@
-//! Supervisors that do not answer, or speak another version: what they hold is left alone until
+//! Supervisors that do not respond, or speak another version: their containers are left alone until
 //! they are dead.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -40,7 +40,7 @@ async fn containers_of_an_unresponsive_supervisor_keep_running_and_delay_no_othe
     signal(silent, Signal::STOP);
     node.away(Duration::from_millis(1500)).await;
 
-    // The neighbour is there; of the others is known what was written down.
+    // The other pod works; the unresponsive one has its recorded state.
     assert_eq!(node.exec(&neighbour, "echo inside").await.1, "inside\n");
     assert_eq!(
         node.status(&id).await.state(),
@@ -52,7 +52,7 @@ async fn containers_of_an_unresponsive_supervisor_keep_running_and_delay_no_othe
         PodSandboxState::SandboxReady
     );
 
-    // Who needs it waits for it.
+    // A request to it waits.
     let runtime = node.runtime.clone();
     let asked = id.clone();
     let waits = tokio::spawn(async move {
@@ -96,7 +96,7 @@ async fn containers_of_an_unresponsive_supervisor_keep_running_and_delay_no_othe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_that_is_removed_goes_though_its_supervisor_is_silent() {
+async fn a_pod_with_an_unresponsive_supervisor_can_be_removed() {
     let node = Node::new("stuck").await;
     let (pod, sandbox) = node.sandbox("stuck").await;
     let id = node.run(&sandbox, &pod, script("one", COUNT)).await;
@@ -125,7 +125,7 @@ async fn a_pod_that_was_stopped_before_a_restart_gets_no_supervisor_again() {
     assert_eq!(
         supervisors(&node.instance()),
         [],
-        "nobody is left to end one"
+        "no supervisor was started"
     );
 
     node.clear().await;
@@ -171,7 +171,7 @@ async fn a_supervisor_of_a_later_version_keeps_its_containers() {
         PodSandboxState::SandboxReady
     );
 
-    // It is spoken to in the version that we know, and what we do not understand is passed over.
+    // The runtime speaks version 1, and ignores unknown messages.
     node.runtime.reopen_container_log(&id).await.unwrap();
     assert_eq!(
         said.recv().unwrap(),
@@ -180,7 +180,7 @@ async fn a_supervisor_of_a_later_version_keeps_its_containers() {
         }
     );
 
-    // It is gone now: one of ours takes over.
+    // It exits: a supervisor of this version takes over.
     for _ in 0..24_000 {
         if node
             .runtime
@@ -204,14 +204,14 @@ async fn a_supervisor_of_a_later_version_keeps_its_containers() {
     node.clear().await;
 }
 
-/// A supervisor of a version that does not exist yet.
+/// A fake supervisor of a newer version.
 struct NewerSupervisor {
     folder: PathBuf,
     container: String,
 }
 
 impl NewerSupervisor {
-    /// Says what it holds, then something that nobody understands, does one thing, and goes.
+    /// Sends an unknown message and its containers, handles one request, and exits.
     fn serve(&self, ready: &std::sync::mpsc::Sender<()>, said: &std::sync::mpsc::Sender<Request>) {
         let listener = self.listen();
         ready.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! What the host withholds from containers is said, once.
+//! Limits that the host does not support are logged once.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -45,7 +45,7 @@ async fn an_unsupported_limit_is_logged_once() {
         "{said:?}"
     );
 
-    // A container that is given it later has no more of it.
+    // An update of the limit is not supported either.
     let id = node
         .run(&sandbox, &pod, script("three", "sleep 1000"))
         .await;

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_a_process_ended_is_known_before_and_after_it_is_collected() {
+    fn the_exit_code_is_known_before_and_after_reaping() {
         let check = |script: &str, expected: i32| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             let pid = i32::try_from(child.id()).unwrap();

@@ -67,7 +67,7 @@ impl Node {
                 );
             }
             // It may still start: the supervisor reports it later.
-            Err(Error::SupervisorSilent) => return Err(Error::SupervisorSilent),
+            Err(Error::SupervisorTimeout) => return Err(Error::SupervisorTimeout),
             Err(error) => {
                 let text = error.to_string();
                 let exit = Exit {
@@ -131,7 +131,7 @@ impl Node {
 
         match self.signal(container, libc::SIGKILL).await {
             // Kill it through its cgroup instead.
-            Err(Error::SupervisorSilent) => return self.kill_cgroup(container).await,
+            Err(Error::SupervisorTimeout) => return self.kill_cgroup(container).await,
             sent => sent?,
         }
 

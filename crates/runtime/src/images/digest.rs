@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_of_layers_are_called_as_upstream_calls_them() {
+    fn chain_ids_match_upstream() {
         let check = |layers: &[&str], expected: &[&str]| {
             let parse = |texts: &[&str]| {
                 texts

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_layer_is_not_taken_for_one() {
+    fn layers_of_unknown_media_type_are_refused() {
         let check = |media_type: &str, expected: bool| {
             let digest = Digest::of(b"");
             let text = format!(

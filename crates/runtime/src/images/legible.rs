@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_left() {
+    fn control_characters_are_escaped() {
         let check = |text: &str, expected: &str| assert_eq!(legible(text), expected, "{text:?}");
         check("plain: \"quoted\", äöü", "plain: \"quoted\", äöü");
         check("a\u{1b}[2Jb\0\n", "a\\u{1b}[2Jb\\0\\n");

@@ -144,7 +144,7 @@ impl Node {
     /// Connects to the supervisor that was just started.
     async fn connect_supervisor(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
         let turn = sandbox.supervision.lock().await;
-        let supervisor = self.reach_supervisor(sandbox).await?;
+        let supervisor = self.dial_supervisor(sandbox).await?;
         drop(turn);
         supervisor.ready().await
     }

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_is_where_the_text_of_its_path_says() {
+    fn volume_paths_are_cleaned_lexically() {
         let check = |path: &str, expected: &str| assert_eq!(clean_path(path), expected, "{path}");
         check("/dev", "/dev");
         check("/dev/", "/dev");
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn no_volume_takes_the_place_of_the_root() {
+    fn a_volume_at_the_root_is_refused() {
         let at = |path: &str| Mount {
             container_path: path.to_owned(),
             host_path: "/tmp".to_owned(),

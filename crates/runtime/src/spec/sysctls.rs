@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_hosts_cannot_be_set() {
+    fn sysctls_of_the_host_are_refused() {
         let all = OwnNamespaces {
             network: true,
             ipc: true,

@@ -70,7 +70,7 @@ impl Handshake {
         match self.answers.recv().await {
             // The version is ignored: so far there is only one.
             Some((Reply::Welcome { containers, .. }, _)) => Ok(containers),
-            Some(_) => Err(Error::SupervisorSilent),
+            Some(_) => Err(Error::SupervisorTimeout),
             None => Err(Error::SupervisorGone),
         }
     }
@@ -127,11 +127,11 @@ impl Supervisor {
     /// Marks the handshake as complete: from now on requests are sent.
     pub(crate) fn set_ready(&self) {
         self.state.send_if_modified(|state| {
-            let events = *state == ConnectionState::Connected;
-            if events {
+            let changed = *state == ConnectionState::Connected;
+            if changed {
                 *state = ConnectionState::Ready;
             }
-            events
+            changed
         });
     }
 
@@ -143,7 +143,7 @@ impl Supervisor {
             .await
             .map(|state| state.map(|state| *state))
         {
-            Err(_) => Err(Error::SupervisorSilent),
+            Err(_) => Err(Error::SupervisorTimeout),
             Ok(Ok(ConnectionState::Ready)) => Ok(()),
             Ok(_) => Err(Error::SupervisorGone),
         }
@@ -169,7 +169,7 @@ impl Supervisor {
         let answer = tokio::time::timeout(TIMEOUT, answers.recv()).await;
         self.forget(number);
         match answer {
-            Err(_) => Err(Error::SupervisorSilent),
+            Err(_) => Err(Error::SupervisorTimeout),
             Ok(None) => Err(Error::SupervisorGone),
             Ok(Some((Reply::Failed { failure }, _))) => Err(Error::Refused(failure)),
             Ok(Some(answer)) => Ok(answer),
@@ -197,7 +197,7 @@ impl Supervisor {
             Ok(_) => Err(Error::SupervisorGone),
             Err(_) => {
                 self.forget(number);
-                Err(Error::SupervisorSilent)
+                Err(Error::SupervisorTimeout)
             }
         }
     }

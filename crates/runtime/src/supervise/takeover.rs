@@ -106,7 +106,7 @@ impl Node {
         let reached = match is_there() {
             true => Ok(()),
             false if sandbox.is_lost() => Err(Error::SupervisorGone),
-            false => self.reach_supervisor(sandbox).await.map(drop),
+            false => self.dial_supervisor(sandbox).await.map(drop),
         };
 
         if reached.is_err()
@@ -123,7 +123,7 @@ impl Node {
 
     /// Connects to the supervisor of a pod, starting a new one if it is dead. Does not wait for the
     /// handshake: until then its containers keep their state.
-    pub(crate) async fn reach_supervisor(
+    pub(crate) async fn dial_supervisor(
         self: &Arc<Self>,
         sandbox: &Arc<Sandbox>,
     ) -> Result<Arc<Supervisor>, Error> {

@@ -1,4 +1,4 @@
-//! What is looked at where cgroups are of version 2.
+//! The tests that run with cgroups v2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::common::{Node, script, with_resources, with_security};
 
-/// Is said when all was looked at.
+/// Printed when all checks passed.
 pub(crate) const DONE: &str = "all of version 2 was looked at";
 
-/// A pod's group as a kubelet names it, below that of the node.
+/// The pod cgroup, as a kubelet names it.
 const PARENT: &str = "kubepods/burstable/pod-1";
 
 struct Cgroup2Node {
@@ -63,7 +63,7 @@ pub(crate) async fn look(expected: &str) {
     let Cgroup2Node { node, sandbox, .. } = place;
     node.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
 
-    // The kubelet's to remove.
+    // Removed by the kubelet on a real node.
     hierarchies
         .group(&node.instance())
         .child("kubepods")
@@ -73,7 +73,7 @@ pub(crate) async fn look(expected: &str) {
     node.clear().await;
 }
 
-/// The machine's kernel is older than most hosts', and takes the layers of an image in another way.
+/// The UML kernel is older, and mounts overlay layers in another way.
 async fn an_image_has_its_root() {
     let folder = tempfile::tempdir().unwrap();
     let images = ImageStore::open(ImagesConfig::new(
@@ -126,7 +126,7 @@ impl Cgroup2Node {
         self.node.printed("pod", "limited", "up").await;
 
         let check = async |controller: &str, file: &str, expected: &str| {
-            // Where it was said that the host cannot, there is nothing to be seen.
+            // Without the controller the file does not exist.
             let expected = if self.has(controller) { expected } else { "" };
             let (_, seen, _) = self
                 .node
@@ -164,7 +164,7 @@ impl Cgroup2Node {
 
         check("memory", "memory.max", "100663296").await;
 
-        // A container and its commands are in its group, of which they see nothing but itself.
+        // A container and its exec processes are in its cgroup, and see it as root.
         let (_, seen, _) = self
             .node
             .exec(&id, "grep -h ^0: /proc/1/cgroup /proc/self/cgroup")
@@ -411,7 +411,7 @@ impl Cgroup2Node {
     }
 }
 
-/// Huge pages that the kernel has put aside, and a file system of them; both go with this.
+/// Reserved huge pages and a hugetlbfs mount; both are released on drop.
 struct HugePages {
     before: String,
     place: PathBuf,

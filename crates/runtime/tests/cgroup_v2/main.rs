@@ -1,6 +1,5 @@
-//! Pods in cgroups of version 2: on this host with the controllers that it leaves there, and on a
-//! machine of the test's own, a kernel that runs as a process (`linux.uml`), with all that such a
-//! kernel has.
+//! Pods in cgroups v2: on this host with its available controllers, and in User Mode Linux
+//! (`linux.uml`) with all controllers.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 #![expect(
     clippy::disallowed_methods,
@@ -15,10 +14,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};
 
-/// Which controllers there are where this test has started itself.
+/// The available controllers, for the child process.
 const CONTROLLERS: &str = "CORACLE_TEST_VERSION_2";
 
-/// Not a test when it is run as one: what those below start elsewhere.
+/// No-op as a test: run by the tests below in another environment.
 #[tokio::test(flavor = "multi_thread")]
 async fn run_in_child_process() {
     if let Ok(expected) = std::env::var(CONTROLLERS) {
@@ -27,7 +26,7 @@ async fn run_in_child_process() {
     }
 }
 
-/// A mount namespace in which version 1 is not to be seen.
+/// Runs in a mount namespace without cgroup v1.
 const WITHOUT_VERSION_1: &str = "\
     for place in $(awk '{ for (i = 7; i < NF; i++) if ($i == \"-\" && $(i + 1) == \"cgroup\") print $5 }' \
         /proc/self/mountinfo); do umount \"$place\" || exit; done; exec \"$@\"";
@@ -59,7 +58,7 @@ fn pods_run_with_what_this_host_has_of_version_2() {
     check(&elsewhere);
 }
 
-/// The first process of a machine whose root is this host's, and which ends with the test.
+/// The init script of a UML machine on this host's root, which shuts down after the test.
 fn first_process(place: &str) -> String {
     let program = std::env::current_exe().unwrap();
     format!(
@@ -74,8 +73,7 @@ fn first_process(place: &str) -> String {
     )
 }
 
-/// What such a kernel says, before it has run anything, on processors with tile registers (AMX): it
-/// has no room for them.
+/// The panic of the UML kernel on processors with AMX, which it does not support.
 const TOO_MUCH_STATE: &str = "ptrace set fp regs failed";
 
 #[test]
@@ -115,7 +113,7 @@ fn pods_run_with_all_of_version_2() {
     check(&machine);
 }
 
-/// The test has run there, and has passed.
+/// Checks that the test has run and passed.
 fn check(elsewhere: &Output) {
     let said = String::from_utf8_lossy(&elsewhere.stdout).replace('\r', "");
     let passed = said.contains(inside::DONE) && said.contains("test result: ok. 1 passed");

@@ -1,5 +1,5 @@
-//! System calls under the default filter: each is made by a program of a few instructions, which
-//! ends with the error.
+//! System calls under the default seccomp filter: each is made by a minimal ELF program that exits
+//! with the errno.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use coracle_cri::v1::*;
 use crate::common::program;
 use crate::{container, start};
 
-/// How a call is made.
+/// The system call ABI.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntryPoint {
-    /// As programs of 64 bits do; numbers from 0x4000_0000 on are those of short pointers.
+    /// 64-bit; numbers from 0x4000_0000 on are x32.
     Native,
-    /// As programs of 32 bits do.
+    /// 32-bit.
     Bits32,
 }
 
-/// Name, door and number of a call, and the error that it ends with.
+/// Name, ABI and number of a system call, and the expected errno.
 const CALLS: [(&str, EntryPoint, u32, i32); 9] = [
     ("getuid", EntryPoint::Native, 102, 0),
     ("keyctl", EntryPoint::Native, 250, libc::EPERM),
@@ -53,10 +53,10 @@ const CALLS: [(&str, EntryPoint, u32, i32); 9] = [
     ),
 ];
 
-/// What the program of 32 bits ends with.
+/// The exit code of the 32-bit program.
 const SEVEN: i32 = 7;
 
-/// Calls are answered as the default filter has it, also those of programs of 32 bits.
+/// Checks the results of system calls under the default filter, also of 32-bit programs.
 pub(crate) async fn answered(
     runtime: &dyn Runtime,
     sandbox: &str,
@@ -76,7 +76,7 @@ pub(crate) async fn answered(
     let exit_with_seven = [0xb8, 1, 0, 0, 0, 0xbb, 7, 0, 0, 0, 0xcd, 0x80];
     program::write(&folder.join("bits32"), program_of_32_bits(&exit_with_seven));
 
-    // There are kernels without: then nobody has them.
+    // Some kernels do not support 32-bit programs.
     let has_32_bits = Command::new(folder.join("bits32"))
         .status()
         .is_ok_and(|status| status.code() == Some(SEVEN));
@@ -114,7 +114,7 @@ pub(crate) async fn answered(
     runtime.remove_container(&id).await.unwrap();
 }
 
-/// Makes the call with nothing but zeroes, and ends with the error.
+/// Makes the system call with zero arguments, and exits with the errno.
 fn code(entry: EntryPoint, number: u32) -> Vec<u8> {
     let [a, b, c, d] = number.to_le_bytes();
     let enter: [u8; 2] = if entry == EntryPoint::Native {
@@ -169,7 +169,7 @@ fn program_of_64_bits(code: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The same with words of 32 bits.
+/// The same for 32 bits.
 fn program_of_32_bits(code: &[u8]) -> Vec<u8> {
     const BASE: u32 = 0x804_8000;
     const HEADERS: u32 = 52 + 32;

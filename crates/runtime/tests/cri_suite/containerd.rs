@@ -1,5 +1,4 @@
-//! A containerd of a test's own, from the package `containerd`, with an image of busybox that was
-//! made here.
+//! A containerd for tests, from the package `containerd`, with a busybox image.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ impl Containerd {
         containerd
     }
 
-    /// Is killed, and comes back.
+    /// Kills and restarts it.
     pub(crate) async fn restart(&mut self, folder: &Path) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -127,7 +126,7 @@ pub(crate) fn pod(folder: &Path) -> PodSandboxConfig {
     }
 }
 
-/// Makes an archive as `docker save` does, and gives it to containerd.
+/// Builds a `docker save` archive, and imports it into containerd.
 fn import_busybox(folder: &Path, socket: &Path) {
     let (root, archive) = (folder.join("busybox"), folder.join("image"));
     unpack_busybox(&root);

@@ -1,5 +1,4 @@
-//! One suite over the runtime trait, for our runtime and for containerd behind its socket: both
-//! answer alike.
+//! One suite over the CRI runtime trait, run against our runtime and against containerd.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod calls;
@@ -50,7 +49,7 @@ async fn containerd_answers_as_cri_says() {
     drop(leftovers);
 }
 
-/// A pod that is to last: sandbox and container.
+/// Starts a pod that survives a restart: sandbox and container.
 async fn begin(runtime: &dyn Runtime, pod: &PodSandboxConfig, image: &str) -> (String, String) {
     let sandbox = runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
     let text = "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done";
@@ -59,7 +58,7 @@ async fn begin(runtime: &dyn Runtime, pod: &PodSandboxConfig, image: &str) -> (S
     (sandbox, id)
 }
 
-/// The runtime was away, and what runs has not noticed.
+/// Checks that the container has survived a restart of the runtime.
 async fn go_on(runtime: &dyn Runtime, pod: &PodSandboxConfig, (sandbox, id): &(String, String)) {
     assert_eq!(
         status(runtime, id).await.state(),
@@ -82,7 +81,7 @@ async fn go_on(runtime: &dyn Runtime, pod: &PodSandboxConfig, (sandbox, id): &(S
     runtime.remove_pod_sandbox(sandbox).await.unwrap();
 }
 
-/// Longer than anything takes that happens at all.
+/// Longer than any step takes.
 const LONG: Duration = Duration::from_secs(120);
 
 /// Waits until a container has printed a line.
@@ -97,7 +96,7 @@ async fn printed(pod: &PodSandboxConfig, name: &str, text: &str) {
     panic!("{name} does not print {text}");
 }
 
-/// The whole life of a pod.
+/// Runs the whole life cycle of a pod.
 async fn run_pod_lifecycle(runtime: &dyn Runtime, pod: &PodSandboxConfig, image: &str) {
     let version = runtime.version().await.unwrap();
     assert_eq!(version.runtime_api_version, "v1");
@@ -238,7 +237,7 @@ async fn output_and_exit(
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
-    // What ends without a newline is marked as a part by some and as whole by others.
+    // Runtimes differ in the tag of a last line without newline.
     let line = |(stream, tag, text): (String, String, String)| {
         format!(
             "{stream} {} {text}",

@@ -1,4 +1,4 @@
-//! A command on a terminal, however a runtime lets its streams be reached.
+//! Exec with a terminal, by session or by streaming URL.
 
 use coracle_cri::Runtime;
 use coracle_cri::streaming::{Session, Streaming};

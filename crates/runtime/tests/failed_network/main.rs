@@ -1,5 +1,5 @@
-//! Pods that can be neither connected to their network nor disconnected from it: what is left of
-//! them is known, and goes as soon as it can.
+//! Pods whose network setup and teardown both fail: they are listed as not ready, and removed as
+//! soon as teardown works.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 #[path = "../common/mod.rs"]
@@ -23,7 +23,7 @@ use coracle_runtime::{Config, ImageForContainer, RootFs, RootFsError, RootFsUsag
 /// Where Debian's package `containernetworking-plugins` puts them.
 const PLUGINS: &str = "/usr/lib/cni";
 
-/// How long a plugin may take on a machine that has much else to do.
+/// The plugin timeout, for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -57,9 +57,10 @@ fn the_rest_of_a_failed_pod_is_listed_until_it_is_removed() {
             "{refused:?}"
         );
 
-        // As long as it does not go, it is there.
-        let told = |error: &Error| assert!(error.to_string().contains("stuck"), "{error}");
-        told(
+        // It stays listed until it is removed.
+        let error_is_stuck =
+            |error: &Error| assert!(error.to_string().contains("stuck"), "{error}");
+        error_is_stuck(
             &node
                 .runtime
                 .stop_pod_sandbox(&first_left)
@@ -67,7 +68,7 @@ fn the_rest_of_a_failed_pod_is_listed_until_it_is_removed() {
                 .unwrap_err(),
         );
 
-        told(
+        error_is_stuck(
             &node
                 .runtime
                 .remove_pod_sandbox(&second_left)
@@ -102,7 +103,7 @@ fn the_rest_of_a_failed_pod_is_listed_until_it_is_removed() {
 }
 
 #[test]
-fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_it_away() {
+fn an_unfinished_pod_is_listed_after_a_restart_that_cannot_remove_it() {
     on_a_node("undone-restart", async |mut node| {
         node.break_plugin();
         let pod = node.pod("p", 0);
@@ -119,8 +120,7 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
 
         node.runtime.stop_pod_sandbox(&left).await.unwrap_err();
 
-        // A pod of the same name has come meanwhile: its name is its own, also when the old one
-        // goes.
+        // A pod of the same name keeps its name when the old one is removed.
         node.repair_plugin();
         let made = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
         node.runtime.remove_pod_sandbox(&left).await.unwrap();
@@ -130,7 +130,7 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
 
         node.runtime.remove_pod_sandbox(&made).await.unwrap();
 
-        // A restart that can take it away does.
+        // A restart retries the removal.
         node.break_plugin();
         node.run_fails(&pod).await;
         node.repair_plugin();
@@ -148,7 +148,7 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
 }
 
 #[test]
-fn a_pod_whose_network_is_half_taken_away_is_not_ready_and_can_be_stopped_again() {
+fn a_pod_whose_network_teardown_failed_is_not_ready_and_can_be_stopped_again() {
     on_a_node("undone-stop", async |mut node| {
         let id = node
             .runtime
@@ -182,7 +182,7 @@ fn a_pod_whose_network_is_half_taken_away_is_not_ready_and_can_be_stopped_again(
     });
 }
 
-/// A node of a test's own, with Debian's bridge and a plugin that can be broken.
+/// A test node, with Debian's bridge plugin and a plugin that can be broken.
 struct Node {
     runtime: Runtime,
     config: Config,
@@ -234,7 +234,7 @@ impl Node {
         );
         fs::write(place.join("net.d/10-test.conflist"), list).unwrap();
 
-        // Passes on what the one before it answered, unless it is broken.
+        // Returns a fixed result, unless it is broken.
         let plugin = format!(
             "#!/bin/sh\ninput=$(cat)\n[ -e {} ] && echo '{{\"code\": 11, \"msg\": \"stuck\"}}' && exit 1\n\
              [ $CNI_COMMAND = ADD ] && echo '{{\"cniVersion\":\"1.0.0\",\"ips\":[{{\"address\":\"10.90.0.2/24\"}}]}}'\nexit 0\n",
@@ -308,7 +308,7 @@ impl Node {
         }
     }
 
-    /// Asks for a pod that can be neither made nor undone. Answers with the id of what is left.
+    /// Runs a pod whose setup and teardown fail. Returns the ID of the sandbox that is left.
     async fn run_fails(&self, pod: &PodSandboxConfig) -> String {
         let before: Vec<String> = self
             .list()
@@ -386,7 +386,7 @@ async fn open(place: &Path, config: &Config) -> Runtime {
         .unwrap()
 }
 
-/// A restart does not wait for all that it does.
+/// A restart continues in the background.
 async fn eventually(is_so: impl AsyncFn() -> bool) {
     let so = async {
         while !is_so().await {
@@ -409,7 +409,7 @@ fn stdout_of(program: &str, words: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// No container comes as far as its image here.
+/// Containers are never created here.
 struct NoImages;
 
 #[async_trait]

@@ -1,5 +1,4 @@
-//! Registries that mean harm, or are merely broken: whatever they do, a failed pull leaves nothing
-//! behind.
+//! Hostile and broken registries: a failed pull leaves nothing behind.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,7 +36,7 @@ async fn wrong_bytes_are_no_image() {
     fake.blobs.0.insert(config, b"{}".to_vec());
     assert!(matches!(fails(fake).await, ImageError::Digest { .. }));
 
-    // The right bytes of the wrong archive: what is unpacked is not what the configuration names.
+    // A valid blob of another archive: its diff ID does not match the configuration.
     let mut fake = FakeRegistry::with_image();
     let archive = gzip(&crate::fixtures::layer(&[("a", "other")]));
     let described = fake
@@ -77,7 +76,7 @@ async fn a_layer_that_always_ends_early_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_layer_whose_connection_breaks_goes_on_where_it_was() {
+async fn the_transfer_of_a_layer_resumes_after_a_broken_connection() {
     for answers_ranges in [true, false] {
         let mut fake = FakeRegistry::of(&[layer(&[("a", &noise(300_000))])]);
         fake.break_first = 2;
@@ -260,7 +259,7 @@ async fn documents_have_a_largest_size_and_old_ones_are_refused() {
     );
 }
 
-/// Pulls from a registry and returns why that fails. Nothing is left.
+/// Pulls from a registry and returns the error. Checks that nothing is left.
 async fn fails(fake: FakeRegistry) -> ImageError {
     let (store, server) = (TestStore::new(), Server::start(fake));
     let images = open(&store);
@@ -280,7 +279,7 @@ fn open(store: &TestStore) -> Arc<ImageStore> {
     ImageStore::open(config).unwrap()
 }
 
-/// Text that does not become shorter when it is compressed.
+/// Incompressible text.
 fn noise(length: usize) -> String {
     let mut state = 1_u64;
     let mut next = || {
@@ -292,12 +291,12 @@ fn noise(length: usize) -> String {
     std::iter::repeat_with(&mut next).take(length).collect()
 }
 
-/// What a registry has, and what is wrong with it.
+/// The content and the defects of a fake registry.
 #[derive(Clone, Default)]
 struct FakeRegistry {
     blobs: Blobs,
     manifest: Vec<u8>,
-    /// Answers for blobs end after so many bytes: for the first few requests, or for all.
+    /// Blob responses are cut after this many bytes: for the first few requests, or for all.
     cut_after: Option<usize>,
     break_first: usize,
     answers_ranges: bool,

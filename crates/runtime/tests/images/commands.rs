@@ -1,5 +1,4 @@
-//! Images that are changed by hand while another process works with them, and a folder that is
-//! watched.
+//! Image commands while another process owns the store, and the preload folder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ async fn the_process_that_owns_the_store_runs_commands_of_others() {
     let images = store.open();
     let file = store.write("app.tar", &archive("app:v1"));
 
-    // Nobody opens yet.
+    // The socket is not served yet.
     let refused = import(file.clone())
         .run(store.config(), &no_report())
         .await
@@ -84,7 +83,7 @@ async fn the_process_that_owns_the_store_runs_commands_of_others() {
         plain: Vec::new(),
     };
 
-    // Nobody is there; that is said with its reasons.
+    // The connection is refused; the error has its causes.
     let unreachable = pull
         .run(store.config(), &no_report())
         .await
@@ -102,7 +101,7 @@ async fn the_process_that_owns_the_store_runs_commands_of_others() {
 
     assert_eq!(store.counts()[..2], [0, 0]);
 
-    // Nonsense harms nobody.
+    // Invalid requests are ignored.
     let mut socket = tokio::net::UnixStream::connect(store.path("images/socket"))
         .await
         .unwrap();
@@ -120,7 +119,7 @@ async fn the_process_that_owns_the_store_runs_commands_of_others() {
     drop(serving.await);
     drop(images);
 
-    // Whatever it has left behind, the next one works with them itself.
+    // After it has stopped, the command runs in this process.
     let alone = import(file)
         .run(store.config(), &no_report())
         .await
@@ -189,7 +188,7 @@ async fn archives_that_appear_in_the_preload_folder_are_imported() {
     let serving = tokio::spawn(Arc::clone(&images).serve(PreloadWatch::at(&folder)));
     let comes = async |name: &str| until(|| async { images.find(name) }).await;
 
-    // Written in pieces, and moved in when it is whole.
+    // One is written in place, one is moved in when complete.
     std::fs::write(folder.join("written.tar"), archive("written:v1")).unwrap();
     comes("written:v1").await;
     std::fs::write(folder.join("broken.tar"), "no archive").unwrap();
@@ -221,5 +220,5 @@ async fn until<T, F: Future<Output = Option<T>>>(mut found: impl FnMut() -> F) -
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it does not come");
+    panic!("timed out");
 }

@@ -1,4 +1,4 @@
-//! Images made by hand: archives, layouts, and what is in them.
+//! Builders of test images: archives, layouts and blobs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,7 +83,7 @@ pub(crate) fn docker_archive(tags: &[&str], layers: &[Vec<u8>], run: &Value) -> 
 pub(crate) struct Blobs(pub(crate) BTreeMap<Digest, Vec<u8>>);
 
 impl Blobs {
-    /// Keeps a blob, and describes it.
+    /// Adds a blob, and returns its descriptor.
     pub(crate) fn add(&mut self, media_type: &str, bytes: Vec<u8>) -> Value {
         let digest = Digest::of(&bytes);
         let described = json!({"mediaType": media_type, "digest": digest, "size": bytes.len()});
@@ -91,7 +91,8 @@ impl Blobs {
         described
     }
 
-    /// Keeps an image with these layers, stored as `stored` says, and describes its manifest.
+    /// Adds an image with these layers, encoded by `stored`, and returns the descriptor of its
+    /// manifest.
     pub(crate) fn add_image(
         &mut self,
         layers: &[Vec<u8>],

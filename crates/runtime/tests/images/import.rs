@@ -132,7 +132,7 @@ fn with_platform(mut descriptor: Value, architecture: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_damaged_leaves_nothing_behind() {
+async fn a_damaged_archive_leaves_nothing_behind() {
     let store = TestStore::new();
     let images = store.open();
 
@@ -194,7 +194,7 @@ async fn what_is_damaged_leaves_nothing_behind() {
     }
 }
 
-/// What quotes an archive that is none must not do to a terminal what the archive says.
+/// Errors that quote an archive must not contain its control characters.
 #[tokio::test]
 async fn errors_of_a_garbage_archive_contain_no_control_characters() {
     let store = TestStore::new();
@@ -226,7 +226,7 @@ async fn errors_of_a_garbage_archive_contain_no_control_characters() {
     assert_eq!(store.counts(), [0, 0, 0, 0]);
 }
 
-/// An error with all that led to it.
+/// An error with its causes.
 fn error_chain(error: &dyn std::error::Error) -> String {
     let cause = error
         .source()
@@ -291,7 +291,7 @@ async fn a_crash_leaves_work_that_the_next_start_clears_away() {
     assert_eq!(store.open().list().len(), 1);
     assert_eq!(store.counts(), [1, 1, 1, 0]);
 
-    // An image whose layer is gone is none.
+    // An image with a missing layer is deleted.
     fs::remove_dir_all(root.join("layers").join(image.layers[0].hex())).unwrap();
     assert_eq!(store.open().list(), []);
     assert_eq!(store.counts(), [0, 0, 0, 0]);

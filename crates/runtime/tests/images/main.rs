@@ -1,4 +1,4 @@
-//! Images from end to end: brought in, kept, mounted, removed.
+//! Images end to end: pulled, imported, mounted, removed.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod bad_registries;
@@ -10,7 +10,7 @@ mod rootfs;
 mod sys;
 mod test_store;
 
-/// Runs on a thread of its own with a runtime, in a mount namespace of its own.
+/// Runs a future on its own thread, in its own mount namespace.
 fn in_mount_namespace(work: impl Future<Output = ()> + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {

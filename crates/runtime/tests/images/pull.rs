@@ -1,5 +1,4 @@
-//! Pulls from Debian's registry on loopback: with users and TLS, without either, and again and
-//! again.
+//! Pulls from Debian's registry on loopback, with and without authentication and TLS.
 
 use std::fs;
 use std::net::TcpListener;
@@ -58,10 +57,10 @@ async fn an_image_is_pulled_from_a_registry_on_loopback() {
             .lock()
             .unwrap()
             .iter()
-            .all(|told| matches!(told, Progress::UpToDate { .. }))
+            .all(|progress| matches!(progress, Progress::UpToDate { .. }))
     );
 
-    // The tag has moved: the lower layer is here already.
+    // The tag has moved: the lower layer is stored already.
     registry.push(store.folder.path(), "team/app:v1", "2");
     recorded.lock().unwrap().clear();
 
@@ -75,7 +74,7 @@ async fn an_image_is_pulled_from_a_registry_on_loopback() {
         .lock()
         .unwrap()
         .iter()
-        .filter(|told| matches!(told, Progress::Unpacked { .. }))
+        .filter(|progress| matches!(progress, Progress::Unpacked { .. }))
         .count();
     assert_eq!(unpacked, 1);
 
@@ -90,7 +89,7 @@ async fn a_refused_connection_is_not_retried() {
     config.registries.retry_after = Duration::from_secs(3600);
     let images = ImageStore::open(config).unwrap();
 
-    // Bound and not listened on: nobody else gets the port, and whoever connects is refused.
+    // Bound and not listened on: the port is taken, and connections are refused.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let name = format!("{}/app:v1", taken.local_addr().unwrap());
@@ -157,7 +156,7 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
         .await
         .unwrap();
 
-    // The same through the runtime's interface.
+    // The same through CRI.
     images.remove(&images.find(&name).unwrap()).await.unwrap();
 
     let auth = |password: &str, server: &str| AuthConfig {
@@ -195,9 +194,9 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
     let refused = images
         .pull_image(spec(&absent), Some(auth("right", "")), None)
         .await;
-    let told = format!("{absent}: not found at {}", registry.host);
+    let expected = format!("{absent}: not found at {}", registry.host);
     assert!(
-        matches!(&refused, Err(Error::NotFound(text)) if text.contains(&told)),
+        matches!(&refused, Err(Error::NotFound(text)) if text.contains(&expected)),
         "{refused:?}"
     );
 
@@ -240,7 +239,7 @@ async fn many_pulls_of_images_that_share_layers_transfer_each_layer_once() {
         .lock()
         .unwrap()
         .iter()
-        .filter(|told| matches!(told, Progress::Unpacked { .. }))
+        .filter(|progress| matches!(progress, Progress::Unpacked { .. }))
         .count();
     assert_eq!(unpacked, 5, "one below, four on top");
 
@@ -266,7 +265,7 @@ async fn a_cancelled_pull_leaves_nothing() {
             images.remove(&pulled.unwrap()).await.unwrap();
         }
 
-        // Threads that unpack end when they see that nothing more comes.
+        // The unpacking threads stop when the channel is closed.
         tokio::time::timeout(Duration::from_secs(120), async {
             while store.counts()[3] > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -278,7 +277,7 @@ async fn a_cancelled_pull_leaves_nothing() {
 
     drop(images);
 
-    // Opened when the last thread is done: one that was about to finish the image has finished it.
+    // The store opens after the last thread is done, which may have stored the image.
     let images = store.open();
     if let Some(finished) = images.find(&format!("{}/app:v1", registry.host)) {
         images.remove(&finished).await.unwrap();
@@ -315,8 +314,7 @@ impl Registry {
     fn start(tls: Option<&Tls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         loop {
-            // Whoever else looks for a free port may take it before the registry does, which then
-            // ends.
+            // Another process may take the free port first; then the registry exits.
             let port = TcpListener::bind("127.0.0.1:0")
                 .unwrap()
                 .local_addr()
@@ -368,7 +366,7 @@ impl Registry {
     }
 }
 
-/// Starts a registry that keeps its things in a folder.
+/// Starts a registry with its data in a folder.
 fn serve(folder: &Path, host: &str, tls: Option<&Tls>) -> Child {
     let mut config = json!({
         "version": 0.1, "log": {"level": "error"},
@@ -415,7 +413,7 @@ fn run(program: &str, arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Where a file of an image's highest layer is.
+/// The path of a file in an image's highest layer.
 fn content(store: &TestStore, images: &ImageStore, name: &str, file: &str) -> std::path::PathBuf {
     let top = images.find(name).unwrap().layers.last().unwrap().hex();
     store
@@ -433,7 +431,7 @@ fn recorded() -> (Report, Arc<Mutex<Vec<Progress>>>) {
     let recorded = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&recorded);
     (
-        Arc::new(move |told| writer.lock().unwrap().push(told)),
+        Arc::new(move |progress| writer.lock().unwrap().push(progress)),
         recorded,
     )
 }

@@ -78,7 +78,7 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
             "asked again, the same"
         );
 
-        // A reboot takes the mount, not what was written.
+        // A reboot removes the mount, not the writable layer.
         rustix::mount::unmount(&root, rustix::mount::UnmountFlags::empty()).unwrap();
         drop((images, rootfs));
 
@@ -107,8 +107,8 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
     });
 }
 
-/// As upstream's snapshotters have it: a layer knows nothing of those below, and its folder takes
-/// the link's place.
+/// As in upstream's snapshotters, a layer is unpacked without those below, and its folder replaces
+/// the link.
 #[test]
 fn a_layer_that_writes_through_a_lower_layers_link_stays_in_the_image() {
     in_mount_namespace(async {
@@ -290,7 +290,7 @@ fn the_built_in_image_is_there_pinned_and_runs() {
         assert_eq!(images.add_built_in().await.unwrap().id, image.id);
         assert!(image.pinned && image.digests[0].starts_with("coracle.local/echo@sha256:"));
 
-        // Its registry is nowhere, and asking for it is no reason to go there.
+        // Its registry does not exist and is never contacted.
         for name in [
             "coracle.local/echo",
             "coracle.local/echo:latest",

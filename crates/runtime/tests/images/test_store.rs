@@ -1,4 +1,4 @@
-//! A place for images that goes with the test, and what is on its disk.
+//! A temporary image store for tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,8 +34,7 @@ impl TestStore {
         self.path(name)
     }
 
-    /// How many things there are in the store's folders: layers, records, content, work in
-    /// progress.
+    /// The number of entries in the store's folders: layers, records, content, staging.
     pub(crate) fn counts(&self) -> [usize; 4] {
         ["layers", "images", "content", "staging"]
             .map(|name| count(&self.path("images").join(name)))

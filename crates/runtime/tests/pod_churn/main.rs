@@ -1,6 +1,6 @@
-//! Pods with images and networks come and go, many times and many at once: nothing of them stays.
+//! Pods with images and networks are created and removed, many in parallel: nothing is left.
 //!
-//! `CORACLE_CYCLES=1000` has more of them come and go than a run of all tests has time for.
+//! `CORACLE_CYCLES=1000` runs more cycles than the default.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 #[path = "../common/mod.rs"]
@@ -22,15 +22,15 @@ use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{Config, Runtime};
 use futures_util::future::join_all;
 
-/// More than the addresses that there are, so that each is given back and given out again.
+/// More than the available addresses, so that each is reused.
 const USUAL_CYCLES: usize = 120;
 const ADDRESSES: &str = "10.244.0.0/26";
 
-/// How many pods come and go at the same time.
+/// How many pods run in parallel.
 const LANES: usize = 10;
 
 #[test]
-fn pods_come_and_go_and_leave_nothing() {
+fn created_and_removed_pods_leave_nothing() {
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
             sys::unshare_network();
@@ -51,7 +51,7 @@ fn pods_come_and_go_and_leave_nothing() {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "whoever runs the tests says it by the environment"
+    reason = "set by the environment of the test run"
 )]
 fn cycles() -> usize {
     std::env::var("CORACLE_CYCLES").map_or(USUAL_CYCLES, |number| number.parse().unwrap())
@@ -65,7 +65,7 @@ async fn come_and_go(cycles: usize) {
     let before = node.inventory();
     node.cycle(0, true).await;
 
-    // The first one opens what stays open, and may not have closed all of the rest.
+    // The first cycle opens descriptors that stay open.
     let most = descriptors() + LANES;
     let lanes = (0..LANES).map(|lane| {
         let node = Arc::clone(&node);
@@ -80,7 +80,7 @@ async fn come_and_go(cycles: usize) {
         lane.unwrap();
     }
 
-    // The kernel lets go of namespaces when it comes to it.
+    // The kernel releases namespaces asynchronously.
     for _ in 0..600 {
         if node.inventory() == before && descriptors() < most {
             break;
@@ -120,7 +120,7 @@ impl Node {
         let images = images.unwrap();
         images.add_built_in().await.unwrap();
 
-        // Made by the first pod, and kept.
+        // Created by the first pod, and kept.
         fs::create_dir_all(folder.join("mounts")).unwrap();
         fs::create_dir_all(folder.join("state/sandboxes")).unwrap();
 
@@ -182,7 +182,7 @@ impl Node {
         self.runtime.start_container(&id).await.unwrap();
 
         if look {
-            // What is looked for at the end is seen while it is there.
+            // Checks that the inventory sees a running pod.
             assert_eq!((namespaces(), interfaces(), tables()), (1, 1, 1));
         }
 
@@ -255,7 +255,7 @@ impl Node {
         panic!("{container} does not end");
     }
 
-    /// All that there is on the host for this node's sake, as names and numbers.
+    /// Everything of this node on the host, as names and counts.
     fn inventory(&self) -> Inventory {
         let place = self.folder.to_string_lossy().into_owned();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -289,10 +289,10 @@ impl Node {
     }
 }
 
-/// Everything but logs, which are the kubelet's to delete.
+/// All folders except logs, which the kubelet deletes.
 const KEPT: [&str; 5] = ["root", "state", "images", "mounts", "addresses"];
 
-/// What the first container makes for all that come after it.
+/// Created by the first container for all later ones.
 const SHARED: &str = "images/mount-points";
 
 #[derive(Debug, PartialEq)]
@@ -306,7 +306,7 @@ struct Inventory {
     tables: usize,
 }
 
-/// Network namespaces that this one has ever had a wire to, and that the kernel still has.
+/// Network namespaces with an ID in this one that still exist.
 fn namespaces() -> usize {
     stdout_of("ip", "netns list-id").lines().count()
 }

@@ -1,4 +1,4 @@
-//! The one call that the compiler cannot vouch for.
+//! Unshares namespaces, which needs unsafe code.
 #![expect(unsafe_code, reason = "unsharing is unsafe in general")]
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};

@@ -1,4 +1,4 @@
-//! Wishes, in CRI's words for our runtime and in OCI's words for the other.
+//! The test cases: container settings as CRI config for our runtime and as OCI config for runc.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::runc::{USUAL, add_option, set_capabilities};
 
-/// One container, wished for twice.
+/// One container, configured for both runtimes.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) configure: Configure,
@@ -86,8 +86,7 @@ fn options(pod: &mut PodSandboxConfig) -> &mut NamespaceOption {
     security.namespace_options.get_or_insert_default()
 }
 
-/// As little as a careful person gives: another user, a root that cannot be written, no new
-/// privileges.
+/// A hardened container: another user, a read-only root, no new privileges.
 fn confined(config: &mut ContainerConfig, theirs: &mut Value) {
     config.working_dir = "/tmp".to_owned();
     let security = security(config);
@@ -157,7 +156,7 @@ fn privileged(config: &mut ContainerConfig, theirs: &mut Value) {
     }
 }
 
-/// Whether we have a capability ourselves: nobody can be given what the host withholds.
+/// Whether this process has a capability, and can grant it.
 fn has(bit: usize) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let set = status

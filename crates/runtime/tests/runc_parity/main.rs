@@ -1,5 +1,4 @@
-//! What a process sees inside: the same under our runtime and under `runc`, for the same wishes,
-//! whatever they are.
+//! Compares what a process sees in a container of our runtime and of `runc`, for the same settings.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod cases;
@@ -15,7 +14,7 @@ use common::{Node, script};
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::*;
 
-/// What a process can find out about itself.
+/// Prints what a process can find out about itself.
 const LOOK: &str = include_str!("look.sh");
 
 const MASKED: [&str; 4] = [
@@ -46,11 +45,11 @@ async fn a_process_sees_the_same_as_under_runc() {
     node.clear().await;
 }
 
-/// Lines that are seen under one alone.
+/// Lines that only one of the two prints.
 async fn compare(node: &Node, case: &Case) -> Vec<String> {
     let mut pod = node.pod(case.name);
 
-    // In the host's network and with the host's name, unless it wants its own, so that both begin
+    // On the host network and with the host's name unless the case changes it, so that both start
     // alike.
     let options = NamespaceOption {
         network: NamespaceMode::Node.into(),
@@ -123,19 +122,18 @@ async fn compare(node: &Node, case: &Case) -> Vec<String> {
     differences(&ours, &theirs)
 }
 
-/// Where we are stricter, or newer, on purpose.
+/// The expected line where our runtime differs on purpose.
 fn expected_line(case: &Case, line: String) -> Option<String> {
     match line.as_str() {
-        // Later versions of runc do not let everybody open tunnels.
+        // Later versions of runc do not allow /dev/net/tun by default.
         "c 10:200 rwm" => None,
-        // Nobody needs to write in between the groups that a container may only read.
+        // The tmpfs around read-only cgroups is read-only too.
         "mount /sys/fs/cgroup tmpfs rw,nosuid,nodev,noexec,relatime"
             if case.name != "privileged" =>
         {
             Some(line.replace("rw,", "ro,"))
         }
-        // What the container does to its groups' mounts is nobody's business, whatever its volumes
-        // share.
+        // Cgroup mounts are private, whatever the propagation of volumes.
         groups if groups.starts_with("mount /sys/fs/cgroup/") => {
             Some(line.replace(" shared", "").replace(" master", ""))
         }
@@ -150,7 +148,7 @@ fn expected_line(case: &Case, line: String) -> Option<String> {
     }
 }
 
-/// Both have the same lines in the same order, or it is said which are not.
+/// The differences of two lists of lines.
 fn differences(ours: &[String], theirs: &[String]) -> Vec<String> {
     if ours == theirs {
         return Vec::new();

@@ -1,5 +1,4 @@
-//! The other runtime: a bundle that says what containerd would say for the same wishes, and what
-//! runs in it.
+//! Runs an OCI bundle with `runc`, configured as containerd would for the same settings.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// What every container may hold unless it says otherwise.
+/// The default capabilities.
 pub(crate) const USUAL: [&str; 14] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -25,7 +24,7 @@ pub(crate) const USUAL: [&str; 14] = [
     "AUDIT_WRITE",
 ];
 
-/// Runs a bundle and answers with the lines that it prints.
+/// Runs a bundle and returns the lines that it prints.
 pub(crate) fn run(folder: &Path, name: &str, config: &Value) -> Vec<String> {
     let bundle = folder.join("bundles").join(name);
     fs::write(bundle.join("config.json"), config.to_string()).unwrap();
@@ -51,7 +50,7 @@ pub(crate) fn run(folder: &Path, name: &str, config: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What a container has that asks for nothing: a pod's files, the usual mounts, devices, masks and
+/// The OCI config of a container with defaults: a pod's files, the usual mounts, devices, masks and
 /// capabilities.
 pub(crate) fn plain(folder: &Path, name: &str, script: &str, env: &[(String, String)]) -> Value {
     let bundle = folder.join("bundles").join(name);
@@ -80,8 +79,8 @@ pub(crate) fn plain(folder: &Path, name: &str, script: &str, env: &[(String, Str
             "namespaces": [{ "type": "pid" }, { "type": "ipc" }, { "type": "mount" }],
             "maskedPaths": crate::MASKED, "readonlyPaths": crate::READONLY,
             "resources": { "devices": rules(), "pids": { "limit": 100 } },
-            // Which calls it refuses is a matter of the suite: that there is one filter is seen
-            // here.
+            // Only the presence of a filter is compared here; its system calls are tested in
+            // `cri_suite`.
             "seccomp": {
                 "defaultAction": "SCMP_ACT_ALLOW",
                 "syscalls": [{ "names": ["keyctl"], "action": "SCMP_ACT_ERRNO" }],
@@ -93,8 +92,7 @@ pub(crate) fn plain(folder: &Path, name: &str, script: &str, env: &[(String, Str
     config
 }
 
-/// What may be opened: everything is refused but the usual devices, which the other runtime adds
-/// itself, and the console.
+/// The device rules: deny all but the console; runc itself adds the usual devices.
 fn rules() -> Vec<Value> {
     vec![
         json!({ "allow": false, "access": "rwm" }),
@@ -102,7 +100,7 @@ fn rules() -> Vec<Value> {
     ]
 }
 
-/// The capabilities that a container has.
+/// Sets the capabilities of a container.
 pub(crate) fn set_capabilities(config: &mut Value, names: &[&str]) {
     let names: Vec<String> = names.iter().map(|name| format!("CAP_{name}")).collect();
     config["process"]["capabilities"] =

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_kubernetes_writes_them() {
+    fn sizes_are_parsed_as_quantities() {
         let check =
             |text: &str, expected: Option<usize>| assert_eq!(bytes(text), expected, "{text}");
         check("100", Some(100));

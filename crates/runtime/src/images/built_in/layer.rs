@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_archive_is_one_that_others_can_read() {
+    fn the_archive_is_valid_tar() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("program");
         fs::write(&file, vec![7; 1000]).unwrap();

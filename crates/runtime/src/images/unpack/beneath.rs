@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_lead_out_are_none() {
+    fn names_that_lead_out_of_the_layer_are_refused() {
         let check = |name: &[u8], expected: Option<&str>| {
             assert_eq!(
                 inside(name).as_deref(),

@@ -15,7 +15,9 @@ use coracle_cri::v1::security_profile::ProfileType;
 
 use super::capabilities::has;
 use crate::error::Error;
-use calls::{CLONE, CLONE3, Call, EVERYBODY, NO, OF_X32, PERSONALITY, SOCKET, WITH_CAPABILITY};
+use calls::{
+    ALWAYS_ALLOWED, CLONE, CLONE3, Call, NO, OF_X32, PERSONALITY, SOCKET, WITH_CAPABILITY,
+};
 
 /// The programs to load; none for a container that is not confined.
 pub(super) fn filter(
@@ -181,7 +183,7 @@ fn allowed(abi: Abi, capabilities: u64) -> BTreeSet<u32> {
     let gated = WITH_CAPABILITY
         .iter()
         .filter(|(capability, _)| has(capabilities, capability));
-    let calls = EVERYBODY
+    let calls = ALWAYS_ALLOWED
         .iter()
         .chain(gated.flat_map(|(_, calls)| calls.iter()));
     calls.filter_map(|call| abi.number(*call)).collect()
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_lets_programs_work_and_keeps_them_from_the_kernel() {
+    fn the_default_filter_allows_common_system_calls_and_refuses_dangerous_ones() {
         let check = |capabilities, call: i64, argument, expected| {
             check(
                 capabilities,
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_newer_than_the_filter_does_not_exist() {
+    fn system_calls_newer_than_the_filter_return_enosys() {
         check(0, X86_64, 466, 0, ALLOW);
         check(0, X86_64, 467, 0, ENOSYS);
         check(0, X86_64, 0x3fff_ffff, 0, ENOSYS);
@@ -405,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_is_found_among_those_that_are_allowed_or_not() {
+    fn the_search_finds_the_result_of_every_number() {
         let by_arguments = [CLONE, CLONE3, SOCKET, PERSONALITY];
         for capabilities in [0, ADMIN, u64::MAX] {
             let program = runtime_default(capabilities);
