@@ -87,8 +87,8 @@ pub(crate) fn run(command: &Decode) -> Result<(), DecodeError> {
     }
 
     let mut out = io::stdout().lock();
-    for (place, (file, object)) in objects.iter().enumerate() {
-        if place > 0 && form == MediaType::Yaml {
+    for (index, (file, object)) in objects.iter().enumerate() {
+        if index > 0 && form == MediaType::Yaml {
             out.write_all(b"---\n").map_err(DecodeError::Write)?;
         }
         let bytes = any::encode(object, form, &BUILTIN).map_err(|error| DecodeError::Encode {
@@ -176,17 +176,17 @@ fn decode_yaml(
 
     let before = objects.len();
 
-    for (place, document) in yaml::documents(text).enumerate() {
+    for (index, document) in yaml::documents(text).enumerate() {
         let document = document.map_err(|error| DecodeError::Document {
             file: file.to_string(),
             error,
         })?;
 
         let line = 1 + text[..offset(text, document)].matches('\n').count();
-        let name = if place == 0 {
+        let name = if index == 0 {
             file.to_string()
         } else {
-            format!("{file}: document {} from line {line}", place + 1)
+            format!("{file}: document {} from line {line}", index + 1)
         };
 
         match any::decode(document.as_bytes(), &BUILTIN) {

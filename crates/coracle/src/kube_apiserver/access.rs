@@ -318,8 +318,8 @@ fn service_accounts(
 
 fn modes(given: &[String], mistakes: &mut Vec<String>) -> Vec<Mode> {
     let mut modes = Vec::new();
-    for (place, mode) in given.iter().enumerate() {
-        if given[..place].contains(mode) {
+    for (index, mode) in given.iter().enumerate() {
+        if given[..index].contains(mode) {
             mistakes.push(format!(
                 "authorization-mode {mode:?} has mode specified more than once"
             ));

@@ -10,7 +10,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::machine::Machine;
 use crate::pods::shell;
 
-/// What the store logs, each once.
+/// Messages of the store, each logged once.
 const FAIL: &str = "store writes fail; reads go on";
 const SUCCEED: &str = "store writes succeed again";
 
@@ -196,12 +196,12 @@ impl Disk {
         fs::remove_file(self.at.join("filling")).unwrap();
     }
 
-    /// The system takes the disk for broken, and writes to it no more.
+    /// Makes the file system read-only, as after a disk error.
     fn fail(&self) {
         run("mount", &["-o", "remount,abort"], &[&self.at]);
     }
 
-    /// What a reboot and a repair do about a disk that has failed: `run_dir` is in memory.
+    /// Remounts the disk and empties `run_dir`, as a repair and a reboot do.
     fn repair(&self, run_dir: &Path) {
         run("umount", &["--recursive"], &[run_dir]);
         fs::remove_dir_all(run_dir).unwrap();

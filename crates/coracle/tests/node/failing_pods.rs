@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::machine::{Machine, eventually};
 use crate::pods::{echo, shell};
 
-/// Each pod of a row is in trouble of its own; all are there at once.
+/// Each pod fails in another way; all exist at once.
 #[test]
 fn failures_of_containers_are_reported() {
     let machine = Machine::new();
@@ -49,7 +49,7 @@ fn troubled() -> Vec<Value> {
     ]
 }
 
-/// Waits until what kubectl finds at these places of a pod, between bars, is this.
+/// Waits until these fields of a pod, joined by bars, are as expected.
 fn is(machine: &Machine, pod: &str, places: &[&str], expected: &str) {
     let template = places
         .iter()
@@ -80,7 +80,7 @@ fn tells(machine: &Machine, pod: &str, reason: &str, message: &str) {
     });
 }
 
-/// `coracle why` says this, in its first lines or further down.
+/// Checks that the output of `coracle why` contains these words.
 fn why(machine: &Machine, pod: &str, words: &[&str]) {
     let page = machine.why(&format!("pod/{pod}"));
     for word in words {
@@ -257,7 +257,7 @@ fn failing_probes(machine: &Machine) {
     );
 }
 
-/// It is asked to end, has the time that was agreed, and is then killed.
+/// A container that ignores SIGTERM is killed after its grace period.
 fn ignoring_sigterm(machine: &Machine) {
     is(machine, "deaf", &["phase"], "Running");
     machine.kubectl("delete pod deaf --wait=false");
@@ -293,8 +293,8 @@ fn ignoring_sigterm(machine: &Machine) {
     machine.until("get pod deaf --ignore-not-found -o name", str::is_empty);
 }
 
-/// The disk of the node is full: a pod says so, nothing else suffers, and it runs when there is
-/// room again.
+/// A full disk of the node: the pod reports it, nothing else is affected, and it runs when there is
+/// space again.
 #[test]
 fn a_pod_on_a_full_disk_says_so_and_runs_when_there_is_room() {
     let machine = Machine::new();
@@ -372,7 +372,7 @@ fn a_packet_filter_that_fails_is_logged_once_however_often_it_is_tried() {
     assert!(said.values().all(|count| *count == 1), "{said:#?}");
 }
 
-/// A filesystem of its own for a folder, soon full.
+/// A small file system mounted at a folder.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {

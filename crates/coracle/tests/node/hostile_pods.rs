@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 use crate::pods::{echo, shell};
 
-/// More folders one below the other than a recursion has stack for, or a path has room for.
+/// More nested folders than a recursion has stack for, or a path may be long.
 const DIG: &str = "dig() { cd -P $1; p=$(yes d/ | head -n 1900 | tr -d '\\n'); i=0; \
                    while [ $i -lt 22 ]; do mkdir -p $p && cd -P $p || exit 1; i=$((i+1)); done; }";
 
@@ -48,7 +48,7 @@ fn a_directory_tree_deeper_than_any_stack_is_removed_with_its_pod() {
     machine.has_nothing();
 }
 
-/// How much each file of a pod takes that it writes below.
+/// Number of bytes that a pod writes into each file.
 const LARGE: u64 = 4 << 20;
 
 /// The runtime keeps its state in memory: what pods can write to is elsewhere.
@@ -125,7 +125,7 @@ fn a_pipe_as_termination_message_does_not_block_the_kubelet() {
     machine.has_nothing();
 }
 
-/// Its container has a pipe of its own volume mounted where its message is expected.
+/// A pod with a pipe mounted at its termination message path.
 fn with_pipe(name: &str) -> Value {
     let mut pod = restricted(shell(name, "exit 1"));
     let volume = json!({"name": "data", "mountPath": "/data"});

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::machine::{Machine, eventually};
 use crate::pods::{echo, shell};
 
-/// One pod, and every way into it.
+/// exec, cp, attach and port-forward of one pod.
 #[test]
 fn exec_cp_attach_and_port_forward_work() {
     let machine = Machine::new();
@@ -105,7 +105,7 @@ fn copies(machine: &Machine) {
     assert!(fs::read(&sent).unwrap() == fs::read(&received).unwrap());
 }
 
-/// A port of a pod, and what is said when the pod goes meanwhile.
+/// port-forward, and its error when the pod is deleted meanwhile.
 fn ports(machine: &Machine) {
     let mut forwarding = machine.speaking(&["port-forward", "pod/web", ":8080"]);
     let mut line = String::new();
@@ -151,7 +151,7 @@ fn ports(machine: &Machine) {
     assert!(told.contains(words), "{told}");
 }
 
-/// A Deployment: rolled out, reached, rolled on, rolled back, scaled, and gone.
+/// A Deployment: rolled out, requested, updated, rolled back, scaled, deleted.
 #[test]
 fn a_deployment_is_rolled_out_and_back() {
     let machine = Machine::new();
@@ -237,7 +237,7 @@ fn text(output: &Output) -> String {
 }
 
 impl Machine {
-    /// A kubectl that goes on, and can be spoken with.
+    /// A running kubectl with piped input and output.
     fn speaking(&self, arguments: &[&str]) -> Child {
         let mut command: Command = self.kubectl_command(arguments);
         command

@@ -6,10 +6,10 @@ use crate::machine::Machine;
 use crate::pods::echo;
 use crate::random::number;
 
-/// How many are made and deleted, unless `CORACLE_CYCLES` says otherwise, and how many at a time.
+/// Number of pods, unless `CORACLE_CYCLES` is set, and pods per batch.
 const CYCLES: u64 = 300;
 const AT_ONCE: u64 = 50;
-/// How long that many may take on a machine that has much else to do.
+/// Timeout of a batch on a busy machine.
 const PATIENCE: &str = "600s";
 /// Number of hanging pods that are reported in full.
 const TOLD: usize = 3;
@@ -41,7 +41,7 @@ fn three_hundred_pods_are_created_and_deleted_without_leftovers() {
     machine.has_nothing();
 }
 
-/// Where it does not, what hangs is to explain itself: the next time may be long after.
+/// On failure, prints the state of hanging pods: they are hard to reproduce.
 fn goes_well(machine: &Machine, line: &str) {
     let output = machine.try_kubectl(&line.split(' ').collect::<Vec<_>>());
     if output.status.success() {

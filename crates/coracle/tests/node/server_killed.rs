@@ -15,7 +15,7 @@ use crate::pods::shell;
 use crate::random::{Rng, number};
 use crate::traffic::Traffic;
 
-/// How often it is killed unless `CORACLE_KILLS` says otherwise.
+/// Number of kills, unless `CORACLE_KILLS` is set.
 const KILLS: u64 = 12;
 /// Lines that a short-lived pod prints.
 const LINES: u64 = 40;
@@ -74,7 +74,7 @@ fn pods_services_and_dns_survive_a_killed_server() {
     machine.has_nothing();
 }
 
-/// Kills the server either shortly after it began, or while it works, and starts it again.
+/// Kills the server shortly after its start or while it works, and restarts it.
 fn kill_at_a_random_moment(machine: &Machine, rng: &mut Rng) {
     if rng.below(2) == 0 {
         assert!(
@@ -87,7 +87,7 @@ fn kill_at_a_random_moment(machine: &Machine, rng: &mut Rng) {
     machine.begin();
 }
 
-/// Two pods behind a Service, which is asked for without end, as is its name.
+/// Two pods behind a Service; the Service and its name are requested continuously.
 fn begin_with_a_service(machine: &Machine) -> Traffic {
     machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
     machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=2");
@@ -187,7 +187,7 @@ fn witness() -> Value {
     )
 }
 
-/// The containers that are there for the whole time, with how often they were started.
+/// The containers that run for the whole time, with their restart counts.
 fn lasting(machine: &Machine) -> BTreeMap<String, (String, i64)> {
     let pods = machine.kubectl("get pods -A -o json");
     let pods: Value = serde_json::from_str(&pods).unwrap();

@@ -84,7 +84,7 @@ fn python(server: &Server, mode: &str) -> Program {
     }
 }
 
-/// A program at work; ended when dropped.
+/// A running program; killed when dropped.
 struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -149,7 +149,7 @@ impl Running {
         }
     }
 
-    /// What was heard so far counts no more.
+    /// Discards the lines read so far.
     fn forgets(&mut self) {
         self.heard.clear();
         while self.lines.try_recv().is_ok() {}

@@ -16,7 +16,7 @@ fn becomes(server: &Server, arguments: &[&str], expected: &str) {
     });
 }
 
-/// What must come about wherever the controllers run.
+/// The same checks for controllers in the server and as a process.
 fn check(server: &Server, folder: &std::path::Path) {
     becomes(
         server,
@@ -98,7 +98,7 @@ fn a_deployment_becomes_pods_that_are_scheduled() {
     );
 }
 
-/// A process that ends with the test.
+/// A process that is killed when dropped.
 struct Manager(Child);
 
 impl Drop for Manager {

@@ -13,12 +13,12 @@ use crate::cluster::{Cluster, Engine, Server};
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 
-/// What a real server was recorded to do.
+/// Directory of recorded behaviour of the stock server.
 fn facts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/facts")
 }
 
-/// A client that speaks both forms.
+/// A client of both encodings.
 struct Client {
     connection: Connection,
 }
@@ -112,7 +112,7 @@ fn without_what_changes(text: &[u8], name: &str) -> Value {
     object
 }
 
-/// Writes an object in one form and reads it in both; what the server said.
+/// Writes an object in one encoding and reads it in both.
 fn round(
     client: &mut Client,
     resource: &Resource,

@@ -59,14 +59,14 @@ metadata:
 spec: {restartPolicy: Never, containers: [{name: c, image: test}]}
 "#;
 
-/// A person with helm, a chart and a cluster.
-struct Helmsman<'a> {
+/// helm with a chart and a cluster.
+struct Helm<'a> {
     server: &'a Server,
     folder: PathBuf,
 }
 
-impl Helmsman<'_> {
-    fn new<'a>(server: &'a Server, folder: &Path) -> Helmsman<'a> {
+impl Helm<'_> {
+    fn new<'a>(server: &'a Server, folder: &Path) -> Helm<'a> {
         let folder = folder.join("helm");
         std::fs::create_dir_all(folder.join("shop/templates")).unwrap();
         let files = [
@@ -81,7 +81,7 @@ impl Helmsman<'_> {
             std::fs::write(folder.join("shop").join(name), text).unwrap();
         }
 
-        Helmsman { server, folder }
+        Helm { server, folder }
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -140,7 +140,7 @@ impl Helmsman<'_> {
         assert_eq!(told, greeting);
     }
 
-    /// How often Jobs of hooks came to their end.
+    /// Number of completed hook Jobs.
     fn hooks_done(&self) -> usize {
         let done = [
             "get",
@@ -159,7 +159,7 @@ impl Helmsman<'_> {
 fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "3", &[]);
-    let man = Helmsman::new(&server, folder.path());
+    let man = Helm::new(&server, folder.path());
     man.helm(&["install", "web", "shop", "--wait", "--timeout", "180s"]);
     man.stands("shop:1", "hello");
     assert_eq!(man.history(), ["deployed"]);

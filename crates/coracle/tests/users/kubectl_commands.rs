@@ -18,14 +18,14 @@ spec:
     spec: {containers: [{name: web, image: 'web:1', ports: [{containerPort: 80}]}]}
 ";
 
-/// A person with a kubectl.
-struct Person<'a> {
+/// A kubectl with a cluster.
+struct Kubectl<'a> {
     server: &'a Server,
     kubectl: PathBuf,
     folder: &'a Path,
 }
 
-impl Person<'_> {
+impl Kubectl<'_> {
     fn command(&self, line: &str) -> Command {
         let words = words(line);
         self.server.command_of(
@@ -89,7 +89,7 @@ on_every_engine! {
 
 fn kubectl_of_this_release(cluster: &Cluster) {
     let server = cluster.start();
-    walk(&Person {
+    run_all(&Kubectl {
         server: &server,
         kubectl: kubectl(),
         folder: cluster.path(),
@@ -106,103 +106,103 @@ fn kubectl_of_an_older_release() {
     let cluster = Cluster::new(Engine::Embedded);
 
     let server = cluster.start();
-    walk(&Person {
+    run_all(&Kubectl {
         server: &server,
         kubectl,
         folder: cluster.path(),
     });
 }
 
-fn walk(person: &Person<'_>) {
-    writes(person);
-    forms(person);
-    changes(person);
-    applies(person);
-    learns(person);
-    ends(person);
+fn run_all(kubectl: &Kubectl<'_>) {
+    creates(kubectl);
+    output_formats(kubectl);
+    changes(kubectl);
+    applies(kubectl);
+    discovers(kubectl);
+    deletes(kubectl);
 }
 
-fn writes(person: &Person<'_>) {
-    person.sees("create namespace walk", "namespace/walk created");
-    person.sees(
+fn creates(kubectl: &Kubectl<'_>) {
+    kubectl.sees("create namespace walk", "namespace/walk created");
+    kubectl.sees(
         "create configmap map --from-literal=k=v",
         "configmap/map created",
     );
 
-    person.sees(
+    kubectl.sees(
         "create secret generic key --from-literal=k=v",
         "secret/key created",
     );
 
-    person.sees(
+    kubectl.sees(
         "create serviceaccount robot",
         "serviceaccount/robot created",
     );
 
-    person.sees(
+    kubectl.sees(
         "create service clusterip web --tcp=80:8080",
         "service/web created",
     );
 
-    person.sees(
+    kubectl.sees(
         "create quota few --hard=pods=2",
         "resourcequota/few created",
     );
 
-    let file = person.writes("deployment.yaml", DEPLOYMENT);
-    person.sees(&format!("create -f {file}"), "deployment.apps/web created");
+    let file = kubectl.writes("deployment.yaml", DEPLOYMENT);
+    kubectl.sees(&format!("create -f {file}"), "deployment.apps/web created");
     let robot = r#"--overrides='{"spec":{"serviceAccountName":"robot","automountServiceAccountToken":false}}'"#;
-    person.sees(
+    kubectl.sees(
         &format!("run pod --image=image:1 --restart=Never {robot}"),
         "pod/pod created",
     );
 }
 
-fn forms(person: &Person<'_>) {
-    person.finds(
+fn output_formats(kubectl: &Kubectl<'_>) {
+    kubectl.finds(
         "get configmap map -o json",
         &["\"apiVersion\": \"v1\"", "\"k\": \"v\""],
     );
 
-    person.finds(
+    kubectl.finds(
         "get configmap map -o yaml",
         &["apiVersion: v1\ndata:\n  k: v\nkind: ConfigMap\n"],
     );
 
-    person.finds(
+    kubectl.finds(
         "get pod pod",
         &["NAME", "READY", "STATUS", "0/1", "Pending"],
     );
 
-    person.finds(
+    kubectl.finds(
         "get pod pod -o wide",
         &["NOMINATED NODE", "READINESS GATES"],
     );
 
-    person.finds(
+    kubectl.finds(
         "get deployment,service",
         &["deployment.apps/web", "service/web", "80/TCP"],
     );
 
-    person.sees("get deployment web -o name", "deployment.apps/web");
-    person.sees("get secret key -o jsonpath={.data.k}", "dg==");
-    person.sees("get configmap map -o 'go-template={{.data.k}}'", "v");
-    person.sees(
+    kubectl.sees("get deployment web -o name", "deployment.apps/web");
+    kubectl.sees("get secret key -o jsonpath={.data.k}", "dg==");
+    kubectl.sees("get configmap map -o 'go-template={{.data.k}}'", "v");
+    kubectl.sees(
         "get configmap map -o custom-columns=N:.metadata.name,V:.data.k --no-headers",
         "map   v",
     );
 
-    person.finds(
+    kubectl.finds(
         "get all",
         &["pod/pod", "service/kubernetes", "deployment.apps/web"],
     );
 
-    person.finds(
+    kubectl.finds(
         "get configmap -A --sort-by=.metadata.name --show-labels",
         &["NAMESPACE", "LABELS", "map"],
     );
 
-    person.finds(
+    kubectl.finds(
         "describe deployment web",
         &[
             "Name:",
@@ -213,62 +213,62 @@ fn forms(person: &Person<'_>) {
         ],
     );
 
-    person.finds(
+    kubectl.finds(
         "describe pod pod",
         &["Status:", "Pending", "image:1", "QoS Class:", "BestEffort"],
     );
 
-    person.finds(
+    kubectl.finds(
         "describe service web",
         &["Type:", "ClusterIP", "TargetPort:", "8080/TCP"],
     );
 
-    person.finds("describe namespace walk", &["Status:", "Active"]);
-    follows(person);
+    kubectl.finds("describe namespace walk", &["Status:", "Active"]);
+    follows(kubectl);
 }
 
 /// `-w` shows what is there, then every change.
-fn follows(person: &Person<'_>) {
-    let mut command = person.command("get configmap watched -w -o name --ignore-not-found");
-    person.does("create configmap watched");
+fn follows(kubectl: &Kubectl<'_>) {
+    let mut command = kubectl.command("get configmap watched -w -o name --ignore-not-found");
+    kubectl.does("create configmap watched");
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "configmap/watched");
-    person.does("label configmap watched a=b");
+    kubectl.does("label configmap watched a=b");
     assert_eq!(lines.next().unwrap().unwrap(), "configmap/watched");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
-fn changes(person: &Person<'_>) {
+fn changes(kubectl: &Kubectl<'_>) {
     let data = "get configmap map -o jsonpath={.data}";
-    person.sees("label configmap map tier=web", "configmap/map labeled");
-    person.sees(
+    kubectl.sees("label configmap map tier=web", "configmap/map labeled");
+    kubectl.sees(
         "annotate configmap map 'note=a word'",
         "configmap/map annotated",
     );
 
-    person.sees("get configmap -l tier=web -o name", "configmap/map");
-    person.does(r#"patch configmap map --type=merge -p '{"data":{"l":"w"}}'"#);
-    person.does(r#"patch configmap map --type=json -p '[{"op":"remove","path":"/data/k"}]'"#);
-    person.sees(data, r#"{"l":"w"}"#);
+    kubectl.sees("get configmap -l tier=web -o name", "configmap/map");
+    kubectl.does(r#"patch configmap map --type=merge -p '{"data":{"l":"w"}}'"#);
+    kubectl.does(r#"patch configmap map --type=json -p '[{"op":"remove","path":"/data/k"}]'"#);
+    kubectl.sees(data, r#"{"l":"w"}"#);
 
-    person.does(
+    kubectl.does(
         r#"patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"more","image":"more:1"}]}}}}'"#,
     );
-    person.sees("get deployment web -o jsonpath={..image}", "more:1 web:1");
-    person.sees(
+    kubectl.sees("get deployment web -o jsonpath={..image}", "more:1 web:1");
+    kubectl.sees(
         "set image deployment/web web=web:2",
         "deployment.apps/web image updated",
     );
 
-    person.sees(
+    kubectl.sees(
         "scale deployment web --replicas=3",
         "deployment.apps/web scaled",
     );
 
-    person.sees("get deployment web -o jsonpath={.spec.replicas}", "3");
-    let editor = person.writes(
+    kubectl.sees("get deployment web -o jsonpath={.spec.replicas}", "3");
+    let editor = kubectl.writes(
         "editor.sh",
         "#!/bin/sh\nsed -i 's/l: w/l: edited/' \"$1\"\n",
     );
@@ -281,7 +281,7 @@ fn changes(person: &Person<'_>) {
             .success()
     );
 
-    let edited = person
+    let edited = kubectl
         .command("edit configmap map")
         .env("KUBE_EDITOR", &editor)
         .output()
@@ -293,48 +293,51 @@ fn changes(person: &Person<'_>) {
         "{edited:?}"
     );
 
-    person.sees(data, r#"{"l":"edited"}"#);
+    kubectl.sees(data, r#"{"l":"edited"}"#);
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\ndata: {k: replaced}\n";
-    let file = person.writes("map.yaml", text);
-    person.sees(&format!("replace -f {file}"), "configmap/map replaced");
-    person.finds(
+    let file = kubectl.writes("map.yaml", text);
+    kubectl.sees(&format!("replace -f {file}"), "configmap/map replaced");
+    kubectl.finds(
         &format!("replace --force -f {file}"),
         &["\"map\" deleted", "configmap/map replaced"],
     );
 
-    person.sees(data, r#"{"k":"replaced"}"#);
+    kubectl.sees(data, r#"{"k":"replaced"}"#);
 }
 
-fn applies(person: &Person<'_>) {
+fn applies(kubectl: &Kubectl<'_>) {
     let text = |value: &str| {
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: applied}}\ndata: {{{value}}}\n")
     };
     let data = "get configmap applied -o jsonpath={.data}";
-    let file = person.writes("applied.yaml", &text("k: v, l: w"));
-    person.sees(&format!("apply -f {file}"), "configmap/applied created");
+    let file = kubectl.writes("applied.yaml", &text("k: v, l: w"));
+    kubectl.sees(&format!("apply -f {file}"), "configmap/applied created");
 
-    person.sees(&format!("apply -f {file}"), "configmap/applied unchanged");
-    person.writes("applied.yaml", &text("k: x"));
-    let differs = person.command(&format!("diff -f {file}")).output().unwrap();
+    kubectl.sees(&format!("apply -f {file}"), "configmap/applied unchanged");
+    kubectl.writes("applied.yaml", &text("k: x"));
+    let differs = kubectl
+        .command(&format!("diff -f {file}"))
+        .output()
+        .unwrap();
     assert_eq!(differs.status.code(), Some(1), "{differs:?}");
 
     let shown = String::from_utf8_lossy(&differs.stdout);
     assert!(shown.contains("-  k: v\n-  l: w\n+  k: x\n"), "{shown}");
 
-    person.sees(
+    kubectl.sees(
         &format!("apply -f {file} --dry-run=server"),
         "configmap/applied configured (server dry run)",
     );
 
-    person.sees(data, r#"{"k":"v","l":"w"}"#);
-    person.sees(&format!("apply -f {file}"), "configmap/applied configured");
-    person.sees(data, r#"{"k":"x"}"#);
-    person.sees(
+    kubectl.sees(data, r#"{"k":"v","l":"w"}"#);
+    kubectl.sees(&format!("apply -f {file}"), "configmap/applied configured");
+    kubectl.sees(data, r#"{"k":"x"}"#);
+    kubectl.sees(
         &format!("apply --server-side --force-conflicts -f {file}"),
         "configmap/applied serverside-applied",
     );
 
-    let mut piped = person
+    let mut piped = kubectl
         .command("apply -f -")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -350,53 +353,53 @@ fn applies(person: &Person<'_>) {
 
     assert!(piped.wait_with_output().unwrap().status.success());
 
-    person.sees(data, r#"{"k":"piped"}"#);
+    kubectl.sees(data, r#"{"k":"piped"}"#);
 }
 
-fn learns(person: &Person<'_>) {
-    person.finds(
+fn discovers(kubectl: &Kubectl<'_>) {
+    kubectl.finds(
         "explain deployment.spec.strategy",
         &["DeploymentStrategy", "rollingUpdate"],
     );
 
-    person.finds(
+    kubectl.finds(
         "api-resources",
         &["deployments", "deploy", "apps/v1", "configmaps"],
     );
 
-    person.finds("api-versions", &["apps/v1", "autoscaling/v2", "v1"]);
-    person.finds("get --raw /version", &["gitVersion", "v1.36"]);
-    person.finds(
+    kubectl.finds("api-versions", &["apps/v1", "autoscaling/v2", "v1"]);
+    kubectl.finds("get --raw /version", &["gitVersion", "v1.36"]);
+    kubectl.finds(
         "cluster-info",
         &["Kubernetes control plane", "is running at"],
     );
 
-    person.finds(
+    kubectl.finds(
         "get --raw /readyz?verbose",
         &["[+]ping ok", "readyz check passed"],
     );
 
-    person.sees(
+    kubectl.sees(
         "wait --for=jsonpath={.data.k}=piped configmap/applied",
         "configmap/applied condition met",
     );
 }
 
-fn ends(person: &Person<'_>) {
-    person.finds(
+fn deletes(kubectl: &Kubectl<'_>) {
+    kubectl.finds(
         "delete configmap map applied watched",
         &["\"map\" deleted", "\"applied\" deleted"],
     );
 
-    person.finds("delete deployment web", &["\"web\" deleted"]);
-    person.finds("delete pod pod --now", &["\"pod\" deleted"]);
-    person.sees("wait --for=delete configmap/map --timeout=10s", "");
-    person.finds(
+    kubectl.finds("delete deployment web", &["\"web\" deleted"]);
+    kubectl.finds("delete pod pod --now", &["\"pod\" deleted"]);
+    kubectl.sees("wait --for=delete configmap/map --timeout=10s", "");
+    kubectl.finds(
         "delete service/web quota/few secret/key",
         &["\"web\" deleted", "\"few\" deleted"],
     );
 
-    person.sees(
+    kubectl.sees(
         "get configmap,pod,deployment,secret -o name --ignore-not-found",
         "",
     );

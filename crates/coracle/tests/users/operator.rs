@@ -118,7 +118,7 @@ fn desired(image: &str, replicas: u32) -> String {
     )
 }
 
-/// What is written onto the ConfigMap: how many are available, and who says so.
+/// The annotations that the operator writes: available replicas and its identity.
 fn reported(server: &Server) -> String {
     let path = r"jsonpath={.metadata.annotations.operator\.example/available} {.metadata.annotations.operator\.example/told-by}";
     server.kubectl(&["get", "configmap", "web", "-o", path])

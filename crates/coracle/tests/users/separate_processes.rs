@@ -29,7 +29,7 @@ impl Drop for Apart {
     }
 }
 
-/// What the identity of a component may do.
+/// Whether the identity of a component has a permission.
 fn may(kubeconfig: &Path, what: &[&str]) -> bool {
     let mut command = Command::new(kubectl());
     let output = command
@@ -77,7 +77,7 @@ kind: Namespace
 metadata: {name: full, labels: {a: b}}
 "#;
 
-/// What a life consists of.
+/// Creates, updates and deletes workloads.
 fn live(server: &Server, folder: &Path) {
     until("there is an account", || {
         server

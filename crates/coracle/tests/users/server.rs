@@ -251,10 +251,10 @@ fn fields_have_owners_and_applying_respects_them(cluster: &Cluster) {
     );
 }
 
-/// How long a server may take to refuse to start: this says "never", not "too slow".
+/// Timeout of a server that must refuse to start: it means "never", not "too slow".
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a server says that does not start.
+/// The error output of a server that does not start.
 fn does_not_start(data_dir: &Path, more: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
     command

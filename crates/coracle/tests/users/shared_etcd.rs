@@ -8,7 +8,7 @@ use coracle_store::{KeyRange, Put, RangeRequest, Revision, Store};
 
 use crate::cluster::{Cluster, Engine, Release, Server};
 
-/// What is asked of the etcd itself.
+/// Runs a request against the etcd directly.
 fn ask<T>(cluster: &Cluster, question: impl AsyncFnOnce(Client) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::Server;
 
-/// How long anything may take.
+/// Timeout of all waits.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A cluster with nodes, controllers and a scheduler.
@@ -30,12 +30,15 @@ pub(crate) fn start(folder: &Path, nodes: &str, more: &[&str]) -> Server {
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "timed out waiting until: {what}");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "timed out waiting until: {what}"
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// Makes objects from their text.
+/// Applies objects in YAML.
 pub(crate) fn apply(server: &Server, folder: &Path, name: &str, text: &str) {
     let file = folder.join(name);
     std::fs::write(&file, text).unwrap();

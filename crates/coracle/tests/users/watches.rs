@@ -12,7 +12,7 @@ use coracle_api::codec::json;
 use crate::cluster::{Cluster, Server, on_every_engine};
 use crate::simulated_nodes::{apply, start, until};
 
-/// How long an event may take.
+/// Timeout of an event.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 const DEPLOYMENT: &str = "\
@@ -33,7 +33,7 @@ on_every_engine! {
     expired_events_are_deleted_and_watches_report_it,
 }
 
-/// A watch under way; it ends with this.
+/// A running watch; stopped when dropped.
 struct Watch {
     child: Child,
     events: Receiver<Value>,
@@ -130,7 +130,7 @@ fn shown(events: &[Event]) -> String {
     events.collect::<Vec<_>>().join(", ")
 }
 
-/// The order in which things happen to a pod that is deleted and to the one that takes its place.
+/// Checks the order of events of a deleted pod and its replacement.
 fn check_order(events: &[Event], old: &str) {
     let (gone, new): (Vec<&Event>, Vec<&Event>) =
         events.iter().partition(|event| event.name() == old);

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::cluster::Server;
 use crate::simulated_nodes::{apply, start, until};
 
-/// What `coracle why` says.
+/// The output of `coracle why`.
 fn why(server: &Server, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
     let output = command

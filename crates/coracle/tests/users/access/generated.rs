@@ -35,45 +35,61 @@ impl Rng {
     }
 }
 
-/// Who asks.
+/// A user.
 pub(crate) struct User {
     pub(crate) name: &'static str,
     pub(crate) groups: &'static [&'static str],
-    pub(crate) way: Way,
+    pub(crate) authentication: Authentication,
 }
 
-/// How the server knows them when they really ask.
-pub(crate) enum Way {
-    Nobody,
+/// How the user authenticates in real requests.
+pub(crate) enum Authentication {
+    Anonymous,
     Certificate,
     Token { namespace: &'static str },
     Impersonated,
 }
 
-const fn user(name: &'static str, groups: &'static [&'static str], way: Way) -> User {
-    User { name, groups, way }
+const fn user(
+    name: &'static str,
+    groups: &'static [&'static str],
+    authentication: Authentication,
+) -> User {
+    User {
+        name,
+        groups,
+        authentication,
+    }
 }
 
 pub(crate) const USERS: &[User] = &[
-    user("jane", &["system:authenticated"], Way::Certificate),
+    user(
+        "jane",
+        &["system:authenticated"],
+        Authentication::Certificate,
+    ),
     user(
         "joe",
         &["readers", "system:authenticated"],
-        Way::Certificate,
+        Authentication::Certificate,
     ),
     user(
         "ann",
         &["readers", "writers", "system:authenticated"],
-        Way::Impersonated,
+        Authentication::Impersonated,
     ),
     // Called like a group, like an account, and like everybody: names are only names.
-    user("readers", &["system:authenticated"], Way::Certificate),
+    user(
+        "readers",
+        &["system:authenticated"],
+        Authentication::Certificate,
+    ),
     user(
         "robot",
         &["writers", "system:authenticated"],
-        Way::Certificate,
+        Authentication::Certificate,
     ),
-    user("*", &["system:authenticated"], Way::Certificate),
+    user("*", &["system:authenticated"], Authentication::Certificate),
     user(
         "system:serviceaccount:a:robot",
         &[
@@ -81,7 +97,7 @@ pub(crate) const USERS: &[User] = &[
             "system:serviceaccounts:a",
             "system:authenticated",
         ],
-        Way::Token { namespace: "a" },
+        Authentication::Token { namespace: "a" },
     ),
     user(
         "system:serviceaccount:b:robot",
@@ -90,9 +106,13 @@ pub(crate) const USERS: &[User] = &[
             "system:serviceaccounts:b",
             "system:authenticated",
         ],
-        Way::Token { namespace: "b" },
+        Authentication::Token { namespace: "b" },
     ),
-    user("system:anonymous", &["system:unauthenticated"], Way::Nobody),
+    user(
+        "system:anonymous",
+        &["system:unauthenticated"],
+        Authentication::Anonymous,
+    ),
 ];
 
 const VERBS: &[&str] = &[
@@ -209,7 +229,7 @@ pub(crate) struct Role {
     pub(crate) name: String,
     namespace: Option<&'static str>,
     pub(crate) rules: Vec<Rule>,
-    /// Where a role that gathers finds it.
+    /// The label by which aggregated roles select it.
     pub(crate) shelf: Option<&'static str>,
     pub(crate) gathers: Option<&'static str>,
 }
@@ -375,7 +395,7 @@ fn binding(rng: &mut Rng, roles: &[Role]) -> Binding {
     }
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug)]
 pub(crate) enum Request {
     Resource {

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cluster::Raw;
 use crate::server_under_test::ServerUnderTest;
 use crate::simulated_nodes::until;
-use generated::{Policy, Request, Rng, USERS, User, Way};
+use generated::{Authentication, Policy, Request, Rng, USERS, User};
 use reference::allowed;
 
 /// Number of reviews and of requests per policy.
@@ -93,7 +93,7 @@ fn run_seed(target: &ServerUnderTest, seed: u64) {
     target.server.kubectl(&["delete", "-f", file]);
 }
 
-/// Waits until the roles that gather others have gathered them.
+/// Waits until aggregated roles have their rules.
 fn aggregated(target: &ServerUnderTest, policy: &Policy) {
     for role in policy.roles.iter().filter(|role| role.gathers.is_some()) {
         let mut expected: Vec<serde_json::Value> = Vec::new();
@@ -149,23 +149,23 @@ fn reviewed(raw: &Raw, user: &User, request: &Request) -> bool {
 }
 
 fn asked(target: &ServerUnderTest, user: &User, method: &str, path: &str) -> u16 {
-    let (who, headers) = match user.way {
-        Way::Nobody => (None, String::new()),
-        Way::Certificate => {
+    let (who, headers) = match user.authentication {
+        Authentication::Anonymous => (None, String::new()),
+        Authentication::Certificate => {
             let group = user
                 .groups
                 .first()
                 .filter(|group| !group.starts_with("system:"));
             (target.user(user.name, group.unwrap_or(&"")), String::new())
         }
-        Way::Token { namespace } => {
+        Authentication::Token { namespace } => {
             let token = target
                 .server
                 .kubectl(&["-n", namespace, "create", "token", "robot"]);
             (None, format!("Authorization: Bearer {}\r\n", token.trim()))
         }
         // More groups than one certificate of the tests can have.
-        Way::Impersonated => {
+        Authentication::Impersonated => {
             let groups = user
                 .groups
                 .iter()

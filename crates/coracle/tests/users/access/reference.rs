@@ -17,7 +17,7 @@ pub(crate) fn allowed(policy: &Policy, user: &User, request: &Request) -> bool {
     })
 }
 
-/// A role that gathers others has their rules and none of its own.
+/// An aggregated role has the rules of others and none of its own.
 pub(crate) fn rules_of<'a>(
     policy: &'a Policy,
     role: &'a Role,

@@ -130,7 +130,7 @@ impl Etcd {
         );
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();
