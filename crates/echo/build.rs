@@ -1,11 +1,11 @@
-//! Builds the program once more, static and without relocations: it is alone in its image, where no
-//! library is.
+//! Builds coracle-echo a second time, static and not relocatable: its image contains nothing else,
+//! no libraries.
 //!
-//! It uses nothing but the standard library, so the compiler alone does.
+//! It uses only the standard library, so rustc alone can build it.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a build script is told everything by its environment"
+    reason = "build scripts are configured by environment variables"
 )]
 
 use std::env;
@@ -38,14 +38,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         .arg("src/bin/coracle-echo/main.rs")
         .arg("-o")
         .arg(&program)
-        // What this build is told about flags is not meant for that program.
+        // The flags of this build do not apply to that program.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .output()?;
 
     if !built.status.success() {
         return Err(format!(
-            "the echo cannot be built: {}",
+            "cannot build coracle-echo: {}",
             String::from_utf8_lossy(&built.stderr)
         )
         .into());

@@ -1,12 +1,12 @@
-//! Builds the supervisor, a program of its own that travels inside this crate.
+//! Builds the supervisor executable, which is embedded in this crate.
 //!
-//! It is static and not relocatable: relocations are memory that every copy of a program has for
-//! itself, and there is one copy per pod. That takes other flags than the rest of the workspace
-//! has, so it is built into a folder of its own.
+//! It is static and not relocatable: relocated pages are private to every process, and there is one
+//! process per pod. This needs other flags than the rest of the workspace, so it has its own target
+//! directory.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "cargo speaks to build scripts through their environment"
+    reason = "build scripts are configured by environment variables"
 )]
 
 use std::env;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&out).join("supervisor");
     let mut cargo = Command::new(env::var("CARGO")?);
 
-    // What the build around us says about flags and targets is not meant for this program.
+    // Flags and targets of this build do not apply to that program.
     for (name, _) in env::vars() {
         let of_cargo = name.starts_with("CARGO_")
             && !matches!(name.as_str(), "CARGO_HOME" | "CARGO_NET_OFFLINE");
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .status()?;
 
     if !built.success() {
-        return Err("the supervisor could not be built".into());
+        return Err("cannot build coracle-supervisor".into());
     }
 
     let program = folder

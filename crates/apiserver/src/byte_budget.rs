@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::handler::{BoxError, RequestBody};
+use crate::request::{BoxError, RequestBody};
 
 /// The budget is used up.
 #[derive(Debug, thiserror::Error)]

@@ -44,7 +44,7 @@ impl Fixture {
 
     /// Compacts the history and restarts the server.
     async fn compact_and_restart(self) -> Fixture {
-        self.cluster.forget_the_past().await;
+        self.cluster.expire_versions().await;
         self.cluster.stop().await;
         let (cluster, maps) = start(&self.disk).await;
         Fixture {

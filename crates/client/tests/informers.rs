@@ -247,7 +247,7 @@ async fn after_expiry_only_differences_are_reported() {
     setup.delete("a").await;
     setup.put("b", "2").await;
     setup.put("d", "1").await;
-    setup.cluster.forget_the_past().await;
+    setup.cluster.expire_versions().await;
     expect_changes(&mut subscription, "?a ~b +d").await;
     expect_none(&mut subscription).await;
     assert_eq!(informer.len(), 3);
@@ -327,7 +327,7 @@ async fn disturb(setup: &Fixture, chance: &mut fastrand::Rng, forgets: bool) {
                 .cut_for(Duration::from_millis(chance.u64(0..5000))),
             9 if forgets => {
                 setup.way.expire_versions();
-                setup.cluster.forget_the_past().await;
+                setup.cluster.expire_versions().await;
             }
             _ => tokio::time::sleep(Duration::from_millis(chance.u64(0..3000))).await,
         }

@@ -1,5 +1,5 @@
-//! What a cached pod costs in memory: whole, its metadata, as the scheduler and the controllers see
-//! it, and, to compare with, as a typed struct. `cargo bench -p coracle --bench caches`.
+//! Memory of a cached pod: whole, metadata only, the projections of scheduler and controllers, and,
+//! for comparison, a typed struct. `cargo bench -p coracle --bench caches`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,9 +1,7 @@
-//! The certificates of a cluster that makes its own: an authority, the server, and an
-//! administrator.
-//!
-//! Keys are ECDSA P-256: an RSA key would cost more than the whole start. What has been made is
-//! kept in the data directory and used again; a lost or foreign file is a clear error, never a
-//! silent new authority.
+//! The certificates of a cluster with its own CA: CA, server, administrator and components. Keys
+//! are ECDSA P-256: generating an RSA key would take longer than the whole start. Files are kept in
+//! the data directory and reused. A lost file of a cluster in use is an error; a new CA is never
+//! generated silently.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -18,10 +16,10 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
-/// Where they are.
+/// The `pki` directory of a data directory.
 pub(crate) struct Certificates {
     folder: PathBuf,
-    /// Whether there is a cluster that was given certificates and tokens by what is kept here.
+    /// Whether a cluster uses certificates and tokens signed with these keys.
     in_use: bool,
 }
 
@@ -29,11 +27,11 @@ pub(crate) struct Certificates {
 pub(crate) enum CertificateError {
     #[error("{}: {error}", file.display())]
     File { file: PathBuf, error: io::Error },
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot generate a certificate: {0}")]
     Make(#[from] rcgen::Error),
     #[error(
-        "{} is missing, but a cluster is kept here: {what}. Put the file back from a backup; or, if it is lost, put a new \
-         one there by hand, and {then}",
+        "{} is missing, but this data directory holds a cluster: {what}. Restore the file from a backup; or, if it is lost, \
+         create a new one manually, and {then}",
         file.display()
     )]
     Lost {
@@ -50,26 +48,27 @@ pub(crate) struct Pair {
 }
 
 impl Certificates {
-    /// Those of a data directory. Where a cluster uses them already, what cannot be replaced is not
-    /// made anew. Where there are none at all, as beside a store that was restored, all are made.
+    /// The certificates of a data directory. If a cluster uses them, keys that cannot be replaced
+    /// are not regenerated. If there are none at all, as after a restore of the store, all are
+    /// generated.
     pub(crate) fn new(data_dir: &Path, has_cluster: bool) -> Certificates {
         let folder = data_dir.join("pki");
-        let are_there = fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_some());
-        if has_cluster && !are_there {
+        let exist = fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_some());
+        if has_cluster && !exist {
             tracing::warn!(
                 folder = %folder.display(),
-                "the store holds a cluster, but its certificates and keys are missing; making new ones: certificates and \
-                 tokens that were given out before do not count any more"
+                "the store holds a cluster, but its certificates and keys are missing; generating new ones: certificates and \
+                 tokens issued before are no longer valid"
             );
         }
 
         Certificates {
             folder,
-            in_use: has_cluster && are_there,
+            in_use: has_cluster && exist,
         }
     }
 
-    /// Where one of them is.
+    /// The files of one certificate and its key.
     pub(crate) fn files(&self, name: &str) -> CertificateFiles {
         CertificateFiles {
             certificate: self.folder.join(format!("{name}.crt")),
@@ -77,9 +76,9 @@ impl Certificates {
         }
     }
 
-    /// The authority, made on the first start.
+    /// The CA, generated on the first start.
     pub(crate) fn authority(&self) -> Result<Pair, CertificateError> {
-        // An older version let everybody in.
+        // Older versions made the directory readable to all users.
         private::restrict(&self.folder, private::FOLDER).map_err(|error| {
             CertificateError::File {
                 file: self.folder.clone(),
@@ -119,7 +118,7 @@ impl Certificates {
         )
     }
 
-    /// The server's own, for these addresses.
+    /// The serving certificate of the API server, for these addresses.
     pub(crate) fn server(
         &self,
         authority: &Pair,
@@ -151,7 +150,7 @@ impl Certificates {
         self.signed("apiserver", &params, authority)
     }
 
-    /// The administrator's, of the group that may do anything.
+    /// The administrator's certificate, in `system:masters`.
     pub(crate) fn administrator(&self, authority: &Pair) -> Result<Pair, CertificateError> {
         if let Some(pair) = self.load("admin")? {
             return Ok(pair);
@@ -161,7 +160,7 @@ impl Certificates {
         self.signed("admin", &params, authority)
     }
 
-    /// The API server's towards kubelets, of the group that may do anything.
+    /// The API server's client certificate for kubelets, in `system:masters`.
     pub(crate) fn kubelet_client(&self, authority: &Pair) -> Result<Pair, CertificateError> {
         if let Some(pair) = self.load("apiserver-kubelet-client")? {
             return Ok(pair);
@@ -171,7 +170,7 @@ impl Certificates {
         self.signed("apiserver-kubelet-client", &params, authority)
     }
 
-    /// The key that signs the tokens of service accounts, made on the first start.
+    /// The key that signs service account tokens, generated on the first start.
     pub(crate) fn service_account_key(&self) -> Result<PathBuf, CertificateError> {
         let file = self.folder.join("service-account.key");
         if !file.exists() {
@@ -190,7 +189,7 @@ impl Certificates {
         Ok(file)
     }
 
-    /// A component's, for one that runs in a process of its own: `scheduler` is
+    /// The client certificate of a component that runs separately: `scheduler` is
     /// `system:kube-scheduler`.
     pub(crate) fn component(&self, name: &str, authority: &Pair) -> Result<Pair, CertificateError> {
         if let Some(pair) = self.load(name)? {
@@ -201,8 +200,8 @@ impl Certificates {
         self.signed(name, &params, authority)
     }
 
-    /// What the node of this machine shows its clients. It is made anew at every start, as
-    /// addresses change, and not written anywhere: a server starts on a full disk too.
+    /// The serving certificate of the kubelet. It is generated at every start, as addresses change,
+    /// and not written to disk, so that a server starts on a full disk too.
     pub(crate) fn kubelet(
         authority: &Pair,
         node: &str,
@@ -248,7 +247,7 @@ impl Certificates {
     }
 }
 
-/// A certificate that nobody vouches for, made if there is none: for a server that was given none.
+/// Generates a self-signed certificate unless it exists.
 pub(crate) fn ensure_self_signed(
     files: &CertificateFiles,
     addresses: &[IpAddr],
@@ -302,8 +301,8 @@ fn signed(params: &CertificateParams, authority: &Pair) -> Result<Pair, Certific
     })
 }
 
-/// Writes a file that only its owner can read, whole or not at all. One that says the same already
-/// is left alone: a full disk is no reason not to start.
+/// Writes a file atomically, readable by its owner only. A file with the same content is not
+/// written, so that a server starts on a full disk too.
 pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CertificateError> {
     use std::io::Write;
 
@@ -339,7 +338,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn a_file_that_says_the_same_already_is_not_written() {
+    fn a_file_with_the_same_content_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("admin.kubeconfig");
         let written = |text: &str| {

@@ -1,4 +1,5 @@
-//! The controllers in the process of the server: under their upstream identities, through its door.
+//! The controllers inside the server process. They use in-process clients with their upstream
+//! identities.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use tracing::warn;
 use crate::host;
 use crate::world::WORLD;
 
-/// Whose informers all controllers share.
+/// The user of the informers that all controllers share.
 const MANAGER: &str = "system:kube-controller-manager";
 
-/// Runs the controllers through the server's door; where other servers have the same store, as the
-/// one that is elected. Never returns.
-pub(crate) async fn run(door: &InProcess, manager: &Manager, elect: bool, journal: &Journal) {
+/// Runs the controllers with in-process clients; with leader election where other servers share the
+/// store. Never returns.
+pub(crate) async fn run(in_process: &InProcess, manager: &Manager, elect: bool, journal: &Journal) {
     loop {
         let tasks = Tasks::new();
-        let mut context = context(door, tasks.clone());
+        let mut context = context(in_process, tasks.clone());
         context.journal = journal.clone();
 
         if !elect {
@@ -32,7 +33,7 @@ pub(crate) async fn run(door: &InProcess, manager: &Manager, elect: bool, journa
 
         let identity = format!("{}_{}", host::name(), WORLD.uid());
         let election = Election::new("kube-system", "kube-controller-manager", &identity);
-        let client = door.client(
+        let client = in_process.client(
             User {
                 name: MANAGER.to_string(),
                 ..User::default()
@@ -49,27 +50,27 @@ pub(crate) async fn run(door: &InProcess, manager: &Manager, elect: bool, journa
             .lead(&client, &recorder, || manager.run(&context))
             .await
         {
-            warn!(%lost, "another server's controllers work now");
+            warn!(%lost, "lost leader election of the controllers; waiting to be elected again");
         }
 
         tasks.stop().await;
     }
 }
 
-/// What controllers are made with that go through the server's door.
-fn context(door: &InProcess, tasks: Tasks) -> Context {
+/// The context of controllers that use in-process clients.
+fn context(in_process: &InProcess, tasks: Tasks) -> Context {
     let manager = User {
         name: MANAGER.to_string(),
         ..User::default()
     };
-    let shared = door
+    let shared = in_process
         .client(manager, WORLD)
         .named(&user_agent("shared-informers"));
-    let door = door.clone();
-    Context::new(&shared, move |account| own(&door, account), tasks)
+    let in_process = in_process.clone();
+    Context::new(&shared, move |account| own(&in_process, account), tasks)
 }
 
-/// Why a key does not sign.
+/// Why a signing key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SigningKeyError {
     #[error(transparent)]
@@ -78,7 +79,7 @@ pub(crate) enum SigningKeyError {
     Key(#[from] KeyError),
 }
 
-/// What signs the tokens of accounts that are kept in secrets, with the key in a file.
+/// Signs service account tokens stored in Secrets, with the key in `file`.
 pub(crate) fn token_signer(file: &Path) -> Result<TokenSigner, SigningKeyError> {
     let key = SigningKey::read(&fs::read(file)?)?;
     Ok(TokenSigner(Arc::new(move |request: &TokenRequest<'_>| {
@@ -90,8 +91,8 @@ pub(crate) fn token_signer(file: &Path) -> Result<TokenSigner, SigningKeyError> 
     })))
 }
 
-/// The client of one controller, which is its service account.
-fn own(door: &InProcess, account: &str) -> Client {
+/// The client of one controller, as its service account.
+fn own(in_process: &InProcess, account: &str) -> Client {
     let user = User {
         name: format!("system:serviceaccount:kube-system:{account}"),
         groups: vec![
@@ -100,11 +101,10 @@ fn own(door: &InProcess, account: &str) -> Client {
         ],
         ..User::default()
     };
-    door.client(user, WORLD).named(&user_agent(account))
+    in_process.client(user, WORLD).named(&user_agent(account))
 }
 
-/// How requests of a controller call themselves. What stands before the slash owns the fields that
-/// it writes.
+/// The User-Agent of a controller. The part before the slash is the field manager of its writes.
 pub(crate) fn user_agent(account: &str) -> String {
     let version = coracle_apiserver::VERSION;
     let base = format!(

@@ -1,4 +1,4 @@
-//! `coracle decode`: an object in any form, shown in another.
+//! `coracle decode`: converts objects between JSON, YAML and protobuf.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,14 +11,11 @@ use coracle_api::codec::any::{self, AnyError, EncodeError};
 use coracle_api::codec::media_type::MediaType;
 use coracle_api::codec::{json, protobuf, yaml};
 
-/// Reads Kubernetes objects in JSON, YAML or protobuf (a value copied out of etcd, say) and writes
-/// them in another form.
-///
-/// The form of the input is seen by itself. Unknown and duplicate fields are named on standard
-/// error.
+/// Converts Kubernetes objects between JSON, YAML and protobuf, for example values copied out of
+/// etcd. The input format is detected. Unknown and duplicate fields are reported on standard error.
 #[derive(Args)]
 pub(crate) struct Decode {
-    /// Form to write
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
     output: Output,
     /// Files to read; `-` or none: standard input
@@ -44,7 +41,7 @@ impl From<Output> for MediaType {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
-    #[error("{file}: cannot be read: {error}")]
+    #[error("cannot read {file}: {error}")]
     Read { file: String, error: io::Error },
     #[error("{file}: {error}")]
     Object { file: String, error: AnyError },
@@ -55,11 +52,9 @@ pub(crate) enum DecodeError {
     },
     #[error("{file}: {error}")]
     Encode { file: String, error: EncodeError },
-    #[error(
-        "protobuf has no way to put several objects into one stream; give one object at a time"
-    )]
+    #[error("cannot write several objects as protobuf; pass one object at a time")]
     SeveralInProtobuf,
-    #[error("cannot write: {0}")]
+    #[error("cannot write to standard output: {0}")]
     Write(io::Error),
 }
 
@@ -92,8 +87,8 @@ pub(crate) fn run(command: &Decode) -> Result<(), DecodeError> {
     }
 
     let mut out = io::stdout().lock();
-    for (place, (file, object)) in objects.iter().enumerate() {
-        if place > 0 && form == MediaType::Yaml {
+    for (index, (file, object)) in objects.iter().enumerate() {
+        if index > 0 && form == MediaType::Yaml {
             out.write_all(b"---\n").map_err(DecodeError::Write)?;
         }
         let bytes = any::encode(object, form, &BUILTIN).map_err(|error| DecodeError::Encode {
@@ -119,7 +114,7 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Every object of a file: JSON values one after the other, or the documents of YAML.
+/// Decodes every object of a file: concatenated JSON values, or YAML documents.
 fn decode_all(
     bytes: &[u8],
     file: &str,
@@ -139,7 +134,7 @@ fn decode_protobuf(
     objects: &mut Vec<(String, Value)>,
 ) -> Result<(), DecodeError> {
     let decoded = any::decode(bytes, &BUILTIN).or_else(|error| match bytes.strip_suffix(b"\n") {
-        // `etcdctl get --print-value-only` ends with a line break that is not the value's.
+        // `etcdctl get --print-value-only` appends a line break to the value.
         Some(shorter) => any::decode(shorter, &BUILTIN).map_err(|_| error),
         None => Err(error),
     });
@@ -161,8 +156,7 @@ fn decode_json(
         }
     }
 
-    // Not JSON after all, from here on: what it is, or what is wrong with it, is told for the
-    // whole.
+    // The rest is not JSON: decode it as a whole, or report the error for the whole.
     if rest.len() == bytes.len() {
         decode_yaml(bytes, file, objects)
     } else {
@@ -176,27 +170,27 @@ fn decode_yaml(
     objects: &mut Vec<(String, Value)>,
 ) -> Result<(), DecodeError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        // Another encoding, or a fault: the decoder knows.
+        // Not UTF-8: the decoder detects another encoding or reports the error.
         return add(any::decode(bytes, &BUILTIN), file, objects);
     };
 
     let before = objects.len();
 
-    for (place, document) in yaml::documents(text).enumerate() {
+    for (index, document) in yaml::documents(text).enumerate() {
         let document = document.map_err(|error| DecodeError::Document {
             file: file.to_string(),
             error,
         })?;
 
         let line = 1 + text[..offset(text, document)].matches('\n').count();
-        let name = if place == 0 {
+        let name = if index == 0 {
             file.to_string()
         } else {
-            format!("{file}: document {} from line {line}", place + 1)
+            format!("{file}: document {} from line {line}", index + 1)
         };
 
         match any::decode(document.as_bytes(), &BUILTIN) {
-            // Between two separators there may be nothing but comments.
+            // A document may consist of comments only.
             Err(AnyError::Empty) => {}
             decoded => add(decoded, &name, objects)?,
         }
@@ -212,7 +206,7 @@ fn decode_yaml(
     Ok(())
 }
 
-/// Where a document begins in the text that it is a part of.
+/// The offset of a document in its text.
 fn offset(text: &str, document: &str) -> usize {
     (document.as_ptr() as usize)
         .saturating_sub(text.as_ptr() as usize)
@@ -228,14 +222,14 @@ fn add(
         file: file.to_string(),
         error,
     })?;
-    objects.push((file.to_string(), noticed(object, file)));
+    objects.push((file.to_string(), print_warnings(object, file)));
     Ok(())
 }
 
-/// Names what the decoder noticed on standard error.
-fn noticed(object: any::Object, file: &str) -> Value {
+/// Prints warnings of the decoder to standard error.
+fn print_warnings(object: any::Object, file: &str) -> Value {
     if !object.known {
-        eprintln!("coracle: {file}: the kind is not one that Kubernetes v1.36 has; shown as it is");
+        eprintln!("coracle: {file}: unknown kind in Kubernetes v1.36; fields are not validated");
     }
     for complaint in object.strict {
         eprintln!("coracle: {file}: {complaint}");

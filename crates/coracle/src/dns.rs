@@ -1,5 +1,5 @@
-//! `coracle dns`: the names of a cluster, answered by a process of their own, so that they outlive
-//! the server.
+//! `coracle dns`: the cluster DNS server, a process of its own that keeps answering while the API
+//! server is down.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,41 +15,39 @@ use coracle_dns::{Config, Forward, RunError};
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 
-/// Answers the names of a cluster's Services and of the pods behind them, and asks others about all
-/// other names.
+/// Runs the cluster DNS server: it answers for Services and their pods, and forwards other queries.
 #[derive(Args)]
 pub(crate) struct Dns {
-    /// Kubeconfig of the cluster; without it, what a pod finds or $KUBECONFIG says
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, or the service account of the pod]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Address to answer on, UDP and TCP; may be given several times
+    /// Address to listen on, UDP and TCP; may be repeated
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:53")]
     listen: Vec<SocketAddr>,
-    /// The cluster's domain
+    /// DNS domain of the cluster
     #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
     cluster_domain: String,
-    /// Address of the DNS Service itself; may be given several times
+    /// Cluster IP of the DNS Service; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     cluster_dns: Vec<IpAddr>,
-    /// Server to ask about other names; may be given several times. Without it, those of
-    /// --resolv-conf
+    /// DNS server to forward other queries to; may be repeated [default: those of --resolv-conf]
     #[arg(long, value_name = "ADDRESS:PORT")]
     upstream: Vec<SocketAddr>,
-    /// File that names the servers to ask; empty: nobody is asked
+    /// File with the DNS servers to forward to; empty: queries are not forwarded
     #[arg(long, value_name = "FILE", default_value = "/etc/resolv.conf")]
     resolv_conf: OsString,
-    /// File that keeps what was last known, to be answered while the API server is away
+    /// File in which records are saved, to answer after a restart while the API server is down
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Answer nothing, and wait until this address takes a connection
+    /// Only wait until this address accepts a TCP connection, then exit
     #[arg(long, value_name = "ADDRESS:PORT", exclusive = true)]
     wait_for: Option<SocketAddr>,
-    /// How much is logged
+    /// Log level: 4 and above logs details, 6 and above everything
     #[arg(short, default_value_t = 2, value_name = "LEVEL")]
     verbosity: i64,
 }
 
-/// Why names cannot be answered.
+/// Why the DNS server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DnsError {
     #[error(transparent)]
@@ -58,16 +56,16 @@ pub(crate) enum DnsError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Run(#[from] RunError),
-    #[error("{address} took no connection for {} s", PATIENCE.as_secs())]
-    Silent {
+    #[error("{address} accepted no connection within {} s", WAIT_TIMEOUT.as_secs())]
+    WaitTimeout {
         address: SocketAddr,
         source: io::Error,
     },
 }
 
-/// So long an address is waited for, and asked so often.
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(5);
+/// Timeout and interval of `--wait-for`.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+const WAIT_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(crate) fn run(command: Dns) -> Result<(), DnsError> {
     if let Some(address) = command.wait_for {
@@ -78,21 +76,21 @@ pub(crate) fn run(command: Dns) -> Result<(), DnsError> {
 }
 
 fn wait_for(address: SocketAddr) -> Result<(), DnsError> {
-    let mut pauses = PATIENCE.as_millis() / PAUSE.as_millis();
+    let mut attempts = WAIT_TIMEOUT.as_millis() / WAIT_INTERVAL.as_millis();
     loop {
         match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
             Ok(_) => return Ok(()),
-            Err(source) if pauses == 0 => return Err(DnsError::Silent { address, source }),
-            Err(_) => thread::sleep(PAUSE),
+            Err(source) if attempts == 0 => return Err(DnsError::WaitTimeout { address, source }),
+            Err(_) => thread::sleep(WAIT_INTERVAL),
         }
-        pauses -= 1;
+        attempts -= 1;
     }
 }
 
 async fn serve(command: Dns) -> Result<(), DnsError> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "the environment is a person's to set, and read here alone"
+        reason = "this is where the environment is read"
     )]
     let environment = Environment::read(|name| std::env::var(name).ok());
     let access = coracle_client::Config::load(command.kubeconfig.as_deref(), None, &environment)?;
@@ -119,7 +117,7 @@ async fn serve(command: Dns) -> Result<(), DnsError> {
 
     let announce = |addresses: &[SocketAddr]| {
         let at: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        process::announce(&format!("answering names on {}\n", at.join(", ")));
+        process::announce(&format!("DNS server listening on {}\n", at.join(", ")));
     };
 
     let work = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {

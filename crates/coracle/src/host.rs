@@ -1,10 +1,10 @@
-//! What the host knows of itself.
+//! Address and name of the host.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
-/// An address at which others reach what listens on `bind`: that itself, or, where it is every
-/// address or one that only this host can reach, that of the interface which leads out of the host.
+/// An address at which others reach a listener on `bind`: `bind` itself, or, if it is unspecified
+/// or loopback, the address of the interface with the default route.
 pub(crate) fn reachable_address(bind: IpAddr) -> IpAddr {
     if !bind.is_unspecified() && !bind.is_loopback() {
         return bind;
@@ -15,7 +15,7 @@ pub(crate) fn reachable_address(bind: IpAddr) -> IpAddr {
         IpAddr::V4(_) => ("0.0.0.0:0", "192.0.2.1:9"),
     };
 
-    // Nothing is sent: connecting a datagram socket only chooses a route.
+    // Connecting a datagram socket sends nothing; it only selects a route.
     let routed = UdpSocket::bind(any).and_then(|socket| {
         socket.connect(somewhere)?;
         Ok(socket.local_addr()?.ip())

@@ -1,6 +1,6 @@
-//! Which cluster of this machine is meant: everything it makes outside of its data directory
-//! carries a name that follows from that directory, so that several clusters live side by side, and
-//! each can be found and removed again.
+//! One cluster of this machine. Everything it creates outside of its data directory has a name
+//! derived from that directory, so that several clusters run side by side and each can be removed
+//! completely.
 
 use std::fs;
 use std::io;
@@ -10,22 +10,22 @@ use ring::digest::{SHA256, digest};
 use rustix::fs::statfs;
 use rustix::mount::{MountFlags, mount};
 
-/// Where a cluster lives unless something else is said.
+/// Default data directory.
 pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/coracle";
 
-/// Kinds of file systems that a reboot empties: tmpfs, ramfs.
+/// Magic numbers of in-memory file systems: tmpfs, ramfs.
 const IN_MEMORY: [rustix::fs::FsWord; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// One cluster on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Instance {
-    /// Its data directory, absolute and without links.
+    /// Its data directory, absolute and without symlinks.
     pub(crate) data_dir: PathBuf,
     id: String,
 }
 
 impl Instance {
-    /// The cluster of this directory, which must be there.
+    /// The cluster of this directory, which must exist.
     pub(crate) fn of(data_dir: &Path) -> io::Result<Instance> {
         Ok(Instance::at(data_dir.canonicalize()?))
     }
@@ -39,12 +39,12 @@ impl Instance {
         Instance { data_dir, id }
     }
 
-    /// What the names of its cgroups and packet filter tables begin with.
+    /// Prefix of its cgroups and packet filter tables.
     pub(crate) fn name(&self) -> String {
         format!("coracle-{}", self.id)
     }
 
-    /// The bridge of its pods: names of interfaces are short.
+    /// The bridge of its pods; interface names have at most 15 bytes.
     pub(crate) fn bridge(&self) -> String {
         format!("cor-{}", self.id)
     }
@@ -59,14 +59,13 @@ impl Instance {
         format!("{}-services", self.name())
     }
 
-    /// What a reboot empties.
+    /// The directory for state that does not survive a reboot.
     pub(crate) fn run_dir(&self) -> PathBuf {
         Path::new("/run/coracle").join(&self.id)
     }
 
-    /// Makes that folder, in memory: on a machine whose `/run` is on a disk a reboot would empty
-    /// nothing, and every pod would cost the disk dozens of files. A folder that is in use stays
-    /// what it is.
+    /// Creates the run directory, as a tmpfs unless `/run` is one: on disk it would survive a
+    /// reboot, and every pod would write dozens of files. A non-empty directory is left as it is.
     pub(crate) fn make_run_dir(&self) -> io::Result<()> {
         let folder = self.run_dir();
         fs::create_dir_all(&folder)?;
@@ -95,7 +94,7 @@ impl Instance {
         }
     }
 
-    /// Archives and layouts of images that its node imports when it starts.
+    /// Directory of image archives and layouts that its node imports.
     pub(crate) fn preload(&self) -> PathBuf {
         self.data_dir.join("preload")
     }
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_the_same_cluster() {
+    fn symlinks_name_the_same_cluster() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         let real = folder.path().join("real");

@@ -16,64 +16,63 @@ use crate::host;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 
-/// Runs the proxy alone: it leads packets for Services to pods, by rules of this machine's kernel.
-/// They stay when it ends.
+/// Runs the service proxy alone: it programs nftables rules that forward Service traffic to pods.
+/// The rules stay when it stops.
 #[derive(Args)]
 pub(crate) struct KubeProxy {
-    /// How to reach the API server, and as whom
+    /// Kubeconfig with the API server and the credentials
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// A KubeProxyConfiguration; the other flags count only without it, but for --kubeconfig,
+    /// File with a KubeProxyConfiguration; other flags are ignored then, except --kubeconfig,
     /// --hostname-override, --cleanup and -v
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The node's name, if it is not this machine's
+    /// Name of the node [default: the hostname]
     #[arg(long, value_name = "NAME")]
     hostname_override: Option<String>,
-    /// How packets are led: nftables is all there is
+    /// Proxy mode; only nftables is supported
     #[arg(long, value_name = "MODE", default_value = "nftables", value_parser = ["", "nftables"])]
     proxy_mode: String,
-    /// The addresses of pods: their packets keep their source
+    /// Address ranges of pods; traffic from them is not masqueraded
     #[arg(long, value_name = "RANGES", value_delimiter = ',')]
     cluster_cidr: Vec<IpNet>,
-    /// How packets of this node's pods are recognized
+    /// How traffic from pods of this node is detected
     #[arg(long, value_name = "MODE", default_value = "ClusterCIDR", value_parser = ["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"])]
     detect_local_mode: String,
-    /// With BridgeInterface: its name
+    /// Name of the bridge, for --detect-local-mode=BridgeInterface
     #[arg(long, value_name = "NAME", default_value = "", value_parser = interface)]
     pod_bridge_interface: String,
-    /// With InterfaceNamePrefix: how names begin
+    /// Prefix of interface names, for --detect-local-mode=InterfaceNamePrefix
     #[arg(long, value_name = "PREFIX", default_value = "", value_parser = interface)]
     pod_interface_name_prefix: String,
-    /// Addresses of this node at which ports of the node answer, as ranges; without it, those of
-    /// the Node object
+    /// Address ranges on which NodePorts are served [default: addresses of the Node object]
     #[arg(long, value_name = "RANGES", value_delimiter = ',')]
     nodeport_addresses: Vec<IpNet>,
-    /// Hide the source of everything that goes to cluster addresses
+    /// Masquerade all traffic to cluster IPs
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = ArgAction::Set)]
     masquerade_all: bool,
-    /// Where /healthz and /livez answer
+    /// Address of /healthz and /livez
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:10256")]
     healthz_bind_address: SocketAddr,
-    /// End if nobody can listen there
+    /// Exit if the health address is in use
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = ArgAction::Set)]
     bind_address_hard_fail: bool,
-    /// Take all rules away, and end
+    /// Remove all rules and exit
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = ArgAction::Set)]
     cleanup: bool,
-    /// How much is logged
+    /// Log level: 4 and above logs details, 6 and above everything
     #[arg(long, short, value_name = "LEVEL", default_value_t = 0, action = ArgAction::Set)]
     v: i64,
 }
 
-/// It goes into rules as it is.
+/// Validates an interface name: it is inserted into rules unescaped.
 fn interface(text: &str) -> Result<String, String> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@:".contains(&byte);
     let fits = text.len() <= 15 && text.bytes().all(good);
     if fits {
         Ok(text.to_owned())
     } else {
-        Err("is no name of an interface".to_owned())
+        Err("not a valid interface name".to_owned())
     }
 }
 
@@ -81,7 +80,7 @@ fn interface(text: &str) -> Result<String, String> {
 pub(crate) enum ProxyError {
     #[error(transparent)]
     Process(#[from] ProcessError),
-    #[error("{}: cannot be read: {error}", file.display())]
+    #[error("cannot read {}: {error}", file.display())]
     Read { file: PathBuf, error: io::Error },
     #[error("{}", file.display())]
     File { file: PathBuf, source: ConfigError },
@@ -111,7 +110,7 @@ async fn lead(command: &KubeProxy, config: Config, named: &str) -> Result<(), Pr
     };
     let client = Client::connect(access, WORLD).await?.named("kube-proxy");
 
-    let ready = || process::announce("the kernel knows all Services\n");
+    let ready = || process::announce("kube-proxy is ready\n");
     let work = |mut stop: tokio::sync::watch::Receiver<bool>| async move {
         tokio::select! {
             biased;

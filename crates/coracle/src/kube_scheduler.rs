@@ -12,22 +12,22 @@ use crate::host;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 
-/// Runs the scheduler alone: it gives pods their nodes.
+/// Runs the scheduler alone: it assigns pods to nodes.
 #[derive(Args)]
 pub(crate) struct KubeScheduler {
-    /// How to reach the API server, and as whom
+    /// Kubeconfig with the API server and the credentials
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// A KubeSchedulerConfiguration
+    /// File with a KubeSchedulerConfiguration
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Of several schedulers, let one work
+    /// Elect a leader among several schedulers; only the leader schedules
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     leader_elect: Option<bool>,
-    /// How long a pod waits for an event that helps before it is tried anyway, in seconds with `s`
+    /// Time after which an unschedulable pod is tried again without an event, such as 5m0s
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pod_max_in_unschedulable_pods_duration: Option<std::time::Duration>,
-    /// How much is logged
+    /// Log level: 4 and above logs details, 6 and above everything
     #[arg(long, short, value_name = "LEVEL", default_value_t = 0, action = ArgAction::Set)]
     v: i64,
 }
@@ -43,7 +43,7 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
 pub(crate) enum SchedulerError {
     #[error(transparent)]
     Process(#[from] ProcessError),
-    #[error("{}: cannot be read: {error}", file.display())]
+    #[error("cannot read {}: {error}", file.display())]
     Read { file: PathBuf, error: io::Error },
     #[error("{}", file.display())]
     File { file: PathBuf, source: ConfigError },
@@ -74,7 +74,7 @@ async fn schedule(command: &KubeScheduler) -> Result<(), SchedulerError> {
     let client = Client::connect(access, WORLD)
         .await?
         .named("kube-scheduler");
-    process::announce("the scheduler begins\n");
+    process::announce("kube-scheduler is ready\n");
 
     process::until_signalled(|stop| async move {
         let host = host::name();

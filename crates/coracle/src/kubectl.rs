@@ -1,4 +1,5 @@
-//! `coracle kubectl`: the kubectl that the host has, let into the cluster of a data directory.
+//! `coracle kubectl`: runs the host's kubectl with the administrator kubeconfig of a data
+//! directory.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,7 +18,7 @@ pub(crate) struct Kubectl {
     /// Data directory of the cluster
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// What kubectl is asked
+    /// Arguments of kubectl
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -28,15 +29,15 @@ pub(crate) struct Kubectl {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KubectlError {
-    #[error("{}: no cluster has been started with this data directory; `coracle server` makes one", .0.display())]
+    #[error("{}: no cluster in this data directory; create one with `coracle server`", .0.display())]
     NoCluster(PathBuf),
-    #[error("kubectl is not on PATH")]
+    #[error("kubectl is not on PATH; install it from https://kubernetes.io/docs/tasks/tools/")]
     NoKubectl,
-    #[error("kubectl cannot be started")]
+    #[error("cannot start kubectl")]
     Start(#[source] io::Error),
 }
 
-/// Becomes kubectl: returns only when that is impossible.
+/// Replaces this process with kubectl; returns only on failure.
 pub(crate) fn run(command: &Kubectl) -> Result<(), KubectlError> {
     let access = command.data_dir.join("admin.kubeconfig");
     if !access.exists() {

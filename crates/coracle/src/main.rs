@@ -1,7 +1,7 @@
-//! The binary: it assembles the rooms into processes and commands.
+//! The `coracle` binary: assembles the crates into processes and commands.
 //!
-//! `main` reads the command line and hands over to one module per command; nothing else in the
-//! workspace decides when the process ends.
+//! `main` parses the command line and calls one module per command. Nothing else in the workspace
+//! ends the process.
 
 mod bench;
 mod certificates;
@@ -32,8 +32,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tikv_jemallocator::Jemalloc;
 
-/// What bursts took is given back within seconds by a thread of its own, and buffers of some
-/// kilobytes, of which every request needs a few, are kept at hand meanwhile.
+/// A background thread returns freed memory to the kernel within seconds; small buffers, of which
+/// every request needs a few, stay cached.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
@@ -47,37 +47,37 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure what a server can do
+    /// Benchmark an API server
     Bench(bench::Bench),
-    /// Look at the pods and containers of this node
+    /// List and inspect pods and containers of this node
     Ctr(ctr::Ctr),
-    /// Show a Kubernetes object in another form
+    /// Convert Kubernetes objects between JSON, YAML and protobuf
     Decode(decode::Decode),
-    /// Answer the names of a cluster
+    /// Run the cluster DNS server
     Dns(dns::Dns),
-    /// Import, pull, list, remove and show the images of a node
+    /// Import, pull, list, remove and inspect images of a node
     Image(image::Image),
     /// Run the API server alone, with upstream's flags
     #[command(disable_help_flag = true)]
     KubeApiserver(kube_apiserver::KubeApiserver),
-    /// Run the proxy of a node alone, with upstream's flags
+    /// Run the service proxy alone, with upstream's flags
     KubeProxy(kube_proxy::KubeProxy),
     /// Run the scheduler alone, with upstream's flags
     KubeScheduler(kube_scheduler::KubeScheduler),
     /// Run the controllers alone, with upstream's flags
     #[command(disable_help_flag = true)]
     KubeControllerManager(kube_controller_manager::KubeControllerManager),
-    /// Run the kubectl of this host in its cluster
+    /// Run the host's kubectl against the cluster of this machine
     Kubectl(kubectl::Kubectl),
-    /// Remove a cluster from this machine, with all that it keeps
+    /// Delete the cluster of this machine and all its data
     Reset(teardown::Reset),
     /// Run a cluster in one process
     Server(Box<server::Server>),
-    /// End the pods of this machine's cluster
+    /// Stop the server and the pods of this machine's cluster
     Stop(teardown::Stop),
-    /// Back up, restore and check the embedded store
+    /// Back up, restore, migrate and check the embedded store
     Store(store::Store),
-    /// Tell what happened to an object, and what it waits for
+    /// Explain what happened to an object and what it waits for
     Why(why::Why),
 }
 
@@ -91,9 +91,9 @@ fn main() -> ExitCode {
         Command::Bench(command) => exit_code(bench::run(&command)),
         Command::Ctr(command) => {
             let done = ctr::run(command);
-            let of_command = done.as_ref().err().and_then(ctr::CtrError::of_command);
-            let told = exit_code(done);
-            of_command.map_or(told, ExitCode::from)
+            let command_exit = done.as_ref().err().and_then(ctr::CtrError::command_exit);
+            let code = exit_code(done);
+            command_exit.map_or(code, ExitCode::from)
         }
         Command::Decode(command) => exit_code(decode::run(&command)),
         Command::Dns(command) => exit_code(dns::run(command)),
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tells of an error with all that led to it.
+/// Prints an error with its chain of causes.
 fn exit_code<E: std::error::Error>(result: Result<(), E>) -> ExitCode {
     let Err(error) = result else {
         return ExitCode::SUCCESS;

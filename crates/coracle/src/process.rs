@@ -1,5 +1,4 @@
-//! A component as a process: its runtime, its data directory, the signals that end it, the line
-//! that says it is ready.
+//! Process-wide setup: runtime, logging, data directory, signals, the ready message.
 
 use std::fmt::Display;
 use std::fs::DirBuilder;
@@ -21,21 +20,20 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 
-/// Why a process cannot begin its work.
+/// Why a process cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProcessError {
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
-    #[error("the runtime cannot be started: {0}")]
+    #[error("cannot start the async runtime: {0}")]
     Runtime(io::Error),
-    #[error("{}: cannot be used as the data directory: {error}", folder.display())]
+    #[error("cannot use {} as the data directory: {error}", folder.display())]
     DataDir { folder: PathBuf, error: io::Error },
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Lets what happens be seen on standard error. `verbosity` is upstream's `-v`: from 4 on details,
-/// from 6 on everything.
+/// Logs to standard error. `verbosity` is upstream's `-v`: 4 and above is debug, 6 and above trace.
 pub(crate) fn log(verbosity: i64) {
     let level = match verbosity {
         ..4 => LevelFilter::INFO,
@@ -43,7 +41,7 @@ pub(crate) fn log(verbosity: i64) {
         6.. => LevelFilter::TRACE,
     };
 
-    // It tells of every question at this level.
+    // hickory logs every query at info.
     let names = if level == LevelFilter::INFO {
         LevelFilter::WARN
     } else {
@@ -59,16 +57,15 @@ pub(crate) fn log(verbosity: i64) {
 
     let subscriber = Registry::default().with(lines.with_filter(wanted));
     if tracing::subscriber::set_global_default(subscriber).is_err() {
-        tracing::debug!("somebody else in this process has seen to logs");
+        tracing::debug!("logging is already set up");
     }
 }
 
-/// The stack of every thread that does a component's work, of which the kernel gives as much as is
-/// used. What recurses does so at most as deep as an object may nest, which takes half of it in a
-/// debug build (`tests/users/deep.rs`).
+/// Stack size of worker threads. The deepest recursion follows the nesting of an object and uses
+/// half of it in a debug build (`tests/users/deep_nesting.rs`).
 pub(crate) const STACK: usize = 4 << 20;
 
-/// How many files this process may have open.
+/// The open file limit of this process.
 pub(crate) fn open_files() -> OpenFiles {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
@@ -78,8 +75,8 @@ pub(crate) fn open_files() -> OpenFiles {
     }
 }
 
-/// Lets this process have as many files open as it may. The usual limit of 1024 is for programs
-/// that use `select`; every connection, watch and pod takes some.
+/// Raises the soft open file limit to the hard one. The usual 1024 is for programs that use
+/// `select`; every connection, watch and pod needs some.
 fn raise_open_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(
@@ -89,11 +86,11 @@ fn raise_open_files() {
             maximum,
         },
     ) {
-        tracing::warn!(%error, "cannot raise the limit of open files");
+        tracing::warn!(%error, "cannot raise the open file limit");
     }
 }
 
-/// Runs `work` on a runtime of its own, with as many open files as this process may have.
+/// Runs `work` on a new runtime, with the open file limit raised.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ProcessError> {
     raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -103,17 +100,17 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ProcessErr
     Ok(runtime.map_err(ProcessError::Runtime)?.block_on(work))
 }
 
-/// Runs what may wait on a thread for that.
+/// Runs blocking work on a thread of its own.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The process ends, and whoever waits here with it.
+        // The runtime is shutting down, and this future with it.
         Err(_) => std::future::pending().await,
     }
 }
 
-/// Runs what `begin` makes. It is told to stop by the first SIGTERM or SIGINT; the second ends the
+/// Runs the future of `begin`. The first SIGTERM or SIGINT sets its stop flag; the second ends the
 /// process at once.
 pub(crate) async fn until_signalled<W: Future>(
     begin: impl FnOnce(watch::Receiver<bool>) -> W,
@@ -144,13 +141,13 @@ async fn either(one: &mut Signal, other: &mut Signal) {
     }
 }
 
-/// Makes a data directory. One that is there is its owner's: its mode stays, and what needs more is
-/// protected in there.
+/// Creates a data directory. The mode of an existing one is kept; private files in it have modes of
+/// their own.
 pub(crate) fn make_data_dir(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o750).create(folder)
 }
 
-/// The embedded store of a data directory, which is made if it is not there.
+/// Opens the embedded store of a data directory; creates it if necessary.
 pub(crate) fn open_store(folder: &Path, config: Config) -> Result<Arc<Embedded>, ProcessError> {
     let fail = |error| ProcessError::DataDir {
         folder: folder.to_path_buf(),
@@ -165,12 +162,12 @@ pub(crate) fn open_store(folder: &Path, config: Config) -> Result<Arc<Embedded>,
     )?))
 }
 
-/// Prints what a command was asked for. Where whoever read it has seen enough, the command ends as
-/// others do then.
+/// Prints the output of a command. If the reader has closed the pipe, the process exits as if
+/// killed by SIGPIPE.
 pub(crate) fn print(text: impl Display) {
     let mut out = io::stdout().lock();
     if let Err(error) = write!(out, "{text}").and_then(|()| out.flush()) {
-        unread(&error);
+        exit_on_write_error(&error);
     }
 }
 
@@ -178,21 +175,20 @@ pub(crate) fn print_line(text: impl Display) {
     print(format_args!("{text}\n"));
 }
 
-/// Ends a command that has nobody left to print for.
-pub(crate) fn unread(error: &io::Error) -> ! {
-    /// What a shell shows of a process that SIGPIPE ended.
-    const PIPE_BROKE: i32 = 128 + 13;
+/// Ends a command that cannot write its output.
+pub(crate) fn exit_on_write_error(error: &io::Error) -> ! {
+    /// The exit code of a process killed by SIGPIPE, as shells report it.
+    const SIGPIPE_EXIT: i32 = 128 + 13;
     if error.kind() == io::ErrorKind::BrokenPipe {
-        process::exit(PIPE_BROKE);
+        process::exit(SIGPIPE_EXIT);
     }
-    tracing::error!(%error, "standard output cannot be written");
+    tracing::error!(%error, "cannot write to standard output");
     process::exit(1)
 }
 
-/// Says that it is ready. Whoever waited for that may have gone by the second line, which ends
-/// nothing.
+/// Prints a status message. A closed pipe is ignored: the reader may exit after the first line.
 pub(crate) fn announce(lines: &str) {
     if let Err(error) = io::stdout().lock().write_all(lines.as_bytes()) {
-        tracing::debug!(%error, "nobody reads standard output");
+        tracing::debug!(%error, "cannot write to standard output");
     }
 }

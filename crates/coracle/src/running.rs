@@ -1,5 +1,5 @@
-//! Whether a server runs on a data directory, and which process that is: it holds a lock there and
-//! has written its number beside it. So a number is never that of another process which came later.
+//! The lock file of a running server. It holds the server's PID, which is valid only while the file
+//! is locked, so that a reused PID is never mistaken for a server.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -12,13 +12,13 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// A lock that says: this process is the server here.
+/// The lock of the server of a data directory.
 pub(crate) struct Running {
     _file: File,
 }
 
 impl Running {
-    /// Keeps the lock until the process ends: what it has open is not free before.
+    /// Keeps the lock until the process ends.
     pub(crate) fn keep(self) {
         std::mem::forget(self);
     }
@@ -26,18 +26,19 @@ impl Running {
 
 const NAME: &str = "server.lock";
 
-/// How often a lock that is held is tried again, and after how long each time: a program that a
-/// killed server was just starting has its lock too, until it runs.
+/// Attempts to get a held lock, and the pause between them: a child of a killed server inherits the
+/// lock until its exec.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 fn open(data_dir: &Path) -> io::Result<File> {
-    // Whoever can open it can hold it.
+    // Private: any process that can open the file can lock it.
     private::open_or_create(&data_dir.join(NAME))
 }
 
-/// The lock of a server that may run: it is ended also where its disk has become read-only.
-fn open_of_another(data_dir: &Path) -> io::Result<File> {
+/// Opens the lock file of a server that may be running, also on a file system that has become
+/// read-only.
+fn open_existing(data_dir: &Path) -> io::Result<File> {
     match open(data_dir) {
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             coracle_files::read::open_regular(&data_dir.join(NAME))
@@ -46,7 +47,7 @@ fn open_of_another(data_dir: &Path) -> io::Result<File> {
     }
 }
 
-/// Says that this process is the server; none: another one is.
+/// Takes the lock for this process; `None`: another server holds it.
 pub(crate) fn begin(data_dir: &Path) -> io::Result<Option<Running>> {
     let mut file = open(data_dir)?;
     let mut tries = TRIES;
@@ -59,7 +60,7 @@ pub(crate) fn begin(data_dir: &Path) -> io::Result<Option<Running>> {
         }
     }
 
-    // Over what is there, which takes no room: a full disk keeps no server from starting.
+    // Overwrites in place, which needs no free space: a server starts on a full disk too.
     let number = std::process::id().to_string();
     file.write_all(number.as_bytes())?;
     file.set_len(number.len() as u64)?;
@@ -67,10 +68,10 @@ pub(crate) fn begin(data_dir: &Path) -> io::Result<Option<Running>> {
     Ok(Some(Running { _file: file }))
 }
 
-/// Asks the server to end and waits until it has; whether there was one. Afterwards this process
-/// holds the lock, so that no other begins while what is left is put away.
+/// Stops the server and waits for its end; returns whether one was running. Afterwards this process
+/// holds the lock, so that no server starts during the cleanup.
 pub(crate) fn end(data_dir: &Path) -> io::Result<(bool, Running)> {
-    let mut file = open_of_another(data_dir)?;
+    let mut file = open_existing(data_dir)?;
     let mut was_running = false;
     if let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
         if errno != Errno::WOULDBLOCK {
@@ -83,9 +84,8 @@ pub(crate) fn end(data_dir: &Path) -> io::Result<(bool, Running)> {
         file.read_to_string(&mut number)?;
 
         let pid = number.trim().parse().ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| {
-            io::Error::other("a server runs, but has not said which process it is")
-        })?;
+        let pid = pid
+            .ok_or_else(|| io::Error::other("a server is running, but its lock file has no PID"))?;
         end_process(pid)?;
         flock(&file, FlockOperation::LockExclusive)?;
     }
@@ -93,7 +93,7 @@ pub(crate) fn end(data_dir: &Path) -> io::Result<(bool, Running)> {
     Ok((was_running, Running { _file: file }))
 }
 
-/// Asks a process to end, and waits until it has: only then everything that it held is free.
+/// Sends SIGTERM to a process and waits until it has ended.
 fn end_process(pid: Pid) -> io::Result<()> {
     let process = match pidfd_open(pid, PidfdFlags::empty()) {
         Err(Errno::SRCH) => return Ok(()),

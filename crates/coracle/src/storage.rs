@@ -1,5 +1,5 @@
-//! Where a server keeps things: in the embedded store of its data directory, or in an etcd that it
-//! may share.
+//! The storage backend of a server: the embedded store of its data directory, or an etcd that may
+//! be shared.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use coracle_store::etcd_server::{EtcdServer, EtcdServerConfig, Listen};
 
 use crate::process::{self, ProcessError};
 
-/// What the flags of a server say about it.
+/// The backend that the flags select.
 #[derive(Debug)]
 pub(crate) enum Storage {
     Embedded(EmbeddedSettings),
@@ -25,60 +25,58 @@ pub(crate) enum Storage {
 #[derive(Debug)]
 pub(crate) struct EmbeddedSettings {
     pub(crate) data_dir: PathBuf,
-    /// How long renewals of node leases may wait for other writes to be made durable with; `None`:
-    /// not at all.
+    /// How long renewals of node leases may wait to share a disk flush; `None`: not at all.
     pub(crate) node_lease_delay: Option<Duration>,
 }
 
-/// Where node leases are kept.
+/// Key prefix of node leases.
 const NODE_LEASES: &str = "/registry/leases/kube-node-lease/";
-/// A node that does not renew its lease for forty seconds is taken for gone; it tries every ten.
+/// A node renews its lease every 10 s and is marked NotReady after 50 s.
 pub(crate) const LONGEST_NODE_LEASE_DELAY: Duration = Duration::from_secs(5);
 
-/// An etcd, and what is kept how in it.
+/// An etcd: servers, credentials and encoding.
 #[derive(Debug)]
 pub(crate) struct EtcdSettings {
     pub(crate) servers: Vec<String>,
-    /// Who signed the certificates of the etcd.
+    /// CA certificate of the etcd servers.
     pub(crate) authority: Option<PathBuf>,
-    /// The certificate that it knows us by, and the key.
+    /// Client certificate and key.
     pub(crate) identity: Option<(PathBuf, PathBuf)>,
     pub(crate) prefix: String,
     pub(crate) media: Media,
-    /// `None`: somebody else sees to its past.
+    /// Compaction interval; `None`: this server does not compact.
     pub(crate) compaction: Option<Duration>,
 }
 
-/// Why nothing can be kept.
+/// Why the storage cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StorageError {
     #[error(transparent)]
     Process(#[from] ProcessError),
-    #[error("{}: cannot be read: {error}", file.display())]
+    #[error("cannot read {}: {error}", file.display())]
     File { file: PathBuf, error: io::Error },
     #[error(transparent)]
     Etcd(#[from] ConfigError),
     #[error(
-        "--node-lease-write-delay is {given:?}: at most {LONGEST_NODE_LEASE_DELAY:?}, or nodes pass for gone"
+        "--node-lease-write-delay {given:?}: must be at most {LONGEST_NODE_LEASE_DELAY:?}, or nodes are marked NotReady"
     )]
     Delay { given: Duration },
 }
 
-/// A store that is open.
+/// An open store.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
-    /// The same, where it is ours alone.
+    /// The same store, if it is the embedded one.
     pub(crate) embedded: Option<Arc<Embedded>>,
     /// For `coracle store backup`, beside the running server. It goes with this.
     door: Option<EtcdServer>,
 }
 
-/// How long the etcd may take to answer before the server gives up at its start, or refuses a
-/// request.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+/// Timeout of etcd requests; at the start, the server fails after it.
+const ETCD_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Storage {
-    /// Must be called on a runtime.
+    /// Opens the store. Must be called on a tokio runtime.
     pub(crate) fn open(&self) -> Result<Opened, StorageError> {
         match self {
             Storage::Embedded(settings) => {
@@ -102,15 +100,15 @@ impl Storage {
         }
     }
 
-    /// Whether others may write to it.
+    /// Whether other servers may write to it.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Storage::Etcd(_))
     }
 
-    /// How long its past is kept, if that is the server's to decide.
+    /// The compaction interval, if this server compacts.
     pub(crate) fn compaction(&self) -> Option<Duration> {
         match self {
-            // It has a window of its own.
+            // The embedded store compacts by itself.
             Storage::Embedded(_) => None,
             Storage::Etcd(settings) => settings.compaction,
         }
@@ -118,7 +116,8 @@ impl Storage {
 }
 
 impl Opened {
-    /// Whether a cluster is kept here already. Of an etcd, which others may share, nobody is asked.
+    /// Whether the embedded store holds a cluster. Always false for an etcd, which others may
+    /// share.
     pub(crate) fn holds_cluster(&self) -> bool {
         self.embedded
             .as_ref()
@@ -161,7 +160,7 @@ fn private_door(store: &Arc<Embedded>, data_dir: &Path) -> Option<EtcdServer> {
         Ok(face) => Some(face),
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::warn!(%error, why, "the store cannot be backed up while this server runs");
+            tracing::warn!(%error, why, "cannot listen on the backup socket; `coracle store backup` does not work while this server runs");
             None
         }
     }
@@ -170,7 +169,7 @@ fn private_door(store: &Arc<Embedded>, data_dir: &Path) -> Option<EtcdServer> {
 impl EtcdSettings {
     pub(crate) fn config(&self) -> Result<EtcdConfig, StorageError> {
         let mut config = EtcdConfig::new(&self.servers);
-        config.request_timeout = ANSWERS_WITHIN;
+        config.request_timeout = ETCD_TIMEOUT;
 
         if let Some(authority) = &self.authority {
             let identity = match &self.identity {

@@ -32,12 +32,12 @@ pub(crate) enum Error {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("the store could not be read")]
+    #[error("cannot read the store")]
     Read(#[from] StoreError),
     #[error(transparent)]
     Migrate(#[from] MigrateError),
-    #[error("the store in {} is in use, by a process that cannot be asked for it: stop that one first", folder.display())]
-    NobodyThere {
+    #[error("the store in {} is in use by a process that does not answer on its backup socket; stop that process first", folder.display())]
+    NoBackupSocket {
         folder: PathBuf,
         source: CommandError,
     },
@@ -45,36 +45,33 @@ pub(crate) enum Error {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Write everything the store holds to a file, also while its server runs
+    /// Write a backup of the store to a file; works while the server is running
     Backup {
         /// Data directory of the server
         #[arg(long, value_name = "DIR")]
         data_dir: PathBuf,
-        /// File to write; it appears once it is whole
+        /// File to write; it is created when the backup is complete
         file: PathBuf,
     },
-    /// Make a store from a backup, in a data directory that has none
-    ///
-    /// The store's revision is lifted above every one that the lost store can have handed out, so
-    /// that no client ever meets a revision that goes backwards.
+    /// Restore a store from a backup, into a data directory without one The revision of the new
+    /// store is raised above every revision that the lost store can have returned, so that clients
+    /// never see revisions go backwards.
     Restore {
         /// Data directory to restore into
         #[arg(long, value_name = "DIR")]
         data_dir: PathBuf,
-        /// Newest revision of the lost store, if it is known
+        /// Newest revision of the lost store, if known
         #[arg(long, value_name = "REVISION")]
         above_revision: Option<u64>,
         /// Backup to read
         file: PathBuf,
     },
-    /// Take everything from an etcd into a data directory that has no store, or from a data
-    /// directory into an etcd that has no keys
-    ///
-    /// Stop whoever writes to the old store first. The new one's revision is lifted above every one
-    /// that the old one handed out, and older ones count as compacted: clients list anew, and never
-    /// meet a revision that goes backwards.
+    /// Copy all objects from an etcd into a data directory without a store, or from a data
+    /// directory into an etcd without keys Stop all writers of the old store first. The revision of
+    /// the new store is raised above every revision of the old one, and older revisions count as
+    /// compacted: clients list again, and never see revisions go backwards.
     Migrate(Migrate),
-    /// Read everything and say whether it is sound; nothing is changed. The server must not run
+    /// Verify the store without changing it; the server must be stopped
     Check {
         /// Data directory of the server
         #[arg(long, value_name = "DIR")]
@@ -88,26 +85,25 @@ struct Migrate {
     /// Data directory of the server
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
-    /// The etcd to take everything from: the client URLs of its members, separated by commas
+    /// Source etcd: client URLs of its members, separated by commas
     #[arg(long, value_name = "URLS", value_delimiter = ',', group = "direction")]
     from_etcd: Vec<String>,
-    /// The etcd to take everything to
+    /// Destination etcd: client URLs of its members, separated by commas
     #[arg(long, value_name = "URLS", value_delimiter = ',', group = "direction")]
     to_etcd: Vec<String>,
-    /// Who signed the certificates of the etcd
+    /// CA certificate of the etcd servers
     #[arg(long, value_name = "FILE")]
     etcd_cafile: Option<PathBuf>,
-    /// The certificate that the etcd knows this command by
+    /// Client certificate for the etcd servers
     #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
     etcd_certfile: Option<PathBuf>,
-    /// The key of --etcd-certfile
+    /// Key of --etcd-certfile
     #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
     etcd_keyfile: Option<PathBuf>,
-    /// What keys in the etcd begin with
+    /// Prefix of all keys in etcd
     #[arg(long, value_name = "PREFIX", default_value = "/registry")]
     etcd_prefix: String,
-    /// With --from-etcd: the newest revision that the etcd will ever have handed out, if it is
-    /// known
+    /// With --from-etcd: the newest revision that the etcd will ever return, if known
     #[arg(long, value_name = "REVISION", conflicts_with = "to_etcd")]
     above_revision: Option<u64>,
 }
@@ -130,13 +126,13 @@ pub(crate) fn run(store: &Store) -> Result<(), Error> {
     Ok(())
 }
 
-/// From the files, or from whoever has them open.
+/// Backs up the files of the store, or through the socket of the server that has them open.
 fn backup(data_dir: &Path, file: &Path) -> Result<BackupReport, Error> {
     match commands::backup(&folder(data_dir), file) {
         Err(CommandError::Open(OpenError::InUse { .. })) => {
             let asked = process::block_on(commands::backup_of_running(&socket(data_dir), file))?;
             asked.map_err(|error| match error {
-                error @ CommandError::Running(_) => Error::NobodyThere {
+                error @ CommandError::Running(_) => Error::NoBackupSocket {
                     folder: data_dir.to_path_buf(),
                     source: error,
                 },
@@ -176,27 +172,27 @@ impl Migrate {
         let store = commands::open(&folder(&self.data_dir))?;
         let copied = migrate::read(&store, &range).await?;
 
-        // Also what was there and is gone counts as handed out.
+        // Revisions of deleted keys count too.
         let (keys, newest) = (copied.keys.len(), store.current_revision().await?);
         migrate::raise_revision(&etcd, newest.next()).await?;
         let revision = migrate::write(copied, &shared, &range).await?;
         store.close();
 
         Ok(format!(
-            "took {keys} keys to the etcd; it is at revision {revision} now, everything older is compacted"
+            "copied {keys} keys to etcd; it is at revision {revision} now, older revisions are compacted"
         ))
     }
 }
 
-/// What a server keeps.
+/// Prefix of all keys of a server.
 const KEYS: &str = "/registry/";
 
-/// Where a running server can be asked for its store. The folder is its owner's alone.
+/// The backup socket of a running server. Its directory is accessible to its owner only.
 pub(crate) fn socket(data_dir: &Path) -> PathBuf {
     folder(data_dir).join("face.sock")
 }
 
-/// Where a server keeps its store.
+/// The directory of the embedded store.
 pub(crate) fn folder(data_dir: &Path) -> PathBuf {
     data_dir.join("store")
 }

@@ -1,9 +1,6 @@
-//! `coracle stop` ends the pods of this machine's cluster, `coracle reset` removes all that it
-//! made.
-//!
-//! A server that ends leaves its pods running, on purpose. Here they are ended: first the server,
-//! so that nobody brings them back, then the pods through the same runtime that made them, as a
-//! kubelet would end them.
+//! `coracle stop` stops the pods of this machine's cluster, `coracle reset` deletes the cluster. A
+//! server leaves its pods running when it stops. These commands stop the server first, so that it
+//! does not restart pods, then the pods through the container runtime, as a kubelet does.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,66 +21,66 @@ use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
 use crate::running;
 use crate::server::pod_network::PodNetwork;
-use crate::server::{node, place};
+use crate::server::{cluster_network, node};
 use crate::world::WORLD;
 
-/// Ends the server of a cluster on this machine, if it runs, and its pods, each with its hooks and
-/// its grace period. How they ended and what they printed is kept: `coracle server` brings back
-/// what is to run.
+/// Stops the server of a cluster on this machine, if it is running, and its pods, with their
+/// preStop hooks and grace periods. Statuses and logs are kept; `coracle server` starts the pods
+/// again.
 #[derive(Args)]
 pub(crate) struct Stop {
     /// Data directory of the cluster
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// How long a pod may take at most; 0: pods are killed [default: what each asks for]
+    /// Maximum grace period of pods; 0: kill them [default: the grace period of each pod]
     #[arg(long, value_name = "SECONDS")]
     grace_period: Option<u64>,
 }
 
-/// Removes a cluster from this machine: its pods, network, packet filter rules, cgroups, and all
-/// that it keeps.
+/// Deletes a cluster from this machine: pods, network, packet filter rules, cgroups and the data
+/// directory.
 #[derive(Args)]
 pub(crate) struct Reset {
     /// Data directory of the cluster
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Do it: everything that the cluster keeps is lost
+    /// Confirm that all data of the cluster is deleted
     #[arg(long)]
     yes: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TeardownError {
-    #[error("{}: no cluster is kept there", .0.display())]
+    #[error("{}: no cluster in this data directory", .0.display())]
     NoCluster(PathBuf),
-    #[error("all that the cluster in {} keeps would be lost; say --yes if that is meant", .0.display())]
+    #[error("this deletes the cluster in {} and all its data; confirm with --yes", .0.display())]
     NotSure(PathBuf),
-    #[error("the server cannot be ended")]
+    #[error("cannot stop the server")]
     Server(#[source] io::Error),
     #[error(transparent)]
     Process(#[from] ProcessError),
     #[error(transparent)]
-    Place(#[from] place::PlaceError),
+    ClusterNetwork(#[from] cluster_network::ClusterNetworkError),
     #[error(transparent)]
     Images(#[from] ImageError),
-    #[error("the pods cannot be looked at")]
+    #[error("cannot open the container runtime")]
     Runtime(#[from] coracle_runtime::Error),
-    #[error("pod {pod} cannot be ended: {error}")]
+    #[error("cannot remove pod {pod}: {error}")]
     Pod {
         pod: String,
         error: coracle_cri::Error,
     },
-    #[error("not all pods could be ended: {0}")]
+    #[error("cannot stop all pods: {0}")]
     Pods(coracle_cri::Error),
-    #[error("the network of pods cannot be removed")]
+    #[error("cannot remove the pod network")]
     Network(#[from] coracle_podnet::Error),
-    #[error("the rules of Services cannot be removed")]
+    #[error("cannot remove the rules of Services")]
     Services(#[from] coracle_proxy::nft::FilterError),
-    #[error("what pods were let through by cannot be removed")]
+    #[error("cannot remove the forwarding rules of pods")]
     Forwarding(#[from] coracle_proxy::NodeNetworkError),
     #[error("the cluster was removed, but not all of its network: {0}")]
     Left(String),
-    #[error("{}: cannot be removed: {error}", path.display())]
+    #[error("cannot remove {}: {error}", path.display())]
     Remove { path: PathBuf, error: io::Error },
 }
 
@@ -94,7 +91,7 @@ pub(crate) fn stop(command: &Stop) -> Result<(), TeardownError> {
     let most = command
         .grace_period
         .map_or(Duration::MAX, Duration::from_secs);
-    let pods = process::block_on(end_pods(&instance, most))??;
+    let pods = process::block_on(stop_pods(&instance, most))??;
 
     let server = if was_running { "the server and " } else { "" };
     let pods = if pods == 1 {
@@ -104,7 +101,7 @@ pub(crate) fn stop(command: &Stop) -> Result<(), TeardownError> {
     };
 
     process::announce(&format!(
-        "ended {server}{pods}; `coracle server` brings them back\n"
+        "stopped {server}{pods}; `coracle server` starts them again\n"
     ));
 
     Ok(())
@@ -133,8 +130,8 @@ fn find(data_dir: &Path) -> Result<Instance, TeardownError> {
     instance.ok_or_else(|| TeardownError::NoCluster(data_dir.to_path_buf()))
 }
 
-/// Ends all pods as they are to end; how many ran.
-async fn end_pods(instance: &Instance, most: Duration) -> Result<usize, TeardownError> {
+/// Stops all pods gracefully; returns how many were running.
+async fn stop_pods(instance: &Instance, most: Duration) -> Result<usize, TeardownError> {
     let Some(runtime) = runtime(instance).await? else {
         return Ok(0);
     };
@@ -143,7 +140,7 @@ async fn end_pods(instance: &Instance, most: Duration) -> Result<usize, Teardown
         .map_err(TeardownError::Pods)
 }
 
-/// Removes all pods, and what is known of them.
+/// Removes all pods and their records.
 async fn remove_pods(instance: &Instance) -> Result<(), TeardownError> {
     let Some(runtime) = runtime(instance).await? else {
         return Ok(());
@@ -162,14 +159,14 @@ async fn remove_pods(instance: &Instance) -> Result<(), TeardownError> {
     Ok(())
 }
 
-/// The runtime of the cluster's node; none where there never was one.
+/// The runtime of the cluster's node; `None` if there never was one.
 async fn runtime(instance: &Instance) -> Result<Option<Runtime>, TeardownError> {
     if !instance.runtime().root.exists() {
         return Ok(None);
     }
 
     let network = network(instance).await?;
-    let images = ImageStore::open_to_end(node::images(instance))?;
+    let images = ImageStore::open_for_teardown(node::images(instance))?;
     let rootfs = OverlayRootFs::new(images, node::mounts(instance));
 
     Ok(Some(
@@ -182,9 +179,9 @@ async fn runtime(instance: &Instance) -> Result<Option<Runtime>, TeardownError> 
     ))
 }
 
-/// Whoever connected the pods takes them off.
+/// The network that the pods were connected with.
 async fn network(instance: &Instance) -> Result<PodNetwork, TeardownError> {
-    let plugins = place::remembered(instance)?.and_then(|place| place.cni);
+    let plugins = cluster_network::saved(instance)?.and_then(|network| network.cni);
     Ok(PodNetwork::open(instance, plugins.as_ref(), None).await?)
 }
 

@@ -1,11 +1,11 @@
-//! The machine's clock and dice: the only place where rooms get them from.
+//! The machine's clock and random numbers; components get them from here only.
 
 use std::hash::{BuildHasher, RandomState};
 
 use coracle_api::time::Timestamp;
 use coracle_apiserver::World;
 
-/// What a component takes from the machine.
+/// The clock and random numbers that components use.
 pub(crate) const WORLD: World = World { now, random };
 
 #[expect(

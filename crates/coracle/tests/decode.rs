@@ -145,7 +145,7 @@ fn mistakes_are_told_with_their_place() {
     check(b"", "no object found");
     let error = refused(&["/nowhere/at/all"], b"");
     assert!(
-        error.starts_with("coracle: /nowhere/at/all: cannot be read: "),
+        error.starts_with("coracle: cannot read /nowhere/at/all: "),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! The program as it is in the image: static, alone in its root.
+//! Runs coracle-echo as in its image: static, with nothing else in its root.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 #[path = "../../testkit/src/program.rs"]
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 #[test]
-fn deeds_are_done_where_there_is_nothing_else() {
+fn commands_run_without_any_other_file() {
     let root = Root::new();
     let check = |arguments: &[&str], code: i32, printed: &str| {
         let output = root.command(arguments).output().unwrap();
@@ -24,7 +24,7 @@ fn deeds_are_done_where_there_is_nothing_else() {
     check(&["exit", "7"], 7, "");
 
     check(&["sleep", "0.01"], 0, "");
-    check(&["memory", "1Mi", "0"], 0, "1048576 bytes are in use\n");
+    check(&["memory", "1Mi", "0"], 0, "1048576 bytes in use\n");
     check(&["resolve", "somebody"], 0, "192.0.2.7\n");
     check(&["resolve", "nobody.invalid."], 1, "");
     check(&["fetch", "https://x"], 1, "");
@@ -32,7 +32,7 @@ fn deeds_are_done_where_there_is_nothing_else() {
 }
 
 #[test]
-fn a_request_is_told_back() {
+fn a_request_is_echoed() {
     let root = Root::new();
     let mut command = root.command(&["serve", "0"]);
 
@@ -84,12 +84,12 @@ fn a_request_is_told_back() {
         .unwrap();
     assert!(String::from_utf8_lossy(&fetched.stdout).contains("\"path\":\"/again\""));
 
-    // It ends when it is told to, and says that all was well.
-    let told = Command::new("kill")
+    // SIGTERM ends it with exit code 0.
+    let killed = Command::new("kill")
         .arg(server.0.id().to_string())
         .status()
         .unwrap();
-    assert!(told.success());
+    assert!(killed.success());
 
     assert_eq!(server.0.wait().unwrap().code(), Some(0));
 }

@@ -1,29 +1,29 @@
-//! What a runtime has to be told.
+//! Configuration of the runtime.
 
 use std::path::{Path, PathBuf};
 
-/// Where a runtime keeps its things, and what they are called.
+/// Paths, names and limits of one runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Tells runtimes on one host apart: the name of their cgroups.
+    /// Distinguishes runtimes on one host: the name of their cgroups.
     pub instance: String,
-    /// What survives a reboot: records of pods and containers, how they ended.
+    /// State that survives a reboot: records of pods and containers, and exit files.
     pub root: PathBuf,
-    /// What does not: sockets, namespaces, files of running pods.
+    /// State that does not: sockets, namespaces, files of running pods.
     pub state: PathBuf,
-    /// Most processes and threads of one container; none: as many as the host lets it have.
+    /// Maximum number of processes and threads of one container; none: unlimited.
     pub pids_limit: Option<u32>,
-    /// How many files a process of a container may have open; none: as many as this process, which
-    /// raises its own limit.
+    /// Open files limit of a container's processes; none: that of this process, which raises its
+    /// own limit.
     pub open_files: Option<OpenFiles>,
 }
 
 /// A limit of open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFiles {
-    /// What holds; a process can raise it.
+    /// The effective limit; a process can raise it.
     pub soft: u64,
-    /// How far.
+    /// The upper bound of the soft limit.
     pub hard: u64,
 }
 
@@ -57,7 +57,7 @@ impl Config {
     }
 }
 
-/// A path as text: all of ours are, or nothing could be told to anybody.
+/// A path as text. All paths of the runtime are valid UTF-8.
 pub(crate) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! Why something in the runtime did not work, and what the caller is told.
+//! Errors of the runtime and the CRI status codes they map to.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use crate::ports::RootFsError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot {deed} {path}")]
+    #[error("cannot {action} {path}")]
     Io {
-        deed: &'static str,
+        action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
@@ -31,24 +31,28 @@ pub enum Error {
     Cgroup(#[from] coracle_cgroup::Error),
     #[error(transparent)]
     RootFs(#[from] RootFsError),
-    #[error("the network of the pod could not be made")]
+    #[error("cannot set up the pod network")]
     Network(#[from] coracle_podnet::Error),
-    #[error("the pod's supervisor is gone")]
+    #[error("pod supervisor exited")]
     SupervisorGone,
-    #[error("the pod's supervisor does not answer")]
-    SupervisorSilent,
-    #[error("{}", words(.0))]
+    #[error("pod supervisor does not respond")]
+    SupervisorTimeout,
+    #[error("{}", failure_text(.0))]
     Refused(Failure),
 }
 
 impl Error {
-    /// For `map_err`: what was done, and to which file.
-    pub(crate) fn io(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// For `map_err`: the action and the path.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Error::Io { deed, path, source }
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
     }
 
-    /// Whether it did not work because the disk takes no writes any more.
+    /// Whether the disk is read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
     }
@@ -68,18 +72,18 @@ impl Error {
     }
 }
 
-fn words(failure: &Failure) -> String {
+fn failure_text(failure: &Failure) -> String {
     match failure {
-        Failure::NoSuchContainer {} => "the supervisor does not know the container".to_owned(),
+        Failure::NoSuchContainer {} => "container unknown to the pod supervisor".to_owned(),
         Failure::WrongPhase { text } => text.clone(),
         Failure::Step { text, errno } => {
             let error = io::Error::from_raw_os_error(*errno).to_string();
-            // The standard library adds the number; other runtimes say it in words alone.
-            let words = error.split(" (os error").next().unwrap_or_default();
+            // Without the number that the standard library adds, as other runtimes print it.
+            let failure_text = error.split(" (os error").next().unwrap_or_default();
             if text.ends_with("not found in $PATH") {
                 text.clone()
             } else {
-                format!("{text}: {}", words.to_lowercase())
+                format!("{text}: {}", failure_text.to_lowercase())
             }
         }
     }
@@ -105,7 +109,7 @@ impl From<Error> for coracle_cri::Error {
             }
             Error::TimedOut(_) => Self::DeadlineExceeded(text),
             Error::Unsupported(_) => Self::Unimplemented(text),
-            Error::SupervisorGone | Error::SupervisorSilent => Self::Unavailable(text),
+            Error::SupervisorGone | Error::SupervisorTimeout => Self::Unavailable(text),
             _ => Self::Internal(text),
         }
     }

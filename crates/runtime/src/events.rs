@@ -1,4 +1,4 @@
-//! What happened to containers, told to whoever wants to hear.
+//! Container events (GetContainerEvents): broadcast to all subscribers.
 
 use coracle_cri::v1::{ContainerEventResponse, ContainerEventType};
 use coracle_cri::{Error, Events as EventStream};
@@ -9,7 +9,7 @@ use tokio_stream::wrappers::BroadcastStream;
 use crate::clock;
 use crate::node::Node;
 
-/// How many events may wait for somebody who reads slowly.
+/// How many events are buffered for a slow subscriber.
 const MOST_WAITING: usize = 1024;
 
 pub(crate) struct Events {
@@ -30,8 +30,8 @@ impl Events {
 }
 
 impl Node {
-    /// Tells that something happened to a container or sandbox, with the state of its whole pod.
-    pub(crate) fn tell(&self, id: &str, sandbox: &str, what: ContainerEventType) {
+    /// Sends an event of a container or sandbox, with the status of its whole pod.
+    pub(crate) fn send_event(&self, id: &str, sandbox: &str, what: ContainerEventType) {
         if self.events.sender.receiver_count() == 0 {
             return;
         }
@@ -48,7 +48,7 @@ impl Node {
                 .collect(),
         };
 
-        // Whoever listened may be gone by now.
+        // The subscribers may be gone by now.
         self.events.sender.send(event).map(drop).unwrap_or_default();
     }
 }

@@ -1,4 +1,4 @@
-//! Filters of lists: what is empty lets everything pass.
+//! Filters of list calls: an empty filter matches everything.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub(crate) fn labels_match(
         .all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// Ids may be shortened.
+/// IDs may be abbreviated.
 pub(crate) fn id_matches(id: &str, wanted: &str) -> bool {
     id.starts_with(wanted)
 }

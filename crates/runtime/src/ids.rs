@@ -1,4 +1,4 @@
-//! Ids: 64 hexadecimal digits, by chance.
+//! IDs: 64 random hexadecimal digits.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 pub(crate) fn new() -> String {
     let mut bytes = [0_u8; 32];
-    getrandom(&mut bytes, GetRandomFlags::empty()).expect("the kernel has chance to give");
+    getrandom(&mut bytes, GetRandomFlags::empty()).expect("the kernel has random bytes");
     hex(&bytes)
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
         text
     })
 }

@@ -1,13 +1,13 @@
 //! The container runtime: the service behind the container runtime interface, in this process.
 //!
-//! Images are pulled, kept and unpacked in [`images`], and mounted in [`rootfs`].
+//! Images are pulled, stored and unpacked in [`images`], and mounted in [`rootfs`].
 //!
 //! A pod ([`sandbox`]) is a set of pinned namespaces, a network and a supervisor. A container
-//! ([`container`]) is a root filesystem ([`ports`]) with the volumes that its image wants
-//! ([`volumes`]), a cgroup, and a process that the pod's supervisor holds; what it is to be is
-//! decided in [`spec`]. This process holds nothing that a restart would lose: what was asked for is
-//! on the disk ([`records`]), what runs is in the supervisors ([`supervise`]), and [`recover`] puts
-//! both together again. It never forks.
+//! ([`container`]) is a root filesystem ([`ports`]) with the volumes that its image declares
+//! ([`volumes`]), a cgroup, and a process whose parent is the pod's supervisor; [`spec`] computes
+//! its specification. A restart loses nothing: the requested state is on disk ([`records`]), the
+//! running state is in the supervisors ([`supervise`]), and [`recover`] combines both. This process
+//! never forks.
 
 mod clock;
 mod config;

@@ -1,5 +1,5 @@
-//! A pod's namespaces: made on a thread that ends at once, pinned by mounts, so that no process is
-//! needed to hold them.
+//! A pod's namespaces: created on a short-lived thread and pinned by bind mounts, so that no
+//! process is needed to hold them.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,13 +12,13 @@ use rustix::thread::UnshareFlags;
 use crate::error::Error;
 use crate::sys;
 
-/// What of a pod is its own.
+/// The namespaces that a pod has of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct PodNamespaces {
     pub(crate) network: bool,
     pub(crate) ipc: bool,
     pub(crate) hostname: Option<String>,
-    /// Settings of the kernel, all of namespaces that are the pod's own.
+    /// Sysctls, all of namespaces of the pod.
     pub(crate) sysctls: Vec<(String, String)>,
 }
 
@@ -38,10 +38,11 @@ impl Pins<'_> {
         self.0.join("uts")
     }
 
-    /// Makes and pins what is wanted, which takes a millisecond, and does something else meanwhile.
-    pub(crate) fn make(
+    /// Creates and pins the namespaces, which takes a millisecond, and runs `meanwhile` in
+    /// parallel.
+    pub(crate) fn create(
         &self,
-        wanted: &Wanted,
+        wanted: &PodNamespaces,
         meanwhile: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut kinds = Vec::new();
@@ -64,18 +65,18 @@ impl Pins<'_> {
         }
 
         let (made, done) = thread::scope(|scope| {
-            let making = scope.spawn(|| make_here(flags, wanted, &kinds));
+            let making = scope.spawn(|| create_on_this_thread(flags, wanted, &kinds));
             let done = meanwhile();
             (making.join(), done)
         });
 
-        made.expect("nothing in there panics")
-            .map_err(Error::io("make namespaces at", self.0))?;
+        made.expect("the thread does not panic")
+            .map_err(Error::io("create namespaces at", self.0))?;
 
         done
     }
 
-    /// Lets go of the namespaces. What is not pinned is let go of already.
+    /// Releases the namespaces. Idempotent.
     pub(crate) fn release(&self) -> Result<(), Error> {
         [self.network(), self.ipc(), self.uts()]
             .iter()
@@ -83,7 +84,7 @@ impl Pins<'_> {
     }
 }
 
-/// Unmounts a path, whoever uses it, and however often something is mounted there.
+/// Detaches all mounts at a path, even if in use.
 pub(crate) fn detach(path: &Path) -> Result<(), Error> {
     loop {
         match unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
@@ -94,7 +95,11 @@ pub(crate) fn detach(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn make_here(flags: UnshareFlags, wanted: &Wanted, kinds: &[(&str, PathBuf)]) -> io::Result<()> {
+fn create_on_this_thread(
+    flags: UnshareFlags,
+    wanted: &PodNamespaces,
+    kinds: &[(&str, PathBuf)],
+) -> io::Result<()> {
     if flags.is_empty() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! All that the runtime knows of this node: its pods and containers, and who can be asked about the
-//! rest.
+//! The runtime's state of this node: its sandboxes and containers, and handles to the cgroups, the
+//! network and the keeper.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,23 +19,23 @@ pub(crate) struct Node {
     pub(crate) config: Config,
     pub(crate) hierarchies: Hierarchies,
     pub(crate) rootfs: Arc<dyn RootFs>,
-    /// None: pods have loopback, or the host's network.
+    /// None: pods have only loopback, or the host's network.
     pub(crate) network: Option<Arc<dyn PodNetwork>>,
     pub(crate) program: Program,
-    /// Holds what we hold of containers, for the next of us.
+    /// Holds copies of our descriptors across a restart.
     pub(crate) keeper: Keeper,
     pub(crate) events: Events,
     sandboxes: Mutex<BTreeMap<String, Arc<Sandbox>>>,
     containers: Mutex<BTreeMap<String, Arc<Container>>>,
-    /// Another process runs this node: we change nothing.
+    /// Another process runs this node; this one is read-only.
     pub(crate) is_observer: bool,
-    /// Names, and whose they are.
+    /// Reserved names and the IDs of their owners.
     names: Mutex<BTreeMap<String, String>>,
-    /// What the host withholds from containers that asked for it, in words.
-    withheld: Mutex<BTreeSet<String>>,
+    /// Settings that the host does not support, already logged.
+    warned: Mutex<BTreeSet<String>>,
 }
 
-/// A name that is taken until this is dropped, or kept for good.
+/// A reserved name, released on drop unless kept.
 pub(crate) struct Reservation<'a> {
     node: &'a Node,
     name: Option<String>,
@@ -76,12 +76,12 @@ impl Node {
             containers: Mutex::default(),
             is_observer: false,
             names: Mutex::default(),
-            withheld: Mutex::default(),
+            warned: Mutex::default(),
         }
     }
 
-    /// The same for somebody who only looks.
-    pub(crate) fn observing(self) -> Self {
+    /// Makes it read-only.
+    pub(crate) fn into_observer(self) -> Self {
         Self {
             is_observer: true,
             ..self
@@ -136,7 +136,8 @@ impl Node {
         self.release(&container.name());
     }
 
-    /// Takes a name: no two pods, and no two containers of a pod, have the same name and attempt.
+    /// Reserves a name: no two pods, and no two containers of a pod, have the same name and
+    /// attempt.
     pub(crate) fn reserve(&self, name: String, id: &str) -> Result<Reservation<'_>, Error> {
         let mut names = lock(&self.names);
         if let Some(owner) = names.get(&name) {
@@ -158,7 +159,7 @@ impl Node {
         lock(&self.names).remove(name);
     }
 
-    /// The group of a pod or container below the parent that it asked for.
+    /// The cgroup of a pod or container below its requested parent.
     pub(crate) fn group(&self, parent: &str, id: &str) -> Group {
         let parent = if parent.is_empty() {
             self.config.instance.as_str()
@@ -168,24 +169,22 @@ impl Node {
         self.hierarchies.group(parent).child(id)
     }
 
-    /// What the host withholds it withholds from every container: saying it once is enough.
-    pub(crate) fn say_once(&self, withheld: impl IntoIterator<Item = String>) {
-        for text in withheld {
-            if lock(&self.withheld).insert(text.clone()) {
-                tracing::warn!(
-                    withheld = text,
-                    "containers run without something that they asked for"
-                );
+    /// Logs each unsupported setting once: it is the same for every container.
+    pub(crate) fn warn_once(&self, unsupported: impl IntoIterator<Item = String>) {
+        for text in unsupported {
+            if lock(&self.warned).insert(text.clone()) {
+                tracing::warn!(unsupported = text, "host cannot apply a container setting");
             }
         }
     }
 
-    /// All that was said.
-    pub(crate) fn withheld(&self) -> Vec<String> {
-        lock(&self.withheld).iter().cloned().collect()
+    /// All settings that were logged as unsupported.
+    pub(crate) fn unsupported(&self) -> Vec<String> {
+        lock(&self.warned).iter().cloned().collect()
     }
 
-    /// Where supervisors live, so that nothing which happens to us or to a pod happens to them.
+    /// The cgroup of the supervisors, so that limits of this process or of pods do not apply to
+    /// them.
     pub(crate) fn supervisors(&self) -> Group {
         self.hierarchies
             .group(&self.config.instance)
@@ -193,17 +192,17 @@ impl Node {
     }
 }
 
-/// Locks what is only ever held for a moment.
+/// Locks a mutex that is only held briefly.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs what may block on a thread for that.
+/// Runs blocking work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The process ends, and whoever waits here with it.
+        // The runtime shuts down.
         Err(_) => std::future::pending().await,
     }
 }

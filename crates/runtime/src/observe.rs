@@ -1,5 +1,5 @@
-//! Looking at a node from another process: what runs, what it prints, a command inside. Nothing is
-//! changed.
+//! Read-only access to a node from another process: list pods and containers, status, exec. Nothing
+//! is changed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,31 +18,30 @@ use crate::node::Node;
 use crate::ports::{ImageForContainer, RootFs, RootFsError, RootFsUsage};
 use crate::supervise::{Keeper, Program};
 
-/// Somebody who looks at a node that another process runs.
+/// Read-only access to a node that another process runs.
 pub struct Observer {
     node: Arc<Node>,
 }
 
 impl Observer {
-    /// Reads what is written down, and asks the supervisors for the rest. Must be called within a
-    /// tokio runtime.
+    /// Reads the records, and connects to the supervisors. Must be called within a tokio runtime.
     pub async fn open(config: Config) -> Result<Self, Error> {
         let (hierarchies, program) = (
             Hierarchies::detect()?,
             Program::install(&config.programs())?,
         );
 
-        let (nobody, _) = Keeper::new();
+        let (keeper, _) = Keeper::new();
         let node = Node::new(
             config,
             hierarchies,
             program,
-            nobody,
+            keeper,
             Arc::new(NoRootFs),
             None,
         );
 
-        let node = Arc::new(node.observing());
+        let node = Arc::new(node.into_observer());
         node.recover().await?;
 
         Ok(Self { node })
@@ -56,7 +55,7 @@ impl Observer {
         self.node.list_containers(&ContainerFilter::default())
     }
 
-    /// The one whose id begins so.
+    /// The ID that starts with `prefix`.
     pub fn find(&self, prefix: &str) -> Result<String, Error> {
         let ids = self.containers().into_iter().map(|container| container.id);
         let ids = ids.chain(self.pods().into_iter().map(|pod| pod.id));
@@ -64,7 +63,7 @@ impl Observer {
         match (found.next(), found.next()) {
             (Some(id), None) => Ok(id),
             (Some(_), Some(_)) => Err(Error::Invalid(format!(
-                "more than one id begins with {prefix:?}"
+                "more than one ID starts with {prefix:?}"
             ))),
             _ => Err(Error::no_container(prefix)),
         }
@@ -83,7 +82,7 @@ impl Observer {
     }
 }
 
-/// Who only looks needs no images.
+/// An observer needs no images.
 struct NoRootFs;
 
 #[async_trait]

@@ -1,7 +1,6 @@
-//! What containers need from the images: a root filesystem, and what the image says about running
-//! it.
+//! What containers need from the image store: a root filesystem and the image's configuration.
 //!
-//! The image store implements this with overlay mounts; tests of containers do with a folder.
+//! The image store implements this with overlay mounts; tests of containers use a plain folder.
 
 use std::path::PathBuf;
 
@@ -11,13 +10,13 @@ use coracle_cri::v1::ImageSpec;
 /// Root filesystems for containers.
 #[async_trait]
 pub trait RootFs: Send + Sync {
-    /// The image that a container asked for, by id, digest or name.
+    /// Resolves the image of a container, by ID, digest or name.
     async fn resolve(&self, image: &ImageSpec) -> Result<ImageForContainer, RootFsError>;
 
-    /// Makes a container's root filesystem, writable, mounted in the host's mount namespace, and
-    /// answers where it is. For a container that has one already, the same one: mounted again if it
-    /// is not. `mount_points` are paths at which something will be mounted: places for these may be
-    /// there already where the image has none.
+    /// Creates a container's writable root filesystem, mounts it in the host's mount namespace, and
+    /// returns its path. Idempotent: an existing one is mounted again if it is not. `mount_points`
+    /// are paths at which something will be mounted; they may be created where the image lacks
+    /// them.
     async fn prepare(
         &self,
         container: &str,
@@ -25,13 +24,13 @@ pub trait RootFs: Send + Sync {
         mount_points: &[String],
     ) -> Result<PathBuf, RootFsError>;
 
-    /// Unmounts and deletes it. One that is gone is no error.
+    /// Unmounts and deletes it. Idempotent.
     async fn remove(&self, container: &str) -> Result<(), RootFsError>;
 
-    /// The containers that have a root filesystem here, for whoever looks for what was left behind.
+    /// The containers that have a root filesystem, to find orphans.
     async fn containers(&self) -> Result<Vec<String>, RootFsError>;
 
-    /// What the container itself wrote.
+    /// The usage of the container's writable layer.
     async fn usage(&self, container: &str) -> Result<RootFsUsage, RootFsError>;
 }
 
@@ -40,12 +39,12 @@ pub trait RootFs: Send + Sync {
 pub struct ImageForContainer {
     /// The image's id: `sha256:` and the digest of its configuration.
     pub id: String,
-    /// By which it is reported: a repository digest where there is one, else the id.
+    /// The reported reference: a repository digest if there is one, else the ID.
     pub reference: String,
     pub config: ImageConfig,
 }
 
-/// What an image says about running it.
+/// The run configuration of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageConfig {
     pub entrypoint: Vec<String>,
@@ -57,25 +56,25 @@ pub struct ImageConfig {
     pub user: String,
     /// A signal's name or number; empty is SIGTERM.
     pub stop_signal: String,
-    /// Folders that want a volume of their own.
+    /// Folders declared as volumes.
     pub volumes: Vec<String>,
 }
 
-/// What a container's writable layer takes.
+/// Disk usage of a container's writable layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RootFsUsage {
     pub bytes: u64,
     pub inodes: u64,
 }
 
-/// Why there is no root filesystem.
+/// Errors of root filesystems.
 #[derive(Debug, thiserror::Error)]
 pub enum RootFsError {
-    #[error("image {0:?} is not here")]
+    #[error("image {0:?} not found")]
     NoSuchImage(String),
-    #[error("cannot {deed} the root filesystem of container {container}")]
+    #[error("cannot {action} the root filesystem of container {container}")]
     Io {
-        deed: &'static str,
+        action: &'static str,
         container: String,
         source: std::io::Error,
     },

@@ -1,8 +1,8 @@
-//! What is written down about pods and containers, so that it is known again after a restart.
+//! Records of pods and containers on disk, from which a restart recovers them.
 //!
-//! A record is a file to which its newer states are appended: the last whole one counts. So it
-//! costs one file, however often it changes while a pod is made, and a writer that was killed over
-//! a state leaves the one before.
+//! A record is a file to which newer states are appended; the last complete one is valid. So a
+//! record needs one file however often it changes, and a writer that is killed in the middle of a
+//! write leaves the previous state.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use prost::Message;
 
 use crate::error::Error;
 
-/// A pod, as it is written down.
+/// The record of a pod.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct SandboxRecord {
     #[prost(message, required, tag = "1")]
@@ -25,15 +25,15 @@ pub(crate) struct SandboxRecord {
     pub(crate) handler: String,
     #[prost(string, repeated, tag = "4")]
     pub(crate) addresses: Vec<String>,
-    /// It was made completely; without this a restart takes it away.
+    /// It was created completely; without this a restart removes it.
     #[prost(bool, tag = "5")]
     pub(crate) complete: bool,
-    /// It was stopped: nothing of it runs, and its network is given back.
+    /// It was stopped: nothing of it runs, and its network is released.
     #[prost(bool, tag = "6")]
     pub(crate) stopped: bool,
 }
 
-/// A container, as it is written down.
+/// The record of a container.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ContainerRecord {
     #[prost(string, tag = "1")]
@@ -52,12 +52,12 @@ pub(crate) struct ContainerRecord {
     pub(crate) log_path: String,
     #[prost(string, tag = "8")]
     pub(crate) cgroup: String,
-    /// The process as the supervisor was told, for those that are started in the container later.
+    /// The process spec sent to the supervisor, the template for exec.
     #[prost(bytes = "vec", tag = "9")]
     pub(crate) process: Vec<u8>,
     #[prost(int32, tag = "10")]
     pub(crate) stop_signal: i32,
-    /// It was made completely.
+    /// It was created completely.
     #[prost(bool, tag = "11")]
     pub(crate) complete: bool,
     /// Why it could not be started.
@@ -66,35 +66,32 @@ pub(crate) struct ContainerRecord {
 }
 
 const RECORD: &str = "record";
-/// How many bytes before a state tell its length.
+/// Size of the length prefix of a state.
 const LENGTH: usize = size_of::<u32>();
 
-/// Writes the newest state of a record, whole or not at all.
+/// Appends the newest state to a record.
 pub(crate) fn save(folder: &Path, record: &impl Message) -> Result<(), Error> {
     let path = folder.join(RECORD);
     let mut state = vec![0; LENGTH];
-    record
-        .encode(&mut state)
-        .expect("a vector has room for everything");
+    record.encode(&mut state).expect("a vector grows as needed");
     let length = u32::try_from(state.len() - LENGTH).expect("a record is far below 4 GiB");
     state[..LENGTH].copy_from_slice(&length.to_le_bytes());
-    // The environment of a container is in there, with its secrets.
+    // Private: it contains the environment of the container, with its secrets.
     let append = || private::append(&path)?.write_all(&state);
     append().map_err(Error::io("write", &path))
 }
 
-/// The record in a folder; none where it was never finished.
+/// The record in a folder; none if no state is complete.
 pub(crate) fn load<R: Message + Default>(folder: &Path) -> Option<R> {
     R::decode(last_whole(&fs::read(folder.join(RECORD)).ok()?).0?).ok()
 }
 
-/// Takes away what a writer that is gone began and did not finish, or the next state would be
-/// appended to it. Nobody else may be writing. On a read-only disk nothing is appended either, and
-/// the record stays as it is.
-pub(crate) fn mend(folder: &Path) -> Result<(), Error> {
+/// Truncates an incomplete state of a killed writer, to which the next state would be appended.
+/// There must be no other writer. On a read-only disk the record is left as it is.
+pub(crate) fn repair(folder: &Path) -> Result<(), Error> {
     match cut_unfinished(folder) {
         Err(error) if error.is_read_only() => Ok(()),
-        mended => mended,
+        repaired => repaired,
     }
 }
 
@@ -105,17 +102,17 @@ fn cut_unfinished(folder: &Path) -> Result<(), Error> {
         bytes => bytes.map_err(Error::io("read", &path))?,
     };
 
-    // One of an older version may be open to everybody.
-    private::restrict(&path, private::FILE).map_err(Error::io("protect", &path))?;
+    // Older versions created it world-readable.
+    private::restrict(&path, private::FILE).map_err(Error::io("restrict the mode of", &path))?;
     let whole = last_whole(&bytes).1;
     if whole < bytes.len() {
-        cut(&path, whole).map_err(Error::io("mend", &path))
+        cut(&path, whole).map_err(Error::io("truncate", &path))
     } else {
         Ok(())
     }
 }
 
-/// The last state that is there as a whole, and how long the file is up to its end.
+/// The last complete state, and the offset of its end.
 fn last_whole(bytes: &[u8]) -> (Option<&[u8]>, usize) {
     let (mut last, mut end) = (None, 0);
     while let Some(length) = bytes[end..].first_chunk() {
@@ -140,7 +137,7 @@ fn cut(path: &Path, length: usize) -> io::Result<()> {
         .set_len(u64::try_from(length).map_err(io::Error::other)?)
 }
 
-/// The names in a folder; none where there is no such folder.
+/// The names in a folder; empty if it does not exist.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -164,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_state_counts() {
+    fn the_last_state_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(load::<SandboxRecord>(folder.path()), None);
         for state in 1..4 {
@@ -174,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_was_cut_off_anywhere_leaves_the_one_before() {
+    fn a_truncated_state_leaves_the_previous_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(RECORD);
         save(folder.path(), &record(1)).unwrap();
@@ -186,8 +183,8 @@ mod tests {
             fs::write(&path, &both[..length]).unwrap();
             let before = (length >= first).then(|| record(1));
             assert_eq!(load(folder.path()), before, "{length} bytes");
-            mend(folder.path()).unwrap();
-            assert_eq!(load(folder.path()), before, "{length} bytes, mended");
+            repair(folder.path()).unwrap();
+            assert_eq!(load(folder.path()), before, "{length} bytes, repaired");
             save(folder.path(), &record(3)).unwrap();
             assert_eq!(load(folder.path()), Some(record(3)), "after {length} bytes");
         }

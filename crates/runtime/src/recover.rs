@@ -1,5 +1,5 @@
-//! After a restart: what is on the disk and what the supervisors hold is put together again, and
-//! what has ended meanwhile is noticed.
+//! Recovery after a restart: combines the records on disk with the state that the supervisors
+//! report, and detects what has exited meanwhile.
 
 use std::fs;
 use std::path::Path;
@@ -14,30 +14,30 @@ use crate::clock;
 use crate::container::{Container, NOT_STARTED, State, UNKNOWN_EXIT};
 use crate::error::Error;
 use crate::node::{Node, blocking};
-use crate::records::{ContainerRecord, SandboxRecord, load, mend, names};
+use crate::records::{ContainerRecord, SandboxRecord, load, names, repair};
 use crate::sandbox::Sandbox;
-use crate::supervise::{Supervisor, keep_trying};
+use crate::supervise::{Supervisor, retry_supervisor};
 
-/// How long a restart waits for the supervisors of all pods. What is not known then is as it was
-/// written down, until they answer.
-const FIRST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long a restart waits for the supervisors of all pods. Until a supervisor responds, its pod
+/// has the recorded state.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Node {
-    /// Finds all pods and containers again. Their supervisors are asked all at once; who does not
-    /// answer soon is waited for by those who need it, and by nobody else.
+    /// Recovers all pods and containers. Connects to all supervisors in parallel; only requests
+    /// that need a slow one wait for it.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), Error> {
         let mut pods = JoinSet::new();
         for id in names(&self.config.sandbox_records()) {
             let folder = self.config.sandbox_root(&id);
-            self.mend(&folder)?;
+            self.repair(&folder)?;
             let record: SandboxRecord = load(&folder).unwrap_or_default();
 
             let sandbox = Arc::new(Sandbox::new(id.clone(), record.clone()));
             if !record.complete {
                 match self.is_observer {
-                    // What is left of it is shown: it is not ready.
+                    // List the rest of it as not ready.
                     true => self.add_sandbox(sandbox),
-                    false => drop(pods.spawn(Arc::clone(self).forget_unfinished_pod(sandbox))),
+                    false => drop(pods.spawn(Arc::clone(self).remove_unfinished_pod(sandbox))),
                 }
                 continue;
             }
@@ -47,7 +47,7 @@ impl Node {
         }
 
         let unfinished = self.recover_containers().await?;
-        self.take_back().await;
+        self.restore_held().await;
 
         for sandbox in self.sandboxes() {
             let of_pod = |container: &&Arc<Container>| container.sandbox.id == sandbox.id;
@@ -56,10 +56,10 @@ impl Node {
         }
 
         let all = async { while pods.join_next().await.is_some() {} };
-        if tokio::time::timeout(FIRST_ANSWERS, all).await.is_err() {
+        if tokio::time::timeout(RECOVERY_TIMEOUT, all).await.is_err() {
             tracing::warn!(
                 pods = pods.len(),
-                "the supervisors of some pods do not answer yet"
+                "some supervisors have not responded yet; continuing start"
             );
             pods.detach_all();
         }
@@ -67,68 +67,70 @@ impl Node {
         Ok(())
     }
 
-    /// Who only looks leaves a record to its writer.
-    fn mend(&self, folder: &Path) -> Result<(), Error> {
+    /// Repairs a record. An observer leaves it to its writer.
+    fn repair(&self, folder: &Path) -> Result<(), Error> {
         if self.is_observer {
             Ok(())
         } else {
-            mend(folder)
+            repair(folder)
         }
     }
 
-    /// Reaches the supervisor of a pod, and takes away the containers that we died over.
+    /// Connects to the supervisor of a pod, and removes containers whose creation was interrupted.
     async fn recover_pod(self: Arc<Self>, sandbox: Arc<Sandbox>, unfinished: Vec<Arc<Container>>) {
         if !sandbox.record().stopped {
             match self.replace_supervisor(&sandbox).await {
                 Ok(()) => {}
                 Err(error) if sandbox.is_lost() => {
-                    tracing::warn!(sandbox = sandbox.id, error = %error, "a pod has no supervisor any more");
+                    tracing::warn!(sandbox = sandbox.id, error = %error, "sandbox has no supervisor; its containers were killed");
                 }
                 Err(_) => {
-                    tokio::spawn(keep_trying(Arc::downgrade(&self), Arc::downgrade(&sandbox)));
+                    tokio::spawn(retry_supervisor(
+                        Arc::downgrade(&self),
+                        Arc::downgrade(&sandbox),
+                    ));
                 }
             }
 
             if let Some(supervisor) = sandbox.supervisor()
-                && let Err(error) = supervisor.met().await
+                && let Err(error) = supervisor.ready().await
             {
-                tracing::warn!(sandbox = sandbox.id, error = %error, "a pod is left as it is");
+                tracing::warn!(sandbox = sandbox.id, error = %error, "supervisor does not respond; sandbox state unknown");
             }
         }
 
         for container in unfinished {
-            // What cannot be taken away now is tried again when it is stopped, and at the next
-            // start.
-            if let Err(error) = self.clear_away(&container).await {
-                tracing::warn!(container = container.id, error = %error, "something is left of an unfinished container");
+            // A failed cleanup is retried when the pod is stopped, and at the next start.
+            if let Err(error) = self.clean_up_container(&container).await {
+                tracing::warn!(container = container.id, error = %error, "cleanup of unfinished container incomplete; retrying at next start");
             }
         }
     }
 
-    /// Takes away a pod that we died over; who asked for it does not know its id.
-    async fn forget_unfinished_pod(self: Arc<Self>, sandbox: Arc<Sandbox>) {
-        // Its supervisor may not have come as far as its cgroup, but its socket is there: it is
-        // told to go.
-        let (news, _) = mpsc::unbounded_channel();
-        match Supervisor::reach(&self.config.sandbox_state(&sandbox.id), news).await {
+    /// Removes a pod whose creation was interrupted; its ID was never returned.
+    async fn remove_unfinished_pod(self: Arc<Self>, sandbox: Arc<Sandbox>) {
+        // Its supervisor may not have joined its cgroup yet, but its socket exists: it is asked to
+        // quit.
+        let (events, _) = mpsc::unbounded_channel();
+        match Supervisor::connect(&self.config.sandbox_state(&sandbox.id), events).await {
             Ok((supervisor, _)) => sandbox.set_supervisor(Arc::new(supervisor)),
             Err(error) => {
-                tracing::debug!(sandbox = sandbox.id, error = %error, "an unfinished pod has no supervisor");
+                tracing::debug!(sandbox = sandbox.id, error = %error, "cannot connect to the supervisor of an unfinished sandbox");
             }
         }
 
-        // What cannot be taken away now is tried again at the next start.
-        if let Err(error) = self.take_down(&sandbox).await {
-            tracing::warn!(sandbox = sandbox.id, error = %error, "something is left of an unfinished pod");
+        // A failed cleanup is retried at the next start.
+        if let Err(error) = self.remove_unfinished(&sandbox).await {
+            tracing::warn!(sandbox = sandbox.id, error = %error, "cleanup of unfinished sandbox incomplete; retrying at next start");
         }
     }
 
-    /// Reads all containers. Answers with those that we died over.
+    /// Reads all containers. Returns those whose creation was interrupted.
     async fn recover_containers(self: &Arc<Self>) -> Result<Vec<Arc<Container>>, Error> {
         let mut unfinished = Vec::new();
         for id in names(&self.config.container_records()) {
             let folder = self.config.container_root(&id);
-            self.mend(&folder)?;
+            self.repair(&folder)?;
             let record: ContainerRecord = load(&folder).unwrap_or_default();
             if self.is_observer && (!record.complete || self.sandbox(&record.sandbox).is_err()) {
                 continue;
@@ -150,7 +152,7 @@ impl Node {
 
             let never_began = !record.start_error.is_empty();
             let state = match exit {
-                // How the process ended that was to become its program is nobody's business.
+                // The exit code of the setup process is irrelevant.
                 Some(exit) if never_began => State::Exited(Exit {
                     code: NOT_STARTED,
                     ..exit
@@ -161,7 +163,7 @@ impl Node {
                     at: record.created_at,
                     ..Exit::default()
                 }),
-                // Which of the two it is the supervisor knows.
+                // The supervisor knows which of the two it is.
                 None if record.started_at != 0 => State::Running,
                 None => State::Created,
             };
@@ -169,8 +171,8 @@ impl Node {
             let complete = record.complete;
             let container = Arc::new(Container::new(id.clone(), sandbox, record, state));
             if !complete {
-                // It never ran. Nobody is to see it while it goes: who asked for it does not know
-                // its id, and asks again.
+                // It never ran and is not listed while it is removed: its ID was never returned,
+                // and the caller retries.
                 unfinished.push(container);
                 continue;
             }
@@ -182,9 +184,9 @@ impl Node {
         Ok(unfinished)
     }
 
-    /// Takes over what a supervisor knows of its containers. Answers with those that have not
-    /// ended, and their pids.
-    pub(crate) async fn learn(
+    /// Applies a supervisor's reports of its containers. Returns those that have not exited, with
+    /// their pids.
+    pub(crate) async fn apply_reports(
         &self,
         sandbox: &Sandbox,
         reports: &[ContainerReport],
@@ -218,16 +220,16 @@ impl Node {
         alive
     }
 
-    /// A pod without a supervisor: its containers are ended, and it is not ready any more.
-    pub(crate) async fn abandon_all(&self, sandbox: &Sandbox) {
-        drop(sandbox.lose_supervisor());
+    /// Marks a pod as lost: its containers are killed, and it is not ready any more.
+    pub(crate) async fn kill_unsupervised_pod(&self, sandbox: &Sandbox) {
+        drop(sandbox.take_supervisor());
         if self.is_observer {
             return;
         }
         drop(sandbox.take_process());
         self.keeper.release(&sandbox.id);
         for container in self.containers_of(&sandbox.id) {
-            self.abandon(&container).await;
+            self.kill_unsupervised(&container).await;
         }
     }
 }

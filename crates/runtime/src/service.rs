@@ -1,4 +1,4 @@
-//! The runtime as the container runtime interface has it: each call goes to the part that does it.
+//! The CRI runtime service: dispatches each call to the module that implements it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Opens the runtime, and finds what runs already. Must be called within a tokio runtime.
+    /// Opens the runtime and recovers running pods. Must be called within a tokio runtime.
     pub async fn open(
         config: Config,
         rootfs: Arc<dyn RootFs>,
@@ -53,7 +53,7 @@ impl Runtime {
         })
         .await?;
 
-        let (keeper, orders) = Keeper::new();
+        let (keeper, requests) = Keeper::new();
         let node = Arc::new(Node::new(
             config,
             hierarchies,
@@ -66,7 +66,7 @@ impl Runtime {
         tokio::spawn(serve_keeper(
             Arc::downgrade(&node),
             node.config.keeper(),
-            orders,
+            requests,
         ));
 
         let supervisors = node.supervisors();
@@ -110,7 +110,7 @@ impl coracle_cri::Runtime for Runtime {
             Some(Err(why)) => not_ready(why.reason, why.message),
             None => not_ready(
                 "NetworkPluginNotReady".to_owned(),
-                "no network for pods is configured".to_owned(),
+                "no pod network configured".to_owned(),
             ),
         };
 
@@ -120,7 +120,7 @@ impl coracle_cri::Runtime for Runtime {
                 "cgroups".to_owned(),
                 format!("{:?}", self.node.hierarchies.version()),
             );
-            info.insert("withheld".to_owned(), self.node.withheld().join("\n"));
+            info.insert("withheld".to_owned(), self.node.unsupported().join("\n"));
         }
 
         Ok(StatusResponse {
@@ -152,9 +152,7 @@ impl coracle_cri::Runtime for Runtime {
             let parse = |range: &str| {
                 let range = range.trim();
                 range.parse().map_err(|_| {
-                    coracle_cri::Error::InvalidArgument(format!(
-                        "{range:?} is no range of addresses"
-                    ))
+                    coracle_cri::Error::InvalidArgument(format!("invalid CIDR {range:?}"))
                 })
             };
             let ranges = ranges.split(',').map(parse).collect::<Result<_>>()?;
@@ -194,8 +192,7 @@ impl coracle_cri::Runtime for Runtime {
         _: Option<LinuxContainerResources>,
         _: Option<LinuxContainerResources>,
     ) -> Result<()> {
-        // The pod's own group is the kubelet's, which has changed it already; nothing of ours
-        // depends on its size.
+        // The pod cgroup is managed by the kubelet, which has updated it already.
         self.node.sandbox(sandbox)?;
         Ok(())
     }

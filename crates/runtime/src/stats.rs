@@ -1,4 +1,4 @@
-//! What containers and pods use: read from their cgroups when somebody asks.
+//! Resource usage of containers and pods, read from their cgroups on request.
 
 use coracle_cri::v1::{
     ContainerAttributes, ContainerStats, ContainerStatsFilter, CpuUsage, FilesystemIdentifier,
@@ -95,7 +95,7 @@ impl Node {
             }
         }
 
-        // The group above the containers is the pod's, where somebody has made one.
+        // The parent cgroup is that of the pod, if there is one.
         let parent = sandbox.cgroup_parent();
         let usage = if parent.is_empty() {
             None
@@ -150,7 +150,10 @@ fn memory(usage: &coracle_cgroup::Usage, now: i64) -> MemoryUsage {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "CRI tells nothing from zero")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "CRI distinguishes absent from zero"
+)]
 fn value(value: u64) -> Option<UInt64Value> {
     Some(UInt64Value { value })
 }

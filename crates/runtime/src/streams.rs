@@ -1,4 +1,4 @@
-//! Bytes to and from processes: terminals, and output that is collected.
+//! Streams of processes: terminals, and output collected for ExecSync.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use crate::error::Error;
 use crate::sys;
 
-/// What is kept of one stream of a command; the rest is thrown away.
+/// The limit of collected output per stream; the rest is discarded.
 const MOST_COLLECTED: usize = 16 << 20;
 
 /// One side of a terminal: both halves read and write the same descriptor.
@@ -65,7 +65,7 @@ impl AsyncRead for Terminal {
                     buffer.advance(count);
                     return Poll::Ready(Ok(()));
                 }
-                // So a terminal says that the last program has closed it.
+                // A terminal returns EIO after the last program has closed it.
                 Ok(Err(error)) if error.raw_os_error() == Some(libc::EIO) => {
                     return Poll::Ready(Ok(()));
                 }
@@ -100,7 +100,7 @@ impl AsyncWrite for Terminal {
     }
 }
 
-/// Takes new sizes of a terminal for as long as somebody sends them.
+/// Applies new terminal sizes until the sender is dropped.
 pub(crate) fn resizer(terminal: OwnedFd) -> mpsc::Sender<TerminalSize> {
     let (sender, mut sizes) = mpsc::channel::<TerminalSize>(4);
     tokio::spawn(async move {
@@ -111,7 +111,7 @@ pub(crate) fn resizer(terminal: OwnedFd) -> mpsc::Sender<TerminalSize> {
                 ws_xpixel: 0,
                 ws_ypixel: 0,
             };
-            // A terminal whose program is gone has no size.
+            // Fails after the program has exited.
             tcsetwinsize(&terminal, size).unwrap_or_default();
         }
     });
@@ -119,7 +119,7 @@ pub(crate) fn resizer(terminal: OwnedFd) -> mpsc::Sender<TerminalSize> {
     sender
 }
 
-/// A stream whose content is kept, as far as it is not too long.
+/// A stream whose content is collected, up to a limit.
 pub(crate) struct Collected {
     source: pipe::Receiver,
     content: Vec<u8>,
@@ -133,7 +133,7 @@ impl Collected {
         }
     }
 
-    /// Reads to the end. Cancelled, nothing is lost that was read.
+    /// Reads to the end. Cancel-safe.
     pub(crate) async fn fill(&mut self) {
         let mut chunk = vec![0; 32 << 10];
         while let Ok(count @ 1..) = self.source.read(&mut chunk).await {
@@ -141,10 +141,10 @@ impl Collected {
         }
     }
 
-    /// Reads what is there now.
+    /// Reads what is available now.
     pub(crate) fn drain(&mut self) {
         let mut chunk = vec![0; 32 << 10];
-        // The descriptor itself is asked: what tokio believes of its readiness may be old.
+        // Reads the descriptor directly: tokio's readiness may be stale.
         while let Ok(count @ 1..) = rustix::io::read(&self.source, &mut chunk) {
             self.keep(&chunk[..count]);
         }

@@ -8,7 +8,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::UnshareFlags;
 use tokio::io::unix::AsyncFd;
 
-/// Makes a mount read-only, whoever reaches it by whatever path.
+/// Makes a mount read-only.
 pub(crate) fn make_readonly(mount: BorrowedFd<'_>) -> io::Result<()> {
     let attributes = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_RDONLY,
@@ -36,10 +36,9 @@ pub(crate) fn make_readonly(mount: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Gives the calling thread namespaces of its own. Only for threads that end soon: others would
-/// wonder.
+/// Unshares namespaces of the calling thread. Only for threads that end soon.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: descriptors stay shared (no CLONE_FILES), so nobody's descriptor changes its meaning.
+    // SAFETY: descriptors stay shared (no CLONE_FILES), so no descriptor changes its meaning.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 

@@ -1,4 +1,4 @@
-//! Containers of this runtime, from their creation to their end.
+//! The life cycle of containers.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -57,7 +57,7 @@ async fn a_command_runs_in_a_running_container() {
     let (code, out, err) = node.exec(&id, "echo hello; echo oops >&2; exit 5").await;
     assert_eq!((code, out.as_str(), err.as_str()), (5, "hello\n", "oops\n"));
 
-    // A child that lives on holds the streams open; the answer does not wait for it.
+    // A child that keeps running holds the streams open; the reply does not wait for it.
     assert_eq!(node.exec(&id, "sleep 1000 & echo done").await.1, "done\n");
 
     let late = node.runtime.exec_sync(
@@ -182,7 +182,7 @@ async fn a_process_sees_what_it_may_and_nothing_else() {
         assert_eq!((out.trim(), err.trim()), (expected, ""), "{script}");
     };
 
-    // What holds for the first process holds for those that come later.
+    // The same holds for exec processes.
     for process in ["self", "1"] {
         check(
             &format!("grep -E '^(NoNewPrivs|Seccomp):' /proc/{process}/status | tr '\\n\\t' '  '"),
@@ -231,7 +231,7 @@ async fn a_process_sees_what_it_may_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_is_asked_to_end_and_then_made_to() {
+async fn a_container_is_signalled_and_then_killed() {
     let node = Node::new("stops").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let polite = node
@@ -272,7 +272,7 @@ async fn a_container_is_asked_to_end_and_then_made_to() {
 
     assert_eq!(node.status(&deaf).await.exit_code, 137);
 
-    // Once more, and of what is not there.
+    // Again, and for a container that does not exist.
     node.runtime
         .stop_container(&deaf, Duration::ZERO)
         .await
@@ -318,7 +318,7 @@ async fn a_container_that_takes_too_much_memory_is_killed_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn containers_have_the_limit_of_open_files_that_the_runtime_was_told() {
+async fn containers_have_the_configured_open_files_limit() {
     let limit = coracle_runtime::OpenFiles {
         soft: 123,
         hard: 456,
@@ -357,8 +357,7 @@ async fn a_fork_bomb_stays_in_its_container() {
         )
         .await;
 
-    // It grows until it may not, and no further. The kernel's own count is for a moment that of
-    // those who are refused too.
+    // It grows up to the limit. The kernel's count briefly includes refused forks.
     let group = coracle_cgroup::Hierarchies::detect()
         .unwrap()
         .group(&node.instance())
@@ -400,7 +399,7 @@ async fn a_fork_bomb_stays_in_its_container() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_finds_everything_again() {
+async fn a_restart_recovers_pods_and_containers() {
     let mut node = Node::new("restart").await;
     let (pod, sandbox) = node.sandbox("pod").await;
 
@@ -507,7 +506,7 @@ async fn no_path_in_an_image_leads_to_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_working_folder_is_no_way_to_a_descriptor() {
+async fn the_working_directory_cannot_be_a_descriptor() {
     let node = Node::new("cwd").await;
     let (pod, sandbox) = node.sandbox("pod").await;
 
@@ -527,9 +526,9 @@ async fn a_working_folder_is_no_way_to_a_descriptor() {
         .exec_sync(&id, vec!["true".to_owned()], None)
         .await
         .unwrap_err();
-    assert!(refused.to_string().contains("enter /w"), "{refused}");
+    assert!(refused.to_string().contains("chdir to /w"), "{refused}");
 
-    // The program itself has nothing open but its streams, and what it looked with.
+    // The program has only its streams open, and the descriptor of `ls`.
     let id = node
         .run(
             &sandbox,
@@ -545,7 +544,7 @@ async fn a_working_folder_is_no_way_to_a_descriptor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_an_image_brings_stays_closed() {
+async fn devices_in_an_image_cannot_be_opened() {
     let node = Node::new("device").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     common::plant_links(node.path(), &node.path().join("host"));
@@ -657,7 +656,7 @@ async fn a_terminal_is_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_attaches_speaks_with_the_first_process() {
+async fn attach_connects_to_the_first_process() {
     let node = Node::new("attach").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     for tty in [false, true] {
@@ -763,7 +762,7 @@ async fn an_attach_ends_with_its_input_where_the_container_can_be_attached_to_ag
 
         drop(stdin);
 
-        // Though it goes on printing, and does not end.
+        // Although it keeps printing and does not exit.
         stdout.read_to_string(&mut seen).await.unwrap();
         assert_eq!(session.exit.await.unwrap(), 0);
         assert_eq!(
@@ -804,7 +803,7 @@ async fn two_hundred_commands_run_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn containers_of_a_pod_share_what_it_says() {
+async fn containers_share_the_namespaces_of_their_pod() {
     let node = Node::new("shared").await;
     let mut pod = node.pod("pod");
     let share = NamespaceOption {
@@ -837,7 +836,7 @@ async fn containers_of_a_pod_share_what_it_says() {
         .await;
     assert_eq!(out, "coracle-supervisor pause 77\n");
 
-    // What the other container left behind is ended with it, and nobody stays a zombie.
+    // Processes of the other container are killed with it, and no zombies remain.
     node.ended(&two).await;
     let look = "for try in $(seq 1000); do left=$(ps -o stat,args | grep -E '^Z|sleep 0.2' | grep -v grep); \
                 [ -z \"$left\" ] && break; sleep 0.05; done; echo $left";
@@ -862,7 +861,7 @@ async fn containers_of_a_pod_share_what_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_tell_a_containers_life_and_ports_are_reached() {
+async fn container_events_are_sent_and_ports_are_forwarded() {
     let node = Node::new("events").await;
     let mut events = node.runtime.container_events().await.unwrap();
     let (pod, sandbox) = node.sandbox("pod").await;

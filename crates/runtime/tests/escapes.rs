@@ -1,4 +1,4 @@
-//! Ways out: what a container may try while another one of its pod is being made beside it.
+//! Container escapes: attacks on a container that is being created in the same pod.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -14,21 +14,21 @@ use common::{Node, script, with_security};
 use coracle_cri::v1::*;
 use coracle_cri::{Error, Runtime as _};
 
-/// Names in `/dev` that are made, mounted over or opened while a container is made.
+/// Names in `/dev` that are created, mounted over or opened during container creation.
 const NAMES: [&str; 12] = [
     "null", "zero", "full", "random", "urandom", "tty", "console", "ptmx", "pts", "mqueue", "shm",
     "fd",
 ];
 
-/// Somebody who puts links where device nodes are to be made, for as long as it is there.
+/// Replaces device nodes with links in a loop, until dropped.
 struct Attacker {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Attacker {
-    /// Changes what is in a volume: nothing, a link to a file of the host, a link to what is not to
-    /// be seen, a file.
+    /// Cycles entries of a volume: none, a link to a file of the host, a link to a hidden file, a
+    /// file.
     fn in_volume(volume: PathBuf, victim: &Path) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
@@ -45,7 +45,7 @@ impl Attacker {
                 for (number, name) in NAMES.iter().enumerate() {
                     let (path, other) = (volume.join(name), volume.join(format!("{name}.new")));
                     match (turn + number) % 4 {
-                        // What is there may be a folder, or just be mounted over.
+                        // It may be a folder, or a mount point.
                         0 => drop(fs::remove_file(&path)),
                         1 => drop(fs::write(&other, "").and_then(|()| fs::rename(&other, &path))),
                         kind => drop(
@@ -72,7 +72,7 @@ impl Drop for Attacker {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_shares_a_volume_at_dev_reaches_nothing_of_the_host() {
+async fn a_volume_at_dev_gives_no_access_to_the_host() {
     let node = Node::new("dev-race").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let (volume, victim) = (node.path().join("volume"), node.path().join("victim"));
@@ -95,7 +95,7 @@ async fn who_shares_a_volume_at_dev_reaches_nothing_of_the_host() {
             security.masked_paths.push("/proc/cmdline".to_owned())
         });
 
-        // That it cannot be made is no harm: only a terminal may be missing.
+        // A failed creation is fine: only the terminal may be missing.
         match node
             .runtime
             .create_container(&sandbox, config, pod.clone())
@@ -129,7 +129,7 @@ async fn who_shares_a_volume_at_dev_reaches_nothing_of_the_host() {
     node.clear().await;
 }
 
-/// What a volume brings at `/dev`, and at a folder below, is left as it is.
+/// The content of volumes at `/dev` and below is not changed.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_made_in_a_volume_at_dev() {
     let node = Node::new("dev-volume").await;
@@ -180,7 +180,7 @@ async fn nothing_is_made_in_a_volume_at_dev() {
                 "{path} {kind}"
             );
 
-            // It has its streams though, and the mounts that are to keep things from it.
+            // It still has its streams, and masked paths.
             assert_eq!(
                 node.exec(&id, "cat /proc/keys; echo $?")
                     .await
@@ -242,7 +242,7 @@ async fn a_null_device_that_a_program_is_given_is_not_the_hosts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_with_a_terminal_opens_none_that_a_container_made_up() {
+async fn exec_with_a_terminal_opens_no_fake_terminal_of_the_container() {
     let node = Node::new("made-up").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let volume = node.path().join("volume");
@@ -343,7 +343,7 @@ async fn nothing_covers_proc_but_proc() {
         assert!(refused.contains("inside /proc"), "{path}: {refused}");
     }
 
-    // What tells a container of its limits is mounted over these.
+    // lxcfs mounts over these.
     let mounts = vec![volume_at("/proc/cpuinfo", &volume.join("file"))];
     let id = node
         .run(
@@ -403,7 +403,7 @@ async fn volumes_at_sys_and_etc_are_there_with_what_belongs_in_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_of_the_host_are_not_a_pods_to_make() {
+async fn a_pod_cannot_set_sysctls_of_the_host() {
     let node = Node::new("sysctls").await;
     let before = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     let hosts = |network: NamespaceMode, name: &str| {
@@ -422,13 +422,13 @@ async fn settings_of_the_host_are_not_a_pods_to_make() {
         pod
     };
 
-    let wishes = [
+    let pods = [
         hosts(NamespaceMode::Pod, "kernel.core_pattern"),
         hosts(NamespaceMode::Pod, "vm.overcommit_memory"),
         hosts(NamespaceMode::Node, "net.ipv4.ip_forward"),
     ];
 
-    for pod in wishes {
+    for pod in pods {
         let refused = node.runtime.run_pod_sandbox(pod, "").await;
         assert!(
             matches!(&refused, Err(Error::InvalidArgument(text)) if text.contains("separate kernel namespace")),

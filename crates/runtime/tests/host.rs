@@ -1,5 +1,4 @@
-//! Containers that are given something of the host: its mounts, its devices and rights, its
-//! processes.
+//! Containers with access to the host: mount propagation, privileged, host PID namespace.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -210,7 +209,7 @@ async fn a_privileged_container_has_what_the_host_has() {
             "{command}"
         );
 
-        // Each of these means something: who is not privileged has it not.
+        // An unprivileged container has none of these.
         assert_ne!(
             node.exec(&usual, command).await.1.trim(),
             expected,
@@ -257,7 +256,7 @@ async fn a_container_among_the_hosts_processes_takes_its_own_along() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 
-    // It sees us, and by the pids that we know; and so does a command in it.
+    // It sees this process by its host pid; so does exec.
     let comm = fs::read_to_string("/proc/self/comm").unwrap();
     assert_eq!(
         node.exec(&one, &format!("cat /proc/{}/comm", std::process::id()))
@@ -278,7 +277,7 @@ async fn a_container_among_the_hosts_processes_takes_its_own_along() {
             .contains("sleep")
     );
 
-    // Nobody in there is the first of a namespace, with which the others would end.
+    // There is no PID 1 of its own, with which the other processes would be killed.
     node.runtime
         .stop_container(&one, Duration::from_millis(1))
         .await
@@ -296,7 +295,7 @@ async fn a_container_among_the_hosts_processes_takes_its_own_along() {
     node.clear().await;
 }
 
-/// Waits until a process has ended, be it collected or not.
+/// Waits until a process has exited, reaped or not.
 async fn gone(pid: u32) {
     while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
         tokio::time::sleep(Duration::from_millis(5)).await;

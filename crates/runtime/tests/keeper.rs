@@ -1,5 +1,5 @@
-//! Server and supervisors are killed together: what a container prints, its terminal and how it
-//! ends outlive both.
+//! Runtime and supervisors are killed together: output, terminal and exit code of containers
+//! survive.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -17,15 +17,15 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Prints, waits for a file, prints as much as fits into two pipes, and ends.
-const STORY: &str = "seq 1 1000; echo ready; while [ ! -e /go ]; do sleep 0.01; done; \
+const SCRIPT: &str = "seq 1 1000; echo ready; while [ ! -e /go ]; do sleep 0.01; done; \
                      seq 1001 11000; seq 10000 >&2; exit 9";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ends_while_nobody_is_there_is_known_with_all_that_it_printed() {
+async fn exit_code_and_output_survive_without_runtime_and_supervisor() {
     let mut node = Node::new("alone").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     for name in ["one", "two"] {
-        let id = node.run(&sandbox, &pod, script(name, STORY)).await;
+        let id = node.run(&sandbox, &pod, script(name, SCRIPT)).await;
         node.printed("pod", name, "ready").await;
         ends_alone(&mut node, &sandbox, &id).await;
         check(&node, name, &id).await;
@@ -47,14 +47,14 @@ async fn what_ends_while_nobody_is_there_is_known_with_all_that_it_printed() {
 async fn a_keeper_that_is_killed_is_replaced() {
     let mut node = Node::new("replaced").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let one = node.run(&sandbox, &pod, script("one", STORY)).await;
-    let two = node.run(&sandbox, &pod, script("two", STORY)).await;
+    let one = node.run(&sandbox, &pod, script("one", SCRIPT)).await;
+    let two = node.run(&sandbox, &pod, script("two", SCRIPT)).await;
 
     for name in ["one", "two"] {
         node.printed("pod", name, "ready").await;
     }
 
-    // One that we have started, and one that an earlier runtime has.
+    // One started by this runtime, and one by an earlier runtime.
     for _ in 0..2 {
         let first = another_keeper(&node, 0).await;
         kill(first);
@@ -71,18 +71,18 @@ async fn a_keeper_that_is_killed_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_keeper_that_is_silent_is_ended_and_replaced() {
-    let mut node = Node::new("silent-keeper").await;
+async fn an_unresponsive_keeper_is_killed_and_replaced() {
+    let mut node = Node::new("unresponsive-keeper").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let one = node.run(&sandbox, &pod, script("one", STORY)).await;
+    let one = node.run(&sandbox, &pod, script("one", SCRIPT)).await;
     node.printed("pod", "one", "ready").await;
-    let silent = another_keeper(&node, 0).await;
+    let unresponsive = another_keeper(&node, 0).await;
     let stop = |pid: i32| {
         rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::STOP)
     };
-    stop(silent).unwrap();
+    stop(unresponsive).unwrap();
 
-    // Who needs it hears that it does not answer, and finds another one when it asks again.
+    // A request that needs it fails; the next one gets a new keeper.
     let other = node.pod("other");
     assert!(
         node.runtime
@@ -91,16 +91,16 @@ async fn a_keeper_that_is_silent_is_ended_and_replaced() {
             .is_err()
     );
 
-    let next = another_keeper(&node, silent).await;
+    let next = another_keeper(&node, unresponsive).await;
     let second = node
         .runtime
         .run_pod_sandbox(other.clone(), "")
         .await
         .unwrap();
 
-    assert_eq!(keepers(&node), [next], "the silent one is gone");
+    assert_eq!(keepers(&node), [next], "the unresponsive one is gone");
 
-    let two = node.run(&second, &other, script("two", STORY)).await;
+    let two = node.run(&second, &other, script("two", SCRIPT)).await;
     let path = node.path().join("logs/other/two.log");
     while !common::lines(&path)
         .iter()
@@ -109,7 +109,7 @@ async fn a_keeper_that_is_silent_is_ended_and_replaced() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 
-    // The new one has all that the silent one had.
+    // The new one holds everything that the old one held.
     ends_alone(&mut node, &sandbox, &one).await;
     check(&node, "one", &one).await;
     ends_alone(&mut node, &second, &two).await;
@@ -145,7 +145,7 @@ async fn terminals_and_inputs_outlive_all_but_the_keeper() {
         node.away_while(async move { kill_supervisor(&instance, &of) })
             .await;
 
-        // Who is attached to the plain one is the last.
+        // The plain container has stdin_once: attach to it last.
         for id in if turn == 0 {
             vec![&tty]
         } else {
@@ -158,7 +158,7 @@ async fn terminals_and_inputs_outlive_all_but_the_keeper() {
     assert_eq!(
         node.ended(&plain).await.exit_code,
         4,
-        "its input has ended, whoever else held it"
+        "its input is closed, though others hold copies"
     );
 
     assert_eq!(
@@ -170,10 +170,10 @@ async fn terminals_and_inputs_outlive_all_but_the_keeper() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_of_which_nobody_is_left_to_tell_is_said_to_be_unknown() {
+async fn the_exit_code_is_unknown_if_keeper_and_supervisor_are_killed() {
     let mut node = Node::new("unknown").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let id = node.run(&sandbox, &pod, script("one", STORY)).await;
+    let id = node.run(&sandbox, &pod, script("one", SCRIPT)).await;
     node.printed("pod", "one", "ready").await;
     let (go, process) = (go(&node, &id), first_process(&node, &id).await);
 
@@ -187,16 +187,20 @@ async fn an_end_of_which_nobody_is_left_to_tell_is_said_to_be_unknown() {
 
     let status = node.ended(&id).await;
 
-    // Where the host's first process has not collected it, the kernel still tells.
+    // If init has not reaped it yet, the kernel still reports its exit code.
     if status.exit_code != 9 {
         assert_eq!((status.exit_code, status.reason.as_str()), (255, "Unknown"));
-        assert!(status.message.contains("nobody saw"), "{}", status.message);
+        assert!(
+            status.message.contains("exit status unknown"),
+            "{}",
+            status.message
+        );
     }
 
     node.clear().await;
 }
 
-/// Attaches, and is answered.
+/// Attaches, writes a line, and reads the reply.
 async fn says_hello(node: &Node, id: &str, tty: bool) {
     let request = AttachRequest {
         container_id: id.to_owned(),
@@ -233,7 +237,7 @@ async fn says_hello(node: &Node, id: &str, tty: bool) {
     }
 }
 
-/// A container goes on and ends while there is neither a runtime nor a supervisor.
+/// Lets a container continue and exit while neither runtime nor supervisor is running.
 async fn ends_alone(node: &mut Node, sandbox: &str, id: &str) {
     let (go, process) = (go(node, id), first_process(node, id).await);
     let (instance, of) = (node.instance(), sandbox.to_owned());
@@ -312,5 +316,5 @@ async fn another_keeper(node: &Node, than: i32) -> i32 {
             _ => tokio::time::sleep(Duration::from_millis(5)).await,
         }
     }
-    panic!("there is no other keeper");
+    panic!("no new keeper was started");
 }

@@ -21,7 +21,7 @@ async fn a_log_is_rotated_without_losing_a_line() {
     for turn in 0..5 {
         let old = path.with_extension(turn.to_string());
         std::fs::rename(&path, &old).unwrap();
-        // It may have ended already: then there is nothing more to write.
+        // It may have exited already.
         drop(node.runtime.reopen_container_log(&id).await);
         numbers.extend(common::lines(&old));
         if !path.exists() {
@@ -44,7 +44,7 @@ async fn a_log_is_rotated_without_losing_a_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_reads_a_log_slowly_holds_nobody_up_and_misses_nothing() {
+async fn a_slow_log_reader_blocks_nothing_and_misses_nothing() {
     let node = Node::new("slow").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let id = node

@@ -1,5 +1,4 @@
-//! Supervisors are killed: others take over, what runs goes on, and nothing that was printed is
-//! lost.
+//! Killed supervisors are replaced: containers keep running, and no output is lost.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -13,7 +12,7 @@ use coracle_cri::{Error, Runtime as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_goes_on_under_another_supervisor() {
+async fn containers_keep_running_under_a_new_supervisor() {
     let node = Node::new("orphans").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let count = "trap 'exit 41' TERM; i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done";
@@ -29,7 +28,7 @@ async fn what_runs_goes_on_under_another_supervisor() {
         );
     }
 
-    // A pod that was taken over takes new containers, and knows how each ended.
+    // New containers can be created in it, and their exit codes are known.
     let other = node.run(&sandbox, &pod, script("two", "exit 7")).await;
     assert_eq!(node.ended(&other).await.exit_code, 7);
 
@@ -73,7 +72,8 @@ async fn a_pod_that_was_stopped_gets_no_supervisor_after_a_restart() {
     let id = node.run(&sandbox, &pod, script("one", "exit 3")).await;
     assert_eq!(node.ended(&id).await.exit_code, 3);
 
-    // One that never began is known as that, however the process ended that was to become it.
+    // A container that failed to start keeps its start error, whatever the exit code of its setup
+    // process.
     let nothing = ContainerConfig {
         command: vec!["/no/such".to_owned()],
         ..script("two", "")
@@ -97,8 +97,7 @@ async fn a_pod_that_was_stopped_gets_no_supervisor_after_a_restart() {
         (128, before.reason, before.message)
     );
 
-    // Whatever is asked of it, nobody is started for what is over; and what is left goes without
-    // one.
+    // No request starts a supervisor for a stopped pod; its cleanup needs none.
     node.runtime
         .exec_sync(&id, vec!["true".to_owned()], None)
         .await
@@ -141,7 +140,7 @@ async fn the_log_of_a_terminal_goes_on_where_it_was() {
         replaced(&node, &sandbox, &id).await;
     }
 
-    // A line that is not at its end yet, and of which nothing is in the log.
+    // An unfinished line, of which nothing is logged yet.
     node.printed("pod", "one", "begun").await;
     assert_eq!(
         node.exec(&id, "while [ ! -e /begun ]; do sleep 0.01; done; sleep 0.2")
@@ -167,8 +166,8 @@ async fn the_log_of_a_terminal_goes_on_where_it_was() {
     node.clear().await;
 }
 
-/// Kills a supervisor and waits for the next. Until then a command is refused: nobody knows whether
-/// it ran.
+/// Kills a supervisor and waits for the next. Until then exec is refused, since it is unknown
+/// whether the command ran.
 async fn replaced(node: &Node, sandbox: &str, container: &str) {
     node.kill_supervisor(sandbox);
     let mut refused = 0;
@@ -184,7 +183,7 @@ async fn replaced(node: &Node, sandbox: &str, container: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_that_no_supervisor_saw_is_known() {
+async fn the_exit_code_is_known_if_the_supervisor_was_killed() {
     let mut node = Node::new("unseen").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let check = async |node: &Node, name: &str, text: &str, code: i32, reason: &str| {
@@ -213,11 +212,11 @@ async fn an_end_that_no_supervisor_saw_is_known() {
         check(&node, &format!("good-{turn}"), "echo good", 0, "Completed").await;
     }
 
-    // Neither we nor a supervisor were there: the keeper was.
+    // With neither runtime nor supervisor running, the keeper reaps it.
     let id = node
         .run(&sandbox, &pod, script("lost", "sleep 0.3; exit 9"))
         .await;
-    node.nobody_is_there(&sandbox, Duration::from_millis(600))
+    node.stop_runtime_and_supervisor(&sandbox, Duration::from_millis(600))
         .await;
     let status = node.ended(&id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (9, "Error"));
@@ -266,7 +265,7 @@ async fn terminals_and_inputs_outlive_a_supervisor() {
         }
     }
 
-    // Who was attached once is gone: the input ends, and the container with it.
+    // With stdin_once the input ends with its client, and the container with it.
     assert_eq!(node.ended(&plain).await.exit_code, 0);
     assert_eq!(node.log("pod", "plain").last().unwrap().2, "end");
     assert_eq!(
@@ -320,7 +319,7 @@ async fn a_shared_pid_namespace_outlives_a_supervisor() {
     replaced(&node, &sandbox, &one).await;
     let two = node.run(&sandbox, &pod, sharing("two", "sleep 1000")).await;
 
-    // The shell of a script needs a moment until it is what it runs.
+    // The shell needs a moment until it has started the command.
     let both = "for try in $(seq 2000); do count=$(ps -o args | grep -c '^sleep 1000'); \
                 [ $count = 2 ] && break; sleep 0.05; done; echo $count";
     let (_, seen, _) = node.exec(&two, both).await;

@@ -1,4 +1,4 @@
-//! Volumes that images ask for, in containers of real images.
+//! Volumes declared by images.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use common::{Node, script, unpack_busybox, with_security};
 use coracle_cri::v1::*;
 use coracle_cri::{Error, Runtime as _};
-use coracle_runtime::images::{Digest, ImageStore, ImagesConfig, Keep};
+use coracle_runtime::images::{Digest, ImageStore, ImagesConfig, ImportOptions};
 use coracle_runtime::rootfs::OverlayRootFs;
 use serde_json::json;
 
@@ -102,7 +102,7 @@ async fn a_volume_of_an_image_has_its_content_and_is_the_containers_own() {
         "what the pod brings, the image does not"
     );
 
-    // Only volumes can be written to, and by whoever they belong to alone.
+    // Only volumes are writable, and only by their owner.
     let write = "stat -c '%u:%g %a' /fresh; touch /no; echo $?; echo mine > /data/file; echo x > /fresh/x; \
                  cat /data/file /srv/data/file; ls /fresh; touch /covered/here; echo $?";
     let written = node.exec(&one, write).await;
@@ -119,7 +119,7 @@ async fn a_volume_of_an_image_has_its_content_and_is_the_containers_own() {
     assert_eq!(
         mounts.len(),
         1,
-        "only what was asked for is told: {mounts:?}"
+        "only the configured mounts are reported: {mounts:?}"
     );
 
     node.runtime
@@ -192,14 +192,11 @@ async fn a_volume_of_an_image_reaches_nothing_of_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn volumes_that_cannot_be_are_refused_and_leave_nothing() {
+async fn invalid_volumes_are_refused_and_leave_nothing() {
     for (number, (volume, expected)) in [
-        ("/", "the image wants a volume at \"/\", which is its root"),
-        (
-            "..",
-            "the image wants a volume at \"..\", which is its root",
-        ),
-        ("/etc/passwd", "no folder there"),
+        ("/", "the image declares VOLUME \"/\", its root"),
+        ("..", "the image declares VOLUME \"..\", its root"),
+        ("/etc/passwd", "not a directory"),
         ("/proc/sys", "inside /proc"),
         ("/loop", "symbolic links"),
     ]
@@ -266,7 +263,10 @@ async fn image(place: &Path, fill: impl FnOnce(&Path), volumes: &[&str]) -> Over
     let images = ImagesConfig::new(place.join("images"), || SystemTime::UNIX_EPOCH);
     let images = ImageStore::open(images).unwrap();
     images
-        .import(&archive(&saved, place.join("saved.tar")), &Keep::default())
+        .import(
+            &archive(&saved, place.join("saved.tar")),
+            &ImportOptions::default(),
+        )
         .await
         .unwrap();
 

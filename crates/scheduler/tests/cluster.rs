@@ -10,7 +10,7 @@ use coracle_api::codec::json;
 use coracle_client::{Access, Client, DeleteOptions, Journal, ListOptions, Patch, Resource, Tasks};
 use coracle_scheduler::config::Config;
 use coracle_testkit::objects::object;
-use coracle_testkit::{Cluster, Fate, eventually, intercept};
+use coracle_testkit::{Cluster, Outcome, eventually, intercept};
 use tokio::sync::watch;
 
 /// A cluster with a scheduler, which stops with it.
@@ -522,9 +522,9 @@ async fn a_binding_whose_answer_is_lost_holds_and_is_counted_once() {
             let path = request.uri().path().to_owned();
             let is_first = path.ends_with("/binding") && seen.lock().unwrap().insert(path);
             if is_first {
-                Fate::LosesItsAnswer
+                Outcome::LoseResponse
             } else {
-                Fate::Passes
+                Outcome::Pass
             }
         });
 

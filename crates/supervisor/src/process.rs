@@ -1,4 +1,4 @@
-//! Processes that are not our children: whether one is still who it was, and how it ended.
+//! Processes that are not our children: identity and exit code.
 
 use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -12,40 +12,38 @@ const STATE: usize = 0;
 const STARTED: usize = 19;
 const EXIT_CODE: usize = 49;
 
-/// When a process was started, in the kernel's ticks since its boot; none when it is gone.
-pub fn born(pid: i32) -> Option<u64> {
+/// The start time of a process, in ticks since boot; none if it does not exist.
+pub fn start_time(pid: i32) -> Option<u64> {
     field(pid, STARTED)?.parse().ok()
 }
 
-/// The process of this pid, if it is the one that was started then.
-pub fn find(pid: i32, born_at: u64) -> Option<OwnedFd> {
+/// Opens a process, if it has this start time.
+pub fn find(pid: i32, started_at: u64) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    // Looked at after it was opened: from here on the pid is this process's, or nobody's.
-    (born(pid) == Some(born_at)).then_some(pidfd)
+    // Checked after opening: the pidfd pins the identity of the process.
+    (start_time(pid) == Some(started_at)).then_some(pidfd)
 }
 
-/// The exit code of a process that has ended and is somebody else's child; none when nobody knows
-/// it any more.
+/// The exit code of an exited process that is not our child; none if unknown.
 ///
-/// Until its parent has collected it, its file says it; afterwards the kernel says it to who holds
-/// a pidfd, since 6.15.
+/// Before it is reaped, from `/proc/PID/stat`; afterwards from the pidfd, since Linux 6.15.
 pub fn exit_code(pidfd: &OwnedFd, pid: i32) -> Option<i32> {
     let asked = || sys::exit_status(pidfd.as_fd());
     asked()
-        .or_else(|| uncollected(pid))
+        .or_else(|| zombie_status(pid))
         .or_else(asked)
-        .map(in_words)
+        .map(decode_status)
 }
 
-fn uncollected(pid: i32) -> Option<i32> {
+fn zombie_status(pid: i32) -> Option<i32> {
     (field(pid, STATE)? == "Z")
         .then(|| field(pid, EXIT_CODE))??
         .parse()
         .ok()
 }
 
-/// The code, or 128 and the signal.
-fn in_words(status: i32) -> i32 {
+/// The exit code, or 128 + signal.
+fn decode_status(status: i32) -> i32 {
     if status & 0x7f == 0 {
         status >> 8 & 0xff
     } else {
@@ -55,7 +53,7 @@ fn in_words(status: i32) -> i32 {
 
 fn field(pid: i32, number: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may have spaces and brackets in it.
+    // The name may contain spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(number).map(str::to_owned)
 }
@@ -67,11 +65,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_a_process_ended_is_known_before_and_after_it_is_collected() {
+    fn the_exit_code_is_known_before_and_after_reaping() {
         let check = |script: &str, expected: i32| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             let pid = i32::try_from(child.id()).unwrap();
-            let pidfd = find(pid, born(pid).unwrap()).unwrap();
+            let pidfd = find(pid, start_time(pid).unwrap()).unwrap();
             assert!(find(pid, 1).is_none(), "another process of this pid");
 
             let ended = rustix::event::PollFlags::IN;
@@ -80,7 +78,7 @@ mod tests {
 
             child.wait().unwrap();
 
-            // Older kernels do not say it.
+            // Older kernels do not report it.
             assert!([Some(expected), None].contains(&exit_code(&pidfd, pid)));
         };
         check("exit 0", 0);

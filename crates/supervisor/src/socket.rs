@@ -1,4 +1,4 @@
-//! Whole messages with descriptors over a unix socket.
+//! Sends and receives messages with descriptors over a Unix socket.
 //!
 //! A message that would not fit into a packet (an environment may have megabytes) travels as a
 //! memory file.
@@ -14,13 +14,13 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags,
 };
 
-/// Most descriptors that come with one message, the memory file included.
+/// Maximum number of descriptors of one message, including the memory file.
 const MOST_DESCRIPTORS: usize = 5;
 
-/// What surely fits into one packet.
+/// The size that fits into one packet.
 const PACKET: usize = 16 << 10;
 
-/// The longest message at all: twice what the kernel takes as arguments and environment.
+/// The longest message: twice the kernel's limit of arguments and environment.
 const MOST_BYTES: u64 = 4 << 20;
 
 const INLINE: u8 = 0;
@@ -60,10 +60,10 @@ pub fn send(socket: impl AsFd, message: &[u8], descriptors: &[BorrowedFd<'_>]) -
     Ok(())
 }
 
-/// Receives a message; none when the other side is gone.
+/// Receives a message; none when the connection is closed.
 pub fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
-    // As much memory as it takes: a supervisor waits for months, and has no more than it ever
-    // touched.
+    // Allocates only what is needed: a supervisor waits for months, and memory it touched once is
+    // not returned.
     let peek = RecvFlags::PEEK | RecvFlags::TRUNC;
     let nowhere: &mut [u8] = &mut [];
     let (_, length) =

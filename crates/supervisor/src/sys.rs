@@ -3,8 +3,7 @@
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// How a process ended that was collected by its parent, as `wait` would say it; none when the
-/// kernel does not tell.
+/// The wait status of a reaped process; none if the kernel does not report it.
 pub(crate) fn exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
     /// `struct pidfd_info` in its first size.
     #[repr(C)]

@@ -1,9 +1,7 @@
-//! The bytes of version 1, as they were released: supervisors that run speak them, and files that
-//! they wrote hold them.
+//! The released bytes of version 1: running supervisors speak them, and files on disk contain them.
 //!
-//! `version-1.txt` is never changed, nor is `keeper-1.txt`, the words of keepers. A request or
-//! record with other fields is another one, with a tag of its own and in a later version of the
-//! protocol.
+//! `version-1.txt` and `keeper-1.txt` (messages of the keeper) never change. A request or record
+//! with other fields is a new one, with its own tag and in a later version of the protocol.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 use std::collections::BTreeMap;
@@ -60,7 +58,7 @@ fn the_bytes_of_version_1_never_change() {
     assert!(seen.missing.is_empty(), "not frozen yet:\n{}", seen.missing);
     assert!(
         seen.frozen.is_empty(),
-        "nobody speaks any more: {:?}",
+        "frozen but no longer in the protocol: {:?}",
         seen.frozen.keys()
     );
 }

@@ -1,4 +1,4 @@
-//! A cluster in the process of a test.
+//! An API server in the process of a test.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,18 +19,17 @@ use tokio::sync::{oneshot, watch};
 use crate::world::StoreClock;
 use crate::{REAL, certificates};
 
-/// What a cluster is to be.
+/// The configuration of a cluster.
 pub struct Setup {
-    /// Its clock and its dice.
+    /// Its clock and random numbers.
     pub world: World,
-    /// The disk that its store is on.
+    /// The disk of its store.
     pub disk: SimulatedDisk,
-    /// How the store is set.
+    /// The configuration of its store.
     pub store: embedded::Config,
-    /// Whether it can be reached over HTTPS.
+    /// Whether it serves HTTPS.
     pub https: bool,
-    /// Whether it is to have nothing but what it is given, and let everybody do everything: it
-    /// starts in no time.
+    /// No bootstrap objects and no authorization, for a fast start.
     pub bare: bool,
 }
 
@@ -46,7 +45,7 @@ impl Default for Setup {
     }
 }
 
-/// Accounts of services get tokens that are signed with this key.
+/// Configuration of service account tokens signed with this key.
 fn accounts(signing_key_file: PathBuf) -> ServiceAccountConfig {
     ServiceAccountConfig {
         issuers: vec!["https://cluster.test".to_owned()],
@@ -58,13 +57,13 @@ fn accounts(signing_key_file: PathBuf) -> ServiceAccountConfig {
     }
 }
 
-/// An API server over a store in memory. What runs in it ends when it is dropped.
+/// An API server over an in-memory store; stopped when dropped.
 pub struct Cluster {
-    /// Its clock and its dice.
+    /// Its clock and random numbers.
     pub world: World,
     /// The store below the server.
     pub store: Arc<Embedded>,
-    door: InProcess,
+    in_process: InProcess,
     https: Option<coracle_client::Config>,
     stop: watch::Sender<bool>,
     tasks: Tasks,
@@ -72,12 +71,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster that is reached in process.
+    /// A cluster without HTTPS.
     pub async fn start() -> Cluster {
         Cluster::with(Setup::default()).await
     }
 
-    /// A cluster that is also reached over HTTPS.
+    /// A cluster with HTTPS.
     pub async fn start_with_https() -> Cluster {
         Cluster::with(Setup {
             https: true,
@@ -86,7 +85,7 @@ impl Cluster {
         .await
     }
 
-    /// A cluster as it is asked for; returns when it is ready.
+    /// A cluster with this configuration; returns when it is ready.
     pub async fn with(setup: Setup) -> Cluster {
         let tasks = Tasks::new();
         let clock = Arc::new(StoreClock::new());
@@ -97,7 +96,7 @@ impl Cluster {
 
         let mut config = Config::in_process();
 
-        // Nobody makes accounts in a cluster without controllers, and pods want one.
+        // Without controllers there is no default service account, which pods need.
         config.admission.disable.push("ServiceAccount".to_string());
 
         if setup.bare {
@@ -132,12 +131,12 @@ impl Cluster {
             folder = Some(made);
         }
 
-        let door = InProcess::default();
+        let in_process = InProcess::default();
         let (stop, stopped) = watch::channel(false);
         let (ready, is_ready) = oneshot::channel();
         let doors = Doors {
             listener,
-            in_process: door.clone(),
+            in_process: in_process.clone(),
         };
 
         let (below, world) = (store.clone(), setup.world);
@@ -152,7 +151,7 @@ impl Cluster {
         Cluster {
             world,
             store,
-            door,
+            in_process,
             https,
             stop,
             tasks,
@@ -160,30 +159,30 @@ impl Cluster {
         }
     }
 
-    /// A client that may do everything.
+    /// A client of the administrator.
     pub fn client(&self) -> Client {
         self.client_as("kubernetes-admin", &["system:masters"])
     }
 
-    /// A client of somebody.
+    /// A client of the given user.
     pub fn client_as(&self, name: &str, groups: &[&str]) -> Client {
-        self.door.client(user(name, groups), self.world)
+        self.in_process.client(user(name, groups), self.world)
     }
 
-    /// The way of somebody who may do everything, for those who put something in between.
+    /// The administrator's transport, to be wrapped by tests.
     pub fn transport(&self) -> Arc<dyn Transport> {
-        self.door
+        self.in_process
             .transport(user("kubernetes-admin", &["system:masters"]))
     }
 
-    /// The door in process.
-    pub(crate) fn door(&self) -> InProcess {
-        self.door.clone()
+    /// The in-process connection.
+    pub(crate) fn in_process(&self) -> InProcess {
+        self.in_process.clone()
     }
 
-    /// Clients of the service accounts of `kube-system`, by their names.
+    /// Clients of service accounts of `kube-system`, by name.
     pub fn accounts(&self) -> impl Fn(&str) -> Client + Send + Sync + 'static {
-        let (door, world) = (self.door.clone(), self.world);
+        let (in_process, world) = (self.in_process.clone(), self.world);
         move |name| {
             let groups = [
                 "system:serviceaccounts",
@@ -196,19 +195,18 @@ impl Cluster {
                 ..User::default()
             };
 
-            door.client(user, world)
+            in_process.client(user, world)
         }
     }
 
-    /// What an administrator connects with over HTTPS.
+    /// The administrator's client configuration for HTTPS.
     pub fn https(&self) -> coracle_client::Config {
         self.https
             .clone()
             .expect("the cluster was set up with HTTPS")
     }
 
-    /// A certificate or key of this name (`ca.crt`, `kubelet.key`, …), where the cluster is reached
-    /// over HTTPS.
+    /// The path of a certificate or key (`ca.crt`, `kubelet.key`, …) of a cluster with HTTPS.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder
             .as_ref()
@@ -217,28 +215,28 @@ impl Cluster {
             .join(name)
     }
 
-    /// The store forgets everything but what there is now.
-    pub async fn forget_the_past(&self) {
+    /// Compacts the store: all older resource versions expire.
+    pub async fn expire_versions(&self) {
         match self.store.compact(self.store.revision()).await {
-            // It has nothing more to forget.
+            // Already compacted.
             Err(StoreError::Compacted { .. }) => {}
             done => done.unwrap(),
         }
     }
 
-    /// Ends everything where it stands, as the loss of power would.
+    /// Stops everything at once, as a power cut does.
     pub async fn kill(self) {
         self.tasks.stop().await;
     }
 
-    /// Ends the server as a signal would, and then everything else.
+    /// Stops the server gracefully, then everything else.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         self.tasks.stop().await;
     }
 }
 
-/// Somebody.
+/// A user with these groups.
 pub(crate) fn user(name: &str, groups: &[&str]) -> User {
     let groups = groups.iter().map(|group| (*group).to_string()).collect();
     User {

@@ -1,14 +1,13 @@
-//! Waiting for what must come about.
+//! Waits for a condition.
 
 use std::time::Duration;
 
-/// How long tests wait at most: on a machine that is busy with much else. Whoever waits so long has
-/// waited in vain.
+/// Maximum wait, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// The pause between two looks.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Looks until `found` finds something.
+/// Polls until `found` returns something.
 ///
 /// # Panics
 /// If it does not within a reasonable time.
@@ -18,7 +17,7 @@ pub async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>
         if let Some(found) = found().await {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "it did not come about: {what}");
+        assert!(begun.elapsed() < PATIENCE, "timed out waiting until {what}");
         tokio::time::sleep(PAUSE).await;
     }
 }

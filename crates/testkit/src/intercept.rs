@@ -1,4 +1,4 @@
-//! A way to a server on which chosen requests come to grief.
+//! A transport on which chosen requests fail.
 
 use std::io;
 use std::sync::Arc;
@@ -10,42 +10,42 @@ use coracle_client::{Transport, TransportError};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It is passed on, and its answer comes back.
-    Passes,
-    /// It is passed on and carried out, and its answer is lost.
-    LosesItsAnswer,
-    /// The server is said to be unable to answer it.
-    IsUnavailable,
+pub enum Outcome {
+    /// It is sent, and its response is returned.
+    Pass,
+    /// It is sent and executed, and its response is lost.
+    LoseResponse,
+    /// It is answered with 503 Service Unavailable.
+    Unavailable,
 }
 
-/// Asks of every request what becomes of it; whoever is asked may change it.
+/// Wraps a transport. `outcome` decides about each request and may change it.
 pub fn intercept(
     below: Arc<dyn Transport>,
-    fate: impl Fn(&mut Request<Bytes>) -> Fate + Send + Sync + 'static,
+    outcome: impl Fn(&mut Request<Bytes>) -> Outcome + Send + Sync + 'static,
 ) -> Arc<dyn Transport> {
-    Arc::new(Intercepted { below, fate })
+    Arc::new(Intercepted { below, outcome })
 }
 
 struct Intercepted<F> {
     below: Arc<dyn Transport>,
-    fate: F,
+    outcome: F,
 }
 
 #[async_trait]
-impl<F: Fn(&mut Request<Bytes>) -> Fate + Send + Sync> Transport for Intercepted<F> {
+impl<F: Fn(&mut Request<Bytes>) -> Outcome + Send + Sync> Transport for Intercepted<F> {
     async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
-        match (self.fate)(&mut request) {
-            Fate::Passes => self.below.send(request).await,
-            Fate::LosesItsAnswer => {
+        match (self.outcome)(&mut request) {
+            Outcome::Pass => self.below.send(request).await,
+            Outcome::LoseResponse => {
                 drop(self.below.send(request).await?);
                 Err(TransportError::Lost(
                     io::Error::from(io::ErrorKind::ConnectionReset).into(),
                 ))
             }
-            Fate::IsUnavailable => {
+            Outcome::Unavailable => {
                 let mut answer =
                     Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
                 *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

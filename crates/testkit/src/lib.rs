@@ -1,9 +1,7 @@
-//! For tests and benchmarks: whole clusters in memory, in the process of the test.
-//!
-//! [`Cluster`] is an API server on the embedded store over a simulated disk; components reach it in
-//! process, and over HTTPS where a test asks for that. [`simulation`] plays thousands of clusters
-//! with everything going wrong that can, as seeds decide. With the feature `machine` there is also
-//! a machine for a node. Nothing here is for production: what fails panics.
+//! Test support: whole clusters in memory, in the process of the test. [`Cluster`] is an API server
+//! on the embedded store over a simulated disk; components reach it in process, and over HTTPS if a
+//! test enables it. [`simulation`] runs thousands of seeded clusters with injected faults. With the
+//! feature `machine` there is also a machine for a node. Not for production: failures panic.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod certificates;
@@ -19,16 +17,16 @@ pub mod simulation;
 mod world;
 
 pub use cluster::{Cluster, Setup};
-/// For those who look below the API.
+/// For tests that access the store directly.
 pub use coracle_store as store;
 pub use eventually::eventually;
-pub use intercept::{Fate, intercept};
+pub use intercept::{Outcome, intercept};
 #[cfg(feature = "machine")]
 pub use machine::{Machine, on_a_machine};
 pub use pods::run_pods;
 pub use world::{REAL, simulated};
 
-/// Writes a program that can be run at once, however many threads fork meanwhile.
+/// Writes an executable that can be run at once, even if other threads fork meanwhile.
 pub fn write_program(path: &std::path::Path, content: impl AsRef<[u8]>) {
     program::write(path, content);
 }
@@ -38,7 +36,7 @@ mod tests {
     use std::process::{Command, Stdio};
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// The system refuses some of these ("Text file busy") where the test itself writes them.
+    /// Fails with "Text file busy" if the test process writes the file itself.
     #[test]
     fn a_program_can_be_run_at_once_however_many_processes_are_started_meanwhile() {
         let folder = tempfile::tempdir().unwrap();

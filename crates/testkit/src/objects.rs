@@ -1,4 +1,4 @@
-//! Objects that many tests need, in few words.
+//! Objects that many tests need.
 
 use coracle_api::Value;
 use coracle_api::codec::{json, yaml};

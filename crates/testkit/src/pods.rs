@@ -1,15 +1,15 @@
-//! A kubelet's part of the work, where a test needs no more of it.
+//! A minimal kubelet for tests: sets pod statuses and finishes deletions.
 
 use std::time::Duration;
 
 use coracle_api::Value;
 use coracle_client::{Client, DeleteOptions, ListOptions, Resource, Tasks};
 
-/// How often it is looked.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Gives every pod that is pending the status that `becomes` says, and lets go what is being
-/// deleted. Ends with what is returned.
+/// Gives every pending pod the status that `becomes` returns, and finishes deletions. Runs until
+/// the returned tasks are dropped.
 pub fn run_pods(
     client: &Client,
     becomes: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static,

@@ -1,15 +1,13 @@
-//! Programs that a test writes and then runs.
+//! Executables that a test writes and then runs.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// Writes a program that can be run at once.
-///
-/// The system does not run a file that some process has open for writing ("Text file busy"). A test
-/// that writes the file itself cannot be sure that none has: a child that another thread forks at
-/// that moment holds every open file until it has become its own program. So a process that has no
-/// other threads writes it, and is gone before this returns.
+/// Writes an executable that can be run at once. The kernel does not execute a file that a process
+/// has open for writing ("Text file busy"). A child that another thread forks while the test writes
+/// the file holds it open until its exec. So a single-threaded child process writes the file, and
+/// has ended before this returns.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) {
     let mut text = OsString::from(path);
     text.push(".text");

@@ -1,4 +1,4 @@
-//! Clocks and dice: the machine's, and simulated ones that a seed decides.
+//! Clock and random numbers: the machine's, and seeded simulated ones.
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use coracle_client::World;
 use coracle_store::embedded::Clock;
 use tokio::time::Instant;
 
-/// What the machine says.
+/// The machine's clock and random numbers.
 pub const REAL: World = World {
     #[expect(
         clippy::disallowed_methods,
@@ -19,16 +19,16 @@ pub const REAL: World = World {
     random: || RandomState::new().hash_one(0u8),
 };
 
-/// When simulated time begins: noon of some day.
+/// The start of simulated time.
 pub(crate) const NOON: i64 = 1_772_366_400;
 
 thread_local! {
-    static DICE: RefCell<Option<(fastrand::Rng, Instant)>> = const { RefCell::new(None) };
+    static SIMULATED: RefCell<Option<(fastrand::Rng, Instant)>> = const { RefCell::new(None) };
 }
 
-/// The world of this thread from now on: chance as the seed has it, time as `tokio::time` has it.
+/// Simulated clock and random numbers of this thread: seeded, with the time of `tokio::time`.
 pub fn simulated(seed: u64) -> World {
-    DICE.set(Some((fastrand::Rng::with_seed(seed), Instant::now())));
+    SIMULATED.set(Some((fastrand::Rng::with_seed(seed), Instant::now())));
     World {
         now: simulated_now,
         random: simulated_random,
@@ -36,20 +36,16 @@ pub fn simulated(seed: u64) -> World {
 }
 
 fn simulated_now() -> Timestamp {
-    let begun = DICE.with_borrow(|dice| dice.as_ref().map(|(_, begun)| *begun));
+    let begun = SIMULATED.with_borrow(|rng| rng.as_ref().map(|(_, begun)| *begun));
     let elapsed = begun.map(|begun| begun.elapsed()).unwrap_or_default();
     Timestamp::from_unix(NOON, 0) + coracle_api::time::Duration::from(elapsed)
 }
 
 fn simulated_random() -> u64 {
-    DICE.with_borrow_mut(|dice| {
-        dice.as_mut()
-            .map(|(rng, _)| rng.u64(..))
-            .unwrap_or_default()
-    })
+    SIMULATED.with_borrow_mut(|rng| rng.as_mut().map(|(rng, _)| rng.u64(..)).unwrap_or_default())
 }
 
-/// The store's clock: `tokio::time`, whoever moves that.
+/// The store's clock: `tokio::time`, real or paused.
 pub(crate) struct StoreClock {
     begun: Instant,
     unix: Duration,

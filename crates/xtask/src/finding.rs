@@ -1,10 +1,10 @@
-//! What a chore found, and why one could not look.
+//! Findings of a chore, and errors.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Something that is not as it should be.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// A file with its line, or a crate.
@@ -34,7 +34,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Why a chore could not be done.
+/// Why a chore failed.
 #[derive(Debug)]
 pub(crate) enum ChoreError {
     Read { path: PathBuf, error: io::Error },

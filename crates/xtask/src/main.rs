@@ -1,8 +1,6 @@
-//! Chores of the repository: `cargo xtask tidy` and `cargo xtask licences`.
-//!
-//! Each chore gathers what it looks at (files, or what `cargo metadata` tells), judges it in pure
-//! functions, and returns findings: what is wrong, where, and what to do. `main` prints them and
-//! fails if there are any.
+//! Chores of the repository: `cargo xtask tidy` and `cargo xtask licences`. Each chore reads its
+//! input (files, or `cargo metadata`), checks it in pure functions, and returns findings: what is
+//! wrong, where, and what to do. `main` prints them and fails if there are any.
 
 mod finding;
 mod licences;
@@ -16,8 +14,8 @@ use finding::Finding;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  tidy        crate dependencies, long places, dead links, words that may not stay
-  licences    licences of all dependencies, and crates that are banned";
+  tidy        check crate dependencies, lengths, recursion, links, forbidden code
+  licences    check licences of all dependencies, and banned crates";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -48,14 +46,14 @@ fn report(chore: &str, findings: &[Finding]) -> ExitCode {
     match findings.len() {
         0 => ExitCode::SUCCESS,
         count => {
-            eprintln!("{chore}: {count} found");
+            eprintln!("{chore}: {count} findings");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The top of the checkout that cargo was called in. Asked when it runs: a program that remembered
-/// where it was built would look at another checkout wherever two of them share a target directory.
+/// The root of the repository that cargo was called in. Read at run time: a path compiled in would
+/// be wrong when two checkouts share a target directory.
 fn root() -> PathBuf {
     let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("`cargo xtask` sets it");
     Path::new(&own)

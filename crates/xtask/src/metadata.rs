@@ -1,4 +1,4 @@
-//! What cargo knows about packages, reduced to what the chores ask.
+//! The parts of `cargo metadata` that the chores need.
 
 use std::path::Path;
 use std::process::Command;

@@ -20,10 +20,11 @@ use crate::answer::{self, Answer};
 use crate::authn::{Caller, Peer, Presented, User};
 use crate::authz::attributes_of;
 use crate::flow::{Class, Flow};
-use crate::handler::{RequestBody, Server};
+use crate::handler::Server;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::render::Form;
+use crate::request::RequestBody;
 use crate::request::{Query, Request, RequestInfo, Verb};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use super::place::Place;
 use crate::answer::BrokenOff;
-use crate::handler::RequestBody;
+use crate::request::RequestBody;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ use super::rewrite;
 use super::{Connect, Wanted};
 use crate::ApiError;
 use crate::answer::{self, Answer};
-use crate::handler::RequestBody;
+use crate::request::RequestBody;
 
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

@@ -32,8 +32,8 @@ use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::authn::Caller;
 use crate::authz::{Attributes, attributes_of};
-use crate::handler::RequestBody;
 use crate::registry::{Registry, Scope, Wanted as Version};
+use crate::request::RequestBody;
 use crate::request::{ResourceRequest, Target, Verb};
 use crate::status::{Details, Reason};
 

@@ -4,11 +4,10 @@ use bytes::Bytes;
 use coracle_api::codec::media_type;
 use http_body_util::{BodyExt, Limited};
 
-use super::RequestBody;
 use crate::ApiError;
 use crate::byte_budget::OverBudget;
 use crate::registry;
-use crate::request::{DeleteOptions, Request};
+use crate::request::{DeleteOptions, Request, RequestBody};
 
 /// The largest body of a write.
 const MAX_BODY: usize = 3 * 1024 * 1024;

@@ -11,7 +11,6 @@ mod resource;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use coracle_api::catalog::BUILTIN;
 use coracle_client::Journal;
 use http_body::Body as _;
@@ -27,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 use crate::registry::{Registry, Wanted};
 use crate::render::Form;
-use crate::request::{Request, ResourceRequest, Target, Verb};
+use crate::request::{Request, RequestBody, ResourceRequest, Target, Verb};
 use crate::served::Served;
 
 /// What is held of an answer that is sent in pieces: one item of a list can be this large.
@@ -56,15 +55,6 @@ pub struct Server {
     /// Bytes of answers that clients have not read yet.
     pub(crate) answers: Arc<ByteBudget>,
 }
-
-/// A body of bytes, wherever it comes from.
-pub trait RequestBody:
-    http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static
-{
-}
-impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> RequestBody for B {}
-
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Server {
     /// Answers a request that authorization has allowed.

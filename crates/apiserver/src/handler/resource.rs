@@ -8,13 +8,13 @@ use coracle_api::codec::media_type::PatchType;
 use coracle_api::resource_version::ResourceVersion;
 use http::{Method, StatusCode};
 
-use super::{RequestBody, Server, body, checks};
+use super::{Server, body, checks};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::cache::Entry;
 use crate::registry::{Call, Content, Deleted, List, Part, Scope, Wanted, Written};
 use crate::render::{Rendering, Shown};
-use crate::request::{ListOptions, Query, ResourceRequest, Verb, WriteOptions};
+use crate::request::{ListOptions, Query, RequestBody, ResourceRequest, Verb, WriteOptions};
 use crate::served::Served;
 
 /// A request about a resource that is served, checked, with what its answer will look like.

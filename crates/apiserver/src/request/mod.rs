@@ -7,6 +7,7 @@ mod verb;
 
 use std::ops::Deref;
 
+use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::request::Parts;
 
@@ -66,3 +67,12 @@ impl<'a> Deref for ResourceRequest<'a> {
         &self.request
     }
 }
+
+/// The body of a request, over any transport.
+pub trait RequestBody:
+    http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static
+{
+}
+impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> RequestBody for B {}
+
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;

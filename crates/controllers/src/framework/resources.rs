@@ -232,7 +232,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use coracle_client::discovery::{Group, Version};
-    use coracle_testkit::{Cluster, Fate, Setup, intercept, simulated};
+    use coracle_testkit::{Cluster, Outcome, Setup, intercept, simulated};
 
     use super::*;
 
@@ -297,9 +297,9 @@ mod tests {
 
             let is_of_it = request.uri().path() == "/apis/batch/v1";
             if is_of_it && dead.load(Ordering::Relaxed) {
-                Fate::IsUnavailable
+                Outcome::Unavailable
             } else {
-                Fate::Passes
+                Outcome::Pass
             }
         });
         let client = Client::new(way, cluster.world);

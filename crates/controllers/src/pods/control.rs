@@ -305,7 +305,7 @@ mod tests {
 
     use coracle_client::{Client, Resource, Tasks};
     use coracle_testkit::objects::{pod, replica_set};
-    use coracle_testkit::{Cluster, Fate, intercept};
+    use coracle_testkit::{Cluster, Outcome, intercept};
 
     use super::*;
 
@@ -410,8 +410,8 @@ mod tests {
             let lost = AtomicBool::new(false);
             let way = intercept(cluster.transport(), move |request| {
                 match request.method().as_str() {
-                    "DELETE" if !lost.swap(true, Ordering::Relaxed) => Fate::LosesItsAnswer,
-                    _ => Fate::Passes,
+                    "DELETE" if !lost.swap(true, Ordering::Relaxed) => Outcome::LoseResponse,
+                    _ => Outcome::Pass,
                 }
             });
             Client::new(way, cluster.world)

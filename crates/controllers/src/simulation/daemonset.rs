@@ -7,7 +7,7 @@ use coracle_api::Value;
 use coracle_api::owner::controller_of;
 use coracle_client::{Access, DeleteOptions, Resource};
 use coracle_testkit::objects::object;
-use coracle_testkit::simulation::deeds::{self, READY, number, owned};
+use coracle_testkit::simulation::actions::{self, READY, number, owned};
 use coracle_testkit::simulation::{History, Objects, Others, Process, Scenario};
 
 use super::{begin, holds};
@@ -36,7 +36,7 @@ const TAINTS: [&str; 3] = [
 ];
 
 async fn taint(others: &Others, node: &str, taints: &str) {
-    deeds::patch(
+    actions::patch(
         &nodes(others),
         node,
         &format!(r#"{{"spec":{{"taints":{taints}}}}}"#),
@@ -46,7 +46,7 @@ async fn taint(others: &Others, node: &str, taints: &str) {
 
 /// Adds a node that is ready at once: its initial taint is removed.
 async fn add_node(others: &Others) {
-    let name = format!("n{}", others.dice.below(4));
+    let name = format!("n{}", others.rng.below(4));
     let node = format!("{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}");
     drop(nodes(others).create(&object(&node)).await);
     taint(others, &name, TAINTS[0]).await;
@@ -101,45 +101,45 @@ impl Scenario for Daemons {
             .unwrap();
     }
 
-    async fn deed(&self, others: &Others) {
+    async fn act(&self, others: &Others) {
         let (sets, pods) = (
             others.of("apps", "v1", "daemonsets"),
             others.of("", "v1", "pods"),
         );
 
-        match others.dice.below(10) {
+        match others.rng.below(10) {
             0 => add_node(others).await,
-            1 => deeds::delete_any(others, &nodes(others)).await,
+            1 => actions::delete_any(others, &nodes(others)).await,
             2 => {
-                if let Some(node) = deeds::any(others, &nodes(others)).await {
+                if let Some(node) = actions::any(others, &nodes(others)).await {
                     taint(
                         others,
                         node.meta().name(),
-                        others.dice.pick(&TAINTS).unwrap(),
+                        others.rng.pick(&TAINTS).unwrap(),
                     )
                     .await;
                 }
             }
             3 | 4 => {
-                let image = others.dice.pick(&["a", "b"]).unwrap();
+                let image = others.rng.pick(&["a", "b"]).unwrap();
                 let containers = format!(r#"[{{"name":"c","image":"{image}"}}]"#);
                 let patch = format!(
                     r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#
                 );
-                deeds::patch(&sets, "agent", &patch).await;
+                actions::patch(&sets, "agent", &patch).await;
             }
-            5 | 6 => deeds::pod_goes_on(others, &pods).await,
-            7 => deeds::delete_any(others, &pods).await,
+            5 | 6 => actions::advance_pod(others, &pods).await,
+            7 => actions::delete_any(others, &pods).await,
             8 => {
                 drop(sets.delete("agent", &DeleteOptions::default()).await);
                 drop(sets.create(&daemon("a")).await);
             }
-            _ => drop(deeds::all_pods_become(&pods, READY).await),
+            _ => drop(actions::set_all_pod_statuses(&pods, READY).await),
         }
     }
 
     async fn attend(&self, others: &Others) -> bool {
-        deeds::all_pods_become(&others.of("", "v1", "pods"), READY).await
+        actions::set_all_pod_statuses(&others.of("", "v1", "pods"), READY).await
     }
 
     fn always(&self, history: &History) -> Result<(), String> {

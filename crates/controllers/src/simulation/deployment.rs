@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::owner::controller_of;
 use coracle_testkit::objects::object;
-use coracle_testkit::simulation::deeds::{self, READY, is_active, is_ready, number, owned};
+use coracle_testkit::simulation::actions::{self, READY, is_active, is_ready, number, owned};
 use coracle_testkit::simulation::{Change, History, Objects, Others, Process, Scenario};
 
 use super::{begin, holds};
@@ -28,20 +28,18 @@ impl Scenario for Rollouts {
     }
 
     async fn prepare(&self, others: &Others) {
-        let dice = &others.dice;
-        let (surge, unavailable) = *dice.pick(&[(1, 0), (0, 1), (1, 1), (2, 0)]).unwrap();
+        let rng = &others.rng;
+        let (surge, unavailable) = *rng.pick(&[(1, 0), (0, 1), (1, 1), (2, 0)]).unwrap();
         let mut web = object(&format!(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  replicas: {}\n  \
              strategy: {{rollingUpdate: {{maxSurge: {surge}, maxUnavailable: {unavailable}}}}}\n  \
              selector: {{matchLabels: {{app: web}}}}\n  \
              template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: c, image: a}}]}}}}\n",
-            1 + dice.below(3)
+            1 + rng.below(3)
         ));
 
-        web.meta_mut().set_annotation(
-            GENTLE,
-            Some(if dice.percent(50) { "true" } else { "false" }),
-        );
+        web.meta_mut()
+            .set_annotation(GENTLE, Some(if rng.percent(50) { "true" } else { "false" }));
 
         others
             .of("apps", "v1", "deployments")
@@ -50,7 +48,7 @@ impl Scenario for Rollouts {
             .unwrap();
     }
 
-    async fn deed(&self, others: &Others) {
+    async fn act(&self, others: &Others) {
         let (webs, pods) = (
             others.of("apps", "v1", "deployments"),
             others.of("", "v1", "pods"),
@@ -61,10 +59,10 @@ impl Scenario for Rollouts {
         };
 
         let is_rough = web.meta().annotation(GENTLE) == Some("false");
-        match others.dice.below(10) {
+        match others.rng.below(10) {
             0 | 1 => {
-                let replicas = others.dice.below(5);
-                deeds::patch(
+                let replicas = others.rng.below(5);
+                actions::patch(
                     &webs,
                     "web",
                     &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#),
@@ -72,24 +70,24 @@ impl Scenario for Rollouts {
                 .await;
             }
             2..=4 => {
-                let image = others.dice.pick(&["a", "b", "c"]).unwrap();
+                let image = others.rng.pick(&["a", "b", "c"]).unwrap();
                 let containers = format!(r#"[{{"name":"c","image":"{image}"}}]"#);
                 let patch = format!(
                     r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#
                 );
-                deeds::patch(&webs, "web", &patch).await;
+                actions::patch(&webs, "web", &patch).await;
             }
-            5 if is_rough => deeds::pod_goes_on(others, &pods).await,
-            6 if is_rough => deeds::delete_any(others, &pods).await,
+            5 if is_rough => actions::advance_pod(others, &pods).await,
+            6 if is_rough => actions::delete_any(others, &pods).await,
             7 if is_rough => {
-                deeds::delete_any(others, &others.of("apps", "v1", "replicasets")).await
+                actions::delete_any(others, &others.of("apps", "v1", "replicasets")).await
             }
-            _ => drop(deeds::all_pods_become(&pods, READY).await),
+            _ => drop(actions::set_all_pod_statuses(&pods, READY).await),
         }
     }
 
     async fn attend(&self, others: &Others) -> bool {
-        deeds::all_pods_become(&others.of("", "v1", "pods"), READY).await
+        actions::set_all_pod_statuses(&others.of("", "v1", "pods"), READY).await
     }
 
     fn always(&self, history: &History) -> Result<(), String> {

@@ -6,7 +6,7 @@ use coracle_api::Value;
 use coracle_api::owner::OwnerReference;
 use coracle_client::{Access, DeleteOptions, Propagation};
 use coracle_testkit::objects::config_map;
-use coracle_testkit::simulation::deeds::any;
+use coracle_testkit::simulation::actions::any;
 use coracle_testkit::simulation::{History, Objects, Others, Process, Scenario};
 
 use super::{begin, holds};
@@ -22,14 +22,14 @@ fn maps(others: &Others) -> Access {
 
 /// Creates an object with these owners.
 async fn make(others: &Others, owners: &[Value]) {
-    let mut map = config_map(&format!("m{}", others.dice.below(1000)), "1");
+    let mut map = config_map(&format!("m{}", others.rng.below(1000)), "1");
     let references = owners.iter().map(|owner| OwnerReference {
         api_version: "v1",
         kind: "ConfigMap",
         name: owner.meta().name(),
         uid: owner.meta().uid(),
         controller: false,
-        block_owner_deletion: others.dice.percent(50),
+        block_owner_deletion: others.rng.percent(50),
     });
     map.meta_mut().set_owner_references(references);
 
@@ -56,16 +56,16 @@ impl Scenario for Families {
     }
 
     async fn prepare(&self, others: &Others) {
-        for _ in 0..1 + others.dice.below(3) {
+        for _ in 0..1 + others.rng.below(3) {
             make(others, &[]).await;
         }
     }
 
-    async fn deed(&self, others: &Others) {
+    async fn act(&self, others: &Others) {
         let Some(one) = any(others, &maps(others)).await else {
             return make(others, &[]).await;
         };
-        match others.dice.below(10) {
+        match others.rng.below(10) {
             0 => make(others, &[]).await,
             1..=4 => make(others, &[one]).await,
             5 => {

@@ -7,7 +7,7 @@ use coracle_api::Value;
 use coracle_api::owner::controller_of;
 use coracle_client::{DeleteOptions, Propagation};
 use coracle_testkit::objects::object;
-use coracle_testkit::simulation::deeds::{self, SUCCEEDED, number, phase};
+use coracle_testkit::simulation::actions::{self, SUCCEEDED, number, phase};
 use coracle_testkit::simulation::{Change, History, Objects, Others, Process, Scenario};
 
 use super::{begin, holds};
@@ -16,7 +16,7 @@ use crate::views::JOB_TRACKING;
 struct Runs;
 
 fn job(others: &Others) -> Value {
-    let (completions, parallelism) = (1 + others.dice.below(4), 1 + others.dice.below(3));
+    let (completions, parallelism) = (1 + others.rng.below(4), 1 + others.rng.below(3));
     object(&format!(
         "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: sum}}\n\
          spec:\n  completions: {completions}\n  parallelism: {parallelism}\n  \
@@ -61,15 +61,15 @@ impl Scenario for Runs {
             .unwrap();
     }
 
-    async fn deed(&self, others: &Others) {
+    async fn act(&self, others: &Others) {
         let (jobs, pods) = (
             others.of("batch", "v1", "jobs"),
             others.of("", "v1", "pods"),
         );
 
-        match others.dice.below(10) {
-            0..=4 => deeds::pod_goes_on(others, &pods).await,
-            5 | 6 => deeds::delete_any(others, &pods).await,
+        match others.rng.below(10) {
+            0..=4 => actions::advance_pod(others, &pods).await,
+            5 | 6 => actions::delete_any(others, &pods).await,
             7 => {
                 let background = DeleteOptions {
                     propagation: Some(Propagation::Background),
@@ -78,13 +78,13 @@ impl Scenario for Runs {
                 drop(jobs.delete("sum", &background).await);
                 drop(jobs.create(&job(others)).await);
             }
-            8 => drop(deeds::all_pods_become(&pods, SUCCEEDED).await),
+            8 => drop(actions::set_all_pod_statuses(&pods, SUCCEEDED).await),
             _ => {}
         }
     }
 
     async fn attend(&self, others: &Others) -> bool {
-        deeds::all_pods_become(&others.of("", "v1", "pods"), SUCCEEDED).await
+        actions::set_all_pod_statuses(&others.of("", "v1", "pods"), SUCCEEDED).await
     }
 
     fn always(&self, history: &History) -> Result<(), String> {

@@ -8,7 +8,7 @@ mod garbage_collector;
 mod job;
 mod statefulset;
 
-use coracle_testkit::simulation::{Process, Scenario, play, survives};
+use coracle_testkit::simulation::{Process, Scenario, check_seeds, run_seed};
 
 use crate::framework::Context;
 
@@ -39,9 +39,9 @@ const FEW: u64 = 250;
 
 /// Checks the invariants for many seeds, and that a run is reproducible.
 fn holds(scenario: &dyn Scenario) {
-    survives(scenario, FEW);
+    check_seeds(scenario, FEW);
     for seed in 0..2 {
-        let (one, other) = (play(scenario, seed), play(scenario, seed));
+        let (one, other) = (run_seed(scenario, seed), run_seed(scenario, seed));
         let differs = one
             .trace
             .iter()

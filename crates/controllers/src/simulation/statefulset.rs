@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_client::ObjectKey;
 use coracle_testkit::objects::object;
-use coracle_testkit::simulation::deeds::{self, READY, is_active, is_ready, number, owned};
+use coracle_testkit::simulation::actions::{self, READY, is_active, is_ready, number, owned};
 use coracle_testkit::simulation::{History, Objects, Others, Process, Scenario};
 
 use super::{begin, holds};
@@ -26,7 +26,7 @@ impl Scenario for Numbered {
              template: {{metadata: {{labels: {{app: db}}}}, spec: {{containers: [{{name: c, image: a}}]}}}}\n  \
              volumeClaimTemplates: [{{metadata: {{name: data}}, spec: {{accessModes: [ReadWriteOnce], \
              resources: {{requests: {{storage: 1Gi}}}}}}}}]\n",
-            1 + others.dice.below(3)
+            1 + others.rng.below(3)
         ));
 
         others
@@ -36,16 +36,16 @@ impl Scenario for Numbered {
             .unwrap();
     }
 
-    async fn deed(&self, others: &Others) {
+    async fn act(&self, others: &Others) {
         let (sets, pods) = (
             others.of("apps", "v1", "statefulsets"),
             others.of("", "v1", "pods"),
         );
 
-        match others.dice.below(10) {
+        match others.rng.below(10) {
             0..=2 => {
-                let replicas = others.dice.below(4);
-                deeds::patch(
+                let replicas = others.rng.below(4);
+                actions::patch(
                     &sets,
                     "db",
                     &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#),
@@ -53,21 +53,21 @@ impl Scenario for Numbered {
                 .await;
             }
             3 => {
-                let image = others.dice.pick(&["a", "b"]).unwrap();
+                let image = others.rng.pick(&["a", "b"]).unwrap();
                 let containers = format!(r#"[{{"name":"c","image":"{image}"}}]"#);
                 let patch = format!(
                     r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#
                 );
-                deeds::patch(&sets, "db", &patch).await;
+                actions::patch(&sets, "db", &patch).await;
             }
-            4 => deeds::pod_goes_on(others, &pods).await,
-            5 => deeds::delete_any(others, &pods).await,
-            _ => drop(deeds::all_pods_become(&pods, READY).await),
+            4 => actions::advance_pod(others, &pods).await,
+            5 => actions::delete_any(others, &pods).await,
+            _ => drop(actions::set_all_pod_statuses(&pods, READY).await),
         }
     }
 
     async fn attend(&self, others: &Others) -> bool {
-        deeds::all_pods_become(&others.of("", "v1", "pods"), READY).await
+        actions::set_all_pod_statuses(&others.of("", "v1", "pods"), READY).await
     }
 
     /// No pod is created before those before it have been ready.

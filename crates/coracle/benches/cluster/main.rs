@@ -1,14 +1,9 @@
-//! A whole control plane with simulated nodes: how fast pods get their nodes, and what it costs
-//! when nothing happens. `cargo bench -p coracle --bench cluster`.
-//!
-//! All controllers and the scheduler in one process, which client and server share the machine
-//! with; what a pod costs the server is given beside what it took, for it depends less on who else
-//! uses the machine.
+//! A control plane with simulated nodes: scheduling rate, and usage when idle. `cargo bench -p
+//! coracle --bench cluster`. All controllers and the scheduler run in the server process, on the
+//! machine of the client. CPU per pod is printed beside the duration, as it depends less on other
+//! load.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "a benchmark reports to whoever started it"
-)]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 #[path = "../road/servers.rs"]
 #[expect(dead_code, reason = "the road has a peer as well")]
@@ -18,11 +13,11 @@ use std::collections::HashMap;
 
 use servers::{Ours, bench};
 
-/// How often what takes seconds is measured.
+/// Repetitions of short measurements.
 const TIMES: usize = 5;
-/// How many nodes there are.
+/// Number of nodes.
 const NODES: &str = "1000";
-/// How long an idle server is left alone before it is looked at, and then looked at, in seconds.
+/// Idle time before and during the measurement, in seconds.
 const SETTLES: &str = "15";
 const IDLE: &str = "30";
 
@@ -93,7 +88,7 @@ fn idle_nodes(server: &Ours, without_nodes: f64) {
     );
 }
 
-/// What a server uses when nobody asks for anything.
+/// Usage of an idle server.
 fn still(server: &Ours) -> HashMap<String, f64> {
     bench(server, &["idle", "--seconds", SETTLES]);
     bench(server, &["idle", "--seconds", IDLE])

@@ -1,4 +1,4 @@
-//! One who uses a cluster over HTTPS and looks at the clock.
+//! A client that measures a cluster over HTTPS.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use crate::machine::{Machine, PATIENCE};
 use crate::traffic::{fetch, resolve};
 use crate::world::WORLD;
 
-/// Between two tries.
+/// Interval between attempts.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long one try may take before there is another: a packet to what is not there yet is lost.
+/// Timeout of one attempt: packets to a server that is not up yet are lost.
 const TRY: Duration = Duration::from_millis(50);
 
-/// How long after the start of its process a cluster was so far.
+/// Times of milestones after the start of the process.
 pub(crate) struct Came {
     pub(crate) api: Duration,
     pub(crate) node: Duration,
@@ -128,7 +128,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A client of a server that says that it is ready.
+/// A client of a ready server.
 async fn answering(kubeconfig: &Path) -> Client {
     loop {
         if let Ok(config) = Config::load(Some(kubeconfig), None, &Environment::default()) {
@@ -149,7 +149,7 @@ async fn answering(kubeconfig: &Path) -> Client {
     }
 }
 
-/// Makes an object; the address that it got, if it is a Service.
+/// Creates an object; returns its address, if it is a Service.
 async fn create(access: &Access, object: &serde_json::Value) -> Option<IpAddr> {
     let object = json::parse(object.to_string().as_bytes()).unwrap();
     let made = access
@@ -168,7 +168,7 @@ fn address_of(service: &Value) -> Option<IpAddr> {
         .map(|address| address.parse().unwrap())
 }
 
-/// The tenth address of the range whose first one the API has is the DNS's, as everywhere.
+/// The DNS Service has the tenth address of the range, the API server the first.
 fn tenth(first: IpAddr) -> IpAddr {
     let IpAddr::V4(first) = first else {
         panic!("{first} is not of IPv4")
@@ -198,7 +198,7 @@ fn container() -> serde_json::Value {
     json!({"name": "c", "image": "coracle.local/echo", "imagePullPolicy": "IfNotPresent"})
 }
 
-/// Asks the cluster's DNS for the Service, and what answers there, until both do.
+/// Resolves the Service in the cluster DNS and requests it, until both succeed.
 fn answers_by_name(dns: IpAddr, service: IpAddr, begun: Instant) -> Duration {
     for number in 0.. {
         if resolve(dns, service, number, TRY)
@@ -224,7 +224,7 @@ async fn node_is_ready(client: &Client) -> Instant {
     Instant::now()
 }
 
-/// What is held of a pod or a node.
+/// The cached part of a pod or a node.
 struct Seen {
     is_ready: bool,
     is_running: bool,
@@ -258,7 +258,7 @@ impl Projection for Seen {
     }
 }
 
-/// Waits for something to be so, and looks after every change.
+/// Waits for a condition, checked after every change.
 async fn until<T: Projection>(changes: &mut Subscription<T>, is_so: impl Fn() -> bool) {
     while !is_so() {
         changes.next().await;

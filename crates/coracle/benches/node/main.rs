@@ -1,16 +1,12 @@
-//! A node, measured as its user sees it: how long until a cluster is there, until pods run, and
-//! what it costs when nothing happens. `cargo bench -p coracle --bench node`; as root, like a node.
-//!
-//! Each cluster is in a network namespace of its own that leads nowhere. Client and cluster share
-//! the machine.
+//! A cluster with a node: start time, pod start time, and usage when idle. `cargo bench -p coracle
+//! --bench node`; as root, like a node. Each cluster has its own isolated network namespace. Client
+//! and cluster share the machine.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "what fails here is the benchmark, and it prints"
 )]
 
-#[path = "../../tests/node/bounds.rs"]
-mod bounds;
 mod cluster;
 #[path = "../../tests/node/inventory.rs"]
 #[expect(dead_code, reason = "tests need more of it")]
@@ -18,6 +14,8 @@ mod inventory;
 #[path = "../../tests/node/machine.rs"]
 #[expect(dead_code, reason = "tests need more of it")]
 mod machine;
+#[path = "../../tests/node/machine_cgroup.rs"]
+mod machine_cgroup;
 #[path = "../../../testkit/src/program.rs"]
 mod program;
 #[path = "../../tests/node/traffic.rs"]
@@ -34,11 +32,11 @@ use cluster::{Came, Cluster};
 use machine::Machine;
 use used::Used;
 
-/// How often each is measured.
+/// Repetitions.
 const TIMES: usize = 5;
-/// How many pods are made at once, and what is hoped for.
+/// Number of pods created at once, and the goal in seconds.
 const PODS: [(usize, &str); 3] = [(1, "0.06"), (10, "0.15"), (30, "0.4")];
-/// How long an idle cluster is left alone before it is looked at, and then looked at.
+/// Idle time before and during the measurement.
 const SETTLING: Duration = Duration::from_secs(15);
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -58,7 +56,7 @@ fn main() {
     machine.stop_and_reset();
 }
 
-/// From an empty folder.
+/// Starts from an empty data directory.
 fn starts() {
     let all: Vec<Came> = (0..TIMES).map(|_| start()).collect();
     let row = |about: &str, goal: &str, which: fn(&Came) -> Duration| {
@@ -84,7 +82,7 @@ fn start() -> Came {
     came
 }
 
-/// From the first request to the last pod that is said to be running, the image being there.
+/// From the first request until the last pod is reported running; the image is present.
 fn pods(machine: &Machine) {
     for (count, goal) in PODS {
         let took = Cluster::on(machine).makes_pods(count, TIMES);

@@ -1,11 +1,11 @@
-//! What the processes of a cluster use of the machine.
+//! CPU and memory usage of the processes of a cluster.
 
 use std::fs;
 use std::time::Duration;
 
 use crate::machine::Machine;
 
-/// What each of them has used so far.
+/// Usage of each process so far.
 pub(crate) struct Used(Vec<Process>);
 
 struct Process {
@@ -55,7 +55,7 @@ fn memory_kib(pid: u32) -> f64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// The time of all its threads, which the kernel counts in nanoseconds.
+/// CPU time of all its threads, in nanoseconds.
 fn cpu(pid: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let of = |text: String| text.split(' ').next()?.parse::<u64>().ok();

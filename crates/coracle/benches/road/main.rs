@@ -1,14 +1,9 @@
-//! The road of a request, measured from outside as `coracle bench` does, beside a stock
-//! kube-apiserver with its etcd: `cargo bench -p coracle --bench road`.
-//!
-//! Client and server share the machine, so what counts is what a second of the server's CPU brings,
-//! and how much more that is than the peer's in the same run. Where
-//! `scripts/build-kube-apiserver.sh` has not been run there is no peer.
+//! The request path, measured with `coracle bench` and compared with a stock kube-apiserver and its
+//! etcd: `cargo bench -p coracle --bench road`. Client and server share the machine, so the figures
+//! to compare are per second of server CPU, and the ratio to the peer of the same run. Without
+//! `scripts/build-kube-apiserver.sh` there is no peer.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "a benchmark reports to whoever started it"
-)]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 mod servers;
 
@@ -19,13 +14,12 @@ use tokio::time::Instant;
 
 use servers::{ALONE, Ours, Peer, Server, bench};
 
-/// What is measured: arguments of `coracle bench`, and the rows that come of it.
+/// One measurement: arguments of `coracle bench`, and the rows to print.
 struct Part {
     arguments: &'static [&'static str],
-    /// What it is called, which figure it is, the goal, and whether the peer is to be beaten ten
-    /// times over.
+    /// Title, figure, goal, and whether the goal is ten times the peer.
     rows: &'static [(&'static str, &'static str, &'static str, bool)],
-    /// Whether the peer is asked too: it needs minutes for some.
+    /// Whether the peer is measured too: it needs minutes for some.
     with_peer: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The servers that are measured, and how `coracle bench` measures one.
+//! The servers to measure, and runs of `coracle bench`.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ pub(crate) const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
 /// An API server on a store, and nothing else.
 pub(crate) const ALONE: &[&str] = &["--controllers=-*", "--disable=scheduler"];
 
-/// Something that can be measured.
+/// A server to measure.
 pub(crate) trait Server {
     /// Whose CPU and memory count.
     fn processes(&self) -> Vec<u32>;
@@ -186,7 +186,7 @@ fn start_kube_apiserver(program: &Path, folder: &Path, port: u16, store: u16) ->
     Running::start(&mut command)
 }
 
-/// A process that ends with its owner.
+/// A process that is killed when dropped.
 struct Running(Child);
 
 impl Running {
@@ -211,7 +211,7 @@ fn free_ports() -> [u16; 3] {
     listeners.map(|listener| listener.local_addr().expect("it is bound").port())
 }
 
-/// What these processes have in memory.
+/// Resident memory of these processes.
 pub(crate) fn resident_mib(processes: &[u32]) -> f64 {
     let of = |pid: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");

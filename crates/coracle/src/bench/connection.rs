@@ -1,4 +1,4 @@
-//! One connection of one client, as lean as it can be: what is measured is the server.
+//! One connection of one benchmark client, with as little overhead as possible.
 
 use std::io;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use tokio::task::JoinSet;
 
 use super::target::Target;
 
-/// Longer than any answer takes on a server that is up.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
+/// Request timeout.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct Connection {
     sender: Sender,
@@ -32,12 +32,12 @@ enum Sender {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
-    #[error("{address}: cannot be reached: {error}")]
+    #[error("cannot connect to {address}: {error}")]
     Connect { address: String, error: io::Error },
     #[error("the request failed")]
     Http(#[from] hyper::Error),
-    #[error("no answer within {} seconds", ANSWERED_WITHIN.as_secs())]
-    TooSlow,
+    #[error("no response within {} seconds", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
     #[error("{path}: {status}: {body}")]
     Refused {
         path: String,
@@ -46,9 +46,9 @@ pub(crate) enum RequestError {
     },
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(super) struct Call {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) content_type: &'static str,
@@ -56,10 +56,10 @@ pub(super) struct Question {
     pub(super) gzip: bool,
 }
 
-impl Question {
-    pub(super) fn get(path: impl Into<String>) -> Question {
+impl Call {
+    pub(super) fn get(path: impl Into<String>) -> Call {
         let body = Bytes::new();
-        Question {
+        Call {
             method: Method::GET,
             path: path.into(),
             content_type: "",
@@ -68,29 +68,29 @@ impl Question {
         }
     }
 
-    pub(super) fn delete(path: impl Into<String>) -> Question {
-        Question {
+    pub(super) fn delete(path: impl Into<String>) -> Call {
+        Call {
             method: Method::DELETE,
-            ..Question::get(path)
+            ..Call::get(path)
         }
     }
 
-    pub(super) fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Question {
-        let question = Question::get(path);
-        Question {
+    pub(super) fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Call {
+        let call = Call::get(path);
+        Call {
             method: Method::POST,
             content_type: "application/json",
             body: body.into(),
-            ..question
+            ..call
         }
     }
 
-    pub(super) fn patch(path: impl Into<String>, body: impl Into<Bytes>) -> Question {
+    pub(super) fn patch(path: impl Into<String>, body: impl Into<Bytes>) -> Call {
         let content_type = "application/merge-patch+json";
-        Question {
+        Call {
             method: Method::PATCH,
             content_type,
-            ..Question::post(path, body)
+            ..Call::post(path, body)
         }
     }
 }
@@ -134,11 +134,11 @@ impl Connection {
         })
     }
 
-    /// Asks, and reads the whole answer; how many bytes it had.
-    pub(super) async fn ask(&mut self, question: Question) -> Result<usize, RequestError> {
-        let path = question.path.clone();
+    /// Sends a request and reads the whole response; returns its length in bytes.
+    pub(super) async fn send(&mut self, call: Call) -> Result<usize, RequestError> {
+        let path = call.path.clone();
         let answered = async {
-            let response = self.begin(question).await?;
+            let response = self.begin(call).await?;
             let status = response.status();
             let mut body = response.into_body();
             let mut length = 0;
@@ -163,22 +163,19 @@ impl Connection {
             }
         };
 
-        tokio::time::timeout(ANSWERED_WITHIN, answered)
+        tokio::time::timeout(REQUEST_TIMEOUT, answered)
             .await
-            .map_err(|_| RequestError::TooSlow)?
+            .map_err(|_| RequestError::Timeout)?
     }
 
-    /// Asks; the answer is read by whoever asked.
-    pub(super) async fn begin(
-        &mut self,
-        question: Question,
-    ) -> Result<Response<Incoming>, RequestError> {
+    /// Sends a request; the caller reads the body.
+    pub(super) async fn begin(&mut self, call: Call) -> Result<Response<Incoming>, RequestError> {
         let uri = match &self.sender {
-            Sender::Http1(_) => question.path,
-            Sender::Http2(_) => format!("https://{}{}", self.host, question.path),
+            Sender::Http1(_) => call.path,
+            Sender::Http2(_) => format!("https://{}{}", self.host, call.path),
         };
 
-        let mut request = Request::builder().method(question.method).uri(uri);
+        let mut request = Request::builder().method(call.method).uri(uri);
         if matches!(self.sender, Sender::Http1(_)) {
             request = request.header(header::HOST, &self.host);
         }
@@ -186,10 +183,10 @@ impl Connection {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
 
-        if !question.content_type.is_empty() {
-            request = request.header(header::CONTENT_TYPE, question.content_type);
+        if !call.content_type.is_empty() {
+            request = request.header(header::CONTENT_TYPE, call.content_type);
         }
-        if question.gzip {
+        if call.gzip {
             request = request.header(header::ACCEPT_ENCODING, "gzip");
         }
 
@@ -197,7 +194,7 @@ impl Connection {
             .header(header::USER_AGENT, "coracle-bench")
             .header(header::ACCEPT, "application/json");
         let request = request
-            .body(Full::new(question.body))
+            .body(Full::new(call.body))
             .expect("every part is a valid one");
 
         Ok(match &mut self.sender {
@@ -213,5 +210,5 @@ impl Connection {
     }
 }
 
-/// What the server may send ahead.
+/// HTTP/2 flow control window.
 const WINDOW: u32 = 4 << 20;

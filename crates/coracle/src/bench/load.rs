@@ -1,39 +1,39 @@
-//! Many clients that ask, each again as soon as it is answered.
+//! Closed-loop load: each client sends its next request when the last one is answered.
 
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::connection::{Connection, Question, RequestError};
+use super::connection::{Call, Connection, RequestError};
 use super::target::Target;
 
-/// When enough has been asked.
+/// When the load ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Until {
     Time(Duration),
-    /// So many requests, of all clients together.
+    /// Number of requests of all clients together.
     Count(usize),
 }
 
-/// What became of it.
+/// The measurements.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Measured {
     pub(super) took: Duration,
     pub(super) latencies: Vec<Duration>,
-    /// Of all answers.
+    /// Total length of all responses.
     pub(super) bytes: u64,
 }
 
-/// `question` makes the n-th request of a client.
-pub(super) async fn ask<F>(
+/// Runs the load. `call` returns the n-th request of a client.
+pub(super) async fn run<F>(
     target: &Target,
     clients: usize,
     until: Until,
-    question: F,
-) -> Result<Asked, RequestError>
+    call: F,
+) -> Result<Measured, RequestError>
 where
-    F: Fn(usize, usize) -> Question + Clone + Send + 'static,
+    F: Fn(usize, usize) -> Call + Clone + Send + 'static,
 {
     let mut connections = Vec::with_capacity(clients);
     for _ in 0..clients {
@@ -43,7 +43,7 @@ where
     let began = Instant::now();
     let mut tasks = JoinSet::new();
     for (client, connection) in connections.into_iter().enumerate() {
-        let question = question.clone();
+        let call = call.clone();
         let share = match until {
             Until::Time(_) => usize::MAX,
             Until::Count(count) => count / clients + usize::from(client < count % clients),
@@ -54,15 +54,14 @@ where
             Until::Count(_) => None,
         };
 
-        tasks
-            .spawn(async move { one(connection, share, ends, move |n| question(client, n)).await });
+        tasks.spawn(async move { one(connection, share, ends, move |n| call(client, n)).await });
     }
 
-    let mut all = Asked::default();
-    while let Some(asked) = tasks.join_next().await {
-        let asked = asked.expect("a client does not panic")?;
-        all.latencies.extend(asked.latencies);
-        all.bytes += asked.bytes;
+    let mut all = Measured::default();
+    while let Some(measured) = tasks.join_next().await {
+        let measured = measured.expect("a client does not panic")?;
+        all.latencies.extend(measured.latencies);
+        all.bytes += measured.bytes;
     }
 
     all.took = began.elapsed();
@@ -74,17 +73,17 @@ async fn one(
     mut connection: Connection,
     share: usize,
     ends: Option<Instant>,
-    question: impl Fn(usize) -> Question,
-) -> Result<Asked, RequestError> {
-    let mut asked = Asked::default();
+    call: impl Fn(usize) -> Call,
+) -> Result<Measured, RequestError> {
+    let mut measured = Measured::default();
     for n in 0..share {
-        let question = question(n);
+        let call = call(n);
         let sent = Instant::now();
         if ends.is_some_and(|ends| sent >= ends) {
             break;
         }
-        asked.bytes += connection.ask(question).await? as u64;
-        asked.latencies.push(sent.elapsed());
+        measured.bytes += connection.send(call).await? as u64;
+        measured.latencies.push(sent.elapsed());
     }
-    Ok(asked)
+    Ok(measured)
 }

@@ -1,9 +1,7 @@
-//! `coracle bench`: what a server can do, measured from outside through its API.
-//!
-//! A [`target`] is read from a kubeconfig; each client is one [`connection`] to it that asks again
-//! as soon as it is answered. A [`scene`] says what is asked, [`load`] asks it, and [`report`]
-//! tells how long it took and, of a server on this machine, what it cost it. Everything happens in
-//! a namespace of its own, which is deleted in the end.
+//! `coracle bench`: benchmarks of an API server, as a client. A [`target`] is read from a
+//! kubeconfig; each client is one [`connection`] to it. A [`scene`] is one benchmark, [`load`]
+//! sends its requests, and [`report`] prints rates, latencies and, for a server on this machine,
+//! its CPU and memory usage. Each run uses a namespace of its own, which is deleted at the end.
 
 mod connection;
 mod load;
@@ -25,90 +23,90 @@ use crate::process::{self, ProcessError};
 use connection::RequestError;
 use target::{Target, TargetError};
 
-/// Measures what a server can do: requests per second, how long they take, and what they cost it.
+/// Benchmarks an API server: request rate, latency, CPU and memory usage.
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// How to reach the server
+    /// Kubeconfig of the server
     #[arg(long, value_name = "FILE", global = true)]
     kubeconfig: Option<PathBuf>,
-    /// The server's process, if it is on this machine: its CPU and memory are reported; of several,
-    /// their sum
+    /// PID of a server on this machine, to report its CPU and memory usage; may be repeated, values
+    /// are added up
     #[arg(long, value_name = "PID", global = true)]
     server_pid: Vec<u32>,
-    /// How many clients ask at once, each on a connection of its own
+    /// Number of concurrent clients, each with its own connection
     #[arg(long, value_name = "COUNT", default_value_t = 16, global = true)]
     clients: usize,
-    /// How long to ask
+    /// Duration of the benchmark
     #[arg(long, value_name = "SECONDS", default_value_t = 10, global = true)]
     seconds: u64,
-    /// How large an object is, about
+    /// Approximate size of an object
     #[arg(long, value_name = "BYTES", default_value_t = 1024, global = true)]
     size: usize,
-    /// Begin when so many nodes are ready
+    /// Wait until this many nodes are ready
     #[arg(long, value_name = "COUNT", default_value_t = 0, global = true)]
     nodes: usize,
-    /// Speak HTTP/2 instead of HTTP/1.1
+    /// Use HTTP/2 instead of HTTP/1.1
     #[arg(long, global = true)]
     http2: bool,
-    /// For programs: a line `name value` for each figure
+    /// Machine-readable output: one line `name value` per figure
     #[arg(long, global = true)]
     plain: bool,
     #[command(subcommand)]
-    what: What,
+    what: Benchmark,
 }
 
 #[derive(Clone, Debug, Subcommand)]
-enum What {
+enum Benchmark {
     /// Create ConfigMaps
     Create,
-    /// Get ConfigMaps, one by one
+    /// Get single ConfigMaps
     Get,
-    /// Patch ConfigMaps, each client its own
+    /// Patch ConfigMaps, each client another one
     Patch,
     /// List pods
     List {
-        /// How many there are
+        /// Number of pods
         #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
         objects: usize,
-        /// Ask for compressed lists
+        /// Request compressed responses
         #[arg(long)]
         gzip: bool,
     },
-    /// Watch ConfigMaps while they change
+    /// Watch ConfigMaps while they are changed
     Watch {
-        /// How many watch
+        /// Number of watches
         #[arg(long, value_name = "COUNT", default_value_t = 200)]
         watchers: usize,
-        /// How many changes there are
+        /// Number of changes
         #[arg(long, value_name = "COUNT", default_value_t = 5_000)]
         events: usize,
     },
-    /// Create pods and leave them, to see what they take
+    /// Create pods and keep them, to measure memory per object
     Fill {
-        /// How many
+        /// Number of objects
         #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
         objects: usize,
-        /// Create ConfigMaps instead, of which nothing follows
+        /// Create ConfigMaps instead, on which no controller acts
         #[arg(long)]
         config_maps: bool,
     },
-    /// Create single pods, and see how fast they get nodes and become ready; needs nodes, real or
-    /// simulated
+    /// Create single pods and measure how fast they are bound and become ready; needs real or
+    /// simulated nodes
     Schedule {
-        /// How many
+        /// Number of pods
         #[arg(long, value_name = "COUNT", default_value_t = 3_000)]
         pods: usize,
     },
-    /// Create a Deployment, and see how fast its pods get nodes and become ready; needs nodes, real
-    /// or simulated
+    /// Create a Deployment and measure how fast its pods are bound and become ready; needs real or
+    /// simulated nodes
     Deploy {
-        /// How many pods it has
+        /// Number of replicas
         #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
         replicas: usize,
     },
-    /// Ask nothing, and see what the server uses meanwhile
+    /// Send no requests and measure the usage of the server
     Idle,
-    /// Of ten requests six get, two patch, one creates, one lists twenty
+    /// Mixed load: 60 % get, 20 % patch, 10 % create, 10 % list of 20 objects
     Mixed,
 }
 
@@ -120,21 +118,18 @@ pub(crate) enum BenchError {
     Target(#[from] TargetError),
     #[error(transparent)]
     Request(#[from] RequestError),
-    #[error("there is no way to the server")]
+    #[error("cannot configure the API client")]
     Config(#[from] ConfigError),
-    #[error("--server-pid must be given: what the server uses is all there is to see")]
+    #[error("--server-pid is required: `idle` measures the usage of the server process")]
     NoProcess,
-    #[error("{0}: its usage cannot be read: {1}")]
+    #[error("cannot read the usage of process {0}: {1}")]
     Usage(u32, std::io::Error),
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "a benchmark reports to whoever started it"
-)]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) fn run(command: &Bench) -> Result<(), BenchError> {
     let target = Target::read(command.kubeconfig.as_deref(), command.http2)?;
-    let report = process::block_on(scene::play(command, &target))??;
+    let report = process::block_on(scene::run(command, &target))??;
     print!(
         "{}",
         if command.plain {

@@ -1,6 +1,6 @@
-//! The objects that are written.
+//! The objects that benchmarks create.
 
-/// A ConfigMap of about so many bytes.
+/// A ConfigMap of about `size` bytes.
 pub(super) fn config_map(name: &str, size: usize) -> String {
     let filler = "x".repeat(size.saturating_sub(300));
     format!(
@@ -8,7 +8,7 @@ pub(super) fn config_map(name: &str, size: usize) -> String {
     )
 }
 
-/// A pod as clusters have them, of about so many bytes when it is stored.
+/// A typical pod, of about `size` bytes when stored.
 pub(super) fn pod(name: &str, size: usize) -> String {
     let variables: Vec<String> = (0..4)
         .map(|n| format!(r#"{{"name":"VARIABLE_{n}","value":"value-of-{n}"}}"#))

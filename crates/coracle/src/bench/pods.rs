@@ -1,4 +1,4 @@
-//! How fast pods get nodes, and what nodes cost that do nothing.
+//! Observes how fast pods are bound and become ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use tokio::time::Instant;
 
 use super::BenchError;
 
-/// An object that is told of in metadata alone: that it is told of says what is asked.
-struct Told;
+/// An object watched as metadata only: its presence in the selection is all that is needed.
+struct MetadataOnly;
 
-impl Projection for Told {
+impl Projection for MetadataOnly {
     const METADATA_ONLY: bool = true;
 
-    fn project(_: &Arc<Value>) -> Result<Told, TypedError> {
-        Ok(Told)
+    fn project(_: &Arc<Value>) -> Result<MetadataOnly, TypedError> {
+        Ok(MetadataOnly)
     }
 }
 
@@ -49,15 +49,15 @@ impl Projection for Seen {
     }
 }
 
-/// Pods that are watched on their way, by a client that costs the machine as little as it can:
-/// those with a node are told of in metadata, and whole only once they run.
+/// Watches pods with as little load on the machine as possible: bound pods as metadata, whole pods
+/// only when they run.
 pub(super) struct Watched {
     bound: Counted,
     ready: Counted,
     _tasks: Tasks,
 }
 
-/// How many there are, at any time.
+/// The current count.
 type Counted = watch::Receiver<usize>;
 
 /// How long all of them took.
@@ -67,14 +67,14 @@ pub(super) struct Took {
 }
 
 impl Watched {
-    /// Begins to watch the pods of a namespace.
+    /// Starts to watch the pods of a namespace.
     pub(super) async fn begin(
         kubeconfig: Option<&std::path::Path>,
         namespace: &str,
     ) -> Result<Watched, BenchError> {
         let (informers, tasks) = informers(kubeconfig).await?;
         let pods = Selection::all(&Resource::builtin("", "v1", "pods")).namespace(namespace);
-        let bound = informers.of::<Told>(pods.clone().fields("spec.nodeName!="));
+        let bound = informers.of::<MetadataOnly>(pods.clone().fields("spec.nodeName!="));
         let running = informers.of::<Seen>(pods.fields("status.phase=Running"));
         let bound = counted(&bound, |_| true, &tasks).await;
         let ready = counted(&running, |pod| pod.ready, &tasks).await;
@@ -85,9 +85,9 @@ impl Watched {
         })
     }
 
-    /// Waits until so many have nodes and are ready; it began at `begun`.
+    /// Waits until this many pods are bound and ready; durations are relative to `begun`.
     pub(super) async fn all(mut self, pods: usize, begun: Instant) -> Took {
-        // The senders live as long as their tasks, which end with this.
+        // The senders live in tasks, which are stopped with this value.
         drop(self.bound.wait_for(|bound| *bound >= pods).await);
         let bound = begun.elapsed();
         drop(self.ready.wait_for(|ready| *ready >= pods).await);
@@ -107,7 +107,7 @@ async fn informers(kubeconfig: Option<&std::path::Path>) -> Result<(Informers, T
     Ok((Informers::new(client, tasks.clone()), tasks))
 }
 
-/// How many of what an informer holds are what is looked for.
+/// Counts the objects of an informer that match.
 async fn counted<T: Projection>(
     informer: &Informer<T>,
     is: fn(&T) -> bool,
@@ -133,7 +133,7 @@ async fn counted<T: Projection>(
     counted
 }
 
-/// Waits until so many nodes are ready.
+/// Waits until this many nodes are ready.
 pub(super) async fn nodes_are_ready(
     kubeconfig: Option<&std::path::Path>,
     count: usize,
@@ -145,7 +145,7 @@ pub(super) async fn nodes_are_ready(
     Ok(())
 }
 
-/// A Deployment of so many pods.
+/// A Deployment with this many replicas.
 pub(super) fn deployment(replicas: usize) -> String {
     format!(
         r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"bench"}},"spec":{{"replicas":{replicas},

@@ -1,4 +1,4 @@
-//! Figures, for people and for programs.
+//! Prints figures, for people and for programs.
 
 use std::fmt;
 use std::time::Duration;
@@ -37,8 +37,7 @@ impl Report {
         });
     }
 
-    /// How often something was done, and, where the server's CPU is known, how often for a second
-    /// of it.
+    /// Adds a rate and, if the server's CPU usage is known, the rate per CPU second.
     pub(super) fn rate(
         &mut self,
         what: [(&'static str, &'static str); 2],
@@ -60,10 +59,10 @@ impl Report {
             return;
         };
         let quantiles = [
-            ("latency_p50", "half are answered within", 50),
-            ("latency_p90", "nine of ten within", 90),
+            ("latency_p50", "latency p50", 50),
+            ("latency_p90", "latency p90", 90),
             ("latency_p99", "99 of 100 within", 99),
-            ("latency_max", "all within", 100),
+            ("latency_max", "latency max", 100),
         ];
 
         for (name, about, percent) in quantiles {
@@ -85,12 +84,7 @@ impl Report {
         );
 
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        self.add(
-            "server_memory",
-            "memory of the server",
-            mib(after.resident),
-            "MiB",
-        );
+        self.add("server_memory", "server memory", mib(after.resident), "MiB");
     }
 
     /// A line `name value` for each figure.

@@ -1,34 +1,34 @@
-//! What is asked in each benchmark, from the making of its namespace to its end.
+//! The benchmarks, from the creation of their namespace to its deletion.
 
 use std::time::Duration;
 
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::connection::{Connection, Question, RequestError};
-use super::load::{self, Asked, Until};
+use super::connection::{Call, Connection, RequestError};
+use super::load::{self, Measured, Until};
 use super::objects::{config_map, pod};
 use super::report::Report;
 use super::target::Target;
 use super::usage::Usage;
 use super::watching::{self, Watched};
-use super::{Bench, BenchError, What, pods};
+use super::{Bench, BenchError, Benchmark, pods};
 use crate::world::WORLD;
 
-/// How many ConfigMaps are there to get.
+/// Number of ConfigMaps for the read benchmarks.
 const FEW: usize = 1_000;
 
-/// How many clients write what a benchmark needs to begin with.
+/// Number of clients that create the objects a benchmark needs.
 const PREPARERS: usize = 8;
 
-/// Where a benchmark happens.
+/// The environment of a benchmark.
 struct Scene<'a> {
     command: &'a Bench,
     target: &'a Target,
     namespace: String,
 }
 
-pub(super) async fn play(command: &Bench, target: &Target) -> Result<Report, BenchError> {
+pub(super) async fn run(command: &Bench, target: &Target) -> Result<Report, BenchError> {
     let namespace = format!("bench-{:08x}", (WORLD.random)() & 0xffff_ffff);
     let scene = Scene {
         command,
@@ -43,7 +43,7 @@ pub(super) async fn play(command: &Bench, target: &Target) -> Result<Report, Ben
 
     let result = scene.measure().await;
 
-    if !matches!(command.what, What::Fill { .. }) {
+    if !matches!(command.what, Benchmark::Fill { .. }) {
         scene.end().await?;
     }
 
@@ -51,23 +51,23 @@ pub(super) async fn play(command: &Bench, target: &Target) -> Result<Report, Ben
 }
 
 impl Scene<'_> {
-    /// Makes the namespace, and the account that pods in it need.
+    /// Creates the namespace, and the service account that its pods need.
     async fn begin(&self) -> Result<(), RequestError> {
         let mut connection = Connection::open(self.target).await?;
         let name = &self.namespace;
         let namespace =
             format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
         connection
-            .ask(Question::post("/api/v1/namespaces", namespace))
+            .send(Call::post("/api/v1/namespaces", namespace))
             .await?;
 
         let account =
             r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#;
         match connection
-            .ask(Question::post(self.path("serviceaccounts"), account))
+            .send(Call::post(self.path("serviceaccounts"), account))
             .await
         {
-            // Where controllers run, one of them was faster.
+            // A controller may have created it already.
             Err(RequestError::Refused {
                 status: StatusCode::CONFLICT,
                 ..
@@ -80,8 +80,8 @@ impl Scene<'_> {
     async fn end(&self) -> Result<(), RequestError> {
         let mut connection = Connection::open(self.target).await?;
         for resource in ["configmaps", "pods?gracePeriodSeconds=0"] {
-            // A server may run out of time over many objects, and has deleted some each time.
-            while let Err(error) = connection.ask(Question::delete(self.path(resource))).await {
+            // Deleting many objects may time out; each attempt deletes some.
+            while let Err(error) = connection.send(Call::delete(self.path(resource))).await {
                 if !matches!(
                     error,
                     RequestError::Refused {
@@ -95,11 +95,11 @@ impl Scene<'_> {
         }
 
         let namespace = format!("/api/v1/namespaces/{}", self.namespace);
-        connection.ask(Question::delete(namespace.as_str())).await?;
+        connection.send(Call::delete(namespace.as_str())).await?;
 
         if matches!(
             self.command.what,
-            What::Schedule { .. } | What::Deploy { .. }
+            Benchmark::Schedule { .. } | Benchmark::Deploy { .. }
         ) {
             gone(&mut connection, &namespace).await?;
         }
@@ -114,27 +114,27 @@ impl Scene<'_> {
     async fn measure(&self) -> Result<Report, BenchError> {
         let (size, maps) = (self.command.size, self.path("configmaps"));
         match self.command.what {
-            What::Create => {
+            Benchmark::Create => {
                 let create = move |client, n| {
-                    Question::post(
+                    Call::post(
                         maps.clone(),
                         config_map(&format!("created-{client}-{n}"), size),
                     )
                 };
                 self.requests(create).await
             }
-            What::Get => {
+            Benchmark::Get => {
                 self.prepare(FEW, "configmaps", config_map).await?;
                 self.requests(move |client, n| {
-                    Question::get(format!("{maps}/o-{}", (client * 61 + n) % FEW))
+                    Call::get(format!("{maps}/o-{}", (client * 61 + n) % FEW))
                 })
                 .await
             }
-            What::Patch => {
+            Benchmark::Patch => {
                 self.prepare(self.command.clients, "configmaps", config_map)
                     .await?;
                 let patch = move |client, n| {
-                    Question::patch(
+                    Call::patch(
                         format!("{maps}/o-{client}"),
                         format!(r#"{{"data":{{"n":"{n}"}}}}"#),
                     )
@@ -142,20 +142,20 @@ impl Scene<'_> {
 
                 self.requests(patch).await
             }
-            What::List { objects, gzip } => self.lists(objects, gzip).await,
-            What::Watch { watchers, events } => self.watches(watchers, events).await,
-            What::Fill {
+            Benchmark::List { objects, gzip } => self.lists(objects, gzip).await,
+            Benchmark::Watch { watchers, events } => self.watches(watchers, events).await,
+            Benchmark::Fill {
                 objects,
                 config_maps: false,
             } => self.fills(objects, "pods", pod).await,
-            What::Fill {
+            Benchmark::Fill {
                 objects,
                 config_maps: true,
             } => self.fills(objects, "configmaps", config_map).await,
-            What::Schedule { pods } => self.schedules(pods).await,
-            What::Deploy { replicas } => self.deploys(replicas).await,
-            What::Idle => self.idles().await,
-            What::Mixed => {
+            Benchmark::Schedule { pods } => self.schedules(pods).await,
+            Benchmark::Deploy { replicas } => self.deploys(replicas).await,
+            Benchmark::Idle => self.idles().await,
+            Benchmark::Mixed => {
                 self.prepare(FEW, "configmaps", config_map).await?;
                 self.requests(move |client, n| mixed(&maps, size, client, n))
                     .await
@@ -163,17 +163,17 @@ impl Scene<'_> {
         }
     }
 
-    /// Writes what is to be read.
+    /// Creates the objects to read.
     async fn prepare(
         &self,
         count: usize,
         resource: &str,
         object: fn(&str, usize) -> String,
-    ) -> Result<Asked, RequestError> {
+    ) -> Result<Measured, RequestError> {
         self.create(PREPARERS, count, resource, "o", object).await
     }
 
-    /// Creates so many objects, as fast as so many clients can.
+    /// Creates objects as fast as the clients can.
     async fn create(
         &self,
         clients: usize,
@@ -181,16 +181,16 @@ impl Scene<'_> {
         resource: &str,
         named: &'static str,
         object: fn(&str, usize) -> String,
-    ) -> Result<Asked, RequestError> {
+    ) -> Result<Measured, RequestError> {
         let (path, size) = (self.path(resource), self.command.size);
         let create = move |client, n| {
-            Question::post(
+            Call::post(
                 path.clone(),
                 object(&format!("{named}-{}", n * clients + client), size),
             )
         };
-        // Clients that share a count have as many each, or one more: so every number is there once.
-        load::ask(self.target, clients, Until::Count(count), create).await
+        // The shares of clients differ by at most one, so that every name is used once.
+        load::run(self.target, clients, Until::Count(count), create).await
     }
 
     fn usage(&self) -> Result<Option<Usage>, BenchError> {
@@ -206,22 +206,22 @@ impl Scene<'_> {
         Ok(sum)
     }
 
-    /// The load that the command line asks for.
-    async fn loaded<F>(&self, question: F) -> Result<(Asked, Option<(Usage, Usage)>), BenchError>
+    /// Runs the load of the command line.
+    async fn loaded<F>(&self, call: F) -> Result<(Measured, Option<(Usage, Usage)>), BenchError>
     where
-        F: Fn(usize, usize) -> Question + Clone + Send + 'static,
+        F: Fn(usize, usize) -> Call + Clone + Send + 'static,
     {
         let before = self.usage()?;
         let until = Until::Time(self.command.lasts());
-        let asked = load::ask(self.target, self.command.clients, until, question).await?;
-        Ok((asked, before.zip(self.usage()?)))
+        let measured = load::run(self.target, self.command.clients, until, call).await?;
+        Ok((measured, before.zip(self.usage()?)))
     }
 
-    async fn requests<F>(&self, question: F) -> Result<Report, BenchError>
+    async fn requests<F>(&self, call: F) -> Result<Report, BenchError>
     where
-        F: Fn(usize, usize) -> Question + Clone + Send + 'static,
+        F: Fn(usize, usize) -> Call + Clone + Send + 'static,
     {
-        let (mut asked, usage) = self.loaded(question).await?;
+        let (mut measured, usage) = self.loaded(call).await?;
         let mut report = Report::default();
         let names = [
             ("requests_per_second", "requests per second"),
@@ -234,12 +234,12 @@ impl Scene<'_> {
         report.rate(
             names,
             "",
-            asked.latencies.len() as f64,
-            asked.took,
+            measured.latencies.len() as f64,
+            measured.took,
             used(usage),
         );
 
-        report.latencies(&mut asked.latencies);
+        report.latencies(&mut measured.latencies);
         usage.inspect(|(before, after)| report.usage(*before, *after));
 
         Ok(report)
@@ -248,26 +248,26 @@ impl Scene<'_> {
     async fn lists(&self, objects: usize, gzip: bool) -> Result<Report, BenchError> {
         self.prepare(objects, "pods", pod).await?;
         let path = self.path("pods");
-        let (mut asked, usage) = self
-            .loaded(move |_, _| Question {
+        let (mut measured, usage) = self
+            .loaded(move |_, _| Call {
                 gzip,
-                ..Question::get(path.clone())
+                ..Call::get(path.clone())
             })
             .await?;
 
         let mut report = Report::default();
         let mut connection = Connection::open(self.target).await?;
-        let whole = connection.ask(Question::get(self.path("pods"))).await?;
+        let whole = connection.send(Call::get(self.path("pods"))).await?;
         report.add("list_bytes", "bytes of one list", whole as f64, "");
 
         report.add(
             "sent_bytes",
             "bytes sent for one",
-            asked.bytes as f64 / asked.latencies.len() as f64,
+            measured.bytes as f64 / measured.latencies.len() as f64,
             "",
         );
 
-        let shown = (whole * asked.latencies.len()) as f64 / 1e6;
+        let shown = (whole * measured.latencies.len()) as f64 / 1e6;
 
         let names = [
             ("megabytes_per_second", "of lists per second"),
@@ -276,9 +276,9 @@ impl Scene<'_> {
                 "of lists per second of server CPU",
             ),
         ];
-        report.rate(names, "MB", shown, asked.took, used(usage));
+        report.rate(names, "MB", shown, measured.took, used(usage));
 
-        report.latencies(&mut asked.latencies);
+        report.latencies(&mut measured.latencies);
         usage.inspect(|(before, after)| report.usage(*before, *after));
 
         Ok(report)
@@ -321,7 +321,7 @@ impl Scene<'_> {
         let watched =
             pods::Watched::begin(self.command.kubeconfig.as_deref(), &self.namespace).await?;
         let (before, begun) = (self.usage()?, Instant::now());
-        let asked = self
+        let measured = self
             .create(self.command.clients, pods, "pods", "o", pod)
             .await?;
         let took = watched.all(pods, begun).await;
@@ -330,7 +330,7 @@ impl Scene<'_> {
         report.add(
             "created_seconds",
             "created within",
-            asked.took.as_secs_f64(),
+            measured.took.as_secs_f64(),
             "s",
         );
 
@@ -345,16 +345,13 @@ impl Scene<'_> {
 
         let mut connection = Connection::open(self.target).await?;
         connection
-            .ask(Question::post(
-                deployments.as_str(),
-                pods::deployment(replicas),
-            ))
+            .send(Call::post(deployments.as_str(), pods::deployment(replicas)))
             .await?;
 
         let took = watched.all(replicas, begun).await;
         let report = self.lives(replicas, &took, before)?;
         connection
-            .ask(Question::delete(format!("{deployments}/bench")))
+            .send(Call::delete(format!("{deployments}/bench")))
             .await?;
 
         Ok(report)
@@ -412,20 +409,19 @@ impl Scene<'_> {
         resource: &str,
         object: fn(&str, usize) -> String,
     ) -> Result<Report, BenchError> {
-        // What the first ones take is the program's: its code, its connections, what its threads
-        // keep.
+        // The first objects are not measured: they include code, connections and thread caches.
         let first = (objects / 10).max(PREPARERS);
         self.create(PREPARERS, first, resource, "first", object)
             .await?;
         tokio::time::sleep(SETTLED_AFTER).await;
         let before = self.usage()?;
-        let asked = self.prepare(objects, resource, object).await?;
+        let measured = self.prepare(objects, resource, object).await?;
 
-        // What writing left behind has time to go.
+        // Time to free temporary memory.
         tokio::time::sleep(SETTLED_AFTER).await;
         let usage = before.zip(self.usage()?);
         let mut connection = Connection::open(self.target).await?;
-        let whole = connection.ask(Question::get(self.path(resource))).await?;
+        let whole = connection.send(Call::get(self.path(resource))).await?;
         let mut report = Report::default();
         let bytes = whole as f64 / (first + objects) as f64;
         report.add("object_bytes", "bytes of an object", bytes, "");
@@ -452,7 +448,7 @@ impl Scene<'_> {
         report.add(
             "fill_seconds",
             "written within",
-            asked.took.as_secs_f64(),
+            measured.took.as_secs_f64(),
             "s",
         );
 
@@ -462,15 +458,15 @@ impl Scene<'_> {
 
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// How often a namespace is looked for until it is gone, and how long at most.
+/// Interval and timeout of the wait for the deletion of the namespace.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 const LOOKS_FOR: Duration = Duration::from_secs(30);
 
-/// Waits until controllers have emptied a namespace: whoever measures next is not to measure that.
+/// Waits until the namespace is deleted, so that the next benchmark does not measure that work.
 async fn gone(connection: &mut Connection, namespace: &str) -> Result<(), RequestError> {
     let until = Instant::now() + LOOKS_FOR;
     while Instant::now() < until {
-        match connection.ask(Question::get(namespace)).await {
+        match connection.send(Call::get(namespace)).await {
             Ok(_) => tokio::time::sleep(LOOKS_EVERY).await,
             Err(RequestError::Refused {
                 status: StatusCode::NOT_FOUND,
@@ -487,15 +483,15 @@ fn used(usage: Option<(Usage, Usage)>) -> Option<Duration> {
     usage.map(|(before, after)| after.cpu - before.cpu)
 }
 
-fn mixed(maps: &str, size: usize, client: usize, n: usize) -> Question {
+fn mixed(maps: &str, size: usize, client: usize, n: usize) -> Call {
     let some = (client * 61 + n) % FEW;
     match n % 10 {
-        0 => Question::post(maps, config_map(&format!("created-{client}-{n}"), size)),
-        1 => Question::get(format!("{maps}?limit=20")),
-        2 | 3 => Question::patch(
+        0 => Call::post(maps, config_map(&format!("created-{client}-{n}"), size)),
+        1 => Call::get(format!("{maps}?limit=20")),
+        2 | 3 => Call::patch(
             format!("{maps}/o-{some}"),
             format!(r#"{{"data":{{"n":"{client}-{n}"}}}}"#),
         ),
-        _ => Question::get(format!("{maps}/o-{some}")),
+        _ => Call::get(format!("{maps}/o-{some}")),
     }
 }

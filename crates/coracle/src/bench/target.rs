@@ -1,4 +1,4 @@
-//! The server that is measured, as a kubeconfig says.
+//! The server to benchmark, from a kubeconfig.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, Serv
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
-/// Where it is, and how it is spoken to.
+/// Address and credentials of the server.
 #[derive(Clone)]
 pub(super) struct Target {
     /// `HOST:PORT`.
@@ -25,17 +25,15 @@ pub(super) struct Target {
 pub(crate) enum TargetError {
     #[error("--kubeconfig must be specified")]
     NoFile,
-    #[error("{0}: there is no such file")]
+    #[error("{0}: no such file")]
     Missing(PathBuf),
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("{0}: only https://HOST:PORT can be measured")]
+    #[error("{0}: unsupported server URL, must be https://HOST:PORT")]
     Server(String),
-    #[error(
-        "the kubeconfig names no authority and no client certificate, or they cannot be read: {0}"
-    )]
+    #[error("cannot read the CA or the client certificate of the kubeconfig: {0}")]
     Certificates(String),
-    #[error("TLS cannot be set up")]
+    #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
     #[error("{0}: {1}")]
     Name(String, InvalidDnsNameError),

@@ -1,4 +1,4 @@
-//! What a process of this machine has used.
+//! CPU and memory usage of a process of this machine.
 
 use std::time::Duration;
 use std::{fs, io};
@@ -6,16 +6,16 @@ use std::{fs, io};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     pub(super) cpu: Duration,
-    /// Bytes of it that are in memory.
+    /// Resident memory in bytes.
     pub(super) resident: u64,
 }
 
 impl Usage {
-    /// The time of all its threads, which the kernel counts in nanoseconds.
+    /// CPU time of all its threads, in nanoseconds as the kernel counts it.
     pub(super) fn of(pid: u32) -> io::Result<Usage> {
         let mut nanoseconds = 0;
         for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-            // A thread may end while we look.
+            // A thread may end meanwhile.
             let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else {
                 continue;
             };

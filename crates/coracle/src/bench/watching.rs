@@ -1,4 +1,4 @@
-//! Many watchers of the same ConfigMaps, and what reaches them.
+//! Many watches of the same ConfigMaps, and the events they receive.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::connection::{Connection, Question, RequestError};
+use super::connection::{Call, Connection, RequestError};
 use super::load::{self, Until};
 use super::objects::config_map;
 use super::target::Target;
 
-/// How many write at once: many, so that what they can do is not what is measured.
+/// Number of writers: many, so that they are not the bottleneck.
 const WRITERS: usize = 32;
 
-/// What became of it.
+/// The measurements.
 pub(super) struct Watched {
-    /// From the first write until everybody had been told of everything.
+    /// From the first write until all watches have received all events.
     pub(super) took: Duration,
     pub(super) deliveries: u64,
     pub(super) bytes: u64,
@@ -34,8 +34,8 @@ pub(super) async fn watch(
     let mut tasks = JoinSet::new();
     for _ in 0..watchers {
         let (target, begun) = (target.clone(), begun.clone());
-        let question = Question::get(format!("{maps}?watch=1&timeoutSeconds=600"));
-        tasks.spawn(async move { one(&target, question, events, begun).await });
+        let call = Call::get(format!("{maps}?watch=1&timeoutSeconds=600"));
+        tasks.spawn(async move { one(&target, call, events, begun).await });
     }
 
     for _ in 0..watchers {
@@ -48,12 +48,12 @@ pub(super) async fn watch(
     let began = Instant::now();
     let path = maps.to_string();
     let write = move |client: usize, n: usize| {
-        Question::post(
+        Call::post(
             path.clone(),
             config_map(&format!("watched-{client}-{n}"), size),
         )
     };
-    load::ask(target, WRITERS, Until::Count(events), write).await?;
+    load::run(target, WRITERS, Until::Count(events), write).await?;
 
     let mut watched = Watched {
         took: Duration::ZERO,
@@ -61,8 +61,8 @@ pub(super) async fn watch(
         bytes: 0,
     };
 
-    while let Some(told) = tasks.join_next().await {
-        let (lines, bytes) = told.expect("a watcher does not panic")?;
+    while let Some(done) = tasks.join_next().await {
+        let (lines, bytes) = done.expect("a watcher does not panic")?;
         watched.deliveries += lines;
         watched.bytes += bytes;
     }
@@ -72,19 +72,19 @@ pub(super) async fn watch(
     Ok(watched)
 }
 
-/// Reads until it has been told of so many events, which are lines.
+/// Reads until this many events have arrived; each is a line.
 async fn one(
     target: &Target,
-    question: Question,
+    call: Call,
     events: usize,
     begun: mpsc::Sender<()>,
 ) -> Result<(u64, u64), RequestError> {
     let mut connection = Connection::open(target).await?;
-    let mut body = connection.begin(question).await?.into_body();
+    let mut body = connection.begin(call).await?.into_body();
     begun
         .send(())
         .await
-        .expect("somebody waits for all to begin");
+        .expect("the receiver waits for all watches");
 
     let (mut lines, mut bytes) = (0, 0);
     while lines < events as u64 {

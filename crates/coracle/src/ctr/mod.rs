@@ -1,5 +1,5 @@
-//! `coracle ctr`: pods and containers of this node, without an API server: what runs, its logs, a
-//! command inside.
+//! `coracle ctr`: list, inspect, read logs of and exec into containers of this node, without an API
+//! server.
 
 mod show;
 
@@ -16,16 +16,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process;
 
-/// Looks at the pods and containers of this node, and into them. Nothing is started or stopped.
+/// Lists and inspects pods and containers of this node, prints their logs, runs commands in them.
+/// Works without the API server.
 #[derive(Args)]
 pub(crate) struct Ctr {
     /// Data directory of the node
     #[arg(long, global = true, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Where the runtime keeps what survives a reboot, if not in the data directory
+    /// Persistent directory of the runtime [default: DIR/runtime]
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Where the runtime keeps what does not, if it is not to be found by the data directory
+    /// State directory of the runtime, emptied by a reboot [default: derived from the data
+    /// directory]
     #[arg(long, global = true, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(subcommand)]
@@ -38,57 +40,57 @@ enum Command {
     Pods,
     /// List containers
     Ps {
-        /// Those that have ended too
+        /// Include containers that have exited
         #[arg(long, short)]
         all: bool,
     },
-    /// Print what a container has printed
+    /// Print the logs of a container
     Logs {
-        /// The id of a container, or how it begins
+        /// Container ID, or a unique prefix of it
         container: String,
     },
     /// Run a command in a container
     Exec {
-        /// Pass our input on
+        /// Connect standard input
         #[arg(long, short = 'i')]
         stdin: bool,
-        /// Run it on a terminal
+        /// Allocate a terminal
         #[arg(long, short)]
         tty: bool,
-        /// The id of a container, or how it begins
+        /// Container ID, or a unique prefix of it
         container: String,
-        /// The command and its arguments
+        /// Command and arguments
         #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
-    /// Show all that is known of a pod or container
+    /// Print the status of a pod or container as JSON
     Inspect {
-        /// Its id, or how it begins
+        /// Pod or container ID, or a unique prefix of it
         id: String,
     },
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CtrError {
-    #[error("cannot start")]
+    #[error("cannot start the async runtime")]
     Start(#[source] io::Error),
-    #[error("{}: no cluster is kept there", .0.display())]
+    #[error("{}: no cluster in this data directory", .0.display())]
     NoCluster(PathBuf),
     #[error(transparent)]
     Runtime(#[from] coracle_runtime::Error),
     #[error("cannot read log {path}")]
     Log { path: String, source: io::Error },
-    #[error("the streams of the command broke")]
+    #[error("connection to the command failed")]
     Streams(#[source] io::Error),
     #[error("command terminated with exit code {0}")]
     Exit(i32),
-    #[error("nobody knows how the command ended")]
+    #[error("the exit code of the command is unknown: its supervisor ended")]
     ExitUnknown,
 }
 
 impl CtrError {
-    /// With what a command in a container ended, if this is its error: we end alike.
-    pub(crate) fn of_command(&self) -> Option<u8> {
+    /// The exit code of a command in a container, which becomes ours.
+    pub(crate) fn command_exit(&self) -> Option<u8> {
         match self {
             CtrError::Exit(code) => u8::try_from(*code).ok(),
             _ => None,
@@ -101,13 +103,13 @@ pub(crate) fn run(ctr: Ctr) -> Result<(), CtrError> {
         .enable_all()
         .build()
         .map_err(CtrError::Start)?;
-    let done = runtime.block_on(look(ctr));
-    // Our own input may be read in a thread that waits for a key for ever.
+    let done = runtime.block_on(run_command(ctr));
+    // The thread that reads standard input may block for ever.
     runtime.shutdown_background();
     done
 }
 
-async fn look(ctr: Ctr) -> Result<(), CtrError> {
+async fn run_command(ctr: Ctr) -> Result<(), CtrError> {
     let observer = Observer::open(config(&ctr)?).await?;
     match ctr.command {
         Command::Pods => pods(&observer),
@@ -137,7 +139,7 @@ async fn look(ctr: Ctr) -> Result<(), CtrError> {
     Ok(())
 }
 
-/// The runtime of the data directory, or where it was said to be.
+/// The runtime of the data directory, or that of --root and --state.
 fn config(ctr: &Ctr) -> Result<Config, CtrError> {
     if let (Some(root), Some(state)) = (&ctr.root, &ctr.state) {
         let (root, state) = (root.clone(), state.clone());
@@ -203,7 +205,7 @@ fn containers(observer: &Observer, all: bool) {
         let name = container.metadata.unwrap_or_default().name;
         let image = container.image.unwrap_or_default();
 
-        // A kubelet asks for the id that it resolved, and tells what the user wrote.
+        // A kubelet sets the resolved id as the image, and the user's reference beside it.
         let image = if image.user_specified_image.is_empty() {
             image.image
         } else {
@@ -219,7 +221,7 @@ fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-/// Prints the texts of a log, each to the stream it came from.
+/// Prints a container log, each line to its stream.
 fn logs(observer: &Observer, id: &str) -> Result<(), CtrError> {
     let path = observer.container(id)?.status.unwrap_or_default().log_path;
     let broken = |source: io::Error| CtrError::Log {
@@ -245,7 +247,7 @@ fn logs(observer: &Observer, id: &str) -> Result<(), CtrError> {
 
         let end: &[u8] = if tag == b"P" { b"" } else { b"\n" };
         if let Err(error) = sink.write_all(text).and_then(|()| sink.write_all(end)) {
-            process::unread(&error);
+            process::exit_on_write_error(&error);
         }
     }
 
@@ -260,7 +262,7 @@ fn inspect(observer: &Observer, id: &str) -> Result<(), CtrError> {
     Ok(())
 }
 
-/// Connects the streams of a command with ours until it ends.
+/// Connects the streams of a command with ours until it exits.
 async fn exec(session: Session) -> Result<(), CtrError> {
     let Session {
         stdin,
@@ -284,7 +286,9 @@ async fn exec(session: Session) -> Result<(), CtrError> {
     );
 
     match out.and(err) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => process::unread(&error),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            process::exit_on_write_error(&error)
+        }
         done => done.map_err(CtrError::Streams)?,
     }
 

@@ -1,5 +1,4 @@
-//! All that is known of a pod or container, as JSON: what CRI tells as `status`, what our runtime
-//! knows besides as `info`.
+//! A pod or container as JSON: the CRI status as `status`, details of our runtime as `info`.
 
 use std::collections::HashMap;
 
@@ -9,9 +8,9 @@ use coracle_cri::v1::{
 };
 use serde_json::{Value, json};
 
-pub(super) fn container(told: &ContainerStatusResponse) -> String {
-    let status = told.status.clone().unwrap_or_default();
-    let mut info = info(&told.info);
+pub(super) fn container(response: &ContainerStatusResponse) -> String {
+    let status = response.status.clone().unwrap_or_default();
+    let mut info = info(&response.info);
     if let Some(Value::String(processes)) = info.get("processes") {
         let pids: Vec<i32> = processes
             .split(' ')
@@ -23,9 +22,9 @@ pub(super) fn container(told: &ContainerStatusResponse) -> String {
     pretty(&json!({ "status": container_status(&status), "info": info }))
 }
 
-pub(super) fn pod(told: &PodSandboxStatusResponse) -> String {
-    let status = told.status.clone().unwrap_or_default();
-    pretty(&json!({ "status": pod_status(&status), "info": info(&told.info) }))
+pub(super) fn pod(response: &PodSandboxStatusResponse) -> String {
+    let status = response.status.clone().unwrap_or_default();
+    pretty(&json!({ "status": pod_status(&status), "info": info(&response.info) }))
 }
 
 fn container_status(status: &ContainerStatus) -> Value {
@@ -107,18 +106,19 @@ fn pod_status(status: &PodSandboxStatus) -> Value {
     })
 }
 
-/// What the runtime tells beyond CRI is often JSON itself.
-fn info(told: &HashMap<String, String>) -> serde_json::Map<String, Value> {
+/// Values of the CRI `info` map are often JSON themselves.
+fn info(values: &HashMap<String, String>) -> serde_json::Map<String, Value> {
     let value = |text: &String| match serde_json::from_str(text) {
         Ok(tree @ (Value::Object(_) | Value::Array(_))) => tree,
         _ => json!(text),
     };
-    told.iter()
+    values
+        .iter()
         .map(|(name, text)| (name.clone(), value(text)))
         .collect()
 }
 
-/// A moment in nanoseconds since 1970; none has not come yet.
+/// A time in nanoseconds since 1970; 0: not set.
 fn moment(nanos: i64) -> Option<String> {
     let (seconds, rest) = (
         nanos.div_euclid(1_000_000_000),
@@ -152,13 +152,13 @@ mod tests {
             ..ContainerStatus::default()
         };
 
-        let told = [
+        let values = [
             ("processes", "17 18"),
             ("cgroup", "/a/b"),
             ("config", r#"{"a":1}"#),
         ];
 
-        let info = told
+        let info = values
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .into();
         let shown: Value = serde_json::from_str(&container(&ContainerStatusResponse {

@@ -1,10 +1,10 @@
-//! The help of a table of flags, for a person.
+//! The `--help` text of a table of flags.
 
 use std::fmt::Write;
 
 use super::{Flag, Table, Takes};
 
-/// Where the explanations wrap.
+/// Column at which descriptions wrap.
 const WIDTH: usize = 100;
 
 /// The whole text of `--help`.

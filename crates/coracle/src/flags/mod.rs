@@ -1,8 +1,7 @@
-//! Command lines in the manner of upstream's components: one table of flags per component.
-//!
-//! A flag is a line of a table: its name, what it takes, what it does to the component's options.
-//! [`parse`] goes over the arguments and gathers every mistake, [`help`] prints the table for a
-//! person. `_` and `-` in names are the same.
+//! Command lines in the style of upstream's components: one table of flags per component. A flag is
+//! an entry of a table: its name, its value, and how it sets the component's options. [`parse`]
+//! reads the arguments and collects all errors, [`help`] prints the table. `_` and `-` in names are
+//! the same.
 
 mod help;
 pub(crate) mod values;
@@ -12,33 +11,33 @@ pub(crate) use help::help;
 /// A flag that sets something in `T`.
 pub(crate) struct Flag<T: 'static> {
     pub(crate) name: &'static str,
-    /// The heading it stands under in the help.
+    /// Its section in the help.
     pub(crate) section: &'static str,
     pub(crate) takes: Takes,
-    /// As a person reads it; empty: there is none.
+    /// The default as the help shows it; empty: none.
     pub(crate) default: &'static str,
     pub(crate) about: &'static str,
-    /// The error says what is wrong with the value.
+    /// Sets the value; the error says what is wrong with it.
     pub(crate) set: fn(&mut T, &str) -> Result<(), String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
-    /// A value must follow; this is what the help calls it.
+    /// A value is required; this is its name in the help.
     Value(&'static str),
     /// `--flag` is `--flag=true`.
     Switch,
 }
 
-/// What a command line asks for.
+/// What a command line requests.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Parsed {
     Run,
     Help,
     Version,
 }
 
-/// Everything that is wrong with a command line.
+/// All errors of a command line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub(crate) struct Mistakes(pub(crate) Vec<String>);
@@ -48,10 +47,10 @@ pub(crate) struct Table<T: 'static> {
     /// The component's name.
     pub(crate) component: &'static str,
     pub(crate) about: &'static str,
-    /// Headings, in the order of the help.
+    /// Sections, in the order of the help.
     pub(crate) sections: &'static [&'static str],
     pub(crate) flags: &'static [&'static [Flag<T>]],
-    /// Flags that upstream has and this component has not yet: refused, but not as unknown.
+    /// Flags of upstream that are not implemented yet; they have an error text of their own.
     pub(crate) not_yet: &'static [&'static str],
 }
 
@@ -69,7 +68,7 @@ pub(crate) fn parse<T>(
     table: &Table<T>,
     arguments: &[String],
     options: &mut T,
-) -> Result<Asked, Mistakes> {
+) -> Result<Parsed, Mistakes> {
     let mut mistakes = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -78,7 +77,7 @@ pub(crate) fn parse<T>(
         let given = verbosity.as_deref().or_else(|| argument.strip_prefix("--"));
         let Some(given) = given.filter(|given| !given.is_empty()) else {
             match argument.as_str() {
-                "-h" => return Ok(Asked::Help),
+                "-h" => return Ok(Parsed::Help),
                 _ => mistakes.push(positional(table.component, argument)),
             }
             continue;
@@ -91,15 +90,15 @@ pub(crate) fn parse<T>(
 
         let name = name.replace('_', "-");
         match name.as_str() {
-            "help" => return Ok(Asked::Help),
-            "version" => return Ok(Asked::Version),
+            "help" => return Ok(Parsed::Help),
+            "version" => return Ok(Parsed::Version),
             _ => {}
         }
 
         let Some(flag) = table.find(&name) else {
             mistakes.push(unknown(table, &name));
 
-            // The value that may follow is not a mistake of its own.
+            // A value that follows is not reported as an error of its own.
             if value.is_none()
                 && arguments
                     .as_slice()
@@ -132,7 +131,7 @@ pub(crate) fn parse<T>(
     }
 
     if mistakes.is_empty() {
-        Ok(Asked::Run)
+        Ok(Parsed::Run)
     } else {
         Err(Mistakes(mistakes))
     }
@@ -148,7 +147,7 @@ fn positional(component: &str, argument: &str) -> String {
 fn unknown<T>(table: &Table<T>, name: &str) -> String {
     if table.not_yet.contains(&name) {
         return format!(
-            "flag --{name} is not supported yet: upstream has it, this {} has not",
+            "flag --{name} is not supported yet by Coracle's {}",
             table.component
         );
     }
@@ -200,8 +199,8 @@ mod tests {
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let mut options = Options::default();
         let read = match parse(&TABLE, &arguments, &mut options) {
-            Ok(asked) => {
-                assert_eq!(asked, Asked::Run);
+            Ok(parsed) => {
+                assert_eq!(parsed, Parsed::Run);
                 Ok((options.port, options.fast))
             }
             Err(Mistakes(mistakes)) => Err(mistakes),
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_together() {
         check(
             &[
                 "--nope",
@@ -233,7 +232,7 @@ mod tests {
             ],
             Err(&[
                 "unknown flag: --nope",
-                "flag --slow is not supported yet: upstream has it, this thing has not",
+                "flag --slow is not supported yet by Coracle's thing",
                 "\"thing\" does not take any arguments, got [\"word\"]",
                 "invalid argument \"x\" for \"--secure-port\" flag: not a port",
                 "flag needs an argument: --secure-port",

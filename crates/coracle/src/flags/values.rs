@@ -38,14 +38,14 @@ pub(crate) fn ip(option: &mut Option<IpAddr>, text: &str) -> Set {
     Ok(())
 }
 
-/// Whether the number makes sense is judged later, with everything else.
+/// Parses a number; its range is validated later, with everything else.
 pub(crate) fn number(option: &mut i64, text: &str) -> Set {
     *option = parse_int(text)
         .map_err(|cause| format!("strconv.ParseInt: parsing {}: {cause}", Quoted(text)))?;
     Ok(())
 }
 
-/// `a-b`, both included, or `a+n`: n ports after a.
+/// A port range: `a-b`, inclusive, or `a+n`.
 pub(crate) fn ports(option: &mut RangeInclusive<u16>, text: &str) -> Set {
     let number = |text: &str| {
         text.trim()
@@ -66,7 +66,7 @@ pub(crate) fn ports(option: &mut RangeInclusive<u16>, text: &str) -> Set {
         (Some(first), Some(last)) if first <= last => *option = first..=last,
         _ => {
             return Err(format!(
-                "the port range must lie within 1-65535 and not end before it begins: {text}"
+                "not a valid port range, must be FIRST-LAST within 1-65535: {text}"
             ));
         }
     }

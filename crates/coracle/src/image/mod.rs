@@ -1,8 +1,6 @@
-//! `coracle image`: bring images to a node, look at them, remove them.
-//!
-//! The images of a data directory are worked on directly, which only one process does at a time:
-//! where a node runs, it does what it is asked for. Those of another runtime are reached through
-//! its socket (`--endpoint`).
+//! `coracle image`: import, pull, list, inspect and remove images of a node. The image store of a
+//! data directory has one writer at a time: if a node is running, it performs the operation. Images
+//! of another runtime are reached through its CRI socket (`--endpoint`).
 
 mod progress;
 mod show;
@@ -17,16 +15,17 @@ use clap::{Args, Subcommand};
 use coracle_cri::v1::{ImageFilter, ImageSpec};
 use coracle_cri::{Client, Images};
 use coracle_runtime::images::{
-    Deed, Image as Known, ImageError, ImageStore, ImagesConfig, Keyring, Reference, ReferenceError,
+    Image as Known, ImageCommand, ImageError, ImageStore, ImagesConfig, Keyring, Reference,
+    ReferenceError,
 };
 
 use crate::process;
 
-/// Imports, pulls, lists, removes and shows the images of a node.
+/// Imports, pulls, lists, removes and inspects images of a node.
 #[derive(Args)]
 pub(crate) struct Image {
     #[command(flatten)]
-    place: Place,
+    location: ImageLocation,
     #[command(subcommand)]
     command: Command,
 }
@@ -35,13 +34,13 @@ pub(crate) struct Image {
 enum Command {
     /// Import images from archives of `docker save`, or from OCI layouts
     Import {
-        /// Name for an image that brings none
+        /// Name of an image that has none in the archive
         #[arg(long)]
         name: Option<String>,
-        /// Keep it, whatever needs room
+        /// Pin the image: image garbage collection does not remove it
         #[arg(long)]
         pin: bool,
-        /// Archives or folders
+        /// Archives or OCI layout directories
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
@@ -49,12 +48,12 @@ enum Command {
     Pull {
         #[command(flatten)]
         registry: Registry,
-        /// What to pull: `nginx`, `registry.example.com/app:v1`
+        /// Image reference: `nginx`, `registry.example.com/app:v1`
         image: String,
     },
     /// List images
     Ls {
-        /// Show ids only
+        /// Print IDs only
         #[arg(short, long)]
         quiet: bool,
     },
@@ -63,13 +62,13 @@ enum Command {
         #[arg(required = true)]
         images: Vec<String>,
     },
-    /// Show what is known of an image, as JSON
+    /// Print an image as JSON
     Inspect { image: String },
 }
 
-/// Where the images are.
+/// The image store to work on.
 #[derive(Args)]
-struct Place {
+struct ImageLocation {
     /// Data directory of the node
     #[arg(
         long,
@@ -78,29 +77,29 @@ struct Place {
         default_value = "/var/lib/coracle"
     )]
     data_dir: PathBuf,
-    /// Socket of a runtime that has them instead, for example /run/containerd/containerd.sock
+    /// CRI socket of another runtime to use instead, for example /run/containerd/containerd.sock
     #[arg(long, global = true, value_name = "SOCKET")]
     endpoint: Option<PathBuf>,
 }
 
-/// How a registry is spoken to.
+/// How to connect to a registry.
 #[derive(Args)]
 struct Registry {
-    /// Credentials, as `docker login` keeps them
+    /// File with registry credentials, in the format of ~/.docker/config.json
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
-    /// Further certificate authorities to trust
+    /// File with additional CA certificates to trust
     #[arg(long, value_name = "FILE")]
     certificate_authority: Vec<PathBuf>,
-    /// Registries that are spoken to without TLS
+    /// Registries to contact without TLS
     #[arg(long, value_name = "HOST:PORT")]
     plain_http: Vec<String>,
 }
 
-/// Why the command did not do what it was asked.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
-    #[error("the runtime cannot be started")]
+    #[error("cannot start the async runtime")]
     Runtime(#[source] io::Error),
     #[error("{0:?}")]
     Name(String, #[source] ReferenceError),
@@ -110,7 +109,7 @@ pub(crate) enum CommandError {
     Path(PathBuf, #[source] io::Error),
     #[error("cannot read {}", .0.display())]
     Folder(PathBuf, #[source] io::Error),
-    #[error("images are imported into a data directory, not through a runtime's socket")]
+    #[error("cannot import through --endpoint: CRI has no import; use --data-dir")]
     ImportThroughSocket,
     #[error(transparent)]
     Images(#[from] ImageError),
@@ -125,17 +124,22 @@ pub(crate) fn run(image: &Image) -> Result<(), CommandError> {
         .build();
     runtime
         .map_err(CommandError::Runtime)?
-        .block_on(act(&image.place, &image.command))
+        .block_on(act(&image.location, &image.command))
 }
 
-async fn act(place: &Place, command: &Command) -> Result<(), CommandError> {
+async fn act(location: &ImageLocation, command: &Command) -> Result<(), CommandError> {
     match command {
-        Command::Import { name, pin, files } => import(place, name.as_deref(), *pin, files).await?,
+        Command::Import { name, pin, files } => {
+            import(location, name.as_deref(), *pin, files).await?
+        }
         Command::Pull { registry, image } => {
-            process::print_line(pull(place, registry, image).await?)
+            process::print_line(pull(location, registry, image).await?)
         }
         Command::Ls { quiet } => {
-            let images = place.to_look()?.list_images(ImageFilter::default()).await?;
+            let images = location
+                .read_only()?
+                .list_images(ImageFilter::default())
+                .await?;
             process::print(if *quiet {
                 show::ids(&images)
             } else {
@@ -144,11 +148,14 @@ async fn act(place: &Place, command: &Command) -> Result<(), CommandError> {
         }
         Command::Rm { images } => {
             for image in images {
-                process::print_line(remove(place, image).await?);
+                process::print_line(remove(location, image).await?);
             }
         }
         Command::Inspect { image } => {
-            let status = place.to_look()?.image_status(spec(image), true).await?;
+            let status = location
+                .read_only()?
+                .image_status(spec(image), true)
+                .await?;
             let found = status
                 .image
                 .ok_or_else(|| ImageError::Absent(image.clone()))?;
@@ -160,12 +167,12 @@ async fn act(place: &Place, command: &Command) -> Result<(), CommandError> {
 }
 
 async fn import(
-    place: &Place,
+    location: &ImageLocation,
     name: Option<&str>,
     pinned: bool,
     files: &[PathBuf],
 ) -> Result<(), CommandError> {
-    if place.endpoint.is_some() {
+    if location.endpoint.is_some() {
         return Err(CommandError::ImportThroughSocket);
     }
     if let Some(name) = name {
@@ -174,13 +181,13 @@ async fn import(
 
     for file in files {
         let path = absolute(file)?;
-        let deed = Deed::Import {
+        let command = ImageCommand::Import {
             path,
             name: name.map(str::to_owned),
             pinned,
         };
 
-        for image in place.change(&deed).await? {
+        for image in location.change(&command).await? {
             process::print_line(title(&image));
         }
     }
@@ -188,11 +195,11 @@ async fn import(
     Ok(())
 }
 
-/// Removes an image, and answers with its id.
-async fn remove(place: &Place, image: &str) -> Result<String, CommandError> {
-    let Some(socket) = &place.endpoint else {
-        let removed = place
-            .change(&Deed::Remove {
+/// Removes an image and returns its id.
+async fn remove(location: &ImageLocation, image: &str) -> Result<String, CommandError> {
+    let Some(socket) = &location.endpoint else {
+        let removed = location
+            .change(&ImageCommand::Remove {
                 image: image.to_owned(),
             })
             .await?;
@@ -211,7 +218,11 @@ async fn remove(place: &Place, image: &str) -> Result<String, CommandError> {
     Ok(found.id)
 }
 
-async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String, CommandError> {
+async fn pull(
+    location: &ImageLocation,
+    registry: &Registry,
+    image: &str,
+) -> Result<String, CommandError> {
     let reference = parse(image)?;
     let keyring = match &registry.auth_file {
         Some(file) => {
@@ -223,7 +234,7 @@ async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String,
         None => Keyring::default(),
     };
 
-    if let Some(socket) = &place.endpoint {
+    if let Some(socket) = &location.endpoint {
         return Ok(Client::new(socket)?
             .pull_image(spec(image), None, None)
             .await?);
@@ -234,15 +245,15 @@ async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String,
         .iter()
         .map(|file| absolute(file));
 
-    let deed = Deed::Pull {
+    let command = ImageCommand::Pull {
         image: image.to_owned(),
         credentials: keyring.for_image(&reference),
         authorities: authorities.collect::<Result<_, _>>()?,
         plain: registry.plain_http.clone(),
     };
-    let pulled = place.change(&deed).await?;
+    let pulled = location.change(&command).await?;
 
-    // It may have other names too; this is the one that was asked for.
+    // The image may have other names too; print the requested one.
     let id = pulled
         .first()
         .map(|image| image.id.to_string())
@@ -251,29 +262,29 @@ async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String,
     Ok(format!("{reference} {id}"))
 }
 
-impl Place {
-    /// Changes the images, or has the node change them that runs there.
-    async fn change(&self, deed: &Deed) -> Result<Vec<Known>, CommandError> {
-        Ok(deed.carry_out(self.config(), &progress::report()).await?)
+impl ImageLocation {
+    /// Performs an operation on the image store, or has the running node perform it.
+    async fn change(&self, command: &ImageCommand) -> Result<Vec<Known>, CommandError> {
+        Ok(command.run(self.config(), &progress::report()).await?)
     }
 
-    /// The images, to be looked at, also while a node works with them.
-    fn to_look(&self) -> Result<Arc<dyn Images>, CommandError> {
+    /// The images, read-only; works while a node is running too.
+    fn read_only(&self) -> Result<Arc<dyn Images>, CommandError> {
         match &self.endpoint {
             Some(socket) => Ok(Arc::new(Client::new(socket)?)),
             None => {
-                self.is_there()?;
-                Ok(ImageStore::open_to_look(self.config())?)
+                self.check_exists()?;
+                Ok(ImageStore::open_read_only(self.config())?)
             }
         }
     }
 
-    /// What is not there, or not to be read, has not just no images.
-    fn is_there(&self) -> Result<(), CommandError> {
+    /// A missing or unreadable data directory is an error, not an empty list.
+    fn check_exists(&self) -> Result<(), CommandError> {
         let images = self.data_dir.join("images");
         for folder in [&self.data_dir, &images] {
             match fs::read_dir(folder) {
-                // A cluster without a node has none yet.
+                // A cluster without a node has no images directory yet.
                 Err(error) if *folder == images && error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(CommandError::Folder(folder.clone(), error)),
                 Ok(_) => {}
@@ -300,7 +311,7 @@ fn parse(name: &str) -> Result<Reference, CommandError> {
         .map_err(|error| CommandError::Name(name.to_owned(), error))
 }
 
-/// A path as a process finds it that is elsewhere.
+/// An absolute path, as another process may open it.
 fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
     std::path::absolute(path).map_err(|error| CommandError::Path(path.to_owned(), error))
 }
@@ -312,7 +323,7 @@ fn spec(image: &str) -> ImageSpec {
     }
 }
 
-/// By what a user calls it, and by what it is.
+/// The name and the id of an image.
 fn title(image: &Known) -> String {
     match image.tags.first().or(image.digests.first()) {
         Some(name) => format!("{name} {}", image.id),

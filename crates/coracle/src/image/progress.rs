@@ -1,4 +1,4 @@
-//! What a pull is at: bars for a person at a terminal, plain lines for everybody else.
+//! Progress of a pull: bars on a terminal, plain lines otherwise.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,25 +7,25 @@ use coracle_runtime::images::{Digest, Progress, Report};
 
 use super::show::size;
 
-/// Tells on standard error what happens.
+/// Prints progress to standard error.
 pub(super) fn report() -> Report {
     let is_terminal = std::io::stderr().is_terminal();
-    let shown = Mutex::new(Shown::default());
-    Arc::new(move |told| {
+    let shown = Mutex::new(Printed::default());
+    Arc::new(move |event| {
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
         let text = if is_terminal {
-            shown.bars(&told)
+            shown.bars(&event)
         } else {
-            shown.line(&told)
+            shown.line(&event)
         };
-        // Nobody is helped by a pull that fails because it cannot be watched.
+        // A pull does not fail because its progress cannot be printed.
         drop(std::io::stderr().write_all(text.as_bytes()));
     })
 }
 
-/// What has been told so far.
+/// The progress printed so far.
 #[derive(Default)]
-struct Shown {
+struct Printed {
     layers: Vec<Layer>,
     drawn: usize,
 }
@@ -39,10 +39,10 @@ struct Layer {
 
 const WIDTH: usize = 30;
 
-impl Shown {
-    fn line(&mut self, told: &Progress) -> String {
-        self.note(told);
-        match told {
+impl Printed {
+    fn line(&mut self, event: &Progress) -> String {
+        self.note(event);
+        match event {
             Progress::UpToDate { digest } => format!("up to date: {digest}\n"),
             Progress::Resolved { digest, layers } => format!("{digest}: {} layers\n", layers.len()),
             Progress::Arrived { .. } => String::new(),
@@ -50,12 +50,12 @@ impl Shown {
         }
     }
 
-    /// The bars, over those that were drawn before. Nothing where they would look the same.
-    fn bars(&mut self, told: &Progress) -> String {
-        if let Progress::UpToDate { .. } = told {
-            return self.line(told);
+    /// The bars, drawn over the previous ones; empty if nothing changed.
+    fn bars(&mut self, event: &Progress) -> String {
+        if let Progress::UpToDate { .. } = event {
+            return self.line(event);
         }
-        if !self.note(told) {
+        if !self.note(event) {
             return String::new();
         }
 
@@ -72,12 +72,12 @@ impl Shown {
         })
     }
 
-    /// Takes note, and answers whether a bar looks different now.
-    fn note(&mut self, told: &Progress) -> bool {
+    /// Records an event; returns whether a bar changed.
+    fn note(&mut self, event: &Progress) -> bool {
         let find = |layers: &[Layer], digest: Digest| {
             layers.iter().position(|layer| layer.digest == digest)
         };
-        match told {
+        match event {
             Progress::UpToDate { .. } => {}
             Progress::Resolved { layers, .. } => {
                 let fresh = |&(digest, total): &(Digest, u64)| Layer {
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn bars_are_drawn_over_each_other_and_only_when_they_change() {
         let layer = Digest::of(b"layer");
-        let mut shown = Shown::default();
+        let mut shown = Printed::default();
         let first = shown.bars(&Progress::Resolved {
             digest: layer,
             layers: vec![(layer, 1000)],
@@ -169,9 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_tell_only_what_is_done() {
+    fn lines_are_printed_for_finished_steps_only() {
         let layer = Digest::of(b"layer");
-        let mut shown = Shown::default();
+        let mut shown = Printed::default();
         assert_eq!(shown.line(&Progress::Arrived { layer, bytes: 9 }), "");
         assert_eq!(
             shown.line(&Progress::Unpacked { layer }),

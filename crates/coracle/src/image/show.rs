@@ -6,7 +6,7 @@ use coracle_cri::v1::Image;
 use coracle_runtime::images::Reference;
 use serde_json::{Value, json};
 
-/// Their ids, one a line.
+/// Image ids, one per line.
 pub(super) fn ids(images: &[Image]) -> String {
     images
         .iter()
@@ -14,7 +14,7 @@ pub(super) fn ids(images: &[Image]) -> String {
         .collect()
 }
 
-/// A table with a line per name; an image without one is shown once.
+/// A table with one line per name; an image without a name has one line too.
 pub(super) fn table(images: &[Image]) -> String {
     let mut lines: Vec<[String; 4]> = images.iter().flat_map(lines_of).collect();
     lines.sort();
@@ -77,7 +77,7 @@ fn lines_of(image: &Image) -> Vec<[String; 4]> {
     lines
 }
 
-/// Bytes as people read them.
+/// A size in human-readable units.
 pub(super) fn size(bytes: u64) -> String {
     let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     match units.iter().find(|(unit, _)| bytes >= *unit) {
@@ -86,9 +86,9 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// All that is known of an image. What the runtime tells beyond CRI is often JSON itself.
+/// An image as JSON. Values of the CRI `info` map are often JSON themselves.
 pub(super) fn json(image: &Image, info: &HashMap<String, String>) -> String {
-    let told: serde_json::Map<String, Value> = info
+    let info_values: serde_json::Map<String, Value> = info
         .iter()
         .map(|(name, text)| {
             (
@@ -106,7 +106,7 @@ pub(super) fn json(image: &Image, info: &HashMap<String, String>) -> String {
         "uid": image.uid.as_ref().map(|uid| uid.value),
         "username": image.username,
         "pinned": image.pinned,
-        "info": told,
+        "info": info_values,
     });
 
     serde_json::to_string_pretty(&all).expect("a tree of texts and numbers is JSON")

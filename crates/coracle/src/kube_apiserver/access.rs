@@ -1,4 +1,4 @@
-//! Who comes in and what they may do: the flags, and what follows from them.
+//! Authentication and authorization: the flags, and the configuration they make.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use super::options::Options;
 use crate::flags::Flag;
 use crate::flags::values::{duration, file, list, switch, text};
 
-/// The flags as they were given.
+/// The parsed flags.
 pub(super) struct AccessOptions {
     pub(super) client_ca_file: Option<PathBuf>,
     anonymous_auth: bool,
@@ -59,16 +59,16 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "client-ca-file",
         "FILE",
         "",
-        "Authorities of client certificates: the common name of one is the user, its organizations are the groups. Read \
-         again when it changes",
+        "CA of client certificates: the common name is the user, the organizations are the groups. Reloaded when it \
+         changes",
         |options, given| file(&mut options.access.client_ca_file, given),
     ),
     yes_or_no(
         "authentication",
         "anonymous-auth",
         "true",
-        "Let requests without credentials in, as system:anonymous of the group system:unauthenticated. Never done while \
-         everything is allowed (--authorization-mode=AlwaysAllow)",
+        "Accept requests without credentials, as system:anonymous in the group system:unauthenticated. Off with \
+         --authorization-mode=AlwaysAllow",
         |options, given| switch(&mut options.access.anonymous_auth, given),
     ),
     value(
@@ -76,7 +76,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "requestheader-client-ca-file",
         "FILE",
         "",
-        "Authorities of the certificates of proxies that say in headers whom a request is for. Read again when it changes",
+        "CA of client certificates of authenticating proxies, which name the user in headers. Reloaded when it changes",
         |options, given| file(&mut options.access.requestheader_client_ca_file, given),
     ),
     value(
@@ -84,7 +84,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "requestheader-allowed-names",
         "NAMES",
         "",
-        "Common names of the certificates of such proxies; empty: any that --requestheader-client-ca-file has signed",
+        "Accepted common names of authenticating proxies; empty: any signed by --requestheader-client-ca-file",
         |options, given| list(&mut options.access.requestheader.names, given),
     ),
     value(
@@ -92,7 +92,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "requestheader-username-headers",
         "HEADERS",
         "",
-        "Headers in which proxies name the user; the first that says something counts. Usually X-Remote-User",
+        "Headers with the user name; the first non-empty one is used. Usually X-Remote-User",
         |options, given| list(&mut options.access.requestheader.user_headers, given),
     ),
     value(
@@ -100,7 +100,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "requestheader-uid-headers",
         "HEADERS",
         "",
-        "Headers in which proxies tell the user's UID. Usually X-Remote-Uid",
+        "Headers with the UID of the user. Usually X-Remote-Uid",
         |options, given| list(&mut options.access.requestheader.uid_headers, given),
     ),
     value(
@@ -108,7 +108,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "requestheader-group-headers",
         "HEADERS",
         "",
-        "Headers in which proxies tell the user's groups. Usually X-Remote-Group",
+        "Headers with the groups of the user. Usually X-Remote-Group",
         |options, given| list(&mut options.access.requestheader.group_headers, given),
     ),
     value(
@@ -116,7 +116,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "requestheader-extra-headers-prefix",
         "PREFIXES",
         "",
-        "How headers begin in which proxies tell more of the user. Usually X-Remote-Extra-",
+        "Prefixes of headers with extra attributes of the user. Usually X-Remote-Extra-",
         |options, given| list(&mut options.access.requestheader.extra_prefixes, given),
     ),
     value(
@@ -124,14 +124,14 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "token-auth-file",
         "FILE",
         "",
-        "Tokens and whose they are, a line each: TOKEN,USER,UID,\"GROUP,GROUP\"",
+        "File of static bearer tokens, one per line: TOKEN,USER,UID,\"GROUP,GROUP\"",
         |options, given| file(&mut options.access.token_auth_file, given),
     ),
     yes_or_no(
         "authentication",
         "enable-bootstrap-token-auth",
         "false",
-        "Let machines in that hold a bootstrap token (secrets of kube-system of that type)",
+        "Accept bootstrap tokens (Secrets of type bootstrap.kubernetes.io/token in kube-system)",
         |options, given| switch(&mut options.access.enable_bootstrap_token_auth, given),
     ),
     value(
@@ -139,7 +139,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "api-audiences",
         "NAMES",
         "",
-        "What this API is called in tokens; without it what --service-account-issuer says",
+        "Audiences of this API in tokens. Default: --service-account-issuer",
         |options, given| list(&mut options.access.api_audiences, given),
     ),
     value(
@@ -147,8 +147,8 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "service-account-issuer",
         "ISSUERS",
         "",
-        "Whose tokens of service accounts are good; the first one issues them. Where it is an https address others find \
-         there how to verify them",
+        "Accepted issuers of service account tokens; the first one issues new tokens. An https URL serves the OpenID \
+         discovery document",
         |options, given| list(&mut options.access.service_account_issuer, given),
     ),
     value(
@@ -156,7 +156,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "service-account-key-file",
         "FILES",
         "",
-        "Keys, private or public, that verify tokens of service accounts, besides --service-account-signing-key-file",
+        "Private or public keys that verify service account tokens, besides --service-account-signing-key-file",
         |options, given| list(&mut options.access.service_account_key_file, given),
     ),
     value(
@@ -164,7 +164,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "service-account-signing-key-file",
         "FILE",
         "",
-        "The private key that signs tokens of service accounts: RSA, or EC on P-256 or P-384",
+        "Private key that signs service account tokens: RSA, or EC on P-256 or P-384",
         |options, given| file(&mut options.access.service_account_signing_key_file, given),
     ),
     value(
@@ -172,7 +172,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "service-account-jwks-uri",
         "ADDRESS",
         "",
-        "Where others are told to find the keys that verify; without it this server's own address",
+        "URL of the JSON Web Key Set in the discovery document. Default: this server's address",
         |options, given| text(&mut options.access.service_account_jwks_uri, given),
     ),
     value(
@@ -180,7 +180,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "service-account-max-token-expiration",
         "DURATION",
         "0s",
-        "No token of a service account lives longer; 0s: as long as its request says",
+        "Maximum validity of service account tokens; 0s: no limit",
         |options, given| {
             duration(
                 &mut options.access.service_account_max_token_expiration,
@@ -192,7 +192,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "authentication",
         "service-account-extend-token-expiration",
         "true",
-        "Let tokens of pods live for a year though they say an hour, for programs that read theirs once",
+        "Extend the validity of pod tokens to one year, for programs that do not reload them",
         |options, given| {
             switch(
                 &mut options.access.service_account_extend_token_expiration,
@@ -205,12 +205,12 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "authorization-mode",
         "MODES",
         "AlwaysAllow",
-        "Who decides what a user may do, in their order: AlwaysAllow, AlwaysDeny, Node, RBAC",
+        "Ordered list of authorizers: AlwaysAllow, AlwaysDeny, Node, RBAC",
         |options, given| list(&mut options.access.authorization_mode, given),
     ),
 ];
 
-/// Access as it is configured.
+/// The configuration of authentication and authorization.
 pub(super) struct Settings {
     pub(super) anonymous: bool,
     pub(super) authorization: Vec<Mode>,
@@ -218,7 +218,7 @@ pub(super) struct Settings {
     pub(super) tokens: TokenConfig,
 }
 
-/// `address` is where others find this server.
+/// Validates the flags. `address` is the advertised address of this server.
 pub(super) fn complete(
     options: &AccessOptions,
     address: SocketAddr,
@@ -226,7 +226,7 @@ pub(super) fn complete(
 ) -> Settings {
     let authorization = modes(&options.authorization_mode, mistakes);
     Settings {
-        // Where everything is allowed nobody is let in without saying who: upstream's rule.
+        // As upstream: no anonymous requests with AlwaysAllow.
         anonymous: options.anonymous_auth && !authorization.contains(&Mode::AlwaysAllow),
         authorization,
         front_proxy: front_proxy(options, mistakes),
@@ -266,7 +266,8 @@ fn service_accounts(
 
     if issuers.is_empty() {
         mistakes.push(
-            "--service-account-issuer is a required flag where tokens are signed".to_string(),
+            "--service-account-issuer is a required flag with --service-account-signing-key-file"
+                .to_string(),
         );
     }
 
@@ -317,8 +318,8 @@ fn service_accounts(
 
 fn modes(given: &[String], mistakes: &mut Vec<String>) -> Vec<Mode> {
     let mut modes = Vec::new();
-    for (place, mode) in given.iter().enumerate() {
-        if given[..place].contains(mode) {
+    for (index, mode) in given.iter().enumerate() {
+        if given[..index].contains(mode) {
             mistakes.push(format!(
                 "authorization-mode {mode:?} has mode specified more than once"
             ));
@@ -330,7 +331,7 @@ fn modes(given: &[String], mistakes: &mut Vec<String>) -> Vec<Mode> {
             "RBAC" => modes.push(Mode::Rbac),
             "Node" => modes.push(Mode::Node),
             "ABAC" | "Webhook" => mistakes.push(format!(
-                "authorization-mode {mode:?} is not supported yet: this server has AlwaysAllow, AlwaysDeny, Node and RBAC"
+                "authorization-mode {mode:?} is not supported yet; supported: AlwaysAllow, AlwaysDeny, Node, RBAC"
             )),
             _ => mistakes.push(format!("authorization-mode {mode:?} is not a valid mode")),
         }
@@ -363,8 +364,7 @@ fn front_proxy(options: &AccessOptions, mistakes: &mut Vec<String>) -> Option<Fr
     })
 }
 
-/// Whether two files have an authority in common. Files that cannot be read are complained about
-/// elsewhere.
+/// Whether two files have a certificate in common. Unreadable files are reported elsewhere.
 fn overlap(one: &PathBuf, other: &PathBuf) -> bool {
     let read = |file| {
         fs::read(file)
@@ -409,7 +409,7 @@ mod tests {
             &["Webhook"],
             &[],
             &[
-                "authorization-mode \"Webhook\" is not supported yet: this server has AlwaysAllow, AlwaysDeny, Node and RBAC",
+                "authorization-mode \"Webhook\" is not supported yet; supported: AlwaysAllow, AlwaysDeny, Node, RBAC",
             ],
         );
     }

@@ -1,5 +1,5 @@
-//! From flags to a configuration: what follows from them is filled in, and everything that is wrong
-//! is told at once.
+//! Makes the configuration of the flags: fills in defaults, validates, and reports all errors
+//! together.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -18,16 +18,16 @@ use crate::flags::Mistakes;
 use crate::host;
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage};
 
-/// Options that hold together.
+/// Validated options.
 pub(super) struct Settings {
     pub(super) listen: SocketAddr,
     pub(super) storage: Storage,
     pub(super) config: Config,
-    /// Where there is no certificate yet, one is made for these names.
+    /// The self-signed certificate to generate, if no files are given.
     pub(super) own_certificate: Option<OwnCertificate>,
 }
 
-/// A certificate that the server makes for itself.
+/// A self-signed certificate of the server.
 pub(super) struct OwnCertificate {
     pub(super) files: CertificateFiles,
     pub(super) addresses: Vec<IpAddr>,
@@ -35,13 +35,13 @@ pub(super) struct OwnCertificate {
 }
 
 impl OwnCertificate {
-    /// Made if it is not there already.
+    /// Generates it unless it exists.
     pub(super) fn ensure(&self) -> Result<(), CertificateError> {
         certificates::ensure_self_signed(&self.files, &self.addresses, &self.names)
     }
 }
 
-/// How many requests one HTTP/2 connection may have open, unless something else is said.
+/// Default of concurrent streams of an HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 100;
 
 pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
@@ -168,7 +168,7 @@ fn storage(options: &Options, mistakes: &mut Vec<String>) -> Storage {
 
     match (&options.data_dir, options.etcd_servers.is_empty()) {
         (Some(_), false) => {
-            mistakes.push("--data-dir and --etcd-servers exclude each other".to_string())
+            mistakes.push("--data-dir and --etcd-servers are mutually exclusive".to_string())
         }
         (None, true) => mistakes.push(
             "--etcd-servers must be specified, or --data-dir for the embedded store".to_string(),
@@ -267,7 +267,7 @@ fn tls13_only(options: &Options, mistakes: &mut Vec<String>) -> bool {
         "VersionTLS13" => true,
         old @ ("VersionTLS10" | "VersionTLS11") => {
             mistakes.push(format!(
-                "--tls-min-version {old:?} is too old for this server: it has 1.2 and 1.3"
+                "--tls-min-version {old:?} is not supported: must be VersionTLS12 or VersionTLS13"
             ));
             false
         }
@@ -307,7 +307,7 @@ fn node_port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
     port
 }
 
-/// `None`: files are given.
+/// The self-signed certificate to use; `None`: files are given.
 fn own_certificate(
     options: &Options,
     bind: IpAddr,
@@ -327,7 +327,7 @@ fn own_certificate(
     }
 
     let Some(folder) = &options.cert_dir else {
-        mistakes.push("--cert-dir must not be empty where no certificate is given".to_string());
+        mistakes.push("--cert-dir must not be empty without --tls-cert-file".to_string());
         return None;
     };
 

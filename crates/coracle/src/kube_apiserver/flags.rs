@@ -1,4 +1,4 @@
-//! The flags of the API server: upstream's names, sections and defaults, for what works here.
+//! The supported flags of the API server, with upstream's names, sections and defaults.
 
 use super::not_yet::NOT_YET;
 use super::options::Options;
@@ -7,7 +7,7 @@ use crate::flags::{Flag, Table, Takes};
 
 pub(super) const TABLE: Table<Options> = Table {
     component: "kube-apiserver",
-    about: "The Kubernetes API server: it keeps the cluster's objects, checks who may change them, and tells of changes.",
+    about: "Runs the Kubernetes API server, which stores and validates the objects of a cluster and serves the Kubernetes API.",
     sections: &[
         "generic",
         "storage",
@@ -72,8 +72,8 @@ const GENERIC: &[Flag<Options>] = &[
         "advertise-address",
         "IP",
         "",
-        "Address at which the rest of the cluster finds this server. Without it --bind-address, or, where that is every \
-         address, the one of the interface that leads out of the host",
+        "Address at which the cluster reaches this server. Default: --bind-address, or, if that is unspecified, the address \
+         of the interface with the default route",
         |options, given| ip(&mut options.advertise_address, given),
     ),
     value(
@@ -81,7 +81,7 @@ const GENERIC: &[Flag<Options>] = &[
         "request-timeout",
         "DURATION",
         "1m0s",
-        "How long a request may take that is not meant to last (as watches are)",
+        "Timeout of requests, except long-running ones such as watches",
         |options, given| duration(&mut options.request_timeout, given),
     ),
     value(
@@ -89,7 +89,7 @@ const GENERIC: &[Flag<Options>] = &[
         "min-request-timeout",
         "SECONDS",
         "1800",
-        "How long a watch lasts at least that does not say; at most it lasts twice as long",
+        "Minimum timeout of watches without one of their own; the actual timeout is random, up to twice this",
         |options, given| number(&mut options.min_request_timeout, given),
     ),
     value(
@@ -97,7 +97,7 @@ const GENERIC: &[Flag<Options>] = &[
         "shutdown-delay-duration",
         "DURATION",
         "0s",
-        "How long everything is answered as before when the server is told to end, while /readyz says no",
+        "Time after SIGTERM in which requests are still served, while /readyz fails",
         |options, given| duration(&mut options.shutdown_delay, given),
     ),
 ];
@@ -108,7 +108,7 @@ const STORAGE: &[Flag<Options>] = &[
         "data-dir",
         "DIR",
         "",
-        "Keep everything in the embedded store in this folder (Coracle's own)",
+        "Store objects in the embedded store in this directory (Coracle only)",
         |options, given| file(&mut options.data_dir, given),
     ),
     value(
@@ -116,7 +116,7 @@ const STORAGE: &[Flag<Options>] = &[
         "node-lease-write-delay",
         "DURATION",
         "0s",
-        "Let renewals of node leases wait up to this long, at most 5s, so that many of them share one flush of the disk. They are answered once they are durable, only later: a power cut loses no write that was acknowledged. 0s: off (Coracle's own; --data-dir only)",
+        "Delay renewals of node leases up to this long, at most 5s, so that many of them share one disk flush. A renewal is still acknowledged only when it is durable. 0s: off (Coracle only; requires --data-dir)",
         |options, given| duration(&mut options.node_lease_write_delay, given),
     ),
     value(
@@ -124,7 +124,7 @@ const STORAGE: &[Flag<Options>] = &[
         "etcd-servers",
         "URLS",
         "",
-        "Keep everything in this etcd instead: the client URLs of its members, separated by commas",
+        "Store objects in this etcd: client URLs of its members, separated by commas",
         |options, given| list(&mut options.etcd_servers, given),
     ),
     value(
@@ -132,7 +132,7 @@ const STORAGE: &[Flag<Options>] = &[
         "etcd-cafile",
         "FILE",
         "",
-        "Who signed the certificates of the etcd. Needed where its URLs are https",
+        "CA certificate of the etcd servers. Required for https URLs",
         |options, given| file(&mut options.etcd_cafile, given),
     ),
     value(
@@ -140,7 +140,7 @@ const STORAGE: &[Flag<Options>] = &[
         "etcd-certfile",
         "FILE",
         "",
-        "The certificate that the etcd knows this server by",
+        "Client certificate for the etcd servers",
         |options, given| file(&mut options.etcd_certfile, given),
     ),
     value(
@@ -148,7 +148,7 @@ const STORAGE: &[Flag<Options>] = &[
         "etcd-keyfile",
         "FILE",
         "",
-        "The key of --etcd-certfile",
+        "Key of --etcd-certfile",
         |options, given| file(&mut options.etcd_keyfile, given),
     ),
     value(
@@ -156,7 +156,7 @@ const STORAGE: &[Flag<Options>] = &[
         "etcd-prefix",
         "PREFIX",
         "/registry",
-        "What keys in the etcd begin with",
+        "Prefix of all keys in etcd",
         |options, given| text(&mut options.etcd_prefix, given),
     ),
     value(
@@ -164,7 +164,7 @@ const STORAGE: &[Flag<Options>] = &[
         "etcd-compaction-interval",
         "DURATION",
         "5m0s",
-        "How often the past of the etcd is forgotten, in turns with its other servers. 0: never by this server",
+        "Interval of etcd compaction, shared with other API servers. 0: this server does not compact",
         |options, given| duration(&mut options.etcd_compaction_interval, given),
     ),
     value(
@@ -172,7 +172,7 @@ const STORAGE: &[Flag<Options>] = &[
         "storage-backend",
         "NAME",
         "",
-        "etcd3, or nothing, which means the same",
+        "Storage backend: etcd3 or empty, which is the same",
         |options, given| text(&mut options.storage_backend, given),
     ),
     value(
@@ -180,7 +180,7 @@ const STORAGE: &[Flag<Options>] = &[
         "storage-media-type",
         "TYPE",
         "application/vnd.kubernetes.protobuf",
-        "How objects are kept in the etcd; both forms are understood. Some kinds are always kept as JSON",
+        "Encoding of objects written to etcd; both encodings are read. Some kinds are always written as JSON",
         |options, given| text(&mut options.storage_media_type, given),
     ),
 ];
@@ -191,7 +191,7 @@ const SERVING: &[Flag<Options>] = &[
         "bind-address",
         "IP",
         "0.0.0.0",
-        "Address to listen on; 0.0.0.0 and :: are every address",
+        "Address to listen on; 0.0.0.0 or :: for all interfaces",
         |options, given| ip(&mut options.bind_address, given),
     ),
     value(
@@ -207,7 +207,7 @@ const SERVING: &[Flag<Options>] = &[
         "cert-dir",
         "DIR",
         "/var/run/kubernetes",
-        "Where the server keeps the certificate that it makes for itself when none is given (apiserver.crt, apiserver.key)",
+        "Directory of the self-signed certificate that is generated without --tls-cert-file (apiserver.crt, apiserver.key)",
         |options, given| file(&mut options.cert_dir, given),
     ),
     value(
@@ -215,7 +215,7 @@ const SERVING: &[Flag<Options>] = &[
         "tls-cert-file",
         "FILE",
         "",
-        "The server's certificate, followed by those that lead to its authority. Read again when it changes",
+        "Serving certificate, followed by intermediate certificates. Reloaded when it changes",
         |options, given| file(&mut options.tls_cert_file, given),
     ),
     value(
@@ -223,7 +223,7 @@ const SERVING: &[Flag<Options>] = &[
         "tls-private-key-file",
         "FILE",
         "",
-        "The key of --tls-cert-file",
+        "Key of --tls-cert-file",
         |options, given| file(&mut options.tls_private_key_file, given),
     ),
     value(
@@ -231,14 +231,14 @@ const SERVING: &[Flag<Options>] = &[
         "tls-min-version",
         "VERSION",
         "",
-        "Oldest version of TLS that is spoken: VersionTLS12 or VersionTLS13",
+        "Minimum TLS version: VersionTLS12 or VersionTLS13",
         |options, given| text(&mut options.tls_min_version, given),
     ),
     yes_or_no(
         "secure serving",
         "disable-http2-serving",
         "false",
-        "Speak HTTP/1.1 alone",
+        "Serve HTTP/1.1 only",
         |options, given| switch(&mut options.disable_http2_serving, given),
     ),
     value(
@@ -246,7 +246,7 @@ const SERVING: &[Flag<Options>] = &[
         "http2-max-streams-per-connection",
         "COUNT",
         "0",
-        "How many requests one HTTP/2 connection may have open; 0: 100",
+        "Maximum number of concurrent streams of an HTTP/2 connection; 0: 100",
         |options, given| number(&mut options.http2_max_streams, given),
     ),
 ];
@@ -256,7 +256,7 @@ const LOGS: &[Flag<Options>] = &[value(
     "v",
     "LEVEL",
     "0",
-    "How much is told on standard error: from 4 on details, from 6 on everything",
+    "Log level: 4 and above logs details, 6 and above everything",
     |options, given| number(&mut options.verbosity, given),
 )];
 
@@ -266,7 +266,7 @@ const ADMISSION: &[Flag<Options>] = &[
         "enable-admission-plugins",
         "NAMES",
         "",
-        "Plugins that are on besides those that always are. Their order does not matter",
+        "Admission plugins to enable besides the default ones. The order does not matter",
         |options, given| list(&mut options.enable_admission_plugins, given),
     ),
     value(
@@ -274,7 +274,7 @@ const ADMISSION: &[Flag<Options>] = &[
         "disable-admission-plugins",
         "NAMES",
         "",
-        "Plugins that are off though they would be on",
+        "Admission plugins to disable although they are on by default",
         |options, given| list(&mut options.disable_admission_plugins, given),
     ),
 ];
@@ -285,7 +285,7 @@ const MISC: &[Flag<Options>] = &[
         "event-ttl",
         "DURATION",
         "1h0m0s",
-        "How long an event is kept after it was last written",
+        "Time after the last write when an Event is deleted",
         |options, given| duration(&mut options.event_ttl, given),
     ),
     value(
@@ -293,7 +293,7 @@ const MISC: &[Flag<Options>] = &[
         "service-cluster-ip-range",
         "CIDRS",
         "10.0.0.0/24",
-        "Addresses of Services: one range, or one of each family separated by a comma",
+        "Address ranges of Services: one, or one of each IP family separated by a comma",
         |options, given| list(&mut options.service_cluster_ip_range, given),
     ),
     value(
@@ -301,7 +301,7 @@ const MISC: &[Flag<Options>] = &[
         "service-node-port-range",
         "PORTS",
         "30000-32767",
-        "Ports that nodes open for Services, both ends included",
+        "Port range of NodePort Services, inclusive",
         |options, given| ports(&mut options.service_node_port_range, given),
     ),
     value(
@@ -309,14 +309,14 @@ const MISC: &[Flag<Options>] = &[
         "kubernetes-service-node-port",
         "PORT",
         "0",
-        "Make the Service kubernetes one of type NodePort, with this port on every node",
+        "Make the Service kubernetes a NodePort Service with this port; 0: ClusterIP",
         |options, given| number(&mut options.kubernetes_service_node_port, given),
     ),
     yes_or_no(
         "misc",
         "allow-privileged",
         "false",
-        "Let containers be privileged",
+        "Allow privileged containers",
         |options, given| switch(&mut options.allow_privileged, given),
     ),
 ];

@@ -1,5 +1,4 @@
-//! The flags about kubelets: how this server reaches them for logs, exec, attach, port-forward and
-//! proxies.
+//! The flags of connections to kubelets, for logs, exec, attach, port-forward and proxy.
 
 use coracle_apiserver::connect::KubeletConfig;
 
@@ -8,7 +7,7 @@ use super::options::Options;
 use crate::flags::Flag;
 use crate::flags::values::{duration, file, list, number};
 
-/// Kinds of addresses that nodes have.
+/// Types of node addresses.
 const ADDRESS_TYPES: [&str; 5] = [
     "Hostname",
     "InternalIP",
@@ -23,7 +22,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "kubelet-certificate-authority",
         "FILE",
         "",
-        "Who signed the certificates of kubelets. Without it they are not verified",
+        "CA of the serving certificates of kubelets. Without it they are not verified",
         |options, given| file(&mut options.kubelet_certificate_authority, given),
     ),
     value(
@@ -31,7 +30,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "kubelet-client-certificate",
         "FILE",
         "",
-        "The certificate that kubelets know this server by. Read again when it changes",
+        "Client certificate for kubelets. Reloaded when it changes",
         |options, given| file(&mut options.kubelet_client_certificate, given),
     ),
     value(
@@ -39,7 +38,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "kubelet-client-key",
         "FILE",
         "",
-        "The key of --kubelet-client-certificate",
+        "Key of --kubelet-client-certificate",
         |options, given| file(&mut options.kubelet_client_key, given),
     ),
     value(
@@ -47,7 +46,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "kubelet-timeout",
         "DURATION",
         "5s",
-        "How long a connection to a kubelet may take to come about",
+        "Timeout to connect to a kubelet",
         |options, given| duration(&mut options.kubelet_timeout, given),
     ),
     value(
@@ -55,7 +54,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "kubelet-preferred-address-types",
         "TYPES",
         "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP",
-        "Which address of a node its kubelet is reached at: the first of these that the node has",
+        "Types of node addresses to use for kubelet connections, in order of preference",
         |options, given| list(&mut options.kubelet_preferred_address_types, given),
     ),
     value(
@@ -63,12 +62,12 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "kubelet-port",
         "PORT",
         "10250",
-        "Port of kubelets whose nodes do not say theirs (deprecated)",
+        "Port of kubelets whose Node has no port in its status (deprecated)",
         |options, given| number(&mut options.kubelet_port, given),
     ),
 ];
 
-/// What the flags come to.
+/// Validates the flags.
 pub(super) fn complete(options: &Options, mistakes: &mut Vec<String>) -> KubeletConfig {
     let client_certificate = match (
         &options.kubelet_client_certificate,

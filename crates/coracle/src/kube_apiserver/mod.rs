@@ -15,7 +15,7 @@ use clap::Args;
 use coracle_apiserver::{Doors, InProcess, RunError, serve};
 
 use crate::certificates::CertificateError;
-use crate::flags::{self as command_line, Asked, Mistakes};
+use crate::flags::{self as command_line, Mistakes, Parsed};
 use crate::process::{self, ProcessError};
 use crate::storage::StorageError;
 use crate::world::WORLD;
@@ -44,7 +44,7 @@ pub(crate) enum ServerError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    #[error("{address}: cannot be listened on: {error}")]
+    #[error("cannot listen on {address}: {error}")]
     Bind {
         address: SocketAddr,
         error: io::Error,
@@ -56,11 +56,11 @@ pub(crate) enum ServerError {
 pub(crate) fn run(command: &KubeApiserver) -> Result<(), ServerError> {
     let mut options = Options::default();
     match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
-        Asked::Help => process::print(command_line::help(&flags::TABLE)),
-        Asked::Version => {
+        Parsed::Help => process::print(command_line::help(&flags::TABLE)),
+        Parsed::Version => {
             process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION))
         }
-        Asked::Run => {
+        Parsed::Run => {
             process::log(options.verbosity);
             process::block_on(serve(&options))??;
         }

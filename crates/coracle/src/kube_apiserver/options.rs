@@ -1,4 +1,4 @@
-//! What the flags say. [`complete`](super::complete) makes a configuration of it.
+//! The parsed flags. [`complete`](super::complete) validates them.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -9,10 +9,10 @@ use coracle_apiserver::registry::NodePorts;
 
 use super::access::AccessOptions;
 
-/// How upstream keeps what has such a form.
+/// The default encoding of stored objects.
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// The flags as they were given.
+/// The parsed flags.
 pub(super) struct Options {
     pub(super) bind_address: Option<IpAddr>,
     pub(super) secure_port: i64,

@@ -1,5 +1,4 @@
-//! The flags of the controller manager: upstream's names, sections and defaults, for what works
-//! here.
+//! The supported flags of the controller manager, with upstream's names, sections and defaults.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,16 +10,16 @@ use super::not_yet::NOT_YET;
 use crate::flags::values::{duration, file, list, number, switch, text};
 use crate::flags::{Flag, Table, Takes};
 
-/// Where an authority is.
+/// Files of a CA.
 #[derive(Default)]
 pub(super) struct PairFiles {
     pub(super) certificate: Option<PathBuf>,
     pub(super) key: Option<PathBuf>,
 }
 
-/// Where the authorities are that sign certificates.
+/// Files of the CAs that sign certificates.
 pub(super) struct SigningFiles {
-    /// For all signers at once.
+    /// For all signers.
     pub(super) all: PairFiles,
     pub(super) kubelet_serving: PairFiles,
     pub(super) kubelet_client: PairFiles,
@@ -42,7 +41,7 @@ impl Default for SigningFiles {
     }
 }
 
-/// The flags as they were given.
+/// The parsed flags.
 pub(super) struct Options {
     pub(super) kubeconfig: Option<PathBuf>,
     pub(super) master: String,
@@ -91,7 +90,7 @@ impl Default for Options {
 
 pub(super) const TABLE: Table<Options> = Table {
     component: "kube-controller-manager",
-    about: "The controllers of Kubernetes: they bring the cluster's objects to the state that was asked for.",
+    about: "Runs the Kubernetes controllers, which reconcile the cluster's objects with their desired state.",
     sections: &[
         "generic",
         "leader election",
@@ -145,7 +144,7 @@ const GENERIC: &[Flag<Options>] = &[
         "controllers",
         "LIST",
         "*",
-        "Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one away",
+        "Controllers to run: '*' enables the default set, 'name' enables one, '-name' disables one",
         |options, given| list(&mut options.controllers, given),
     ),
     value(
@@ -153,7 +152,7 @@ const GENERIC: &[Flag<Options>] = &[
         "kube-api-qps",
         "NUMBER",
         "20",
-        "Requests a second that the server is asked at most",
+        "Maximum rate of API requests per second",
         |options, given| number(&mut options.qps, given),
     ),
     value(
@@ -161,7 +160,7 @@ const GENERIC: &[Flag<Options>] = &[
         "kube-api-burst",
         "NUMBER",
         "30",
-        "Requests that may be made at once",
+        "Burst of API requests above --kube-api-qps",
         |options, given| number(&mut options.burst, given),
     ),
     Flag {
@@ -169,7 +168,7 @@ const GENERIC: &[Flag<Options>] = &[
         section: "generic",
         takes: Takes::Switch,
         default: "false",
-        about: "Each controller writes as a service account of its own, by tokens that the server is asked for",
+        about: "Run each controller with its own service account credentials",
         set: |options, given| switch(&mut options.own_accounts, given),
     },
     value(
@@ -177,7 +176,7 @@ const GENERIC: &[Flag<Options>] = &[
         "kubeconfig",
         "FILE",
         "",
-        "Where the server is, and who the controllers are to it. Without it the account of the pod is used",
+        "Kubeconfig with the API server and the credentials. Default: the service account of the pod",
         |options, given| file(&mut options.kubeconfig, given),
     ),
     value(
@@ -185,7 +184,7 @@ const GENERIC: &[Flag<Options>] = &[
         "master",
         "URL",
         "",
-        "Where the server is, whatever the file says",
+        "URL of the API server; overrides the kubeconfig",
         |options, given| text(&mut options.master, given),
     ),
     value(
@@ -193,7 +192,7 @@ const GENERIC: &[Flag<Options>] = &[
         "v",
         "LEVEL",
         "0",
-        "How much is logged",
+        "Log level: 4 and above logs details, 6 and above everything",
         |options, given| number(&mut options.verbosity, given),
     ),
 ];
@@ -204,7 +203,7 @@ const ELECTION: &[Flag<Options>] = &[
         section: "leader election",
         takes: Takes::Switch,
         default: "true",
-        about: "Of several controller managers only one works, by means of a Lease",
+        about: "Elect a leader among several controller managers; only the leader runs controllers",
         set: |options, given| switch(&mut options.leader_elect, given),
     },
     value(
@@ -212,7 +211,7 @@ const ELECTION: &[Flag<Options>] = &[
         "leader-elect-lease-duration",
         "DURATION",
         "15s",
-        "How long others leave an unchanged Lease alone",
+        "Time after the last renewal when another candidate may take the Lease",
         |options, given| duration(&mut options.lease_duration, given),
     ),
     value(
@@ -220,7 +219,7 @@ const ELECTION: &[Flag<Options>] = &[
         "leader-elect-renew-deadline",
         "DURATION",
         "10s",
-        "How long the leader tries to renew the Lease before it gives up",
+        "Time in which the leader must renew the Lease before it stops leading",
         |options, given| duration(&mut options.renew_deadline, given),
     ),
     value(
@@ -228,7 +227,7 @@ const ELECTION: &[Flag<Options>] = &[
         "leader-elect-retry-period",
         "DURATION",
         "2s",
-        "The pause between two attempts",
+        "Time between attempts to acquire or renew the Lease",
         |options, given| duration(&mut options.retry_period, given),
     ),
     value(
@@ -236,7 +235,7 @@ const ELECTION: &[Flag<Options>] = &[
         "leader-elect-resource-name",
         "NAME",
         "kube-controller-manager",
-        "The Lease's name",
+        "Name of the Lease",
         |options, given| text(&mut options.lease_name, given),
     ),
     value(
@@ -244,12 +243,12 @@ const ELECTION: &[Flag<Options>] = &[
         "leader-elect-resource-namespace",
         "NAMESPACE",
         "kube-system",
-        "The Lease's namespace",
+        "Namespace of the Lease",
         |options, given| text(&mut options.lease_namespace, given),
     ),
 ];
 
-/// Takes a number of workers; at least one works.
+/// Parses a number of workers; at least one.
 fn workers(count: &mut usize, given: &str) -> Result<(), String> {
     let mut asked = 0;
     number(&mut asked, given)?;
@@ -263,7 +262,7 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "concurrent-cron-job-syncs",
         "NUMBER",
         "5",
-        "CronJobs that are looked at in parallel",
+        "Number of CronJobs synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_cron_job_syncs, given),
     ),
     value(
@@ -271,7 +270,7 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "concurrent-daemonset-syncs",
         "NUMBER",
         "2",
-        "DaemonSets that are looked at in parallel",
+        "Number of DaemonSets synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_daemonset_syncs, given),
     ),
     value(
@@ -279,7 +278,7 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "concurrent-deployment-syncs",
         "NUMBER",
         "5",
-        "Deployments that are looked at in parallel",
+        "Number of Deployments synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_deployment_syncs, given),
     ),
     value(
@@ -287,7 +286,7 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "concurrent-job-syncs",
         "NUMBER",
         "5",
-        "Jobs that are looked at in parallel",
+        "Number of Jobs synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_job_syncs, given),
     ),
     value(
@@ -295,7 +294,7 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "concurrent-replicaset-syncs",
         "NUMBER",
         "5",
-        "ReplicaSets that are looked at in parallel",
+        "Number of ReplicaSets synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_replicaset_syncs, given),
     ),
     value(
@@ -303,7 +302,7 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "concurrent-rc-syncs",
         "NUMBER",
         "5",
-        "ReplicationControllers that are looked at in parallel",
+        "Number of ReplicationControllers synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_rc_syncs, given),
     ),
     value(
@@ -311,7 +310,7 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "concurrent-statefulset-syncs",
         "NUMBER",
         "5",
-        "StatefulSets that are looked at in parallel",
+        "Number of StatefulSets synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_statefulset_syncs, given),
     ),
     value(
@@ -319,7 +318,7 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "concurrent-ttl-after-finished-syncs",
         "NUMBER",
         "5",
-        "Finished Jobs that are looked at in parallel",
+        "Number of finished Jobs synced in parallel",
         |options, given| {
             workers(
                 &mut options.manager.concurrent_ttl_after_finished_syncs,
@@ -335,7 +334,7 @@ const UPKEEP: &[Flag<Options>] = &[
         "concurrent-gc-syncs",
         "NUMBER",
         "20",
-        "Objects that the garbage collector looks at in parallel",
+        "Number of garbage collector workers",
         |options, given| workers(&mut options.manager.concurrent_gc_syncs, given),
     ),
     value(
@@ -343,7 +342,7 @@ const UPKEEP: &[Flag<Options>] = &[
         "concurrent-namespace-syncs",
         "NUMBER",
         "10",
-        "Namespaces that are emptied in parallel",
+        "Number of namespaces synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_namespace_syncs, given),
     ),
     value(
@@ -351,7 +350,7 @@ const UPKEEP: &[Flag<Options>] = &[
         "concurrent-resource-quota-syncs",
         "NUMBER",
         "5",
-        "Quotas that are summed up in parallel",
+        "Number of ResourceQuotas synced in parallel",
         |options, given| workers(&mut options.manager.concurrent_resource_quota_syncs, given),
     ),
     value(
@@ -359,7 +358,7 @@ const UPKEEP: &[Flag<Options>] = &[
         "root-ca-file",
         "FILE",
         "",
-        "The authority that pods know the server by; without it that of the kubeconfig file",
+        "CA certificate of the API server, published to pods in kube-root-ca.crt. Default: that of the kubeconfig",
         |options, given| file(&mut options.root_ca_file, given),
     ),
     value(
@@ -367,7 +366,7 @@ const UPKEEP: &[Flag<Options>] = &[
         "service-account-private-key-file",
         "FILE",
         "",
-        "The key that signs the tokens which are kept in secrets; without it none are made",
+        "Private key that signs service account tokens in Secrets. Without it none are created",
         |options, given| file(&mut options.service_account_private_key_file, given),
     ),
     value(
@@ -375,7 +374,7 @@ const UPKEEP: &[Flag<Options>] = &[
         "concurrent-serviceaccount-token-syncs",
         "NUMBER",
         "5",
-        "Secrets with tokens that are looked at in parallel",
+        "Number of token Secrets synced in parallel",
         |options, given| {
             workers(
                 &mut options.manager.concurrent_serviceaccount_token_syncs,
@@ -385,7 +384,7 @@ const UPKEEP: &[Flag<Options>] = &[
     ),
 ];
 
-/// A file of a signer.
+/// A flag with a file of a signer.
 const fn signing(
     name: &'static str,
     about: &'static str,
@@ -404,58 +403,60 @@ const fn signing(
 const SIGNING: &[Flag<Options>] = &[
     signing(
         "cluster-signing-cert-file",
-        "The authority that signs, for all signers",
+        "CA certificate of all signers",
         |options, given| file(&mut options.signing.all.certificate, given),
     ),
-    signing("cluster-signing-key-file", "Its key", |options, given| {
-        file(&mut options.signing.all.key, given)
-    }),
+    signing(
+        "cluster-signing-key-file",
+        "Key of --cluster-signing-cert-file",
+        |options, given| file(&mut options.signing.all.key, given),
+    ),
     value(
         "certificatesigningrequest-signing-controller",
         "cluster-signing-duration",
         "DURATION",
         "8760h0m0s",
-        "How long certificates are valid at most",
+        "Maximum validity of issued certificates",
         |options, given| duration(&mut options.signing.duration, given),
     ),
     signing(
         "cluster-signing-kubelet-serving-cert-file",
-        "The authority of kubernetes.io/kubelet-serving",
+        "CA certificate of kubernetes.io/kubelet-serving",
         |options, given| file(&mut options.signing.kubelet_serving.certificate, given),
     ),
     signing(
         "cluster-signing-kubelet-serving-key-file",
-        "Its key",
+        "Key of --cluster-signing-kubelet-serving-cert-file",
         |options, given| file(&mut options.signing.kubelet_serving.key, given),
     ),
     signing(
         "cluster-signing-kubelet-client-cert-file",
-        "The authority of kubernetes.io/kube-apiserver-client-kubelet",
+        "CA certificate of kubernetes.io/kube-apiserver-client-kubelet",
         |options, given| file(&mut options.signing.kubelet_client.certificate, given),
     ),
     signing(
         "cluster-signing-kubelet-client-key-file",
-        "Its key",
+        "Key of --cluster-signing-kubelet-client-cert-file",
         |options, given| file(&mut options.signing.kubelet_client.key, given),
     ),
     signing(
         "cluster-signing-kube-apiserver-client-cert-file",
-        "The authority of kubernetes.io/kube-apiserver-client",
+        "CA certificate of kubernetes.io/kube-apiserver-client",
         |options, given| file(&mut options.signing.apiserver_client.certificate, given),
     ),
     signing(
         "cluster-signing-kube-apiserver-client-key-file",
-        "Its key",
+        "Key of --cluster-signing-kube-apiserver-client-cert-file",
         |options, given| file(&mut options.signing.apiserver_client.key, given),
     ),
     signing(
         "cluster-signing-legacy-unknown-cert-file",
-        "The authority of kubernetes.io/legacy-unknown",
+        "CA certificate of kubernetes.io/legacy-unknown",
         |options, given| file(&mut options.signing.legacy_unknown.certificate, given),
     ),
     signing(
         "cluster-signing-legacy-unknown-key-file",
-        "Its key",
+        "Key of --cluster-signing-legacy-unknown-cert-file",
         |options, given| file(&mut options.signing.legacy_unknown.key, given),
     ),
 ];

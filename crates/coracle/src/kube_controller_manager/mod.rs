@@ -16,7 +16,7 @@ use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Context, Manager, Selected};
 
 use crate::controllers;
-use crate::flags::{self as command_line, Asked, Mistakes};
+use crate::flags::{self as command_line, Mistakes, Parsed};
 use crate::host;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
@@ -45,7 +45,7 @@ pub(crate) enum ManagerError {
     Settings(#[from] SettingsError),
     #[error(transparent)]
     Election(#[from] InvalidDurations),
-    #[error("there is no way to the server")]
+    #[error("cannot configure the API client")]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -56,11 +56,11 @@ pub(crate) enum ManagerError {
 pub(crate) fn run(command: &KubeControllerManager) -> Result<(), ManagerError> {
     let mut options = Options::default();
     match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
-        Asked::Help => process::print(command_line::help(&flags::TABLE)),
-        Asked::Version => {
+        Parsed::Help => process::print(command_line::help(&flags::TABLE)),
+        Parsed::Version => {
             process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION))
         }
-        Asked::Run => {
+        Parsed::Run => {
             process::log(options.verbosity);
             process::block_on(manage(&options))??;
         }
@@ -121,8 +121,8 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
     Ok(result??)
 }
 
-/// What controllers write by: what the whole process is, or each its own account. One that is not
-/// its own account's shares its limit with the others.
+/// The clients of the controllers: the credentials of the process, with one shared rate limit, or a
+/// service account of its own for each.
 async fn own_clients(
     options: &Options,
     config: Config,
@@ -134,7 +134,7 @@ async fn own_clients(
     );
 
     let (credentials, impersonate) = Default::default();
-    let nobody = Https::new(
+    let anonymous = Https::new(
         Config {
             credentials,
             impersonate,
@@ -144,14 +144,19 @@ async fn own_clients(
     )
     .await?;
 
-    let (nobody, client, own_accounts) = (Arc::new(nobody), client.clone(), options.own_accounts);
+    let (anonymous, client, own_accounts) =
+        (Arc::new(anonymous), client.clone(), options.own_accounts);
     let shared = client.clone().limited(qps, burst);
 
     Ok(move |account: &str| {
         let own = match own_accounts {
             true => {
-                let transport =
-                    ServiceAccountTransport::new(nobody.clone(), &client, "kube-system", account);
+                let transport = ServiceAccountTransport::new(
+                    anonymous.clone(),
+                    &client,
+                    "kube-system",
+                    account,
+                );
                 Client::new(Arc::new(transport), WORLD).limited(qps, burst)
             }
             false => shared.clone(),
@@ -160,7 +165,7 @@ async fn own_clients(
     })
 }
 
-/// Works, alone or as the one of many that was elected.
+/// Runs `work`, with or without leader election.
 async fn lead(
     elect: bool,
     election: &Election,

@@ -1,4 +1,4 @@
-//! The flags of what watches over nodes and of what is behind Services.
+//! The flags of the node controllers and of the endpoint controllers.
 
 use std::time::Duration;
 
@@ -11,12 +11,11 @@ use super::flags::{Options, value};
 use crate::flags::values::{duration, float, number, switch};
 use crate::flags::{Flag, Mistakes, Takes};
 
-/// The flags as they were given.
+/// The parsed flags.
 pub(super) struct NodeOptions {
     lifecycle: nodelifecycle::Config,
     large_cluster: i64,
-    /// How often upstream looks; here silence has a timer, and this only says how late it may be
-    /// noticed.
+    /// Upstream's polling interval. Here each node has a timer; the value is only validated.
     monitor_period: Duration,
     allocate: bool,
     cluster_cidrs: Vec<IpNet>,
@@ -61,7 +60,7 @@ impl Default for NodeOptions {
 }
 
 impl NodeOptions {
-    /// What the controllers are to be; all mistakes are told together.
+    /// Sets the options in `manager`; reports all errors together.
     pub(super) fn complete(&self, manager: Manager) -> Result<Manager, Mistakes> {
         let mut mistakes = Vec::new();
         let mut count = |name: &str, given: i64, least: usize| {
@@ -77,7 +76,7 @@ impl NodeOptions {
                 large_cluster_size: count("large-cluster-size-threshold", self.large_cluster, 0),
                 ..self.lifecycle
             },
-            // Upstream takes a negative number for none.
+            // Upstream treats a negative number as 0.
             terminated_pod_gc_threshold: usize::try_from(self.ended_pods).unwrap_or_default(),
             concurrent_endpoint_syncs: count("concurrent-endpoint-syncs", self.endpoint_syncs, 1),
             endpoint_updates_batch: self.endpoint_batch,
@@ -137,7 +136,7 @@ impl NodeOptions {
     }
 }
 
-/// A mask of 0 is none.
+/// A mask size; 0: not set.
 fn mask(given: i64) -> Option<u8> {
     u8::try_from(given).ok().filter(|mask| *mask > 0)
 }
@@ -176,7 +175,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         section: "generic",
         takes: Takes::Switch,
         default: "false",
-        about: "Give every node ranges of --cluster-cidr for its pods",
+        about: "Allocate a pod CIDR of --cluster-cidr to every node",
         set: |options, given| switch(&mut options.nodes.allocate, given),
     },
     value(
@@ -184,7 +183,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "cluster-cidr",
         "RANGES",
         "",
-        "Addresses of pods: one range, or one of each family",
+        "Address ranges of pods: one, or one of each IP family",
         |options, given| ranges(&mut options.nodes.cluster_cidrs, given),
     ),
     value(
@@ -192,7 +191,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "node-monitor-period",
         "DURATION",
         "5s",
-        "How late the silence of a node may be noticed",
+        "Interval of node health checks",
         |options, given| duration(&mut options.nodes.monitor_period, given),
     ),
     value(
@@ -200,7 +199,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "service-cluster-ip-range",
         "RANGES",
         "",
-        "Addresses of Services: pods do not get these",
+        "Address ranges of Services, excluded from pod CIDRs",
         |options, given| ranges(&mut options.nodes.service_cidrs, given),
     ),
     value(
@@ -208,7 +207,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "node-cidr-mask-size",
         "BITS",
         "24, of IPv6 64",
-        "How large a node's range is, where there is one family",
+        "Mask size of a node's pod CIDR in a single-stack cluster",
         |options, given| number(&mut options.nodes.mask, given),
     ),
     value(
@@ -216,7 +215,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "node-cidr-mask-size-ipv4",
         "BITS",
         "24",
-        "How large a node's range of IPv4 is",
+        "Mask size of a node's IPv4 pod CIDR",
         |options, given| number(&mut options.nodes.mask_v4, given),
     ),
     value(
@@ -224,7 +223,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "node-cidr-mask-size-ipv6",
         "BITS",
         "64",
-        "How large a node's range of IPv6 is",
+        "Mask size of a node's IPv6 pod CIDR",
         |options, given| number(&mut options.nodes.mask_v6, given),
     ),
     value(
@@ -232,7 +231,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "node-monitor-grace-period",
         "DURATION",
         "50s",
-        "How long a node may be silent before it counts as dead",
+        "Time without a heartbeat after which a node is marked unhealthy",
         |options, given| duration(&mut options.nodes.lifecycle.monitor_grace, given),
     ),
     value(
@@ -240,7 +239,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "node-startup-grace-period",
         "DURATION",
         "1m0s",
-        "The same for a node that has never said anything",
+        "Time without a heartbeat after which a starting node is marked unhealthy",
         |options, given| duration(&mut options.nodes.lifecycle.startup_grace, given),
     ),
     value(
@@ -248,7 +247,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "node-eviction-rate",
         "NUMBER",
         "0.1",
-        "Dead nodes of a zone that lose their pods in a second",
+        "Nodes per second whose pods are evicted in a healthy zone",
         |options, given| float(&mut options.nodes.lifecycle.eviction_rate, given),
     ),
     value(
@@ -256,7 +255,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "secondary-node-eviction-rate",
         "NUMBER",
         "0.01",
-        "The same where much of a zone is dead",
+        "Nodes per second whose pods are evicted in an unhealthy zone",
         |options, given| float(&mut options.nodes.lifecycle.secondary_eviction_rate, given),
     ),
     value(
@@ -264,7 +263,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "unhealthy-zone-threshold",
         "NUMBER",
         "0.55",
-        "From which share of dead nodes on much of a zone is dead",
+        "Fraction of NotReady nodes from which on a zone is unhealthy",
         |options, given| float(&mut options.nodes.lifecycle.unhealthy_zone_threshold, given),
     ),
     value(
@@ -272,7 +271,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "large-cluster-size-threshold",
         "NUMBER",
         "50",
-        "A zone of which much is dead and that is not larger loses no pods",
+        "Size of a zone up to which no pods are evicted while it is unhealthy",
         |options, given| number(&mut options.nodes.large_cluster, given),
     ),
     value(
@@ -280,7 +279,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "terminated-pod-gc-threshold",
         "NUMBER",
         "12500",
-        "Ended pods that may stay; 0: all",
+        "Number of terminated pods that may exist before the oldest are deleted; 0: no limit",
         |options, given| number(&mut options.nodes.ended_pods, given),
     ),
     value(
@@ -288,7 +287,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "concurrent-endpoint-syncs",
         "NUMBER",
         "5",
-        "Endpoints that are looked at in parallel",
+        "Number of Endpoints synced in parallel",
         |options, given| number(&mut options.nodes.endpoint_syncs, given),
     ),
     value(
@@ -296,7 +295,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "endpoint-updates-batch-period",
         "DURATION",
         "0s",
-        "How long changes of pods are gathered",
+        "Time for which pod changes are batched",
         |options, given| duration(&mut options.nodes.endpoint_batch, given),
     ),
     value(
@@ -304,7 +303,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "concurrent-service-endpoint-syncs",
         "NUMBER",
         "5",
-        "Services that are looked at in parallel",
+        "Number of Services synced in parallel",
         |options, given| number(&mut options.nodes.slice_syncs, given),
     ),
     value(
@@ -312,7 +311,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "endpointslice-updates-batch-period",
         "DURATION",
         "0s",
-        "How long changes of pods are gathered",
+        "Time for which pod changes are batched",
         |options, given| duration(&mut options.nodes.slice_batch, given),
     ),
     value(
@@ -320,7 +319,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "max-endpoints-per-slice",
         "NUMBER",
         "100",
-        "Endpoints that a slice may hold",
+        "Maximum number of endpoints of an EndpointSlice",
         |options, given| number(&mut options.nodes.slice_limit, given),
     ),
     value(
@@ -328,7 +327,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "mirroring-concurrent-service-endpoint-syncs",
         "NUMBER",
         "5",
-        "Endpoints that are looked at in parallel",
+        "Number of Endpoints mirrored in parallel",
         |options, given| number(&mut options.nodes.mirror_syncs, given),
     ),
     value(
@@ -336,7 +335,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "mirroring-endpointslice-updates-batch-period",
         "DURATION",
         "0s",
-        "How long changes are gathered",
+        "Time for which changes are batched",
         |options, given| duration(&mut options.nodes.mirror_batch, given),
     ),
     value(
@@ -344,7 +343,7 @@ pub(super) const NODES: &[Flag<Options>] = &[
         "mirroring-max-endpoints-per-subset",
         "NUMBER",
         "1000",
-        "Addresses of a subset that are mirrored",
+        "Maximum number of mirrored addresses of a subset",
         |options, given| number(&mut options.nodes.mirror_limit, given),
     ),
 ];

@@ -1,4 +1,5 @@
-//! Flags that upstream has and that do nothing here yet: refused, so that nobody relies on them.
+//! Flags of upstream that are not implemented yet. They are rejected, so that they do not fail
+//! silently.
 
 pub(super) const NOT_YET: &[&str] = &[
     "allow-metric-labels",

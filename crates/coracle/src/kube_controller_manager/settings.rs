@@ -1,4 +1,4 @@
-//! The authorities that flags name: read from their files once, at the beginning.
+//! The CA and key files that flags name, read once at the start.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -27,12 +27,11 @@ pub(crate) enum SettingsError {
         file: PathBuf,
         error: SigningKeyError,
     },
-    #[error("{0} is given without the file that belongs to it")]
+    #[error("{0}: certificate and key must be specified together")]
     Half(PathBuf),
 }
 
-/// The controllers with the authorities that the flags name. `config` says what the server is known
-/// by.
+/// Adds the CAs and keys of the flags to `manager`. `config` has the CA of the API server.
 pub(super) fn complete(
     manager: Manager,
     options: &Options,
@@ -58,7 +57,7 @@ fn token_signer(options: &Options) -> Result<Option<TokenSigner>, SettingsError>
     controllers::token_signer(file).map(Some).map_err(unusable)
 }
 
-/// Of the file that is named, or what the controllers themselves know the server by.
+/// The CA of --root-ca-file, or of the kubeconfig.
 fn root_ca(options: &Options, config: &Config) -> Result<Option<String>, SettingsError> {
     let file = match (&options.root_ca_file, &config.authorities) {
         (Some(file), _) | (None, Some(Pem::File(file))) => file,

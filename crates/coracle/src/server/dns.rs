@@ -1,6 +1,6 @@
 //! The cluster's DNS, as every cluster has it: a Deployment behind the Service
-//! `kube-system/kube-dns`. What runs in its pod is this very program (`coracle dns`), from an image
-//! that is made of it. So it is held like any pod: it goes on answering while the server is away.
+//! `kube-system/kube-dns`. Its pod runs this program (`coracle dns`), from an image built of the
+//! running binary. It is an ordinary pod and keeps answering while the server is down.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ use serde_json::json;
 /// The image that runs this program.
 pub(super) const IMAGE: &str = "coracle";
 
-/// This program, and the libraries that it has loaded: what it needs to run elsewhere.
+/// This program and the shared libraries it has loaded, for the image.
 pub(super) fn program() -> io::Result<(PathBuf, BTreeSet<PathBuf>)> {
     let program = fs::read_link("/proc/self/exe")?;
     let maps = fs::read_to_string("/proc/self/maps")?;
@@ -26,7 +26,7 @@ pub(super) fn program() -> io::Result<(PathBuf, BTreeSet<PathBuf>)> {
     Ok((program, libraries))
 }
 
-/// The shared libraries among what a process has mapped.
+/// The shared libraries in a process's `/proc/PID/maps`.
 fn libraries(maps: &str) -> impl Iterator<Item = PathBuf> {
     let mapped = maps
         .lines()
@@ -36,8 +36,7 @@ fn libraries(maps: &str) -> impl Iterator<Item = PathBuf> {
         .map(PathBuf::from)
 }
 
-/// Makes the cluster's DNS what it is to be, whatever it was: what others have added to its objects
-/// stays.
+/// Applies the objects of the cluster DNS with server-side apply; fields of other managers stay.
 pub(super) async fn ensure(client: &Client, address: IpAddr, domain: &str) -> Result<(), Error> {
     for (group, version, plural, object) in objects(address, domain) {
         let access = client.resource(&Resource::builtin(group, version, plural));
@@ -68,8 +67,8 @@ pub(super) async fn ensure(client: &Client, address: IpAddr, domain: &str) -> Re
     Ok(())
 }
 
-/// Waits until somebody answers behind the Service.
-pub(super) async fn until_answered(client: Client) {
+/// Waits until the Service has a ready endpoint.
+pub(super) async fn until_ready(client: Client) {
     let tasks = Tasks::new();
     let slices = Selection::all(&Resource::of::<EndpointSlice>())
         .namespace("kube-system")
@@ -81,11 +80,11 @@ pub(super) async fn until_answered(client: Client) {
         .next()
         .await
         .object()
-        .is_some_and(|slice| answers(slice))
+        .is_some_and(|slice| has_ready_endpoint(slice))
     {}
 }
 
-fn answers(slice: &EndpointSlice) -> bool {
+fn has_ready_endpoint(slice: &EndpointSlice) -> bool {
     let conditions = slice
         .endpoints
         .iter()
@@ -176,8 +175,8 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
             {"name": "dns", "containerPort": 53, "protocol": "UDP"},
             {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
         ],
-        // The first probe comes when it answers: one that came a moment too early would be a whole
-        // round too early.
+        // Delays the first readiness probe until the server listens: a probe that fails would delay
+        // readiness by a whole period.
         "lifecycle": {"postStart": {"exec": {"command": ["/coracle", "dns", "--wait-for=127.0.0.1:53"]}}},
         "readinessProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 5},
         "resources": {"requests": {"cpu": "10m", "memory": "20Mi"}},

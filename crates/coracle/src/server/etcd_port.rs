@@ -1,8 +1,7 @@
-//! `--etcd-listen`: the store as an etcd, and who is let in there.
-//!
-//! Whoever can use the store owns the cluster: RBAC does not stand before it. A unix socket is open
-//! to its owner alone. A port always has TLS and always asks for a certificate, on loopback too,
-//! where every user of the machine and every pod in the host's network could reach it otherwise.
+//! `--etcd-listen`: the etcd API of the embedded store, and which clients are accepted. Write
+//! access to the store is full access to the cluster: RBAC does not apply. A unix socket is
+//! accessible to its owner only. A port always requires TLS and a client certificate, on loopback
+//! too, where every user of the machine and every host-network pod could connect otherwise.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,18 +14,18 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificates::Pair;
 
-/// Those who may do anything.
+/// The group that is authorized for everything.
 const MASTERS: &str = "system:masters";
 
 #[derive(Args)]
 pub(super) struct EtcdPortFlags {
-    /// Also show the store as an etcd, for etcdctl: unix:///PATH, or ADDRESS:PORT with TLS, for
-    /// clients with a certificate of this cluster's authority in the group system:masters (DIR/pki:
-    /// ca.crt, and admin.crt with admin.key for the client)
+    /// Serve the etcd API of the embedded store at this address, for etcdctl: unix:///PATH, or
+    /// ADDRESS:PORT with TLS for client certificates of the cluster CA in the group system:masters
+    /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
     #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
     etcd_listen: Option<Listen>,
-    /// Let in clients of this authority at --etcd-listen ADDRESS:PORT, all of them and no others,
-    /// instead of system:masters of the cluster's own
+    /// Accept client certificates of this CA at --etcd-listen ADDRESS:PORT, instead of
+    /// system:masters of the cluster CA
     #[arg(long, value_name = "FILE", requires = "etcd_listen")]
     etcd_listen_client_ca_file: Option<PathBuf>,
 }
@@ -36,13 +35,13 @@ pub(crate) enum EtcdPortError {
     #[error("--etcd-listen-client-ca-file: {}: {error}", file.display())]
     Authority { file: PathBuf, error: io::Error },
     #[error(
-        "--etcd-listen-client-ca-file needs --etcd-listen ADDRESS:PORT: a unix socket asks for no certificates"
+        "--etcd-listen-client-ca-file needs --etcd-listen ADDRESS:PORT: a unix socket does not use certificates"
     )]
     Socket,
 }
 
 impl EtcdPortFlags {
-    /// Where and for whom the store is shown; none: it is not.
+    /// The configuration of the etcd API; `None`: it is off.
     pub(super) fn config(
         &self,
         server: &Pair,
@@ -89,7 +88,7 @@ impl EtcdPortFlags {
     }
 }
 
-/// Whether a certificate of the cluster's authority is one of an administrator.
+/// Accepts a certificate of the cluster CA if its user is in `system:masters`.
 fn check_master(certificate: &[u8]) -> Result<(), String> {
     let (_, certificate) =
         X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;

@@ -1,6 +1,5 @@
-//! The configuration file of `coracle server`: every flag may stand in it under its name, and what
-//! the command line says counts more. A key that is no flag is an error, so that a slip of the pen
-//! does not pass for a setting.
+//! The configuration file of `coracle server`: its keys are the names of flags. Flags on the
+//! command line take precedence. An unknown key is an error, so that a typo is not ignored.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,14 +10,14 @@ use clap::Command;
 use coracle_api::Value;
 use coracle_api::codec::yaml;
 
-/// Why a configuration file cannot be followed.
+/// Why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("{}: {error}", file.display())]
     Read { file: PathBuf, error: io::Error },
     #[error("{}: {why}", file.display())]
     Yaml { file: PathBuf, why: String },
-    #[error("{}: expected keys and values, one for each setting", file.display())]
+    #[error("{}: expected a mapping of flag names to values", file.display())]
     NoMapping { file: PathBuf },
     #[error("{}: unknown key {key:?}; keys are the flags of `coracle server`, without the dashes", file.display())]
     UnknownKey { file: PathBuf, key: String },
@@ -30,7 +29,7 @@ pub(crate) enum FileError {
     },
 }
 
-/// The command line with what its configuration file adds, if it names one.
+/// The command line with the flags of its `--config` file inserted.
 pub(crate) fn expand(
     arguments: Vec<OsString>,
     known: &Command,
@@ -84,7 +83,7 @@ fn is_given(arguments: &[OsString], flag: &str) -> bool {
     arguments.iter().any(|argument| is(argument))
 }
 
-/// The file's settings as flags, without those that `is_given` says are given elsewhere.
+/// The file's settings as flags, without those that the command line has (`is_given`).
 fn flags(
     file: &Path,
     text: &str,
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn each_flag_is_a_key_and_the_command_line_counts_more() {
+    fn each_flag_is_a_key_and_the_command_line_takes_precedence() {
         check("", &[], "");
         check(
             "https-port: 7443\nno-node: true\n",
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_an_error() {
+    fn unknown_keys_and_wrong_types_are_errors() {
         check(
             "htps-port: 1",
             &[],
@@ -236,7 +235,7 @@ mod tests {
         check(
             "- a",
             &[],
-            "c.yaml: expected keys and values, one for each setting",
+            "c.yaml: expected a mapping of flag names to values",
         );
     }
 

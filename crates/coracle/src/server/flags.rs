@@ -1,4 +1,4 @@
-//! What `coracle server` can be told, beside the few flags that come first.
+//! The flags of `coracle server`, grouped by topic.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,48 +10,49 @@ use ipnet::IpNet;
 use super::pod_network::Plugins;
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage};
 
-/// How nodes are watched over, and nodes that are not there.
+/// Node lifecycle and simulated nodes.
 #[derive(Args)]
 pub(super) struct NodeFlags {
-    /// Have so many nodes that exist in the API alone: pods that are scheduled on them seem to run.
-    /// What becomes of a pod says its annotation coracle.local/simulate, or that label of its node:
-    /// run, succeed, fail or hang (docs/simulated-nodes.md)
+    /// Number of simulated nodes: they exist in the API only, and pods scheduled on them appear to
+    /// run. The annotation coracle.local/simulate of a pod, or that label of its node, selects the
+    /// outcome: run, succeed, fail or hang (docs/simulated-nodes.md)
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=10_000))]
     pub(super) simulated_nodes: u16,
-    /// How long a node may be silent before it counts as dead
+    /// Time without a lease renewal after which a node is marked NotReady
     #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = duration)]
     pub(super) node_monitor_grace_period: Duration,
-    /// How many dead nodes of a zone lose their pods in a second
+    /// Unreachable nodes per second and zone whose pods are evicted
     #[arg(long, value_name = "NUMBER", default_value_t = 0.1)]
     pub(super) node_eviction_rate: f64,
 }
 
-/// The addresses of a cluster, and its node.
+/// Address ranges of the cluster, and its node.
 #[derive(Args)]
 pub(super) struct NetworkFlags {
-    /// Addresses of pods [default: 10.244.0.0/16, or the next that is free here; for more than 256
-    /// simulated nodes alone 10.128.0.0/9]
+    /// Address range of pods [default: 10.244.0.0/16, or the next free range; with --no-node and
+    /// more than 256 simulated nodes 10.128.0.0/9]
     #[arg(long, value_name = "RANGE")]
     pub(super) cluster_cidr: Option<IpNet>,
-    /// Addresses of Services [default: 10.96.0.0/12, or the next that is free here]
+    /// Address range of Services [default: 10.96.0.0/12, or the next free range]
     #[arg(long, value_name = "RANGE")]
     pub(super) service_cidr: Option<IpNet>,
-    /// What names of the cluster end with
+    /// DNS domain of the cluster
     #[arg(long, value_name = "DOMAIN", default_value = "cluster.local", value_parser = subdomain)]
     pub(super) cluster_domain: String,
-    /// What the node is called [default: the host's name]
+    /// Name of the node [default: the hostname]
     #[arg(long, value_name = "NAME", conflicts_with = "no_node", value_parser = subdomain)]
     pub(super) node_name: Option<String>,
-    /// Port of the kubelet; 0: a free one [default: what it had before, 10250, or a free one]
+    /// Port of the kubelet; 0 selects a free port [default: the port of the last start, 10250, or a
+    /// free port]
     #[arg(long, value_name = "PORT", conflicts_with = "no_node")]
     pub(super) kubelet_port: Option<u16>,
 }
 
-/// What pods may take of their node.
+/// Limits of pods.
 #[derive(Args)]
 pub(super) struct PodFlags {
-    /// Most processes and threads of one pod; -1: as many as all pods together may have [default: a
-    /// quarter of that]
+    /// Maximum number of processes and threads of one pod; -1: the limit of all pods together
+    /// [default: a quarter of that limit]
     #[arg(
         long,
         value_name = "COUNT",
@@ -59,8 +60,7 @@ pub(super) struct PodFlags {
         conflicts_with = "no_node"
     )]
     pod_max_pids: Option<i64>,
-    /// Kernel parameters that pods may set beside the safe ones, separated by commas: names, or how
-    /// names begin and `*`
+    /// Unsafe sysctls that pods may set, separated by commas: names, or prefixes followed by `*`
     #[arg(
         long,
         value_name = "NAMES",
@@ -71,21 +71,21 @@ pub(super) struct PodFlags {
 }
 
 impl PodFlags {
-    /// Most processes and threads of one pod; 0 is no limit either, as upstream reads it.
+    /// The PID limit of one pod; 0 means no limit, as upstream.
     pub(super) fn pids(&self) -> Option<i64> {
         self.pod_max_pids
             .map(|most| if most > 0 { most } else { -1 })
     }
 }
 
-/// Who connects pods.
+/// CNI plugins.
 #[derive(Args)]
 pub(super) struct CniFlags {
-    /// Have pods connected by CNI plugins, as the first configuration of this folder says, instead
+    /// Use CNI plugins for the pod network, with the first configuration in this directory, instead
     /// of the built-in bridge
     #[arg(long, value_name = "DIR", conflicts_with = "no_node")]
     cni_conf_dir: Option<PathBuf>,
-    /// Where these plugins are, separated by commas
+    /// Directories of CNI plugin binaries, separated by commas
     #[arg(
         long,
         value_name = "DIRS",
@@ -106,21 +106,21 @@ impl CniFlags {
     }
 }
 
-/// What a cluster has beside its API server.
+/// Components that --disable accepts.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Component {
-    /// Nothing answers the names of the cluster
+    /// Cluster DNS
     Dns,
-    /// Nothing leads the addresses of Services to pods
+    /// Service proxy
     Proxy,
     Scheduler,
 }
 
-/// Where objects are kept, unless in the folder.
+/// Storage: an etcd instead of the embedded store, and its settings.
 #[derive(Args)]
 pub(super) struct EtcdFlags {
-    /// Keep objects in this etcd instead of the folder: the client URLs of its members, separated
-    /// by commas
+    /// Store objects in this etcd instead of the embedded store: client URLs of its members,
+    /// separated by commas
     #[arg(
         long,
         value_name = "URLS",
@@ -128,32 +128,32 @@ pub(super) struct EtcdFlags {
         conflicts_with = "etcd_listen"
     )]
     pub(super) etcd_servers: Vec<String>,
-    /// Who signed the certificates of the etcd
+    /// CA certificate of the etcd servers
     #[arg(long, value_name = "FILE", requires = "etcd_servers")]
     pub(super) etcd_cafile: Option<PathBuf>,
-    /// The certificate that the etcd knows this server by
+    /// Client certificate for the etcd servers
     #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
     pub(super) etcd_certfile: Option<PathBuf>,
-    /// The key of --etcd-certfile
+    /// Key of --etcd-certfile
     #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
     pub(super) etcd_keyfile: Option<PathBuf>,
-    /// What keys in the etcd begin with
+    /// Prefix of all keys in etcd
     #[arg(long, value_name = "PREFIX", default_value = "/registry")]
     pub(super) etcd_prefix: String,
-    /// How often the past of the etcd is forgotten; 0: never by this server
+    /// Interval of etcd compaction by this server; 0: off
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub(super) etcd_compaction_interval: u64,
-    /// Let renewals of node leases wait up to so many milliseconds, so that many of them share one
-    /// flush of the disk, which spares flash. They are answered once they are durable, only later:
-    /// a power cut loses no write that was acknowledged. At most 5000; 0: off. Embedded store only
+    /// Delay renewals of node leases up to this many milliseconds, so that many of them share one
+    /// disk flush; reduces flash wear. A renewal is still acknowledged only when it is durable. At
+    /// most 5000; 0: off. Embedded store only
     #[arg(long, value_name = "MILLISECONDS", default_value = "0", value_parser = milliseconds, conflicts_with = "etcd_servers")]
     pub(super) node_lease_write_delay: Duration,
-    /// How long an event is kept after it was last written; 0: for ever
+    /// Time after the last write when an Event is deleted; 0: never
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub(super) event_ttl: Duration,
 }
 
-/// A name as objects have it, and domains.
+/// Parses a DNS-1123 subdomain.
 pub(super) fn subdomain(text: &str) -> Result<String, String> {
     let wrong = coracle_api::names::dns1123_subdomain(text);
     if wrong.is_empty() {

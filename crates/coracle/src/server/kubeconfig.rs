@@ -1,4 +1,4 @@
-//! The files that let clients in.
+//! The kubeconfig files of the administrator and of components that run separately.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,7 +7,7 @@ use base64::Engine;
 
 use crate::certificates::{self, CertificateError, Certificates, Pair};
 
-/// Writes them all.
+/// Writes all kubeconfig files into `folder`.
 pub(super) fn write(
     folder: &Path,
     address: SocketAddr,

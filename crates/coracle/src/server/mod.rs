@@ -1,6 +1,7 @@
-//! `coracle server`: a cluster in one process: its API server, on the embedded store or an etcd,
-//! its controllers and scheduler, and the node on which its pods run.
+//! `coracle server`: a cluster in one process: API server on the embedded store or an etcd,
+//! controllers, scheduler, and a node that runs pods.
 
+pub(crate) mod cluster_network;
 mod dns;
 mod etcd_port;
 mod file;
@@ -8,7 +9,6 @@ mod flags;
 mod kubeconfig;
 pub(crate) mod node;
 mod oom;
-pub(crate) mod place;
 pub(crate) mod pod_network;
 mod scheduler;
 mod simulated;
@@ -46,33 +46,33 @@ use crate::process::{self, ProcessError};
 use crate::running;
 use crate::storage::{Storage, StorageError};
 use crate::world::WORLD;
+use cluster_network::{ClusterNetwork, ClusterNetworkError, Requested, nth_address};
 use etcd_port::{EtcdPortError, EtcdPortFlags};
 pub(crate) use file::FileError;
 use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, subdomain};
 use node::{Node, NodeError};
-use place::{Place, PlaceError, Wanted, nth_address};
 
 /// Runs a cluster on this machine: API server, controllers, scheduler, and a node that runs pods,
-/// with their network, Services and names.
-///
-/// Certificates are made on the first start. DIR/admin.kubeconfig lets kubectl in,
-/// DIR/scheduler.kubeconfig a scheduler that runs apart. Pods go on running when the server ends:
-/// `coracle stop` ends them, `coracle reset` removes everything.
+/// with pod network, Services and DNS. Certificates are generated on the first start.
+/// DIR/admin.kubeconfig is the kubeconfig of the administrator, DIR/scheduler.kubeconfig that of a
+/// separate scheduler. Pods keep running when the server stops: `coracle stop` stops them, `coracle
+/// reset` deletes the cluster.
 #[derive(Args)]
 pub(crate) struct Server {
-    /// File that says any of this: its keys are these flags without the dashes
+    /// Configuration file in YAML; its keys are these flags without the dashes
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Without a node: no pods run here
+    /// Run the control plane only, without a node
     #[arg(long)]
     no_node: bool,
-    /// Where everything is kept
+    /// Data directory
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Address to listen on [default: all, or 127.0.0.1 without a node]
+    /// Address of the API server [default: 0.0.0.0, or 127.0.0.1 with --no-node]
     #[arg(long, value_name = "ADDRESS")]
     bind_address: Option<IpAddr>,
-    /// Port to listen on; 0: a free one [default: what it had before, 6443, or a free one]
+    /// Port of the API server; 0 selects a free port [default: the port of the last start, 6443, or
+    /// a free port]
     #[arg(long, value_name = "PORT")]
     https_port: Option<u16>,
     #[command(flatten)]
@@ -83,11 +83,10 @@ pub(crate) struct Server {
     pods: PodFlags,
     #[command(flatten)]
     etcd_port: EtcdPortFlags,
-    /// Leave these out: dns, proxy, scheduler
+    /// Components that are not started: dns, proxy, scheduler
     #[arg(long, value_name = "COMPONENTS", value_delimiter = ',')]
     disable: Vec<Component>,
-    /// Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one
-    /// away
+    /// Controllers to run: '*' enables the default set, 'name' enables one, '-name' disables one
     #[arg(
         long,
         value_name = "LIST",
@@ -110,23 +109,21 @@ pub(crate) enum ServerError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    #[error("{address}: cannot be listened on: {error}")]
+    #[error("cannot listen on {address}: {error}")]
     Bind {
         address: SocketAddr,
         error: io::Error,
     },
-    #[error(
-        "the host's name cannot be the name of a node: {0}; give the node another with --node-name"
-    )]
+    #[error("the hostname is not a valid node name: {0}; set --node-name")]
     HostName(String),
-    #[error("the store cannot be shown as an etcd")]
+    #[error("cannot serve the etcd API of the store")]
     EtcdServer(#[from] EtcdServerError),
     #[error(transparent)]
     EtcdPort(#[from] EtcdPortError),
-    #[error("{}: a server runs here already", .0.display())]
+    #[error("{}: another server is running with this data directory; stop it or use another --data-dir", .0.display())]
     RunsAlready(PathBuf),
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    ClusterNetwork(#[from] ClusterNetworkError),
     #[error(transparent)]
     Node(#[from] NodeError),
     #[error("--controllers")]
@@ -142,7 +139,7 @@ pub(crate) enum ServerError {
     Run(#[from] RunError),
 }
 
-/// The command line with what the configuration file adds that it names.
+/// The command line with the flags of its `--config` file inserted.
 pub(crate) fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, FileError> {
     file::expand(arguments, &Server::augment_args(Command::new("server")))
 }
@@ -156,7 +153,8 @@ pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
     process::block_on(serve(command, open_files))?
 }
 
-/// Serves; `open_files` is the limit that this process was started with, which containers get.
+/// Runs the server. `open_files` is the limit that this process was started with; containers get
+/// it.
 async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerError> {
     if !command.no_node {
         command.node_name()?;
@@ -175,30 +173,26 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         .ok_or_else(|| ServerError::RunsAlready(instance.data_dir.clone()))?
         .keep();
 
-    let place = command.place(&instance)?;
+    let cluster_network = command.cluster_network(&instance)?;
     let storage = command.etcd.storage(folder);
     let opened = storage.open()?;
 
-    let listener = command.listen(place.https_port).await?;
+    let listener = command.listen(cluster_network.https_port).await?;
     let address = listener
         .local_addr()
-        .map_err(|error| command.unbound(place.https_port, error))?;
-    let place = Place {
+        .map_err(|error| command.unbound(cluster_network.https_port, error))?;
+    let cluster_network = ClusterNetwork {
         https_port: address.port(),
-        ..place
+        ..cluster_network
     };
-    place::remember(&instance, &place)?;
+    cluster_network::save(&instance, &cluster_network)?;
 
     let pki = Certificates::new(folder, opened.holds_cluster());
     let authority = pki.authority()?;
-    let reachable = reachable_address(address.ip(), &place);
+    let reachable = reachable_address(address.ip(), &cluster_network);
     let advertised = SocketAddr::new(reachable, address.port());
 
-    let own = [address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
-    let addresses: Vec<IpAddr> = own
-        .into_iter()
-        .chain(nth_address(&place.service_cidr, 1))
-        .collect();
+    let addresses = certificate_addresses(address.ip(), reachable, &cluster_network);
     let server = pki.server(&authority, &addresses)?;
 
     kubeconfig::write(folder, local_address(address), &pki, &authority)?;
@@ -217,7 +211,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         &pki,
         &storage,
         advertised,
-        place.service_cidr,
+        cluster_network.service_cidr,
         journal.clone(),
     )?;
 
@@ -226,39 +220,45 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         if command.no_node {
             process::announce(&lines);
         } else {
-            info!(%address, "the API server is ready; the node follows");
+            info!(%address, "API server ready; starting the node");
         }
     };
 
-    let manager = command.manager(&pki, &authority, &place)?;
-    let (door, tasks) = begin_controllers(manager, storage.is_shared(), &journal);
+    let manager = command.manager(&pki, &authority, &cluster_network)?;
+    let (in_process, tasks) = begin_controllers(manager, storage.is_shared(), &journal);
     let schedules = !command.disable.contains(&Component::Scheduler);
-    let scheduler = schedules.then(|| scheduler::begin(&door, journal.clone()));
+    let scheduler = schedules.then(|| scheduler::begin(&in_process, journal.clone()));
 
     let renew_every = simulated::renew_every(command.nodes.node_monitor_grace_period);
     simulated::begin(
-        &door,
+        &in_process,
         command.nodes.simulated_nodes.into(),
         renew_every,
         journal.clone(),
         &tasks,
     );
 
-    let node = command.node(&instance, &place, advertised.ip(), journal, &authority)?;
+    let node = command.node(
+        &instance,
+        &cluster_network,
+        advertised.ip(),
+        journal,
+        &authority,
+    )?;
     let node = node.map(|settings| node::Settings {
         open_files: Some(open_files),
         ..settings
     });
 
     let result = process::until_signalled(async |stop| {
-        let doors = Doors { listener: Some(listener), in_process: door.clone() };
+        let doors = Doors { listener: Some(listener), in_process: in_process.clone() };
         let (last, stop_server) = watch::channel(false);
         let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop_server, ready);
         tokio::select! {
             biased;
             result = served => result.map_err(ServerError::from),
-            // Without its node a cluster that is to have one does not start.
-            ended = run_others(node, &door, &lines, stop, &tasks, &last) => ended.map_err(ServerError::from),
+            // A server with a node does not run without it.
+            ended = run_others(node, &in_process, &lines, stop, &tasks, &last) => ended.map_err(ServerError::from),
         }
     })
     .await;
@@ -276,27 +276,27 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     result?
 }
 
-/// Runs the node, and ends all in its order: what began last ends first, as nobody asks a server
-/// that is about to end. Returns only when there is no node where there should be one.
+/// Runs the node until the stop signal, then stops everything in reverse order of
+/// start: clients stop before the API server. Returns only if the node cannot be started.
 async fn run_others(
     node: Option<node::Settings>,
-    door: &InProcess,
+    in_process: &InProcess,
     lines: &str,
     stop: watch::Receiver<bool>,
     tasks: &Tasks,
     last: &watch::Sender<bool>,
 ) -> Result<(), NodeError> {
-    run_node(node, door, lines, stop).await?;
+    run_node(node, in_process, lines, stop).await?;
     tasks.stop().await;
     last.send_replace(true);
     std::future::pending().await
 }
 
-/// Runs the node, if there is one, and says when it is ready. Returns when it has been stopped, or
-/// cannot be had.
+/// Runs the node, if there is one, and prints the ready message. Returns when it was stopped, or an
+/// error if it cannot be started.
 async fn run_node(
     settings: Option<node::Settings>,
-    door: &InProcess,
+    in_process: &InProcess,
     lines: &str,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), NodeError> {
@@ -306,9 +306,9 @@ async fn run_node(
     };
     let name = settings.name.clone();
 
-    let node = Node::begin(settings, door).await?;
+    let node = Node::begin(settings, in_process).await?;
     tokio::select! {
-        ((), ()) = async { tokio::join!(node::until_ready(door, &name), node.until_named()) } => {
+        ((), ()) = async { tokio::join!(node::until_ready(in_process, &name), node.until_dns_settled()) } => {
             process::announce(lines);
         }
         () = stopped(&mut stop) => {}
@@ -316,18 +316,18 @@ async fn run_node(
 
     stopped(&mut stop).await;
     node.stop().await;
-    process::announce("pods are left running; `coracle stop` ends them\n");
+    process::announce("pods keep running; stop them with `coracle stop`\n");
 
     Ok(())
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whoever could say so being gone is as good as having said so.
+    // An error means that the sender is gone, which counts as a stop too.
     drop(stop.wait_for(|stop| *stop).await);
 }
 
 impl Server {
-    /// How whoever has typed this types `kubectl`.
+    /// The `kubectl` command to print, as this program was called.
     fn kubectl(&self) -> String {
         let program = std::env::args_os()
             .next()
@@ -339,11 +339,11 @@ impl Server {
         }
     }
 
-    /// What the node of this machine is told, if there is to be one.
+    /// Settings of this machine's node; `None` with --no-node.
     fn node(
         &self,
         instance: &Instance,
-        place: &Place,
+        cluster_network: &ClusterNetwork,
         address: IpAddr,
         journal: Journal,
         authority: &Pair,
@@ -356,7 +356,7 @@ impl Server {
         }
 
         instance.make_run_dir().map_err(NodeError::RunDir)?;
-        place::show(instance, place)?;
+        cluster_network::publish(instance, cluster_network)?;
         let name = self.node_name()?;
         let addresses = [address, IpAddr::V4(Ipv4Addr::LOCALHOST)];
 
@@ -366,7 +366,7 @@ impl Server {
             instance: instance.clone(),
             name,
             address,
-            place: place.clone(),
+            cluster_network: cluster_network.clone(),
             domain: self.network.cluster_domain.clone(),
             journal,
             kubelet_port: self.network.kubelet_port,
@@ -378,7 +378,7 @@ impl Server {
         }))
     }
 
-    /// What the node is called: what was asked for, or what the host is called.
+    /// The name of the node: --node-name, or the hostname.
     fn node_name(&self) -> Result<String, ServerError> {
         match &self.network.node_name {
             Some(name) => Ok(name.clone()),
@@ -386,12 +386,12 @@ impl Server {
         }
     }
 
-    /// The controllers of a cluster that makes its own certificates.
+    /// The controllers of a cluster with its own CA.
     fn manager(
         &self,
         pki: &Certificates,
         authority: &Pair,
-        place: &Place,
+        cluster_network: &ClusterNetwork,
     ) -> Result<Manager, ServerError> {
         let key = pki.service_account_key()?;
         let token_signer = controllers::token_signer(&key)
@@ -405,8 +405,8 @@ impl Server {
 
         let node_ipam = nodeipam::Config {
             allocate: true,
-            cluster_cidrs: vec![place.cluster_cidr],
-            service_cidrs: vec![place.service_cidr],
+            cluster_cidrs: vec![cluster_network.cluster_cidr],
+            service_cidrs: vec![cluster_network.service_cidr],
             ..nodeipam::Config::default()
         };
 
@@ -427,15 +427,16 @@ impl Server {
         })
     }
 
-    /// The ranges and ports of this cluster. Without a node they are in nobody's way.
-    fn place(&self, instance: &Instance) -> Result<Place, PlaceError> {
-        let wanted = Wanted {
+    /// Address ranges and ports of this cluster. Without a node they cannot conflict with others of
+    /// the machine.
+    fn cluster_network(&self, instance: &Instance) -> Result<ClusterNetwork, ClusterNetworkError> {
+        let requested = Requested {
             cluster_cidr: self.network.cluster_cidr,
             service_cidr: self.network.service_cidr,
             https_port: self.https_port,
             kubelet_port: self.network.kubelet_port,
             cni: self.cni.plugins(),
-            // Beside a real node they have to leave the machine's addresses alone.
+            // With a real node, ranges of simulated nodes must not overlap the machine's.
             simulated_nodes: if self.no_node {
                 self.nodes.simulated_nodes
             } else {
@@ -443,16 +444,20 @@ impl Server {
             },
         };
 
-        let held = if self.no_node {
+        let in_use = if self.no_node {
             Vec::new()
         } else {
-            place::held_by_others(instance)
+            cluster_network::ranges_in_use(instance)
         };
 
-        place::decide(&wanted, place::remembered(instance)?.as_ref(), &held)
+        cluster_network::decide(
+            &requested,
+            cluster_network::saved(instance)?.as_ref(),
+            &in_use,
+        )
     }
 
-    /// Listens on the port, or on a free one where nobody has asked for that port.
+    /// Listens on the port, or on a free one if the port is in use and was not set by a flag.
     async fn listen(&self, port: u16) -> Result<TcpListener, ServerError> {
         let default = if self.no_node {
             Ipv4Addr::LOCALHOST
@@ -463,7 +468,7 @@ impl Server {
         let ip = self.bind_address.unwrap_or(IpAddr::V4(default));
         match serve::bind(SocketAddr::new(ip, port)).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && self.https_port.is_none() => {
-                tracing::info!(port, "somebody else has this port: another one is taken");
+                tracing::info!(port, "API server port in use; selecting a free port");
                 serve::bind(SocketAddr::new(ip, 0))
                     .await
                     .map_err(|error| self.unbound(0, error))
@@ -482,7 +487,7 @@ impl Server {
         }
     }
 
-    /// The API server of this cluster; `reachable` is where others find it.
+    /// The configuration of the API server; `reachable` is its advertised address.
     fn config(
         &self,
         pki: &Certificates,
@@ -525,8 +530,7 @@ impl Server {
     }
 }
 
-/// How the API server reaches kubelets: by address, and both sides show certificates of the
-/// cluster's.
+/// How the API server connects to kubelets: by IP address, with mutual TLS by the cluster CA.
 fn kubelets(pki: &Certificates) -> Result<KubeletConfig, CertificateError> {
     pki.kubelet_client(&pki.authority()?)?;
     let client = pki.files("apiserver-kubelet-client");
@@ -540,16 +544,27 @@ fn kubelets(pki: &Certificates) -> Result<KubeletConfig, CertificateError> {
     })
 }
 
-/// Where pods and other machines find what listens on `bind`. A host that leads nowhere still has
-/// the bridge of its pods, whose address is the first of theirs.
-fn reachable_address(bind: IpAddr, place: &Place) -> IpAddr {
+/// The address at which pods and other machines reach a listener on `bind`. A host without a route
+/// falls back to the pod bridge, which has the first address of the pod range.
+fn reachable_address(bind: IpAddr, cluster_network: &ClusterNetwork) -> IpAddr {
     let reachable = host::reachable_address(bind);
-    let bridge = nth_address(&place.cluster_cidr, 1)
+    let bridge = nth_address(&cluster_network.cluster_cidr, 1)
         .filter(|_| reachable.is_loopback() && bind.is_unspecified());
     bridge.unwrap_or(reachable)
 }
 
-/// Where programs of this machine find it.
+/// The addresses of the API server's serving certificate.
+fn certificate_addresses(
+    bind: IpAddr,
+    reachable: IpAddr,
+    cluster_network: &ClusterNetwork,
+) -> Vec<IpAddr> {
+    let own = [bind, IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
+    let service = nth_address(&cluster_network.service_cidr, 1);
+    own.into_iter().chain(service).collect()
+}
+
+/// The address at which programs of this machine reach it.
 fn local_address(address: SocketAddr) -> SocketAddr {
     let local = if address.is_ipv6() {
         IpAddr::V6(Ipv6Addr::LOCALHOST)
@@ -567,7 +582,7 @@ fn local_address(address: SocketAddr) -> SocketAddr {
     )
 }
 
-/// Where pods and clients find this server.
+/// The address that the Service `kubernetes` points to.
 fn advertised(at: SocketAddr, services: IpNet) -> Advertised {
     Advertised {
         address: at.ip(),
@@ -577,7 +592,7 @@ fn advertised(at: SocketAddr, services: IpNet) -> Advertised {
     }
 }
 
-/// Service accounts get their tokens from this server; `address` is where others find it.
+/// Token settings of service accounts; `address` is where others reach this server.
 fn tokens(signing_key_file: PathBuf, domain: &str, address: SocketAddr) -> TokenConfig {
     let issuer = format!("https://kubernetes.default.svc.{domain}");
     TokenConfig {
@@ -595,17 +610,16 @@ fn tokens(signing_key_file: PathBuf, domain: &str, address: SocketAddr) -> Token
     }
 }
 
-/// Begins the controllers in this process; what they ask waits until the server has opened the
-/// door. Where the store is shared they are elected: a store of its own has one server, and its
-/// lock is the election.
+/// Starts the controllers in this process. Their requests wait until the API server is up. With a
+/// shared store they use leader election; the embedded store has one server only, by its lock.
 fn begin_controllers(manager: Manager, elect: bool, journal: &Journal) -> (InProcess, Tasks) {
-    let (door, tasks) = (InProcess::default(), Tasks::new());
-    let (through, journal) = (door.clone(), journal.clone());
-    tasks.spawn(async move { controllers::run(&through, &manager, elect, &journal).await });
-    (door, tasks)
+    let (in_process, tasks) = (InProcess::default(), Tasks::new());
+    let (api, journal) = (in_process.clone(), journal.clone());
+    tasks.spawn(async move { controllers::run(&api, &manager, elect, &journal).await });
+    (in_process, tasks)
 }
 
-/// What it says when it is ready.
+/// The message that is printed when the server is ready.
 fn readiness(address: SocketAddr, kubectl: &str, face: Option<&EtcdServer>) -> String {
     let mut lines = format!("coracle is ready at https://{address}\n  {kubectl} get all -A\n");
     if let Some(face) = face {

@@ -1,5 +1,5 @@
-//! The node of a cluster in one process: runtime, network of pods, kubelet and service proxy, on
-//! threads of their own, so that neither the control plane nor the node waits for the other.
+//! The node of a cluster in one process: container runtime, pod network, kubelet and service proxy,
+//! on threads of their own, so that neither the control plane nor the node delays the other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
 use coracle_kubelet::server::{Server, TlsError, certificate};
 use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
-use coracle_runtime::images::{Arrivals, ImageError, ImageStore, ImagesConfig};
+use coracle_runtime::images::{ImageError, ImageStore, ImagesConfig, PreloadWatch};
 use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{OpenFiles, Runtime};
 use k8s_openapi::api::core::v1::Node as NodeObject;
@@ -27,32 +27,32 @@ use rustix::mount::{UnmountFlags, unmount};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::cluster_network::{ClusterNetwork, nth_address};
 use super::dns;
-use super::place::{Place, nth_address};
 use super::pod_network::PodNetwork;
 use crate::certificates::Pair;
 use crate::instance::Instance;
 use crate::process::{self, blocking};
 use crate::world::WORLD;
 
-/// What the node of a cluster has to be told.
+/// Settings of the node.
 pub(super) struct Settings {
     pub(super) instance: Instance,
     pub(super) name: String,
-    /// Where others reach this machine.
+    /// The node's address.
     pub(super) address: IpAddr,
-    pub(super) place: Place,
+    pub(super) cluster_network: ClusterNetwork,
     pub(super) domain: String,
     pub(super) journal: Journal,
-    /// Who signed the certificates of those who ask the node.
+    /// The CA of clients of the kubelet API.
     pub(super) authority: String,
-    /// What the node shows them.
+    /// The serving certificate of the kubelet API.
     pub(super) certificate: Pair,
-    /// The port that was asked for.
+    /// `--kubelet-port`.
     pub(super) kubelet_port: Option<u16>,
-    /// How many files a process of a container may have open.
+    /// Open file limit of container processes.
     pub(super) open_files: Option<OpenFiles>,
-    /// Most processes and threads of one pod.
+    /// PID limit of one pod.
     pub(super) pod_pids: Option<i64>,
     pub(super) unsafe_sysctls: Vec<String>,
     pub(super) has_proxy: bool,
@@ -62,53 +62,55 @@ pub(super) struct Settings {
 /// The port of the service proxy's health server.
 const PROXY_HEALTH_PORT: u16 = 10256;
 
-/// Why there is no node.
+/// Why the node cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NodeError {
-    #[error("a node needs root; `coracle server --no-node` does not")]
+    #[error("a node needs root; run as root, or use `coracle server --no-node`")]
     NotRoot,
-    #[error("no folder for what a reboot empties can be made in /run")]
+    #[error("cannot create the runtime directory in /run")]
     RunDir(#[source] io::Error),
-    #[error("the threads of the node cannot be started")]
+    #[error("cannot start the threads of the node")]
     Threads(#[source] io::Error),
-    #[error("the network of pods cannot be made")]
+    #[error("cannot set up the pod network")]
     Network(#[from] coracle_podnet::Error),
-    #[error("this machine does not forward the packets of pods")]
+    #[error("cannot enable packet forwarding for pods")]
     Forwarding(#[from] NodeNetworkError),
-    #[error("the images cannot be opened")]
+    #[error("cannot open the image store")]
     Images(#[from] ImageError),
-    #[error("the container runtime cannot be opened")]
+    #[error("cannot open the container runtime")]
     Runtime(#[from] coracle_runtime::Error),
-    #[error("the pods of this machine cannot be listed")]
+    #[error("cannot list the pod sandboxes of this machine")]
     Pods(#[from] coracle_cri::Error),
-    #[error("port {port} of the kubelet cannot be listened on")]
+    #[error("cannot listen on kubelet port {port}")]
     Listen { port: u16, source: io::Error },
     #[error(transparent)]
     Certificate(#[from] TlsError),
     #[error(transparent)]
     Authority(#[from] BadAuthority),
-    #[error("the node's threads have ended")]
+    #[error("the threads of the node have stopped")]
     Ended,
 }
 
-/// A node that runs, until this is dropped. Its pods go on then.
+/// A running node; it stops when dropped. Its pods keep running.
 pub(super) struct Node {
     threads: Option<tokio::runtime::Runtime>,
     tasks: Tasks,
-    /// Whether the cluster's DNS answers, or is not waited for any longer.
-    has_names: watch::Receiver<bool>,
+    /// Whether the cluster DNS is ready, or the wait for it has timed out.
+    dns_settled: watch::Receiver<bool>,
 }
 
-/// So long the cluster's DNS is waited for before anybody is told that the cluster is ready.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for the cluster DNS before the ready message is printed.
+const DNS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many threads do the node's work.
+/// Number of worker threads of the node.
 const THREADS: usize = 2;
 
 impl Node {
-    /// Opens everything that a node has and begins; what it asks of the API waits until the server
-    /// behind the door is there.
-    pub(super) async fn begin(settings: Settings, door: &InProcess) -> Result<Node, NodeError> {
+    /// Starts the node. Its API requests wait until the API server is up.
+    pub(super) async fn begin(
+        settings: Settings,
+        in_process: &InProcess,
+    ) -> Result<Node, NodeError> {
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("node")
@@ -118,16 +120,16 @@ impl Node {
             .map_err(NodeError::Threads)?;
 
         let tasks = Tasks::new();
-        let (door, within) = (door.clone(), tasks.clone());
+        let (in_process, within) = (in_process.clone(), tasks.clone());
 
-        let (tell, has_names) = watch::channel(false);
+        let (dns_done, dns_settled) = watch::channel(false);
         let opened = threads
-            .spawn(async move { open(settings, &door, &within, tell).await })
+            .spawn(async move { open(settings, &in_process, &within, dns_done).await })
             .await;
         let node = Node {
             threads: Some(threads),
             tasks,
-            has_names,
+            dns_settled,
         };
 
         opened.map_err(|_| NodeError::Ended)??;
@@ -135,14 +137,14 @@ impl Node {
         Ok(node)
     }
 
-    /// Waits until the cluster has its DNS, or it is known that it will not have one. Whoever is
-    /// told that the cluster is ready may ask for its DNS next.
-    pub(super) async fn until_named(&self) {
-        // An error: whoever would have told has ended.
-        drop(self.has_names.clone().wait_for(|has| *has).await);
+    /// Waits until the cluster DNS is ready or has failed: a user of a ready cluster may use DNS
+    /// next.
+    pub(super) async fn until_dns_settled(&self) {
+        // An error means that the task that starts DNS has ended.
+        drop(self.dns_settled.clone().wait_for(|has| *has).await);
     }
 
-    /// Ends what the node does; its pods go on.
+    /// Stops the node; its pods keep running.
     pub(super) async fn stop(self) {
         self.tasks.stop().await;
     }
@@ -158,32 +160,39 @@ impl Drop for Node {
 
 async fn open(
     settings: Settings,
-    door: &InProcess,
+    in_process: &InProcess,
     tasks: &Tasks,
-    tell: watch::Sender<bool>,
+    dns_done: watch::Sender<bool>,
 ) -> Result<(), NodeError> {
     let Settings {
-        instance, place, ..
+        instance,
+        cluster_network,
+        ..
     } = &settings;
     let forwarding = NodeNetwork {
         instance: instance.name(),
-        pod_ranges: vec![place.cluster_cidr],
+        pod_ranges: vec![cluster_network.cluster_cidr],
     };
     blocking(move || forwarding.prepare()).await?;
 
-    let network = PodNetwork::open(instance, place.cni.as_ref(), Some(place)).await?;
+    let network = PodNetwork::open(
+        instance,
+        cluster_network.cni.as_ref(),
+        Some(cluster_network),
+    )
+    .await?;
     let config = images(instance);
     let images = blocking(move || ImageStore::open(config)).await?;
     images.add_built_in().await?;
 
-    // Watched before it is read, so that nothing comes in between.
-    let arrivals = Arrivals::at(&instance.preload());
+    // Watch the directory before reading it, so that no file is missed.
+    let arrivals = PreloadWatch::at(&instance.preload());
 
     for image in images.preload(&instance.preload()).await? {
-        tracing::info!(id = %image.id, "preloaded");
+        tracing::info!(id = %image.id, "image preloaded");
     }
 
-    tasks.spawn(images.clone().tend(arrivals));
+    tasks.spawn(images.clone().serve(arrivals));
     let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
 
     let config = coracle_runtime::Config {
@@ -200,31 +209,37 @@ async fn open(
         .await?;
 
     let listener = listen(&settings).await?;
-    begin_kubelet(&settings, door, runtime, images.clone(), listener, tasks)?;
+    begin_kubelet(
+        &settings,
+        in_process,
+        runtime,
+        images.clone(),
+        listener,
+        tasks,
+    )?;
 
     if settings.has_proxy {
-        begin_proxy(&settings, door, tasks);
+        begin_proxy(&settings, in_process, tasks);
     }
 
     if settings.has_dns {
-        begin_dns(&settings, door, images, tasks, tell);
+        begin_dns(&settings, in_process, images, tasks, dns_done);
     }
 
     Ok(())
 }
 
-/// Listens on the kubelet's port, or on a free one where nobody has asked for that port.
+/// Listens on the kubelet port, or on a free one if the port is in use and was not set by a flag.
 async fn listen(settings: &Settings) -> Result<TcpListener, NodeError> {
-    let port = settings.kubelet_port.unwrap_or(settings.place.kubelet_port);
+    let port = settings
+        .kubelet_port
+        .unwrap_or(settings.cluster_network.kubelet_port);
     let at = |port| SocketAddr::from(([0, 0, 0, 0], port));
     match TcpListener::bind(at(port)).await {
         Err(error)
             if error.kind() == io::ErrorKind::AddrInUse && settings.kubelet_port.is_none() =>
         {
-            tracing::info!(
-                port,
-                "somebody else has the kubelet's port: another one is taken"
-            );
+            tracing::info!(port, "kubelet port in use; selecting a free port");
             TcpListener::bind(at(0))
                 .await
                 .map_err(|source| NodeError::Listen { port: 0, source })
@@ -233,17 +248,17 @@ async fn listen(settings: &Settings) -> Result<TcpListener, NodeError> {
     }
 }
 
-/// The kubelet, with its API on its port.
+/// Starts the kubelet and its API server.
 fn begin_kubelet(
     settings: &Settings,
-    door: &InProcess,
+    in_process: &InProcess,
     runtime: Runtime,
     images: Arc<ImageStore>,
     listener: TcpListener,
     tasks: &Tasks,
 ) -> Result<(), NodeError> {
     let client = client(
-        door,
+        in_process,
         &format!("system:node:{}", settings.name),
         &["system:nodes"],
         "kubelet",
@@ -256,7 +271,7 @@ fn begin_kubelet(
         cgroup_root: settings.instance.name(),
         labels: BTreeMap::new(),
         taints: Vec::new(),
-        cluster_dns: nth_address(&settings.place.service_cidr, 10)
+        cluster_dns: nth_address(&settings.cluster_network.service_cidr, 10)
             .into_iter()
             .filter(|_| settings.has_dns)
             .collect(),
@@ -266,10 +281,12 @@ fn begin_kubelet(
         max_pods: 110,
         pod_pids: settings.pod_pids,
         unsafe_sysctls: settings.unsafe_sysctls.clone(),
-        reserved_ports: vec![settings.place.https_port, PROXY_HEALTH_PORT],
+        reserved_ports: vec![settings.cluster_network.https_port, PROXY_HEALTH_PORT],
         port: listener
             .local_addr()
-            .map_or(settings.place.kubelet_port, |address| address.port()),
+            .map_or(settings.cluster_network.kubelet_port, |address| {
+                address.port()
+            }),
         healthz: Some(SocketAddr::from(([127, 0, 0, 1], 10248))),
         version: coracle_apiserver::VERSION.to_owned(),
         journal: settings.journal.clone(),
@@ -288,82 +305,80 @@ fn begin_kubelet(
 
     let (stop, stopped) = watch::channel(false);
     tasks.spawn(async move {
-        // Held as long as the task: the API of the node ends with it.
+        // Held by the task, so that the API server stops with it.
         let _stop = stop;
         if let Err(error) = server.serve(listener, certificate, stopped).await {
-            tracing::error!(error = %text(&error), "the kubelet's API has ended");
+            tracing::error!(error = %text(&error), "kubelet API server failed");
         }
     });
 
     tasks.spawn(async move {
         if let Err(error) = kubelet.run().await {
-            tracing::error!(error = %text(&error), "the kubelet has ended");
+            tracing::error!(error = %text(&error), "kubelet failed");
         }
     });
 
     Ok(())
 }
 
-/// The rules of Services.
-fn begin_proxy(settings: &Settings, door: &InProcess, tasks: &Tasks) {
-    let client = client(door, "system:kube-proxy", &[], "kube-proxy");
+/// Starts the service proxy.
+fn begin_proxy(settings: &Settings, in_process: &InProcess, tasks: &Tasks) {
+    let client = client(in_process, "system:kube-proxy", &[], "kube-proxy");
     let config = coracle_proxy::Config {
         node: settings.name.clone(),
         table: settings.instance.service_table(),
-        detect_local: DetectLocal::ClusterRanges(vec![settings.place.cluster_cidr]),
-        service_ranges: vec![settings.place.service_cidr],
+        detect_local: DetectLocal::ClusterRanges(vec![settings.cluster_network.cluster_cidr]),
+        service_ranges: vec![settings.cluster_network.service_cidr],
         min_sync_period: Duration::ZERO,
         ..coracle_proxy::Config::default()
     };
 
     tasks.spawn(async move {
-        if let Err(error) = coracle_proxy::run(config, client, || {
-            tracing::info!("Services are led to pods")
-        })
-        .await
+        if let Err(error) =
+            coracle_proxy::run(config, client, || tracing::info!("service proxy ready")).await
         {
-            tracing::error!(%error, "the proxy of Services has ended");
+            tracing::error!(%error, "service proxy failed");
         }
     });
 }
 
-/// The names of the cluster: the image that its pod runs, and the objects that make the pod.
+/// Starts the cluster DNS: builds the image of its pod and applies its objects.
 fn begin_dns(
     settings: &Settings,
-    door: &InProcess,
+    in_process: &InProcess,
     images: Arc<ImageStore>,
     tasks: &Tasks,
-    tell: watch::Sender<bool>,
+    dns_done: watch::Sender<bool>,
 ) {
-    let client = client(door, "system:coracle", &["system:masters"], "coracle");
+    let client = client(in_process, "system:coracle", &["system:masters"], "coracle");
     let domain = settings.domain.clone();
 
-    let Some(address) = nth_address(&settings.place.service_cidr, 10) else {
+    let Some(address) = nth_address(&settings.cluster_network.service_cidr, 10) else {
         return;
     };
     tasks.spawn(async move {
         let made = match dns::program() {
             Ok((program, libraries)) => images.add_program(dns::IMAGE, &program, &libraries).await,
-            Err(error) => return tracing::error!(%error, "this program cannot be found again: no DNS"),
+            Err(error) => return tracing::error!(%error, "cannot find the running binary; cluster DNS not started"),
         };
 
         if let Err(error) = made {
-            return tracing::error!(error = %text(&error), "the image of the cluster's DNS cannot be made");
+            return tracing::error!(error = %text(&error), "cannot build the cluster DNS image; cluster DNS not started");
         }
         if let Err(error) = dns::ensure(&client, address, &domain).await {
-            return tracing::error!(error = %text(&error), "the cluster's DNS cannot be set up");
+            return tracing::error!(error = %text(&error), "cannot apply the cluster DNS objects; cluster DNS not started");
         }
-        if tokio::time::timeout(PATIENCE, dns::until_answered(client)).await.is_err() {
-            tracing::warn!("the cluster's DNS does not answer yet");
+        if tokio::time::timeout(DNS_TIMEOUT, dns::until_ready(client)).await.is_err() {
+            tracing::warn!("cluster DNS is not ready yet; see `kubectl -n kube-system get pods -l k8s-app=kube-dns`");
         }
 
-        tell.send_replace(true);
+        dns_done.send_replace(true);
     });
 }
 
-/// Waits until the node is ready for pods.
-pub(super) async fn until_ready(door: &InProcess, name: &str) {
-    let client = client(door, "system:coracle", &["system:masters"], "coracle");
+/// Waits until the Node object is Ready.
+pub(super) async fn until_ready(in_process: &InProcess, name: &str) {
+    let client = client(in_process, "system:coracle", &["system:masters"], "coracle");
     let tasks = Tasks::new();
     let own =
         Selection::all(&Resource::of::<NodeObject>()).fields(&format!("metadata.name={name}"));
@@ -392,7 +407,7 @@ fn is_ready(node: &NodeObject) -> bool {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// An error with all that led to it.
+/// An error with its chain of causes.
 fn text(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -403,7 +418,7 @@ fn text(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn client(door: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client {
+fn client(in_process: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client {
     let groups = groups.iter().map(|group| (*group).to_owned()).collect();
     let user = User {
         name: user.to_owned(),
@@ -411,10 +426,10 @@ fn client(door: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client 
         ..User::default()
     }
     .authenticated();
-    door.client(user, WORLD).named(agent)
+    in_process.client(user, WORLD).named(agent)
 }
 
-/// Where its images are kept.
+/// The image store of its node.
 pub(crate) fn images(instance: &Instance) -> ImagesConfig {
     ImagesConfig::new(instance.images(), now)
 }
@@ -432,38 +447,42 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// Takes away the mounts and cgroups that are left when no pod is. What cannot be removed is told,
-/// and ends nothing.
+/// Removes leftover mounts and cgroups after the pods. Failures are logged and do not stop the
+/// reset.
 pub(crate) fn remove_mounts_and_groups(instance: &Instance) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     for path in mounts_below(&mounts, &[&instance.run_dir(), &instance.data_dir]) {
         if let Err(errno) = unmount(&path, UnmountFlags::DETACH) {
-            tracing::warn!(path = %path.display(), error = %io::Error::from(errno), "cannot be unmounted");
+            tracing::warn!(path = %path.display(), error = %io::Error::from(errno), "cannot unmount");
         }
     }
 
     let removed = Hierarchies::detect().and_then(|hierarchies| {
         let group = hierarchies.group(&instance.name());
-        // Supervisors of pods that could not be ended in time go with the cluster.
+        // Supervisors of pods that could not be stopped in time are killed with the cluster.
         group.child("supervisors").kill()?;
         group.kill()?;
         group.remove()
     });
 
     if let Err(error) = removed {
-        tracing::warn!(%error, "the cgroups cannot be removed");
+        tracing::warn!(%error, "cannot remove cgroups");
     }
 }
 
-/// What is mounted below these folders, the last one first.
+/// Mount points below these directories, last mounted first.
 fn mounts_below(mountinfo: &str, folders: &[&Path]) -> Vec<PathBuf> {
-    let place = |line: &str| {
+    let mount_point = |line: &str| {
         line.split(' ')
             .nth(4)
             .map(|path| PathBuf::from(path.replace("\\040", " ")))
     };
     let ours = |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder));
-    let mut found: Vec<PathBuf> = mountinfo.lines().filter_map(place).filter(ours).collect();
+    let mut found: Vec<PathBuf> = mountinfo
+        .lines()
+        .filter_map(mount_point)
+        .filter(ours)
+        .collect();
     found.reverse();
     found
 }
@@ -473,7 +492,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_taken_away_from_the_last_to_the_first() {
+    fn mounts_are_removed_from_the_last_to_the_first() {
         let table = "21 1 0:19 / /proc rw - proc proc rw\n\
                      30 1 0:20 / /run/coracle/a rw - tmpfs x rw\n\
                      31 30 0:21 / /run/coracle/a/with\\040space rw - tmpfs x rw\n\

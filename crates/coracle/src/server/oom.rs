@@ -1,4 +1,4 @@
-//! Which process the kernel kills when memory runs out: a pod's, not the server.
+//! Out of memory: lets the kernel kill processes of pods before the server.
 
 use std::fs;
 
@@ -8,15 +8,14 @@ use tracing::info;
 /// be killed (-1000).
 const SCORE: &str = "-999";
 
-/// Tells the kernel to kill others first. Processes that are started later set a score of their
-/// own: supervisors -998, and containers what their pod's class says.
+/// Lowers the OOM score of this process. Child processes set their own: supervisors -998,
+/// containers by the QoS class of their pod.
 pub(super) fn lower_own_score() {
     if let Err(error) = fs::write("/proc/self/oom_score_adj", SCORE) {
         info!(
             wanted = SCORE,
             %error,
-            "cannot lower oom_score_adj, which takes CAP_SYS_RESOURCE; pods may not use the last of the memory, \
-             but when other processes do, the kernel may kill the server like any of them"
+            "cannot lower oom_score_adj without CAP_SYS_RESOURCE; the kernel may kill the server when memory runs out"
         );
     }
 }

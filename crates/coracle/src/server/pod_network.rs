@@ -1,4 +1,4 @@
-//! Who connects the pods of this machine: the built-in bridge, or foreign plugins.
+//! The pod network of this machine: the built-in bridge, or CNI plugins.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use coracle_podnet::{Bridge, BridgeConfig, CniConfig, CniNetwork, Error};
 use serde::{Deserialize, Serialize};
 
-use super::place::Place;
+use super::cluster_network::ClusterNetwork;
 use crate::instance::Instance;
 
-/// Where foreign plugins are.
+/// Where CNI configurations and plugins are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Plugins {
@@ -19,7 +19,7 @@ pub(crate) struct Plugins {
     pub(crate) programs: Vec<PathBuf>,
 }
 
-/// How long one plugin may take.
+/// Timeout of one plugin call.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) enum PodNetwork {
@@ -28,11 +28,11 @@ pub(crate) enum PodNetwork {
 }
 
 impl PodNetwork {
-    /// Without a place it is there to be taken away.
+    /// Opens the pod network; without `cluster_network` only to remove it.
     pub(crate) async fn open(
         instance: &Instance,
         plugins: Option<&Plugins>,
-        place: Option<&Place>,
+        cluster_network: Option<&ClusterNetwork>,
     ) -> Result<PodNetwork, Error> {
         if let Some(plugins) = plugins {
             return Ok(PodNetwork::Plugins(Arc::new(CniNetwork::new(CniConfig {
@@ -47,12 +47,18 @@ impl PodNetwork {
             name: instance.bridge(),
             table: instance.pod_table(),
             state: instance.run_dir().join("network"),
-            // Which part of the pods' range is this node's the cluster tells later.
+            // The node's pod CIDR is assigned later, by the cluster.
             ranges: Vec::new(),
             mtu: None,
-            // Who speaks to somebody outside of the pods appears with the node's address.
-            masquerade_outside: place.iter().map(|place| place.cluster_cidr).collect(),
-            service_ranges: place.iter().map(|place| place.service_cidr).collect(),
+            // Traffic that leaves the pod network gets the node's address.
+            masquerade_outside: cluster_network
+                .iter()
+                .map(|network| network.cluster_cidr)
+                .collect(),
+            service_ranges: cluster_network
+                .iter()
+                .map(|network| network.service_cidr)
+                .collect(),
         });
 
         Ok(PodNetwork::Bridge(Arc::new(bridge.await?)))
@@ -65,8 +71,8 @@ impl PodNetwork {
         }
     }
 
-    /// What pods that are not among these had is taken back. Plugins are asked when a pod is taken
-    /// down, however late.
+    /// Releases the addresses and interfaces of pods that no longer exist. CNI plugins release
+    /// theirs when a pod is removed.
     pub(crate) async fn reclaim(&self, live: BTreeSet<String>) -> Result<(), Error> {
         match self {
             PodNetwork::Bridge(bridge) => bridge.reclaim(live).await,
@@ -74,8 +80,7 @@ impl PodNetwork {
         }
     }
 
-    /// Takes away what it has made of the machine; what plugins made for all pods stays, as they
-    /// have it.
+    /// Removes the bridge and its rules. What CNI plugins created for all pods stays.
     pub(crate) async fn tear_down(&self) -> Result<(), Error> {
         match self {
             PodNetwork::Bridge(bridge) => bridge.tear_down().await,

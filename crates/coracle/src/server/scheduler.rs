@@ -1,8 +1,6 @@
-//! The scheduler of a cluster in one process.
-//!
-//! It goes through the door for components of the same process, as `system:kube-scheduler` and with
-//! no more rights than that has. The store is this process's own, so there is nobody to elect a
-//! leader among.
+//! The scheduler of a cluster in one process. It uses an in-process client as
+//! `system:kube-scheduler`, with the permissions of that user. The embedded store has one server
+//! only, so there is no leader election.
 
 use coracle_apiserver::InProcess;
 use coracle_apiserver::authn::User;
@@ -13,20 +11,20 @@ use tokio::sync::watch;
 use crate::host;
 use crate::world::WORLD;
 
-/// A scheduler that runs; it ends when told so, or when this is dropped.
+/// A running scheduler; it stops on `stop` or when dropped.
 pub(super) struct Scheduler {
     tasks: Tasks,
     stop: watch::Sender<bool>,
 }
 
-/// Begins to schedule as soon as the server behind the door is there.
-pub(super) fn begin(door: &InProcess, journal: Journal) -> Scheduler {
+/// Starts the scheduler. It begins to schedule when the API server is up.
+pub(super) fn begin(in_process: &InProcess, journal: Journal) -> Scheduler {
     let user = User {
         name: "system:kube-scheduler".to_string(),
         ..User::default()
     }
     .authenticated();
-    let client = door.client(user, WORLD).named("kube-scheduler");
+    let client = in_process.client(user, WORLD).named("kube-scheduler");
 
     let tasks = Tasks::new();
     let (stop, stopped) = watch::channel(false);
@@ -35,7 +33,7 @@ pub(super) fn begin(door: &InProcess, journal: Journal) -> Scheduler {
         if let Err(error) =
             coracle_scheduler::run(&config, &client, &host::name(), journal, stopped).await
         {
-            tracing::error!(%error, "the scheduler does not run");
+            tracing::error!(%error, "scheduler failed");
         }
     });
 
@@ -43,7 +41,7 @@ pub(super) fn begin(door: &InProcess, journal: Journal) -> Scheduler {
 }
 
 impl Scheduler {
-    /// Ends it where it stands: what it has not told the API by now, it finds out again.
+    /// Stops it at once. Decisions that are not written yet are made again after a restart.
     pub(super) async fn stop(self) {
         self.stop.send_replace(true);
         self.tasks.stop().await;

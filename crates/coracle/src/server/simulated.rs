@@ -1,4 +1,4 @@
-//! The simulated nodes of a cluster in one process, each with the rights of a kubelet.
+//! The simulated nodes of a cluster in one process, each with the permissions of a kubelet.
 
 use std::time::Duration;
 
@@ -9,17 +9,16 @@ use coracle_simnode::Config;
 
 use crate::world::WORLD;
 
-/// How often a node renews its lease: as often as a kubelet, or more often where silence is borne
-/// for a shorter time.
-pub(super) fn renew_every(patience: Duration) -> Duration {
-    (patience / 5)
+/// Renewal interval of a node lease: that of a kubelet, or shorter for a short grace period.
+pub(super) fn renew_every(grace_period: Duration) -> Duration {
+    (grace_period / 5)
         .min(Duration::from_secs(10))
         .max(Duration::from_millis(100))
 }
 
-/// Begins so many nodes, as tasks of `tasks`; none where the count is zero.
+/// Starts `nodes` simulated nodes as tasks of `tasks`.
 pub(super) fn begin(
-    door: &InProcess,
+    in_process: &InProcess,
     nodes: usize,
     renew_every: Duration,
     journal: Journal,
@@ -36,16 +35,18 @@ pub(super) fn begin(
         version,
     };
 
-    // A kubelet may watch its own pods only. All nodes share one watch, so somebody looks who may
-    // see all pods and nodes.
+    // A kubelet may watch its own pods only. All nodes share one watch, as a user that may watch
+    // all pods and nodes.
     let reader = User {
         name: "system:kube-scheduler".to_string(),
         ..User::default()
     }
     .authenticated();
-    let reader = door.client(reader, WORLD).named("coracle-simulated-nodes");
+    let reader = in_process
+        .client(reader, WORLD)
+        .named("coracle-simulated-nodes");
 
-    let (door, owner) = (door.clone(), tasks.clone());
+    let (in_process, owner) = (in_process.clone(), tasks.clone());
     tasks.spawn(async move {
         let client_of = move |name: &str| {
             let groups = vec!["system:nodes".to_string()];
@@ -54,7 +55,9 @@ pub(super) fn begin(
                 groups,
                 ..User::default()
             };
-            door.client(user.authenticated(), WORLD).named("kubelet")
+            in_process
+                .client(user.authenticated(), WORLD)
+                .named("kubelet")
         };
         coracle_simnode::run(config, &reader, client_of, journal, &owner).await;
     });

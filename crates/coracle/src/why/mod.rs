@@ -1,9 +1,7 @@
 //! `coracle why KIND/NAME`: what happened to an object, in which order, how long it took, and what
-//! it waits for now.
-//!
-//! What the API says (the object, its events) and what the server's journal has noted become a
-//! `timeline`; a `verdict` in a person's words says how the object is; `show` prints both, for
-//! people or as JSON. All of it is asked for with the rights of whoever asks.
+//! it waits for now. The object, its events and the entries of the server's journal become a
+//! `timeline`; a `verdict` summarizes the state of the object in a sentence; `show` prints both as
+//! text or JSON. All requests use the credentials of the user.
 
 mod show;
 mod timeline;
@@ -22,31 +20,31 @@ use crate::instance::DEFAULT_DATA_DIR;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 
-/// Tells what happened to an object, and what it waits for.
+/// Explains what happened to an object and what it waits for.
 #[derive(Args)]
 pub(crate) struct Why {
-    /// What: pod/web-1, deployment/web, node/n1
+    /// The object: pod/web-1, deployment/web, node/n1
     #[arg(value_name = "KIND/NAME", value_parser = kind_and_name)]
     what: (String, String),
     /// Namespace of the object [default: that of the kubeconfig]
     #[arg(long, short, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// How it is told
+    /// Output format
     #[arg(long, short, value_name = "FORM", default_value = "text")]
     output: Output,
-    /// How to reach the cluster, and as whom
+    /// Kubeconfig of the cluster
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     kubeconfig: Option<PathBuf>,
-    /// Data directory of a cluster on this machine, to be asked as its administrator [default:
-    /// where neither a flag nor $KUBECONFIG says otherwise, /var/lib/coracle if there is one]
+    /// Data directory of a cluster on this machine, to use its administrator kubeconfig [default:
+    /// /var/lib/coracle if it exists and neither --kubeconfig nor $KUBECONFIG is set]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
 impl Why {
-    /// The kubeconfig that is meant; none: what the environment says.
+    /// The kubeconfig to use; `None`: the default of the environment.
     fn access(&self) -> Option<PathBuf> {
-        let is_said = std::env::var_os("KUBECONFIG").is_some_and(|files| !files.is_empty());
+        let is_set = std::env::var_os("KUBECONFIG").is_some_and(|files| !files.is_empty());
         let here = Path::new(DEFAULT_DATA_DIR).join(ADMINISTRATOR);
         let of_data_dir = self
             .data_dir
@@ -55,11 +53,11 @@ impl Why {
         self.kubeconfig
             .clone()
             .or(of_data_dir)
-            .or_else(|| (!is_said && here.exists()).then_some(here))
+            .or_else(|| (!is_set && here.exists()).then_some(here))
     }
 }
 
-/// The file in a data directory that lets its administrator in.
+/// The administrator kubeconfig in a data directory.
 const ADMINISTRATOR: &str = "admin.kubeconfig";
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -79,7 +77,7 @@ fn kind_and_name(text: &str) -> Result<(String, String), String> {
 pub(crate) enum WhyError {
     #[error(transparent)]
     Process(#[from] ProcessError),
-    #[error("there is no way to the server")]
+    #[error("cannot configure the API client")]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Kind(#[from] MappingError),
@@ -87,29 +85,29 @@ pub(crate) enum WhyError {
     Api(#[from] Error),
 }
 
-/// All that was found out about an object.
-struct Found {
+/// The object and everything related to it.
+struct Facts {
     object: Value,
     events: Vec<Value>,
-    /// What the server's journal says; absent: it may not be read, or there is none.
+    /// Entries of the server's journal; `None`: no permission to read it, or not a Coracle server.
     stages: Option<Vec<Value>>,
-    /// What controls it, and what controls that, and so on.
+    /// Its controller, the controller of that, and so on.
     owners: Vec<Value>,
-    /// Objects that it controls, where its own state follows from theirs.
+    /// Objects that it controls and whose state determines its own.
     below: Vec<Value>,
 }
 
 pub(crate) fn run(command: &Why) -> Result<(), WhyError> {
-    let found = process::block_on(find_out(command))??;
-    let (entries, verdict) = (timeline::entries(&found), verdict::verdict(&found));
+    let facts = process::block_on(collect_facts(command))??;
+    let (entries, verdict) = (timeline::entries(&facts), verdict::verdict(&facts));
     match command.output {
-        Output::Text => process::print(show::text(&found, &verdict, &entries)),
-        Output::Json => process::print_line(show::json(&found, &verdict, &entries)),
+        Output::Text => process::print(show::text(&facts, &verdict, &entries)),
+        Output::Json => process::print_line(show::json(&facts, &verdict, &entries)),
     }
     Ok(())
 }
 
-async fn find_out(command: &Why) -> Result<Found, WhyError> {
+async fn collect_facts(command: &Why) -> Result<Facts, WhyError> {
     #[expect(
         clippy::disallowed_methods,
         reason = "this is where the environment is read"
@@ -140,11 +138,11 @@ async fn find_out(command: &Why) -> Result<Found, WhyError> {
         .list_all(&about)
         .await;
 
-    // Whoever may not read events or the journal is told the rest.
+    // Without permission to read events or the journal, the rest is shown.
     let stages = client.get(&format!("/coracle/why/{uid}")).await.ok();
     let stages = stages.and_then(|noted| Some(noted.get("stages")?.as_array()?.to_vec()));
 
-    Ok(Found {
+    Ok(Facts {
         owners: owners(&client, &mapper, &object).await,
         below: below(&client, &mapping, &object).await,
         events: events.map(|list| list.items).unwrap_or_default(),
@@ -153,7 +151,7 @@ async fn find_out(command: &Why) -> Result<Found, WhyError> {
     })
 }
 
-/// What controls an object, the nearest first.
+/// The controllers of an object, the nearest first.
 async fn owners(client: &Client, mapper: &Mapper, object: &Value) -> Vec<Value> {
     let mut owners: Vec<Value> = Vec::new();
     loop {
@@ -182,7 +180,7 @@ async fn owners(client: &Client, mapper: &Mapper, object: &Value) -> Vec<Value> 
     }
 }
 
-/// Owners of owners that are followed at most.
+/// Maximum length of a chain of owners.
 const LONGEST_CHAIN: usize = 8;
 
 /// The pods that a workload controls, or the ReplicaSets of a Deployment and their pods.
@@ -224,7 +222,7 @@ async fn below(client: &Client, mapping: &Mapping, object: &Value) -> Vec<Value>
     }
 }
 
-/// The slices of a Service, and the pods that its selector finds.
+/// The EndpointSlices of a Service, and the pods that its selector matches.
 async fn behind_service(client: &Client, service: &Value) -> Vec<Value> {
     let list = async |resource: Resource, selector: String| {
         let access = client
@@ -234,7 +232,7 @@ async fn behind_service(client: &Client, service: &Value) -> Vec<Value> {
         let kind = resource.kind.clone();
         let mut items = found.map(|list| list.items).unwrap_or_default();
 
-        // Items of a list do not say what they are.
+        // Items of a list have no kind.
         items
             .iter_mut()
             .filter_map(Value::as_object_mut)

@@ -1,29 +1,29 @@
-//! What was found out, for people and for programs.
+//! Prints the timeline and the verdict, as text and as JSON.
 
 use coracle_api::codec::json;
 use coracle_api::time::{MicroTime, Timestamp};
 use coracle_api::{Map, Value};
 
-use super::Found;
+use super::Facts;
 use super::timeline::{Entry, text as field};
 use super::verdict::Verdict;
 
-/// A page for a person.
-pub(super) fn text(found: &Found, verdict: &Verdict, entries: &[Entry]) -> String {
-    let mut page = format!("{} {}\n", title(&found.object), verdict.state);
+/// The text output.
+pub(super) fn text(facts: &Facts, verdict: &Verdict, entries: &[Entry]) -> String {
+    let mut page = format!("{} {}\n", title(&facts.object), verdict.state);
     for waits in &verdict.waits_for {
         page.push_str(&format!("  because {waits}\n"));
     }
 
-    for owner in &found.owners {
-        page.push_str(&format!("  it belongs to {}\n", title(owner)));
+    for owner in &facts.owners {
+        page.push_str(&format!("  controlled by {}\n", title(owner)));
     }
 
     if entries.is_empty() {
         return page;
     }
 
-    page.push_str("\nWhat happened:\n");
+    page.push_str("\nTimeline:\n");
     let width = entries
         .iter()
         .map(|entry| entry.who.len())
@@ -44,14 +44,16 @@ pub(super) fn text(found: &Found, verdict: &Verdict, entries: &[Entry]) -> Strin
         ));
     }
 
-    if found.stages.is_none() {
-        page.push_str("\nThe server's journal could not be read: this is what the API knows.\n");
+    if facts.stages.is_none() {
+        page.push_str(
+            "\nCannot read the server's journal: showing the object and its events only.\n",
+        );
     }
 
     page
 }
 
-/// Who did something gets at most this much room.
+/// Maximum width of the column of components.
 const WIDEST: usize = 34;
 
 /// `pod/web-1 of default`.
@@ -67,15 +69,15 @@ fn title(object: &Value) -> String {
     }
 }
 
-/// The time of day, to the millisecond. Most objects know the second, and nothing is said that they
-/// do not know.
+/// The time of day, to the millisecond; most API times have seconds only, and then no fraction is
+/// shown.
 fn clock(when: Timestamp) -> String {
     let text = MicroTime(when).text();
     let time = text.get(11..23).unwrap_or_default();
     format!("{:12}", time.strip_suffix(".000").unwrap_or(time))
 }
 
-/// How long after the beginning.
+/// Time since the first entry.
 fn elapsed(begun: Timestamp, when: Timestamp) -> String {
     let millis = when.since(begun).as_nanos() / 1_000_000;
     match millis {
@@ -87,8 +89,8 @@ fn elapsed(begun: Timestamp, when: Timestamp) -> String {
     }
 }
 
-/// The same for a program.
-pub(super) fn json(found: &Found, verdict: &Verdict, entries: &[Entry]) -> String {
+/// The JSON output.
+pub(super) fn json(facts: &Facts, verdict: &Verdict, entries: &[Entry]) -> String {
     let text = |text: &str| Value::from(text);
     let entry = |entry: &Entry| {
         let mut value = Map::new();
@@ -99,8 +101,8 @@ pub(super) fn json(found: &Found, verdict: &Verdict, entries: &[Entry]) -> Strin
     };
 
     let mut page = Map::new();
-    page.insert("object", title(&found.object));
-    page.insert("uid", found.object.meta().uid());
+    page.insert("object", title(&facts.object));
+    page.insert("uid", facts.object.meta().uid());
 
     page.insert("state", text(&verdict.state));
     page.insert(
@@ -114,7 +116,7 @@ pub(super) fn json(found: &Found, verdict: &Verdict, entries: &[Entry]) -> Strin
 
     page.insert(
         "owners",
-        found
+        facts
             .owners
             .iter()
             .map(|owner| Value::from(title(owner)))
@@ -122,7 +124,7 @@ pub(super) fn json(found: &Found, verdict: &Verdict, entries: &[Entry]) -> Strin
     );
 
     page.insert("timeline", entries.iter().map(entry).collect::<Vec<_>>());
-    page.insert("journal", found.stages.is_some());
+    page.insert("journal", facts.stages.is_some());
 
     String::from_utf8_lossy(&json::to_vec(&Value::Object(page))).into_owned()
 }
@@ -135,9 +137,9 @@ mod tests {
     use crate::why::{timeline, verdict};
 
     #[test]
-    fn a_life_is_told_in_order() {
+    fn the_timeline_is_printed_in_order() {
         let parsed = |text: &str| yaml::decode(text.as_bytes()).unwrap();
-        let found = Found {
+        let facts = Facts {
             object: parsed(
                 "{kind: Pod, metadata: {name: p, namespace: d, creationTimestamp: '2026-03-01T11:00:00Z', \
                  managedFields: [{manager: kubectl-run, time: '2026-03-01T11:00:00Z'}]}, spec: {nodeName: n1}, \
@@ -151,15 +153,15 @@ mod tests {
             below: Vec::new(),
         };
 
-        let (entries, verdict) = (timeline::entries(&found), verdict::verdict(&found));
+        let (entries, verdict) = (timeline::entries(&facts), verdict::verdict(&facts));
         assert_eq!(
-            text(&found, &verdict, &entries),
-            "pod/p of d runs on n1 and is ready\n\nWhat happened:\n  \
+            text(&facts, &verdict, &entries),
+            "pod/p of d runs on n1 and is ready\n\nTimeline:\n  \
              11:00:00                kubectl-run     created\n  \
              11:00:00.250   +250 ms  kube-scheduler  bind: n1\n  \
              11:00:02          +2 s                  Ready is True\n"
         );
 
-        assert!(json(&found, &verdict, &entries).contains(r#""state":"runs on n1 and is ready""#));
+        assert!(json(&facts, &verdict, &entries).contains(r#""state":"runs on n1 and is ready""#));
     }
 }

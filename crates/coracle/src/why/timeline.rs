@@ -1,26 +1,26 @@
-//! What happened to an object, in order. Pure.
+//! The timeline of an object, in order. Pure.
 
 use coracle_api::Value;
 use coracle_api::time::{MicroTime, Time, Timestamp};
 
-use super::Found;
+use super::Facts;
 
-/// Something that happened.
+/// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) when: Timestamp,
-    /// Empty: nobody says.
+    /// The component; empty: unknown.
     pub(super) who: String,
     pub(super) what: String,
 }
 
-/// Everything that is known, the oldest first.
-pub(super) fn entries(found: &Found) -> Vec<Entry> {
-    let object = &found.object;
+/// All entries, the oldest first.
+pub(super) fn entries(facts: &Facts) -> Vec<Entry> {
+    let object = &facts.object;
     let mut all: Vec<Entry> = created(object).into_iter().collect();
-    all.extend(found.stages.iter().flatten().filter_map(stage));
+    all.extend(facts.stages.iter().flatten().filter_map(stage));
 
-    all.extend(found.events.iter().filter_map(event));
+    all.extend(facts.events.iter().filter_map(event));
     all.extend(items(object, "conditions").iter().filter_map(condition));
     all.extend(
         items(object, "containerStatuses")
@@ -37,12 +37,12 @@ pub(super) fn entries(found: &Found) -> Vec<Entry> {
         Entry {
             when: until.plus_seconds(-grace),
             who: String::new(),
-            what: "was told to go".to_string(),
+            what: "deletion requested".to_string(),
         }
     }));
 
-    // The API keeps whole seconds of most times, the journal more: what falls into one second
-    // stands in the order of a life.
+    // Most API times have whole seconds, the journal has more: a stable sort keeps entries of one
+    // second in the order above.
     all.sort_by_key(|entry| entry.when);
     all.dedup_by(|one, other| one.what == other.what && one.who == other.who);
 
@@ -74,7 +74,7 @@ fn created(object: &Value) -> Option<Entry> {
         .and_then(Value::as_array)
         .unwrap_or_default();
 
-    // Whoever wrote its status has not made it.
+    // A manager of a subresource has not created the object.
     let whole = writers
         .iter()
         .filter(|writer| text(writer, &["subresource"]).is_empty());
@@ -111,8 +111,8 @@ fn stage(stage: &Value) -> Option<Entry> {
     })
 }
 
-/// When an event was seen last. Its times are whole seconds, but its name ends with the moment at
-/// which it was first told.
+/// The time of the last occurrence of an event. Its times are whole seconds, but its name ends with
+/// the exact time of the first occurrence.
 pub(super) fn event_time(event: &Value) -> Option<Timestamp> {
     let paths: [&[&str]; 4] = [
         &["series", "lastObservedTime"],
@@ -120,17 +120,17 @@ pub(super) fn event_time(event: &Value) -> Option<Timestamp> {
         &["eventTime"],
         &["firstTimestamp"],
     ];
-    let told = paths.iter().find_map(|path| time(text(event, path)))?;
+    let whole_seconds = paths.iter().find_map(|path| time(text(event, path)))?;
 
     let moment = named_moment(event.meta().name());
     Some(
         moment
-            .filter(|moment| moment.unix_seconds() == told.unix_seconds())
-            .unwrap_or(told),
+            .filter(|moment| moment.unix_seconds() == whole_seconds.unix_seconds())
+            .unwrap_or(whole_seconds),
     )
 }
 
-/// The moment in the name of an event: nanoseconds in hexadecimal digits after the last dot.
+/// The time in the name of an event: nanoseconds in hexadecimal after the last dot.
 fn named_moment(name: &str) -> Option<Timestamp> {
     let nanos = i64::from_str_radix(name.rsplit_once('.')?.1, 16).ok()?;
     let rest = u32::try_from(nanos.rem_euclid(1_000_000_000)).ok()?;
@@ -161,7 +161,7 @@ fn event(event: &Value) -> Option<Entry> {
         String::new()
     };
 
-    // One line each, though what a probe said has as many as it likes.
+    // One line per event: output of a probe may have several.
     let message = text(event, &["message"]).trim_end().replace('\n', " ");
     let what = format!("{}: {message}{often}", text(event, &["reason"]));
 
@@ -170,12 +170,12 @@ fn event(event: &Value) -> Option<Entry> {
 
 fn condition(condition: &Value) -> Option<Entry> {
     let when = time(text(condition, &["lastTransitionTime"]))?;
-    let told = [text(condition, &["reason"]), text(condition, &["message"])];
-    let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
-    let why = if told.is_empty() {
+    let parts = [text(condition, &["reason"]), text(condition, &["message"])];
+    let parts: Vec<&str> = parts.into_iter().filter(|text| !text.is_empty()).collect();
+    let why = if parts.is_empty() {
         String::new()
     } else {
-        format!(" ({})", told.join(": "))
+        format!(" ({})", parts.join(": "))
     };
 
     let what = format!(
@@ -243,13 +243,13 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line() {
-        let told = "{metadata: {name: web}, lastTimestamp: '2026-03-09T06:56:16Z', reason: Unhealthy, count: 2, message: \"no:\\nfile\\n\"}";
-        let entry = event(&yaml::decode(told.as_bytes()).unwrap()).unwrap();
+        let text = "{metadata: {name: web}, lastTimestamp: '2026-03-09T06:56:16Z', reason: Unhealthy, count: 2, message: \"no:\\nfile\\n\"}";
+        let entry = event(&yaml::decode(text.as_bytes()).unwrap()).unwrap();
         assert_eq!(entry.what, "Unhealthy: no: file (2 times)");
     }
 
     #[test]
-    fn an_event_tells_its_moment_by_its_name_as_long_as_it_was_told_once() {
+    fn the_time_of_an_event_is_taken_from_its_name_if_it_occurred_once() {
         let named =
             |name: &str, last: &str| format!("metadata: {{name: {name}}}\nlastTimestamp: '{last}'");
         let first = "2026-03-09T06:56:16Z";

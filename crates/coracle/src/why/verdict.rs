@@ -1,16 +1,16 @@
-//! How an object is and what it waits for, in a person's words. Pure.
+//! The state of an object and what it waits for, as sentences. Pure.
 
 use coracle_api::Value;
 
-use super::Found;
+use super::Facts;
 use super::timeline::{event_time, items, text};
 
-/// What is to be said.
+/// The verdict on an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// How it is, in a few words.
+    /// Its state in a few words.
     pub(super) state: String,
-    /// What it waits for, the first thing first.
+    /// What it waits for, the most important first.
     pub(super) waits_for: Vec<String>,
 }
 
@@ -21,30 +21,30 @@ fn verdict_of(state: impl Into<String>, waits_for: Vec<String>) -> Verdict {
     }
 }
 
-/// How the object is.
-pub(super) fn verdict(found: &Found) -> Verdict {
-    let object = &found.object;
+/// Summarizes the state of the object.
+pub(super) fn verdict(facts: &Facts) -> Verdict {
+    let object = &facts.object;
     if object.meta().is_being_deleted() {
-        return going(object);
+        return terminating(object);
     }
 
     match text(object, &["kind"]) {
-        "Pod" => pod(found),
-        "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" => replicas(found),
-        "DaemonSet" => daemons(found),
-        "Job" => job(found),
+        "Pod" => pod(facts),
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" => replicas(facts),
+        "DaemonSet" => daemons(facts),
+        "Job" => job(facts),
         "Node" => node(object),
-        "Service" => service(found),
+        "Service" => service(facts),
         _ => other(object),
     }
 }
 
-fn going(object: &Value) -> Verdict {
+fn terminating(object: &Value) -> Verdict {
     let finalizers: Vec<&str> = object.meta().finalizers().collect();
     let mut waits = Vec::new();
     if !finalizers.is_empty() {
         waits.push(format!(
-            "whoever set these finalizers must take them away: {}",
+            "its finalizers must be removed by their owners: {}",
             finalizers.join(", ")
         ));
     }
@@ -52,10 +52,12 @@ fn going(object: &Value) -> Verdict {
     let node = text(object, &["spec", "nodeName"]);
     let has_ended = ["Succeeded", "Failed"].contains(&text(object, &["status", "phase"]));
     if text(object, &["kind"]) == "Pod" && !node.is_empty() && !has_ended {
-        waits.push(format!("node {node} must end its containers and let it go"));
+        waits.push(format!(
+            "the kubelet of node {node} must stop its containers"
+        ));
     }
 
-    verdict_of("is going", waits)
+    verdict_of("is terminating", waits)
 }
 
 /// A condition by its type.
@@ -69,8 +71,8 @@ fn is(condition: Option<&Value>, status: &str) -> bool {
     condition.is_some_and(|condition| text(condition, &["status"]) == status)
 }
 
-fn pod(found: &Found) -> Verdict {
-    let pod = &found.object;
+fn pod(facts: &Facts) -> Verdict {
+    let pod = &facts.object;
     let all = || {
         items(pod, "initContainerStatuses")
             .iter()
@@ -78,7 +80,7 @@ fn pod(found: &Found) -> Verdict {
     };
 
     match text(pod, &["status", "phase"]) {
-        "Succeeded" => return verdict_of("has ended well", Vec::new()),
+        "Succeeded" => return verdict_of("has succeeded", Vec::new()),
         "Failed" => {
             let ends = all().filter_map(|status| ended(status, "state"));
             return verdict_of(with_reason("has failed", pod), ends.collect());
@@ -100,12 +102,15 @@ fn pod(found: &Found) -> Verdict {
     if text(pod, &["status", "phase"]) != "Running" {
         let mut waits = match waiting.is_empty() {
             true => vec![format!(
-                "node {node} must take it up: nothing has been heard from there yet"
+                "the kubelet of node {node} has not reported a status for it yet"
             )],
             false => waiting,
         };
-        waits.extend(last_warning(found));
-        return verdict_of(format!("is on {node} and does not run yet"), waits);
+        waits.extend(last_warning(facts));
+        return verdict_of(
+            format!("is assigned to {node} and is not running yet"),
+            waits,
+        );
     }
 
     let mut waits = waiting;
@@ -116,24 +121,22 @@ fn pod(found: &Found) -> Verdict {
 
     for gate in gates.iter().map(|gate| text(gate, &["conditionType"])) {
         if !is(condition(pod, gate), "True") {
-            waits.push(format!(
-                "somebody must set its condition {gate} to True: it is a readiness gate"
-            ));
+            waits.push(format!("its readiness gate {gate} is not True"));
         }
     }
 
-    let told = ready
+    let message = ready
         .map(|ready| text(ready, &["message"]))
-        .filter(|told| waits.is_empty() && !told.is_empty());
-    waits.extend(told.map(str::to_string));
-    waits.extend(last_warning(found));
+        .filter(|message| waits.is_empty() && !message.is_empty());
+    waits.extend(message.map(str::to_string));
+    waits.extend(last_warning(facts));
 
     verdict_of(format!("runs on {node} and is not ready"), waits)
 }
 
-/// What somebody warned of last.
-fn last_warning(found: &Found) -> Option<String> {
-    let warnings = found
+/// The last Warning event.
+fn last_warning(facts: &Facts) -> Option<String> {
+    let warnings = facts
         .events
         .iter()
         .filter(|event| text(event, &["type"]) == "Warning");
@@ -145,7 +148,7 @@ fn last_warning(found: &Found) -> Option<String> {
     ))
 }
 
-/// How a container ended that did not end well.
+/// The end of a container with a non-zero exit code.
 fn ended(status: &Value, state: &str) -> Option<String> {
     let end = status.at(&[state, "terminated"])?;
     let code = end
@@ -154,20 +157,20 @@ fn ended(status: &Value, state: &str) -> Option<String> {
         .filter(|code| *code != 0)?;
 
     let why = match text(end, &["reason"]) {
-        "OOMKilled" => ": it used more memory than it may (OOMKilled)".to_string(),
+        "OOMKilled" => ": it exceeded its memory limit (OOMKilled)".to_string(),
         "" | "Error" => String::new(),
         reason => format!(": {reason}"),
     };
 
-    let told = text(end, &["message"]).trim();
-    let told = if told.is_empty() {
+    let message = text(end, &["message"]).trim();
+    let message = if message.is_empty() {
         String::new()
     } else {
-        format!(", and said: {told}")
+        format!(", message: {message}")
     };
 
     Some(format!(
-        "container {} ended with exit code {code}{why}{told}",
+        "container {} ended with exit code {code}{why}{message}",
         text(status, &["name"])
     ))
 }
@@ -176,7 +179,7 @@ fn unscheduled(pod: &Value) -> Vec<String> {
     let Some(scheduled) = condition(pod, "PodScheduled") else {
         let scheduler = text(pod, &["spec", "schedulerName"]);
         return vec![format!(
-            "the scheduler {scheduler:?} must look at it: it has not yet, or there is none of that name"
+            "scheduler {scheduler:?} has not processed it yet; check that it is running"
         )];
     };
 
@@ -187,27 +190,24 @@ fn unscheduled(pod: &Value) -> Vec<String> {
             .unwrap_or_default();
         let gates: Vec<&str> = gates.iter().map(|gate| text(gate, &["name"])).collect();
         return vec![format!(
-            "whoever set these scheduling gates must take them away: {}",
+            "its scheduling gates must be removed by their owners: {}",
             gates.join(", ")
         )];
     }
 
-    vec![format!(
-        "no node will do: {}",
-        text(scheduled, &["message"])
-    )]
+    vec![format!("no node fits: {}", text(scheduled, &["message"]))]
 }
 
-/// What a container that does not run waits for.
+/// Why a container is not running or not ready.
 fn container(status: &Value) -> Option<String> {
     let name = text(status, &["name"]);
     let waiting = status.at(&["state", "waiting"]);
     if let Some(waiting) = waiting {
-        let told = text(waiting, &["message"]);
-        let why = if told.is_empty() {
+        let message = text(waiting, &["message"]);
+        let why = if message.is_empty() {
             String::new()
         } else {
-            format!(": {told}")
+            format!(": {message}")
         };
 
         let before = ended(status, "lastState")
@@ -222,19 +222,22 @@ fn container(status: &Value) -> Option<String> {
     let unready = status.get("ready").and_then(Value::as_bool) == Some(false);
     let runs = status.at(&["state", "running"]).is_some();
 
-    (unready && runs).then(|| format!("container {name} runs and is not ready"))
+    (unready && runs).then(|| format!("container {name} is running and not ready"))
 }
 
 fn with_reason(state: &str, object: &Value) -> String {
-    let told = [
+    let messages = [
         text(object, &["status", "reason"]),
         text(object, &["status", "message"]),
     ];
-    let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
-    if told.is_empty() {
+    let messages: Vec<&str> = messages
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect();
+    if messages.is_empty() {
         state.to_string()
     } else {
-        format!("{state} ({})", told.join(": "))
+        format!("{state} ({})", messages.join(": "))
     }
 }
 
@@ -242,9 +245,9 @@ fn number(object: &Value, path: &[&str]) -> i64 {
     object.at(path).and_then(Value::as_int).unwrap_or_default()
 }
 
-/// The first pod below that is not as it should be.
-fn first_below(found: &Found) -> Option<String> {
-    let unready = found
+/// The first controlled pod that is not ready.
+fn first_below(facts: &Facts) -> Option<String> {
+    let unready = facts
         .below
         .iter()
         .filter(|below| text(below, &["kind"]) != "EndpointSlice")
@@ -252,7 +255,7 @@ fn first_below(found: &Found) -> Option<String> {
             !is(condition(pod, "Ready"), "True") && text(pod, &["status", "phase"]) != "Succeeded"
         })?;
 
-    let verdict = verdict(&Found {
+    let verdict = verdict(&Facts {
         object: unready.clone(),
         events: Vec::new(),
         stages: None,
@@ -273,14 +276,14 @@ fn first_below(found: &Found) -> Option<String> {
     ))
 }
 
-/// What a controller has said of its failure to make pods, or to make progress.
+/// Failure conditions that the controller has set.
 fn complaints(object: &Value) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     if let Some(failure) =
         condition(object, "ReplicaFailure").filter(|failure| is(Some(failure), "True"))
     {
-        told.push(format!(
-            "pods cannot be made: {}",
+        messages.push(format!(
+            "pods cannot be created: {}",
             text(failure, &["message"])
         ));
     }
@@ -288,13 +291,13 @@ fn complaints(object: &Value) -> Vec<String> {
     if let Some(progress) =
         condition(object, "Progressing").filter(|progress| is(Some(progress), "False"))
     {
-        told.push(format!(
-            "it makes no progress: {}",
+        messages.push(format!(
+            "its rollout makes no progress: {}",
             text(progress, &["message"])
         ));
     }
 
-    told
+    messages
 }
 
 fn behind(object: &Value) -> Option<String> {
@@ -303,12 +306,12 @@ fn behind(object: &Value) -> Option<String> {
         object.meta().generation(),
     );
     (seen < is).then(|| {
-        "its controller must look at its last change: it has not yet, or does not run".to_string()
+        "its controller has not observed the last change yet; check that it is running".to_string()
     })
 }
 
-fn replicas(found: &Found) -> Verdict {
-    let object = &found.object;
+fn replicas(facts: &Facts) -> Verdict {
+    let object = &facts.object;
     let wanted = object
         .at(&["spec", "replicas"])
         .and_then(Value::as_int)
@@ -318,28 +321,29 @@ fn replicas(found: &Found) -> Verdict {
     let mut state = format!("has {available} of {wanted} pods available");
     let newest = number(object, &["status", "updatedReplicas"]);
 
-    // Old pods go on until new ones are ready: all may be available while nothing new ever comes.
+    // Old pods keep running until new ones are ready: all may be available while the rollout is
+    // stuck.
     let changes = matches!(text(object, &["kind"]), "Deployment" | "StatefulSet")
         && (newest < wanted || number(object, &["status", "replicas"]) > newest);
     if changes && available >= wanted {
-        state += &format!(", and {newest} of the newest version");
+        state += &format!(", {newest} of them updated");
     }
 
     let mut waits: Vec<String> = behind(object).into_iter().collect();
     if object.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
-        waits.push("somebody must resume it: it is paused".to_string());
+        waits.push("it is paused; resume it with `kubectl rollout resume`".to_string());
     }
 
     waits.extend(complaints(object));
 
     if available < wanted || changes {
-        waits.extend(first_below(found));
+        waits.extend(first_below(facts));
     }
 
     verdict_of(state, waits)
 }
 
-/// The labels that a Service looks for, as a list is asked for them; none: it looks for nothing.
+/// The selector of a Service as a label selector; `None`: it has none.
 pub(super) fn selector(service: &Value) -> Option<String> {
     let wanted = service
         .at(&["spec", "selector"])
@@ -351,18 +355,18 @@ pub(super) fn selector(service: &Value) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(","))
 }
 
-/// Where a Service leads, by the slices and pods below it.
-fn service(found: &Found) -> Verdict {
-    let spec = |name: &str| text(&found.object, &["spec", name]);
+/// The endpoints of a Service, by its slices and pods.
+fn service(facts: &Facts) -> Verdict {
+    let spec = |name: &str| text(&facts.object, &["spec", name]);
     if spec("type") == "ExternalName" {
         return verdict_of(
-            format!("is another name of {}", spec("externalName")),
+            format!("is an alias of {}", spec("externalName")),
             Vec::new(),
         );
     }
 
     let of_kind = |kind: &'static str| {
-        found
+        facts
             .below
             .iter()
             .filter(move |below| text(below, &["kind"]) == kind)
@@ -383,37 +387,35 @@ fn service(found: &Found) -> Verdict {
     };
 
     let ready = endpoints.filter(is_ready).count();
-    let Some(selector) = selector(&found.object) else {
+    let Some(selector) = selector(&facts.object) else {
         return verdict_of(
-            format!("leads to {ready} addresses, which somebody else keeps"),
+            format!("has {ready} ready endpoints and no selector"),
             Vec::new(),
         );
     };
 
     let mut waits = Vec::new();
     if of_kind("Pod").next().is_none() {
-        waits.push(format!(
-            "somebody must make pods with the labels {selector}: there are none"
-        ));
+        waits.push(format!("no pods match its selector {selector}"));
     } else if ready == 0 {
-        waits.extend(first_below(found));
+        waits.extend(first_below(facts));
     }
 
-    verdict_of(format!("leads to {ready} ready pods"), waits)
+    verdict_of(format!("has {ready} ready endpoints"), waits)
 }
 
-fn daemons(found: &Found) -> Verdict {
-    let count = |name: &str| number(&found.object, &["status", name]);
+fn daemons(facts: &Facts) -> Verdict {
+    let count = |name: &str| number(&facts.object, &["status", name]);
     let (wanted, available) = (count("desiredNumberScheduled"), count("numberAvailable"));
-    let mut waits: Vec<String> = behind(&found.object).into_iter().collect();
+    let mut waits: Vec<String> = behind(&facts.object).into_iter().collect();
     if available < wanted {
-        waits.extend(first_below(found));
+        waits.extend(first_below(facts));
     }
     verdict_of(format!("runs on {available} of {wanted} nodes"), waits)
 }
 
-fn job(found: &Found) -> Verdict {
-    let object = &found.object;
+fn job(facts: &Facts) -> Verdict {
+    let object = &facts.object;
     for (kind, state) in [
         ("Complete", "is complete"),
         ("Failed", "has failed"),
@@ -422,11 +424,11 @@ fn job(found: &Found) -> Verdict {
         if let Some(condition) =
             condition(object, kind).filter(|condition| is(Some(condition), "True"))
         {
-            let told = text(condition, &["message"]);
-            let why = if told.is_empty() {
+            let message = text(condition, &["message"]);
+            let why = if message.is_empty() {
                 String::new()
             } else {
-                format!(" ({told})")
+                format!(" ({message})")
             };
             return verdict_of(format!("{state}{why}"), Vec::new());
         }
@@ -440,22 +442,22 @@ fn job(found: &Found) -> Verdict {
 
     let (done, failed, active) = (count("succeeded"), count("failed"), count("active"));
     let state =
-        format!("has {done} of {wanted} completions, {failed} failures, {active} pods at work");
+        format!("has {done} of {wanted} completions, {failed} failures, {active} active pods");
 
-    verdict_of(state, first_below(found).into_iter().collect())
+    verdict_of(state, first_below(facts).into_iter().collect())
 }
 
 fn node(node: &Value) -> Verdict {
     let ready = condition(node, "Ready");
-    let mut told: Vec<String> = Vec::new();
+    let mut messages: Vec<String> = Vec::new();
     let taints = node
         .at(&["spec", "taints"])
         .and_then(Value::as_array)
         .unwrap_or_default();
 
     for taint in taints {
-        told.push(format!(
-            "the taint {}:{} keeps pods away",
+        messages.push(format!(
+            "taint {}:{} repels pods without a toleration",
             text(taint, &["key"]),
             text(taint, &["effect"])
         ));
@@ -463,24 +465,24 @@ fn node(node: &Value) -> Verdict {
 
     let state = match ready.map(|ready| text(ready, &["status"])) {
         Some("True") if taints.is_empty() => "is ready",
-        Some("True") => "is ready, and takes not every pod",
+        Some("True") => "is ready, with taints",
         Some("False") => "is not ready",
-        Some(_) => "has fallen silent",
-        None => "has never said how it is",
+        Some(_) => "is unreachable",
+        None => "has not reported a status yet",
     };
 
     if let Some(ready) = ready.filter(|ready| !is(Some(ready), "True")) {
-        told.insert(0, text(ready, &["message"]).to_string());
+        messages.insert(0, text(ready, &["message"]).to_string());
     }
 
-    verdict_of(state, told)
+    verdict_of(state, messages)
 }
 
 /// Anything else: its phase, and the conditions that are not true.
 fn other(object: &Value) -> Verdict {
     let phase = text(object, &["status", "phase"]);
     let state = if phase.is_empty() {
-        "is there".to_string()
+        "exists".to_string()
     } else {
         format!("is {phase}")
     };
@@ -488,7 +490,7 @@ fn other(object: &Value) -> Verdict {
     let false_ones = items(object, "conditions")
         .iter()
         .filter(|condition| is(Some(condition), "False"));
-    let told = false_ones.map(|condition| {
+    let messages = false_ones.map(|condition| {
         format!(
             "{} is False: {}",
             text(condition, &["type"]),
@@ -496,7 +498,7 @@ fn other(object: &Value) -> Verdict {
         )
     });
 
-    verdict_of(state, told.collect())
+    verdict_of(state, messages.collect())
 }
 
 #[cfg(test)]
@@ -505,10 +507,10 @@ mod tests {
 
     use super::*;
 
-    fn found(object: &str, below: &[&str]) -> Found {
+    fn facts(object: &str, below: &[&str]) -> Facts {
         let parsed = |text: &str| yaml::decode(text.as_bytes()).unwrap();
         let below = below.iter().map(|text| parsed(text)).collect();
-        Found {
+        Facts {
             object: parsed(object),
             events: Vec::new(),
             stages: None,
@@ -520,21 +522,21 @@ mod tests {
     fn check(object: &str, below: &[&str], state: &str, waits_for: &[&str]) {
         let waits_for = waits_for.iter().map(ToString::to_string).collect();
         assert_eq!(
-            verdict(&found(object, below)),
+            verdict(&facts(object, below)),
             verdict_of(state, waits_for),
             "{object}"
         );
     }
 
     #[test]
-    fn a_pod_tells_how_its_containers_ended_and_what_was_warned_of() {
+    fn a_pod_reports_exit_codes_and_the_last_warning() {
         check(
             "{kind: Pod, spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [\
              {name: a, state: {terminated: {exitCode: 0, reason: Completed}}},\
              {name: c, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}",
             &[],
             "has failed",
-            &["container c ended with exit code 137: it used more memory than it may (OOMKilled)"],
+            &["container c ended with exit code 137: it exceeded its memory limit (OOMKilled)"],
         );
 
         check(
@@ -544,7 +546,7 @@ mod tests {
             &[],
             "runs on n1 and is not ready",
             &[
-                "container c is CrashLoopBackOff: back-off 10s; before that, container c ended with exit code 3, and said: no such file",
+                "container c is CrashLoopBackOff: back-off 10s; before that, container c ended with exit code 3, message: no such file",
             ],
         );
 
@@ -555,14 +557,14 @@ mod tests {
             yaml::decode(text.as_bytes()).unwrap()
         };
 
-        let mut found = found(
+        let mut facts = facts(
             "{kind: Pod, spec: {nodeName: n1}, status: {phase: Pending}}",
             &[],
         );
-        found.events = vec![event(2, "FailedMount"), event(1, "FailedScheduling")];
+        facts.events = vec![event(2, "FailedMount"), event(1, "FailedScheduling")];
 
         assert_eq!(
-            verdict(&found).waits_for[1],
+            verdict(&facts).waits_for[1],
             "the last warning was FailedMount: it fails"
         );
     }
@@ -571,21 +573,19 @@ mod tests {
         {type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/5 nodes are available'}]}}";
 
     #[test]
-    fn a_pod_says_what_it_waits_for() {
+    fn a_pending_pod_reports_what_it_waits_for() {
         check(
             UNFIT,
             &[],
             "waits for a node",
-            &["no node will do: 0/5 nodes are available"],
+            &["no node fits: 0/5 nodes are available"],
         );
 
         check(
             "{kind: Pod, spec: {schedulerName: mine}, status: {phase: Pending}}",
             &[],
             "waits for a node",
-            &[
-                "the scheduler \"mine\" must look at it: it has not yet, or there is none of that name",
-            ],
+            &["scheduler \"mine\" has not processed it yet; check that it is running"],
         );
 
         check(
@@ -593,14 +593,14 @@ mod tests {
              {type: PodScheduled, status: 'False', reason: SchedulingGated}]}}",
             &[],
             "waits for a node",
-            &["whoever set these scheduling gates must take them away: a, b"],
+            &["its scheduling gates must be removed by their owners: a, b"],
         );
 
         check(
             "{kind: Pod, spec: {nodeName: n1}, status: {phase: Pending, containerStatuses: [\
              {name: c, state: {waiting: {reason: ImagePullBackOff, message: no such image}}}]}}",
             &[],
-            "is on n1 and does not run yet",
+            "is assigned to n1 and is not running yet",
             &["container c is ImagePullBackOff: no such image"],
         );
 
@@ -608,70 +608,70 @@ mod tests {
             "{kind: Pod, spec: {nodeName: n1, readinessGates: [{conditionType: g}]}, status: {phase: Running}}",
             &[],
             "runs on n1 and is not ready",
-            &["somebody must set its condition g to True: it is a readiness gate"],
+            &["its readiness gate g is not True"],
         );
 
         check(
             "{kind: Pod, metadata: {deletionTimestamp: '2026-03-01T11:00:00Z', finalizers: [f]}, spec: {nodeName: n1}}",
             &[],
-            "is going",
+            "is terminating",
             &[
-                "whoever set these finalizers must take them away: f",
-                "node n1 must end its containers and let it go",
+                "its finalizers must be removed by their owners: f",
+                "the kubelet of node n1 must stop its containers",
             ],
         );
     }
 
     #[test]
-    fn a_service_tells_where_it_leads() {
+    fn a_service_reports_its_endpoints() {
         let service = "{kind: Service, spec: {selector: {app: web, tier: a}}}";
         let slice = "{kind: EndpointSlice, endpoints: [{conditions: {ready: true}}, {conditions: {ready: false}}, {}]}";
         let unready = "{kind: EndpointSlice, endpoints: [{conditions: {ready: false}}]}";
 
-        check(service, &[slice, UNFIT], "leads to 2 ready pods", &[]);
+        check(service, &[slice, UNFIT], "has 2 ready endpoints", &[]);
         check(
             service,
             &[unready, UNFIT],
-            "leads to 0 ready pods",
-            &["pod/p waits for a node: no node will do: 0/5 nodes are available"],
+            "has 0 ready endpoints",
+            &["pod/p waits for a node: no node fits: 0/5 nodes are available"],
         );
 
         check(
             service,
             &[],
-            "leads to 0 ready pods",
-            &["somebody must make pods with the labels app=web,tier=a: there are none"],
+            "has 0 ready endpoints",
+            &["no pods match its selector app=web,tier=a"],
         );
 
         check(
             "{kind: Service, spec: {}}",
             &[slice],
-            "leads to 2 addresses, which somebody else keeps",
+            "has 2 ready endpoints and no selector",
             &[],
         );
 
         check(
             "{kind: Service, spec: {type: ExternalName, externalName: example.org}}",
             &[],
-            "is another name of example.org",
+            "is an alias of example.org",
             &[],
         );
     }
 
     #[test]
-    fn a_workload_points_at_what_holds_it_up() {
+    fn a_workload_reports_the_first_unready_pod() {
         check(
             "{kind: Deployment, metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, availableReplicas: 1}}",
             &[UNFIT],
             "has 1 of 3 pods available",
-            &["pod/p waits for a node: no node will do: 0/5 nodes are available"],
+            &["pod/p waits for a node: no node fits: 0/5 nodes are available"],
         );
 
         check(
             "{kind: Deployment, spec: {replicas: 3}, status: {replicas: 4, updatedReplicas: 1, availableReplicas: 3}}",
             &[UNFIT],
-            "has 3 of 3 pods available, and 1 of the newest version",
-            &["pod/p waits for a node: no node will do: 0/5 nodes are available"],
+            "has 3 of 3 pods available, 1 of them updated",
+            &["pod/p waits for a node: no node fits: 0/5 nodes are available"],
         );
 
         check(
@@ -685,13 +685,13 @@ mod tests {
             "{kind: ReplicaSet, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1}}",
             &[],
             "has 0 of 1 pods available",
-            &["its controller must look at its last change: it has not yet, or does not run"],
+            &["its controller has not observed the last change yet; check that it is running"],
         );
 
         check(
             "{kind: Job, spec: {completions: 2}, status: {succeeded: 1, active: 1}}",
             &[],
-            "has 1 of 2 completions, 0 failures, 1 pods at work",
+            "has 1 of 2 completions, 0 failures, 1 active pods",
             &[],
         );
 
@@ -699,10 +699,10 @@ mod tests {
             "{kind: Node, spec: {taints: [{key: k, effect: NoSchedule}]}, status: {conditions: [\
              {type: Ready, status: Unknown, message: Kubelet stopped posting node status.}]}}",
             &[],
-            "has fallen silent",
+            "is unreachable",
             &[
                 "Kubelet stopped posting node status.",
-                "the taint k:NoSchedule keeps pods away",
+                "taint k:NoSchedule repels pods without a toleration",
             ],
         );
     }

@@ -1,5 +1,4 @@
-//! Pods that foreign plugins connect: Debian's, one that only writes down what it is told, and one
-//! that does nothing.
+//! CNI plugins: Debian's, one that records its arguments, and one that does nothing.
 
 use std::fs;
 use std::net::IpAddr;
@@ -10,10 +9,10 @@ use serde_json::{Value, json};
 use crate::machine::{Machine, eventually};
 use crate::pods::{echo, shell};
 
-/// Where Debian has its plugins.
+/// Directory of Debian's CNI plugins.
 const PLUGINS: &str = "/usr/lib/cni";
 
-/// Begins a server whose pods are connected by what the answered folder says, which is empty.
+/// Starts a server with a CNI configuration directory, which is returned empty.
 fn begin(machine: &Machine) -> PathBuf {
     let [configurations, programs] = ["net.d", "plugins"].map(|name| machine.folder().join(name));
     [&configurations, &programs]
@@ -26,10 +25,9 @@ fn begin(machine: &Machine) -> PathBuf {
 }
 
 /// The bridge of Debian's plugins with addresses of the node's range: pods reach each other and the
-/// machine, addresses are written down and given back. Then another plugin, which must hear all
-/// that plugins hear.
+/// machine, addresses are recorded and released. Then another plugin, which must get all arguments.
 #[test]
-fn plugins_connect_pods_and_are_told_all_they_need() {
+fn plugins_connect_pods_and_get_all_arguments() {
     let machine = Machine::new();
     machine.import_tools();
     let configurations = begin(&machine);
@@ -71,7 +69,7 @@ fn plugins_connect_pods_and_are_told_all_they_need() {
         if left.is_empty() { Ok(()) } else { Err(left) }
     });
 
-    a_plugin_hears_what_it_needs(&machine, &configurations);
+    a_plugin_gets_all_arguments(&machine, &configurations);
     machine.stop_and_reset();
     assert!(!machine.data_dir().exists());
 }
@@ -102,13 +100,13 @@ fn pods_are_connected(machine: &Machine, range: &str) {
     }
 }
 
-/// One that writes down each call, and claims to have given an address.
+/// A plugin that records each call and reports an address.
 const RECORDER: &str = r#"#!/bin/sh
 { echo "$CNI_COMMAND"; env | grep '^CNI_'; cat; } > FOLDER/$CNI_COMMAND.$CNI_CONTAINERID
 echo '{"cniVersion": "1.0.0", "ips": [{"address": "198.51.100.7/24"}]}'
 "#;
 
-fn a_plugin_hears_what_it_needs(machine: &Machine, configurations: &Path) {
+fn a_plugin_gets_all_arguments(machine: &Machine, configurations: &Path) {
     let calls = machine.folder().join("calls");
     fs::create_dir_all(&calls).unwrap();
     let program = machine.folder().join("plugins/recorder");
@@ -158,8 +156,8 @@ fn a_plugin_hears_what_it_needs(machine: &Machine, configurations: &Path) {
     fs::remove_file(configurations.join("00-recorder.conf")).unwrap();
 }
 
-/// A node without a network is not ready, and runs only what needs none; one with a network in name
-/// alone is ready, and says of every pod that it cannot be connected.
+/// A node without a CNI configuration is not ready and runs only host-network pods; a node whose
+/// plugin fails is ready, and reports the error of every pod.
 #[test]
 fn without_a_network_only_pods_of_the_host_run() {
     let machine = Machine::new();

@@ -1,5 +1,5 @@
-//! What a cluster has of its machine: processes, mounts, cgroups, interfaces, packet filter rules,
-//! files.
+//! Resources of a cluster on its machine: processes, mounts, cgroups, interfaces, packet filter
+//! rules, files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,7 @@ use ring::digest::{SHA256, digest};
 use crate::machine::{Machine, eventually};
 
 impl Machine {
-    /// Everything there is, a line each. Two that are the same say that nothing was left and
-    /// nothing was lost.
+    /// All resources, one per line. Two equal inventories prove that nothing was left or lost.
     pub(crate) fn inventory(&self) -> Vec<String> {
         let (name, run_dir) = self.instance();
         let processes = self.processes();
@@ -71,7 +70,7 @@ impl Machine {
         found.collect()
     }
 
-    /// Waits until everything is as it was.
+    /// Waits until the inventory equals `before`.
     pub(crate) fn is_again(&self, before: &[String]) {
         eventually("something was left, or is missing", || {
             let now = self.inventory();
@@ -94,7 +93,7 @@ impl Machine {
         });
     }
 
-    /// The cluster was removed: so is everything that it had.
+    /// Checks that nothing of the cluster is left.
     pub(crate) fn has_nothing(&self) {
         let own = [
             "link lo",
@@ -116,8 +115,7 @@ impl Machine {
         assert!(!self.instance().1.exists(), "its files in /run are left");
     }
 
-    /// What the cluster of this data directory calls its things, and where it keeps what a reboot
-    /// empties.
+    /// The instance name and the run directory of the cluster.
     pub(crate) fn instance(&self) -> (String, PathBuf) {
         let folder = self.folder().canonicalize().unwrap().join("data");
         let id = sha256(folder.as_os_str().as_encoded_bytes())[..8].to_owned();

@@ -1,5 +1,5 @@
-//! A machine for one cluster: a network namespace without a way out, a data directory, and what a
-//! person types.
+//! A test machine for one cluster: an isolated network namespace, a data directory, and commands to
+//! run.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -17,36 +17,36 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use crate::bounds::Bounds;
+use crate::machine_cgroup::MachineCgroup;
 
 const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
 
-/// How long anything may take that a test waits for: this says "never", not "too slow".
+/// Timeout of all waits: it means "never", not "too slow".
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(crate) struct Machine {
     namespace: String,
     folder: TempDir,
     server: Mutex<Option<Child>>,
-    bounds: Option<Bounds>,
+    cgroup: Option<MachineCgroup>,
 }
 
 impl Machine {
-    /// A machine with one interface that leads nowhere, and a default route through it.
+    /// A machine with one unconnected interface, and a default route through it.
     pub(crate) fn new() -> Machine {
         let machine = Machine::isolated();
         machine.types("ip route add default via 192.0.2.1");
         machine
     }
 
-    /// A machine that may not use more than this.
+    /// A machine with these cgroup limits.
     pub(crate) fn bounded(limits: &Limits) -> Machine {
         let mut machine = Machine::new();
-        machine.bounds = Some(Bounds::new(&machine.namespace, limits));
+        machine.cgroup = Some(MachineCgroup::new(&machine.namespace, limits));
         machine
     }
 
-    /// A machine that knows no way but to its neighbours.
+    /// A machine without a default route.
     pub(crate) fn isolated() -> Machine {
         static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -59,7 +59,7 @@ impl Machine {
             namespace,
             folder,
             server: Mutex::default(),
-            bounds: None,
+            cgroup: None,
         };
 
         for line in [
@@ -74,7 +74,7 @@ impl Machine {
         machine
     }
 
-    /// A folder for what a test has besides.
+    /// A folder for other files of the test.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -83,15 +83,15 @@ impl Machine {
         self.folder.path().join("data")
     }
 
-    /// A command on this machine. Only its network is another one: mounts are the host's, as they
-    /// outlive a server.
+    /// A command on this machine. Only its network namespace differs: mounts are the host's, as
+    /// they outlive a server.
     pub(crate) fn command(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.namespace));
         command.args(
-            self.bounds
+            self.cgroup
                 .as_ref()
-                .map(|bounds| format!("--mount={}", bounds.mounts())),
+                .map(|cgroup| format!("--mount={}", cgroup.mounts())),
         );
         command.arg(program.as_ref()).args(arguments);
         command
@@ -102,7 +102,7 @@ impl Machine {
         said(&mut self.command(program, arguments))
     }
 
-    /// Does something in this machine's network, on a thread of its own.
+    /// Runs a closure in this machine's network namespace, on a thread of its own.
     pub(crate) fn inside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -114,7 +114,7 @@ impl Machine {
         })
     }
 
-    /// Starts the server and waits until it says that it is ready.
+    /// Starts the server and waits until it is ready.
     pub(crate) fn start(&self) {
         self.begin();
         assert!(
@@ -123,7 +123,7 @@ impl Machine {
         );
     }
 
-    /// Starts the server, and waits for nothing.
+    /// Starts the server without waiting.
     pub(crate) fn begin(&self) {
         self.begin_with(&[]);
     }
@@ -133,7 +133,7 @@ impl Machine {
         self.begin_after("", flags);
     }
 
-    /// The same, after what a shell does that becomes the server: it sets limits, or variables.
+    /// The same, after shell commands that set limits or variables.
     pub(crate) fn begin_after(&self, shell: &str, flags: &[&str]) {
         let log = File::options()
             .create(true)
@@ -141,8 +141,8 @@ impl Machine {
             .open(self.log())
             .unwrap();
 
-        // A shell, which joins the bounds of the machine and becomes the server.
-        let tasks = self.bounds.iter().flat_map(Bounds::tasks);
+        // A shell, which joins the cgroup of the machine and becomes the server.
+        let tasks = self.cgroup.iter().flat_map(MachineCgroup::tasks);
         let join = tasks
             .map(|tasks| format!("echo $$ > {} && ", tasks.display()))
             .collect::<String>();
@@ -162,7 +162,7 @@ impl Machine {
         *self.server() = Some(server);
     }
 
-    /// Whether the server that was begun last says within this time that it is ready.
+    /// Whether the last started server becomes ready within this time.
     pub(crate) fn is_ready_within(&self, patience: Duration) -> bool {
         let begin = Instant::now();
         loop {
@@ -188,12 +188,12 @@ impl Machine {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the server says on standard output.
+    /// The file of the server's standard output.
     fn said(&self) -> PathBuf {
         self.folder.path().join("said")
     }
 
-    /// How many lines with these words its servers have logged.
+    /// Number of log lines that contain these words.
     pub(crate) fn logged(&self, words: &str) -> usize {
         fs::read_to_string(self.log())
             .unwrap()
@@ -202,7 +202,7 @@ impl Machine {
             .count()
     }
 
-    /// What its servers have said on standard error.
+    /// The log file of its servers.
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
@@ -212,7 +212,7 @@ impl Machine {
         self.server().as_ref().map(Child::id)
     }
 
-    /// Whether the server that was begun last goes on.
+    /// Whether the last started server is running.
     pub(crate) fn server_runs(&self) -> bool {
         self.server()
             .as_mut()
@@ -226,13 +226,13 @@ impl Machine {
         server.wait().unwrap();
     }
 
-    /// Waits until the server that was begun last has ended by itself.
+    /// Waits until the last started server has exited by itself.
     pub(crate) fn server_ended(&self) -> ExitStatus {
         let mut server = self.server().take().unwrap();
         server.wait().unwrap()
     }
 
-    /// Asks the server to end, as Ctrl-C would. Returns all that it has said.
+    /// Stops the server, as Ctrl-C does. Returns its output.
     pub(crate) fn stop_server(&self) -> String {
         let mut server = self.server().take().unwrap();
         run("kill", &["-INT", &server.id().to_string()]);
@@ -240,7 +240,7 @@ impl Machine {
         fs::read_to_string(self.said()).unwrap()
     }
 
-    /// Ends pods and server, and removes the cluster, as a person does.
+    /// Runs `coracle stop` and `coracle reset`.
     pub(crate) fn stop_and_reset(&self) {
         said(&mut self.coracle(&["stop", "--grace-period=0"]));
         if let Some(mut server) = self.server().take() {
@@ -265,7 +265,7 @@ impl Machine {
         command
     }
 
-    /// Runs a line of a shell on this machine, as the pages have it; it must succeed.
+    /// Runs a shell line of the documentation on this machine; it must succeed.
     pub(crate) fn types(&self, line: &str) -> String {
         let programs = self.folder.path().join("bin");
         fs::create_dir_all(&programs).unwrap();
@@ -307,7 +307,7 @@ impl Machine {
         kubectl.wait_with_output().unwrap()
     }
 
-    /// What `coracle why` says.
+    /// The output of `coracle why`.
     pub(crate) fn why(&self, what: &str) -> String {
         said(&mut self.coracle(&["why", what]))
     }
@@ -320,7 +320,7 @@ impl Machine {
         said(&mut self.kubectl_command(&line.split(' ').collect::<Vec<_>>()))
     }
 
-    /// Waits until kubectl answers what is expected.
+    /// Waits until the output of kubectl is as expected.
     pub(crate) fn until(&self, line: &str, expected: impl Fn(&str) -> bool) -> String {
         let begin = Instant::now();
         loop {
@@ -383,7 +383,7 @@ impl Drop for Machine {
     }
 }
 
-/// Waits until something is so, and says what else it was.
+/// Waits until a check succeeds; panics with its last error.
 pub(crate) fn eventually<T: std::fmt::Debug>(what: &str, mut look: impl FnMut() -> Result<(), T>) {
     let begin = Instant::now();
     while let Err(instead) = look() {

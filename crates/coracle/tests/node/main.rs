@@ -1,30 +1,28 @@
-//! A whole cluster on one machine, used as a person would: pods that run, Services that lead to
-//! them, names, logs, commands.
-//!
-//! Each test has a network namespace of its own that leads nowhere, and a data directory of its
-//! own; several run side by side. They need root, as a node does.
+//! A whole cluster on one machine, used with stock kubectl: pods, Services, DNS, logs, commands.
+//! Each test has its own network namespace without a route to outside, and its own data directory;
+//! tests run in parallel. They need root, as a node does.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-mod bounds;
-mod by_hand;
 mod cni;
-mod cycles;
-mod dice;
-mod disks;
-mod exhaustion;
-mod first_light;
-mod hands;
-mod hostile;
+mod ctr_and_image_commands;
+mod disk_failures;
+mod failing_pods;
+mod hostile_pods;
 mod inventory;
-mod killed;
-mod limits;
+mod kubectl_commands;
 mod machine;
+mod machine_cgroup;
+mod no_default_route;
+mod open_file_limit;
+mod pod_churn;
+mod pod_lifecycle;
 mod pods;
 #[path = "../../../testkit/src/program.rs"]
 mod program;
-mod reach;
-mod stopping;
+mod quick_start;
+mod random;
+mod resource_exhaustion;
+mod server_killed;
+mod stop_command;
 mod tools_image;
 mod traffic;
-mod troubles;
-mod walk;

@@ -1,4 +1,4 @@
-//! Pods to begin with; tests add what they are about.
+//! Basic pods; tests add to them.
 
 use serde_json::{Value, json};
 

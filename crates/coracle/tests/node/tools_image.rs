@@ -1,5 +1,5 @@
-//! An image with a shell and its tools, made of Debian's static busybox and brought to a machine
-//! before its server starts.
+//! An image with a shell and tools, built of Debian's static busybox and preloaded before the
+//! server starts.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Somebody who asks for a Service and for its name, again and again, and remembers every time that
-//! nobody answered.
+//! A client that requests a Service and resolves its name in a loop, and records every failure.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -16,12 +15,12 @@ pub(crate) struct Traffic {
     asking: JoinHandle<Vec<String>>,
 }
 
-/// How long an answer may take on a machine that has much to do.
+/// Timeout of a request on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 const NAME: [&str; 5] = ["echo", "default", "svc", "cluster", "local"];
 
 impl Traffic {
-    /// Begins to ask. What fails before the first answer does not count: rules take a moment.
+    /// Starts the requests. Failures before the first success are ignored: rules take a moment.
     pub(crate) fn begin(machine: &Machine, service: IpAddr, dns: IpAddr) -> Traffic {
         let (answered, over) = (
             Arc::new(AtomicU64::new(0)),
@@ -92,7 +91,7 @@ pub(crate) fn fetch(service: IpAddr, patience: Duration) -> Result<(), String> {
     }
 }
 
-/// The address of the Service must be among what the name leads to.
+/// Resolves the name; its addresses must include that of the Service.
 pub(crate) fn resolve(
     dns: IpAddr,
     service: IpAddr,

@@ -3,7 +3,7 @@
 //!
 //! The runners in `tests/tools` name every case that fails. A case that fails and is not in the
 //! list fails the test; so does one in the list that passes: it is to be taken off, so that the
-//! list only shrinks. `scripts/owed.sh` plays cases for a person, and writes the lists anew.
+//! list only shrinks. `scripts/owed.sh` runs cases manually, and rewrites the lists.
 
 mod server;
 
@@ -23,7 +23,7 @@ pub(crate) struct Recorded {
     pub(crate) name: &'static str,
     /// How the names of its files end.
     pub(crate) extension: &'static str,
-    /// `FILE:CASE` of a line that tells of a failure, behind `FAIL `.
+    /// `FILE:CASE` of a line that reports a failure, after `FAIL `.
     pub(crate) case: fn(&str) -> String,
     /// `FILE:CASE` of everything in a file.
     pub(crate) cases: fn(&str, &str) -> Vec<String>,

@@ -1,9 +1,9 @@
-//! The controllers in the server's process, and as a process of their own: both must do the same.
+//! The controllers inside the server and as a separate process, with the same checks.
 
 use std::process::{Child, Command, Stdio};
 
 use crate::cluster::Server;
-use crate::simulated::until;
+use crate::simulated_nodes::until;
 
 const SET: &str = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web"},"spec":{"replicas":3,
   "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
@@ -16,7 +16,7 @@ fn becomes(server: &Server, arguments: &[&str], expected: &str) {
     });
 }
 
-/// What must come about wherever the controllers run.
+/// The same checks for controllers in the server and as a process.
 fn check(server: &Server, folder: &std::path::Path) {
     becomes(
         server,
@@ -64,13 +64,13 @@ fn check(server: &Server, folder: &std::path::Path) {
 }
 
 #[test]
-fn in_the_servers_process() {
+fn controllers_in_the_servers_process() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--controllers=*"]);
     check(&server, folder.path());
 }
 
-/// As the README says it, on a cluster that nobody has prepared.
+/// As in the README, on a new cluster.
 #[test]
 fn a_deployment_becomes_pods_that_are_scheduled() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn a_deployment_becomes_pods_that_are_scheduled() {
     );
 }
 
-/// A process that ends with the test.
+/// A process that is killed when dropped.
 struct Manager(Child);
 
 impl Drop for Manager {
@@ -109,7 +109,7 @@ impl Drop for Manager {
 }
 
 #[test]
-fn as_a_process_of_their_own_over_https() {
+fn controllers_as_a_separate_process() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
 

@@ -1,10 +1,10 @@
-//! Custom resources as people use them: defined, explained, listed, watched, kept over a restart,
-//! and gone with their definition.
+//! Custom resources with stock kubectl: defined, explained, listed, watched, kept over a restart,
+//! deleted with their definition.
 
 use std::path::Path;
 
-use crate::cluster::{Engine, House, Raw, Release, Server, on_every_engine};
-use crate::simulated::{apply, until};
+use crate::cluster::{Cluster, Engine, Raw, Release, Server, on_every_engine};
+use crate::simulated_nodes::{apply, until};
 
 const DEFINITION: &str = r#"apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -74,15 +74,15 @@ fn is_established(server: &Server) {
 
 on_every_engine! {
     a_definition_brings_a_resource_like_any_other,
-    what_a_definition_brought_outlives_a_restart,
-    objects_go_before_their_definition,
-    a_changed_definition_shows_in_what_is_there,
+    custom_resources_survive_a_restart,
+    objects_are_deleted_before_their_definition,
+    a_changed_definition_applies_to_stored_objects,
 }
 
-fn a_definition_brings_a_resource_like_any_other(house: &House) {
-    let server = house.start();
-    define(&server, house.path());
-    apply(&server, house.path(), "boat.yaml", BOAT);
+fn a_definition_brings_a_resource_like_any_other(cluster: &Cluster) {
+    let server = cluster.start();
+    define(&server, cluster.path());
+    apply(&server, cluster.path(), "boat.yaml", BOAT);
     let table = server.kubectl(&["get", "bt"]);
     let rows: Vec<Vec<&str>> = table
         .lines()
@@ -191,7 +191,7 @@ fn a_definition_brings_a_resource_like_any_other(house: &House) {
 }
 
 #[test]
-fn who_keeps_a_cluster_in_order_knows_custom_resources() {
+fn controllers_handle_custom_resources() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--controllers=*"]);
     define(&server, folder.path());
@@ -297,10 +297,10 @@ fn patterns_are_those_of_go() {
     assert_eq!(raw.post(BOATS, &boat(&"ж".repeat(200))).status, 201);
 }
 
-fn what_a_definition_brought_outlives_a_restart(house: &House) {
-    let server = house.start();
-    define(&server, house.path());
-    apply(&server, house.path(), "boat.yaml", BOAT);
+fn custom_resources_survive_a_restart(cluster: &Cluster) {
+    let server = cluster.start();
+    define(&server, cluster.path());
+    apply(&server, cluster.path(), "boat.yaml", BOAT);
     let uid = server.kubectl(&["get", "boat", "skiff", "-o", "jsonpath={.metadata.uid}"]);
 
     let service = [
@@ -313,7 +313,7 @@ fn what_a_definition_brought_outlives_a_restart(house: &House) {
     let registered = server.kubectl(&service);
 
     server.stop();
-    let server = house.start();
+    let server = cluster.start();
 
     // The first request of all: nothing has to be waited for.
     let raw = Raw::new(&server.kubeconfig);
@@ -326,13 +326,13 @@ fn what_a_definition_brought_outlives_a_restart(house: &House) {
 }
 
 #[test]
-fn what_one_server_accepted_the_other_serves_at_once() {
-    let house = House::new(Engine::Etcd(Release::V36));
+fn a_definition_of_one_server_is_served_by_the_other_at_once() {
+    let cluster = Cluster::new(Engine::Etcd(Release::V36));
     let folder = tempfile::tempdir().unwrap();
-    let one = house.start();
-    let url = format!("--etcd-servers={}", house.etcd.as_ref().unwrap().url());
+    let one = cluster.start();
+    let url = format!("--etcd-servers={}", cluster.etcd.as_ref().unwrap().url());
     let other = Server::start_with(folder.path(), &[&url]);
-    define(&one, house.path());
+    define(&one, cluster.path());
 
     let raw = Raw::new(&other.kubeconfig);
     let boat = r#"{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{"name":"raft"},"spec":{"oars":0}}"#;
@@ -353,11 +353,11 @@ fn what_one_server_accepted_the_other_serves_at_once() {
     assert!(!one.run(&["get", "--raw", BOATS]).status.success());
 }
 
-fn objects_go_before_their_definition(house: &House) {
-    let server = house.start();
-    define(&server, house.path());
+fn objects_are_deleted_before_their_definition(cluster: &Cluster) {
+    let server = cluster.start();
+    define(&server, cluster.path());
 
-    apply(&server, house.path(), "boat.yaml", BOAT);
+    apply(&server, cluster.path(), "boat.yaml", BOAT);
     server.kubectl(&[
         "patch",
         "boat",
@@ -424,16 +424,16 @@ fn objects_go_before_their_definition(house: &House) {
     );
 
     // A namesake has nothing of it.
-    define(&server, house.path());
+    define(&server, cluster.path());
     assert_eq!(server.kubectl(&["get", "boats", "-o", "name"]), "");
 
     server.stop();
 }
 
-fn a_changed_definition_shows_in_what_is_there(house: &House) {
-    let server = house.start();
-    define(&server, house.path());
-    apply(&server, house.path(), "boat.yaml", BOAT);
+fn a_changed_definition_applies_to_stored_objects(cluster: &Cluster) {
+    let server = cluster.start();
+    define(&server, cluster.path());
+    apply(&server, cluster.path(), "boat.yaml", BOAT);
 
     let flag = r#"[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/flag","value":{"type":"string","default":"white"}}]"#;
     server.kubectl(&[
@@ -473,7 +473,7 @@ fn a_changed_definition_shows_in_what_is_there(house: &House) {
     server.kubectl(&["label", "boat", "skiff", "old=true"]);
     server.stop();
 
-    let server = house.start();
+    let server = cluster.start();
     let told = server.kubectl(&[
         "get",
         "boats.v1beta1.harbour.example.com",

@@ -1,5 +1,4 @@
-//! `coracle dns` beside a server: it follows Services, answers while the server is away, and after
-//! its own end too.
+//! `coracle dns`: watches Services, answers while the server is down, also after its own restart.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -41,7 +40,7 @@ impl Dns {
             .unwrap();
         let at = line
             .trim()
-            .strip_prefix("answering names on ")
+            .strip_prefix("DNS server listening on ")
             .unwrap()
             .parse()
             .unwrap();
@@ -84,7 +83,7 @@ impl Dns {
         }
     }
 
-    /// Asks until the answer is this one: what was written a moment ago takes a moment to be told.
+    /// Queries until the answer is this one: changes take a moment to arrive.
     fn comes_to(&self, name: &str, expected: Result<&str, u8>) {
         let expected = expected.map(|text| vec![text.parse().unwrap()]);
         for _ in 0..100 {
@@ -112,7 +111,7 @@ const SLICE: &str = r#"{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice
                  {"addresses":["10.1.0.2"],"hostname":"db-1","conditions":{"ready":false}}]}"#;
 
 #[test]
-fn names_are_answered_while_the_server_is_away() {
+fn dns_answers_while_the_server_is_down() {
     let folder = tempdir().unwrap();
     let state = folder.path().join("names.json");
     let server = Server::start(folder.path());

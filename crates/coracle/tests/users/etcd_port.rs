@@ -1,4 +1,4 @@
-//! `--etcd-listen ADDRESS:PORT`: who reads the store there reads every Secret.
+//! `--etcd-listen ADDRESS:PORT`: which clients may connect to the etcd API.
 
 use std::fs;
 
@@ -7,26 +7,26 @@ use coracle_store::etcd::{Etcd, EtcdConfig, Tls};
 use rcgen::{BasicConstraints, CertificateParams, DnType, DnValue, IsCa, Issuer, KeyPair};
 
 use crate::bad_input::wire::{Connection, Identity};
-use crate::castle::{Castle, signed};
+use crate::server_under_test::{ServerUnderTest, signed};
 
-/// Whether somebody is let in: the server then begins to speak HTTP/2.
-fn lets_in(castle: &Castle, who: Option<Identity>) -> bool {
+/// Whether the identity is accepted: the server then starts HTTP/2.
+fn lets_in(target: &ServerUnderTest, who: Option<Identity>) -> bool {
     const SETTINGS: u8 = 4;
-    let etcd = castle
+    let etcd = target
         .server
         .etcd
         .as_deref()
         .unwrap()
         .strip_prefix("https://")
         .unwrap();
-    let mut connection = Connection::open(castle.folder.path(), etcd, who, b"h2");
+    let mut connection = Connection::open(target.folder.path(), etcd, who, b"h2");
     connection.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
     connection.frame().is_some_and(|(kind, _)| kind == SETTINGS)
 }
 
 /// What the administrator reads there.
-fn read(castle: &Castle, key: &str) -> Option<Vec<u8>> {
-    let pki = |name: &str| fs::read(castle.folder.path().join("pki").join(name)).unwrap();
+fn read(target: &ServerUnderTest, key: &str) -> Option<Vec<u8>> {
+    let pki = |name: &str| fs::read(target.folder.path().join("pki").join(name)).unwrap();
     let identity = Some((pki("admin.crt"), pki("admin.key")));
     let tls = Some(Tls {
         authority: pki("ca.crt"),
@@ -34,7 +34,7 @@ fn read(castle: &Castle, key: &str) -> Option<Vec<u8>> {
         server_name: None,
     });
 
-    let etcd = castle.server.etcd.clone().unwrap();
+    let etcd = target.server.etcd.clone().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -55,22 +55,22 @@ fn read(castle: &Castle, key: &str) -> Option<Vec<u8>> {
     })
 }
 
-fn castle(more: &[&str]) -> Castle {
-    Castle::start_with(&[&["--etcd-listen", "127.0.0.1:0"], more].concat())
+fn start(more: &[&str]) -> ServerUnderTest {
+    ServerUnderTest::start_with(&[&["--etcd-listen", "127.0.0.1:0"], more].concat())
 }
 
 #[test]
-fn it_lets_in_masters_of_the_cluster_alone() {
-    let castle = castle(&[]);
-    castle
+fn only_system_masters_may_connect() {
+    let target = start(&[]);
+    target
         .server
         .kubectl(&["create", "secret", "generic", "s", "--from-literal=k=v"]);
     let secret =
-        read(&castle, "/registry/secrets/default/s").expect("the administrator reads everything");
+        read(&target, "/registry/secrets/default/s").expect("the administrator reads everything");
     assert!(String::from_utf8_lossy(&secret).contains("\"Secret\""));
 
     assert!(
-        lets_in(&castle, castle.user("eve", "system:masters")),
+        lets_in(&target, target.user("eve", "system:masters")),
         "another master"
     );
 
@@ -82,7 +82,7 @@ fn it_lets_in_masters_of_the_cluster_alone() {
     };
 
     assert!(
-        lets_in(&castle, Some(castle.certified("eve", "", in_wide_letters))),
+        lets_in(&target, Some(target.certified("eve", "", in_wide_letters))),
         "in another type of string"
     );
 
@@ -93,7 +93,7 @@ fn it_lets_in_masters_of_the_cluster_alone() {
         ("", "system:masters"),
     ] {
         assert!(
-            !lets_in(&castle, castle.user(name, group)),
+            !lets_in(&target, target.user(name, group)),
             "{name:?} of {group:?}"
         );
     }
@@ -107,17 +107,17 @@ fn it_lets_in_masters_of_the_cluster_alone() {
 
     assert!(
         !lets_in(
-            &castle,
-            Some(castle.certified("eve", "system:masters", unreadable))
+            &target,
+            Some(target.certified("eve", "system:masters", unreadable))
         ),
         "an unreadable subject"
     );
 
-    assert!(!lets_in(&castle, None), "without a certificate");
+    assert!(!lets_in(&target, None), "without a certificate");
 }
 
 #[test]
-fn it_lets_in_clients_of_an_authority_of_its_own_alone() {
+fn only_clients_of_the_configured_ca_may_connect() {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params
@@ -129,17 +129,17 @@ fn it_lets_in_clients_of_an_authority_of_its_own_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("etcd-ca.crt");
     fs::write(&file, &certificate).unwrap();
-    let castle = castle(&["--etcd-listen-client-ca-file", file.to_str().unwrap()]);
+    let target = start(&["--etcd-listen-client-ca-file", file.to_str().unwrap()]);
 
     let authority = Issuer::from_ca_cert_pem(&certificate, key).unwrap();
     assert!(
-        lets_in(&castle, Some(signed("backup", "", &authority, |_| {}))),
+        lets_in(&target, Some(signed("backup", "", &authority, |_| {}))),
         "a client of that authority"
     );
 
-    let admin = Identity::administrator(castle.folder.path());
+    let admin = Identity::administrator(target.folder.path());
     assert!(
-        !lets_in(&castle, Some(admin)),
+        !lets_in(&target, Some(admin)),
         "the administrator of the cluster"
     );
 }

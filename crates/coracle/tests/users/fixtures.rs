@@ -1,5 +1,5 @@
-//! Recorded objects of every kind through the server: what is written as protobuf and as JSON is
-//! the same object, and so is what is read as either; what is left out gets upstream's defaults.
+//! Recorded objects of every kind, written and read as protobuf and as JSON: both give the same
+//! object, with upstream's defaults.
 
 use std::path::{Path, PathBuf};
 
@@ -8,26 +8,26 @@ use coracle_api::catalog::{BUILTIN, Resource, Struct};
 use coracle_api::codec::{json, protobuf};
 
 use crate::bad_input::wire::{Connection, Identity};
-use crate::cluster::{Engine, House, Server};
+use crate::cluster::{Cluster, Engine, Server};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 
-/// What a real server was recorded to do.
+/// Directory of recorded behaviour of the stock server.
 fn facts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/facts")
 }
 
-/// A client that speaks both forms.
+/// A client of both encodings.
 struct Client {
     connection: Connection,
 }
 
 impl Client {
-    fn new(house: &House, server: &Server) -> Client {
-        let identity = Identity::administrator(house.path());
+    fn new(cluster: &Cluster, server: &Server) -> Client {
+        let identity = Identity::administrator(cluster.path());
         Client {
-            connection: Connection::open(house.path(), &server.address, identity, b"http/1.1"),
+            connection: Connection::open(cluster.path(), &server.address, identity, b"http/1.1"),
         }
     }
 
@@ -112,7 +112,7 @@ fn without_what_changes(text: &[u8], name: &str) -> Value {
     object
 }
 
-/// Writes an object in one form and reads it in both; what the server said.
+/// Writes an object in one encoding and reads it in both.
 fn round(
     client: &mut Client,
     resource: &Resource,
@@ -142,9 +142,9 @@ fn check_folder(folder: &str, at_least: (usize, usize)) {
     let folder = facts().join(folder);
     assert!(folder.exists(), "{} is missing", folder.display());
 
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
-    let mut client = Client::new(&house, &server);
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
+    let mut client = Client::new(&cluster, &server);
     let (mut tried, mut kept) = (0, 0);
 
     let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -209,9 +209,9 @@ fn sparse_objects_are_the_same_in_both_forms() {
 fn what_is_left_out_gets_upstreams_defaults() {
     let recorded = std::fs::read(facts().join("defaults-cases.json")).unwrap();
     let recorded = json::parse(&recorded).unwrap();
-    let house = House::new(Engine::Embedded);
-    let server = house.start();
-    let mut client = Client::new(&house, &server);
+    let cluster = Cluster::new(Engine::Embedded);
+    let server = cluster.start();
+    let mut client = Client::new(&cluster, &server);
 
     let mut shown = 0;
     for case in recorded.get("cases").unwrap().as_array().unwrap() {

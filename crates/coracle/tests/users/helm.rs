@@ -1,10 +1,10 @@
-//! Stock helm and a small chart on simulated nodes: every step is looked at with kubectl.
+//! Stock helm with a small chart on simulated nodes; every step is verified with kubectl.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::cluster::{Server, tool};
-use crate::simulated::{start, until};
+use crate::simulated_nodes::{start, until};
 
 const CHART: &str = "{apiVersion: v2, name: shop, version: 0.1.0}\n";
 
@@ -59,14 +59,14 @@ metadata:
 spec: {restartPolicy: Never, containers: [{name: c, image: test}]}
 "#;
 
-/// A person with helm, a chart and a cluster.
-struct Helmsman<'a> {
+/// helm with a chart and a cluster.
+struct Helm<'a> {
     server: &'a Server,
     folder: PathBuf,
 }
 
-impl Helmsman<'_> {
-    fn new<'a>(server: &'a Server, folder: &Path) -> Helmsman<'a> {
+impl Helm<'_> {
+    fn new<'a>(server: &'a Server, folder: &Path) -> Helm<'a> {
         let folder = folder.join("helm");
         std::fs::create_dir_all(folder.join("shop/templates")).unwrap();
         let files = [
@@ -81,7 +81,7 @@ impl Helmsman<'_> {
             std::fs::write(folder.join("shop").join(name), text).unwrap();
         }
 
-        Helmsman { server, folder }
+        Helm { server, folder }
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -130,7 +130,7 @@ impl Helmsman<'_> {
         ])
     }
 
-    /// That nobody was told "done" before it was: asked at once, without patience.
+    /// Checks at once, without waiting, that helm did not report success too early.
     fn stands(&self, image: &str, greeting: &str) {
         let path = "{.status.availableReplicas} {.status.updatedReplicas} {.spec.template.spec.containers[0].image}";
         assert_eq!(self.of_deployment(path), format!("3 3 {image}"));
@@ -140,7 +140,7 @@ impl Helmsman<'_> {
         assert_eq!(told, greeting);
     }
 
-    /// How often Jobs of hooks came to their end.
+    /// Number of completed hook Jobs.
     fn hooks_done(&self) -> usize {
         let done = [
             "get",
@@ -159,7 +159,7 @@ impl Helmsman<'_> {
 fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "3", &[]);
-    let man = Helmsman::new(&server, folder.path());
+    let man = Helm::new(&server, folder.path());
     man.helm(&["install", "web", "shop", "--wait", "--timeout", "180s"]);
     man.stands("shop:1", "hello");
     assert_eq!(man.history(), ["deployed"]);
@@ -186,7 +186,7 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
 
     until("the hook of the upgrade ran too", || man.hooks_done() == 2);
 
-    // Pods that never get ready: who waits is told so, and in time.
+    // Pods that never become ready: `--wait` fails in time.
     let never = [
         "upgrade",
         "web",

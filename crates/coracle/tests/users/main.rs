@@ -1,37 +1,36 @@
-//! `coracle server --no-node` as its users see it: people with kubectl, programs with client
-//! libraries.
+//! `coracle server --no-node`, used with stock kubectl, client libraries and raw requests.
 //!
 //! Needs what `scripts/test-prereqs.sh` installs.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod access;
-mod answers;
-mod apart;
+mod backup_and_migration;
 mod bad_input;
-mod castle;
-mod clients;
+mod client_libraries;
 mod cluster;
 mod controllers;
 mod custom_resources;
-mod deep;
+mod deep_nesting;
 mod dns;
 mod etcd_port;
 mod fixtures;
 mod helm;
-mod intruders;
-mod keeping;
-mod life;
+mod kubectl_commands;
 mod negotiation;
 mod openapi;
 mod operator;
+mod ownership_and_taints;
+mod privilege_escalation;
 mod scheduler;
+mod separate_processes;
 mod server;
+mod server_under_test;
 mod shared_etcd;
-mod simulated;
+mod simulated_nodes;
 mod tables;
 mod tokens;
-mod upkeep;
-mod walk;
-mod watching;
-mod writes;
+mod upstream_responses;
+mod watches;
+mod workloads;
+mod write_errors;

@@ -1,5 +1,5 @@
-//! What clients accept, and what they get: custom resources have no protobuf form, reviews have no
-//! table, and what cannot be answered is refused before anything is written.
+//! Content negotiation: custom resources have no protobuf, reviews have no table, and unacceptable
+//! types are refused before anything is written.
 
 use std::process::Command;
 
@@ -93,7 +93,7 @@ fn custom_resources_are_answered_in_json_to_clients_that_prefer_protobuf() {
 }
 
 #[test]
-fn what_a_custom_resource_cannot_be_answered_in_is_refused_before_it_is_written() {
+fn unsupported_media_types_of_custom_resources_are_refused_before_the_write() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     define(&server, folder.path());
@@ -212,7 +212,7 @@ fn a_client_of_metadata_uses_custom_resources() {
 }
 
 #[test]
-fn a_write_whose_answer_cannot_have_the_shape_changes_nothing() {
+fn a_write_with_an_unacceptable_response_type_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let raw = Raw::new(&server.kubeconfig);
@@ -250,7 +250,7 @@ fn a_write_whose_answer_cannot_have_the_shape_changes_nothing() {
 }
 
 #[test]
-fn what_is_never_listed_has_no_table() {
+fn resources_without_list_have_no_table() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let raw = Raw::new(&server.kubeconfig);

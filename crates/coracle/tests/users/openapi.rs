@@ -1,4 +1,4 @@
-//! What stock kubectl makes of the OpenAPI documents: it explains, validates and patches by them.
+//! The OpenAPI documents as stock kubectl uses them: explain, validation and patches.
 
 use std::fs;
 

@@ -1,6 +1,6 @@
-//! Operators that are written with controller-runtime (`tests/clients/operator`). One runs twice,
-//! of which one leads: it works with the few rights that it was given, and goes on when the one
-//! that led is killed. The other is for a custom resource, as kubebuilder makes them.
+//! Operators written with controller-runtime (`tests/clients/operator`). One runs twice with leader
+//! election and minimal permissions; the other instance takes over when the leader is killed. The
+//! other operator reconciles a custom resource, as kubebuilder generates them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use crate::cluster::{Server, kubectl, tool};
-use crate::simulated::{apply, start, until};
+use crate::simulated_nodes::{apply, start, until};
 
 /// A process of it; killed when dropped.
 struct Operator {
@@ -111,21 +111,21 @@ fn kubeconfig(server: &Server, folder: &Path) -> PathBuf {
     file
 }
 
-fn wish(image: &str, replicas: u32) -> String {
+fn desired(image: &str, replicas: u32) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, labels: {{operator: serve}}}}\n\
          data: {{image: '{image}', replicas: '{replicas}'}}\n"
     )
 }
 
-/// What is written onto the ConfigMap: how many are available, and who says so.
-fn told(server: &Server) -> String {
+/// The annotations that the operator writes: available replicas and its identity.
+fn reported(server: &Server) -> String {
     let path = r"jsonpath={.metadata.annotations.operator\.example/available} {.metadata.annotations.operator\.example/told-by}";
     server.kubectl(&["get", "configmap", "web", "-o", path])
 }
 
 #[test]
-fn of_two_operators_one_works_and_the_other_takes_over() {
+fn one_of_two_operators_leads_and_the_other_takes_over() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "3", &[]);
     let kubeconfig = kubeconfig(&server, folder.path());
@@ -138,9 +138,9 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
     operators.sort_by_key(|operator| !operator.leads);
     let [leader, mut other] = operators;
 
-    apply(&server, folder.path(), "wish.yaml", &wish("web:1", 3));
+    apply(&server, folder.path(), "desired.yaml", &desired("web:1", 3));
     until("what was wished is there", || {
-        told(&server) == format!("3 {}", leader.identity)
+        reported(&server) == format!("3 {}", leader.identity)
     });
     let owner = "jsonpath={.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name} {.spec.replicas}";
     assert_eq!(
@@ -176,7 +176,7 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
 
     // Killed in the middle of things: what is wished meanwhile waits for the next one.
     drop(leader);
-    apply(&server, folder.path(), "wish.yaml", &wish("web:2", 2));
+    apply(&server, folder.path(), "desired.yaml", &desired("web:2", 2));
     until("the other one leads", || other.leads());
     assert_ne!(lease("holderIdentity"), holder);
     assert_ne!(lease("leaseTransitions"), transitions);
@@ -190,12 +190,12 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
     ];
 
     until("the wish that changed is fulfilled", || {
-        server.kubectl(&image) == "web:2" && told(&server) == format!("2 {}", other.identity)
+        server.kubectl(&image) == "web:2" && reported(&server) == format!("2 {}", other.identity)
     });
     let mut third = begin("third");
     server.kubectl(&["delete", "deployment", "web"]);
     until("what was taken away is made again", || {
-        server.run(&image).status.success() && told(&server) == format!("2 {}", other.identity)
+        server.run(&image).status.success() && reported(&server) == format!("2 {}", other.identity)
     });
     assert!(!third.leads(), "whoever comes later does not lead");
 
@@ -220,7 +220,7 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
     server.stop();
 }
 
-/// As controller-gen writes it, with a status that nobody means.
+/// As controller-gen writes it, with an empty status.
 const POD_COUNTS: &str = r#"apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -265,7 +265,7 @@ const POD_COUNT: &str = "apiVersion: zouxapp.github.com/v1\nkind: PodCount\nmeta
                          spec: {count: 3}\n";
 
 #[test]
-fn an_operator_of_a_custom_resource_comes_to_rest() {
+fn an_operator_of_a_custom_resource_stops_writing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let file = folder.path().join("podcounts.yaml");

@@ -1,15 +1,14 @@
-//! Pods get nodes: the scheduler in the process of the server, and in one of its own, used by stock
-//! kubectl.
+//! The scheduler inside the server and as a separate process, with stock kubectl.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::cluster::Server;
-use crate::simulated::until;
+use crate::simulated_nodes::until;
 
-/// Nodes as somebody makes them by hand, with room for two pods of one CPU each.
+/// Creates Node objects with capacity for two pods of one CPU each.
 fn make_nodes(server: &Server, folder: &Path, names: &[&str]) {
-    // Without controllers nobody makes the account that pods run as.
+    // Without controllers there is no default service account.
     server.kubectl(&["create", "serviceaccount", "default"]);
 
     for name in names {
@@ -84,7 +83,7 @@ fn check_scheduling(server: &Server, folder: &Path) {
 }
 
 #[test]
-fn a_cluster_in_one_process_gives_pods_nodes_and_says_why_not() {
+fn the_scheduler_in_the_server_binds_pods_and_reports_failures() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_whole(folder.path(), &[]);
     check_scheduling(&server, folder.path());
@@ -101,7 +100,7 @@ impl Drop for Apart {
 }
 
 #[test]
-fn a_scheduler_in_a_process_of_its_own_does_the_same_with_its_own_rights() {
+fn a_separate_scheduler_binds_pods_with_its_own_permissions() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
 

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cluster::{Engine, House, Server, kubectl, on_every_engine};
+use crate::cluster::{Cluster, Engine, Server, kubectl, on_every_engine};
 
 on_every_engine! {
     objects_are_created_changed_found_and_deleted,
-    everything_is_there_again_after_a_restart_and_watchers_go_on,
-    lists_come_in_pages_of_one_moment,
+    objects_survive_a_restart_and_watches_continue,
+    paged_lists_are_consistent,
     fields_have_owners_and_applying_respects_them,
 }
 
-fn objects_are_created_changed_found_and_deleted(house: &House) {
-    let server = house.start();
+fn objects_are_created_changed_found_and_deleted(cluster: &Cluster) {
+    let server = cluster.start();
     assert_eq!(
         server.kubectl(&["get", "namespaces", "-o", "name"]),
         "namespace/default\nnamespace/kube-node-lease\nnamespace/kube-public\nnamespace/kube-system\n"
@@ -78,8 +78,8 @@ fn objects_are_created_changed_found_and_deleted(house: &House) {
     assert!(error.contains("configmaps \"a\" not found"), "{error}");
 }
 
-fn everything_is_there_again_after_a_restart_and_watchers_go_on(house: &House) {
-    let server = house.start();
+fn objects_survive_a_restart_and_watches_continue(cluster: &Cluster) {
+    let server = cluster.start();
     server.kubectl(&["create", "configmap", "before"]);
     let version = server.kubectl(&[
         "get",
@@ -92,13 +92,13 @@ fn everything_is_there_again_after_a_restart_and_watchers_go_on(house: &House) {
     server.kubectl(&["create", "configmap", "between"]);
     server.stop();
 
-    let server = house.start();
+    let server = cluster.start();
     assert_eq!(
         server.kubectl(&["get", "configmap", "-o", "name"]),
         "configmap/before\nconfigmap/between\n"
     );
 
-    // A watch from a version of the time before: the change in between is told, and nothing else.
+    // A watch from a version before the restart reports the change in between, and nothing else.
     let path = format!(
         "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}"
     );
@@ -112,8 +112,8 @@ fn everything_is_there_again_after_a_restart_and_watchers_go_on(house: &House) {
     assert!(events.contains(r#""name":"between""#), "{events}");
 }
 
-fn lists_come_in_pages_of_one_moment(house: &House) {
-    let server = house.start();
+fn paged_lists_are_consistent(cluster: &Cluster) {
+    let server = cluster.start();
     for name in ["a", "b", "c"] {
         server.kubectl(&["create", "configmap", name]);
     }
@@ -144,7 +144,7 @@ fn lists_come_in_pages_of_one_moment(house: &House) {
 }
 
 #[test]
-fn without_a_certificate_nobody_is_let_in() {
+fn requests_without_a_certificate_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
 
@@ -175,9 +175,9 @@ fn without_a_certificate_nobody_is_let_in() {
     );
 }
 
-fn fields_have_owners_and_applying_respects_them(house: &House) {
-    let server = house.start();
-    let manifest = house.path().join("map.yaml");
+fn fields_have_owners_and_applying_respects_them(cluster: &Cluster) {
+    let server = cluster.start();
+    let manifest = cluster.path().join("map.yaml");
     std::fs::write(
         &manifest,
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v, l: w}\n",
@@ -251,10 +251,10 @@ fn fields_have_owners_and_applying_respects_them(house: &House) {
     );
 }
 
-/// How long a server may take to refuse to start: this says "never", not "too slow".
+/// Timeout of a server that must refuse to start: it means "never", not "too slow".
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a server says that does not start.
+/// The error output of a server that does not start.
 fn does_not_start(data_dir: &Path, more: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
     command
@@ -315,7 +315,7 @@ fn names_that_objects_cannot_have_are_refused_at_the_start() {
 }
 
 #[test]
-fn it_has_as_many_open_files_as_it_may() {
+fn the_open_file_limit_is_raised() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
     command.args([
@@ -351,19 +351,19 @@ fn it_has_as_many_open_files_as_it_may() {
 
 #[test]
 fn a_lost_key_is_not_replaced_under_a_cluster_that_uses_it() {
-    let house = House::new(Engine::Embedded);
-    house.start().stop();
+    let cluster = Cluster::new(Engine::Embedded);
+    cluster.start().stop();
 
-    let pki = house.path().join("pki");
+    let pki = cluster.path().join("pki");
     for lost in [&["service-account.key"][..], &["ca.crt", "ca.key"]] {
         let elsewhere = tempfile::tempdir().unwrap();
         for name in lost {
             std::fs::rename(pki.join(name), elsewhere.path().join(name)).unwrap();
         }
 
-        let said = does_not_start(house.path(), &["--no-node", "--disable", "scheduler"]);
+        let said = does_not_start(cluster.path(), &["--no-node", "--disable", "scheduler"]);
         assert!(
-            said.contains("is missing, but a cluster is kept here"),
+            said.contains("is missing, but this data directory holds a cluster"),
             "{lost:?}: {said}"
         );
 
@@ -371,10 +371,10 @@ fn a_lost_key_is_not_replaced_under_a_cluster_that_uses_it() {
             std::fs::rename(elsewhere.path().join(name), pki.join(name)).unwrap();
         }
 
-        house.start().stop();
+        cluster.start().stop();
     }
 
     // A store that was brought here without any keys gets new ones.
     std::fs::remove_dir_all(&pki).unwrap();
-    house.start().stop();
+    cluster.start().stop();
 }

@@ -1,5 +1,4 @@
-//! An etcd that other servers use too, or have used: what is kept there, and what happens when it
-//! goes away.
+//! An etcd shared by several servers: stored values, prefixes, compaction, and an etcd that fails.
 
 use std::thread;
 use std::time::Duration;
@@ -7,28 +6,28 @@ use std::time::Duration;
 use coracle_store::etcd::{Etcd as Client, EtcdConfig};
 use coracle_store::{KeyRange, Put, RangeRequest, Revision, Store};
 
-use crate::cluster::{Engine, House, Release, Server};
+use crate::cluster::{Cluster, Engine, Release, Server};
 
-/// What is asked of the etcd itself.
-fn ask<T>(house: &House, question: impl AsyncFnOnce(Client) -> T) -> T {
+/// Runs a request against the etcd directly.
+fn ask<T>(cluster: &Cluster, question: impl AsyncFnOnce(Client) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let url = house.etcd.as_ref().unwrap().url();
+    let url = cluster.etcd.as_ref().unwrap().url();
     runtime.block_on(async { question(Client::new(&EtcdConfig::new([url])).unwrap()).await })
 }
 
-fn value(house: &House, key: &'static str) -> Vec<u8> {
-    let found = ask(house, async |etcd| etcd.get(key.into()).await.unwrap());
+fn value(cluster: &Cluster, key: &'static str) -> Vec<u8> {
+    let found = ask(cluster, async |etcd| etcd.get(key.into()).await.unwrap());
     found
         .unwrap_or_else(|| panic!("there is no {key}"))
         .value
         .to_vec()
 }
 
-fn new_house() -> House {
-    House::new(Engine::Etcd(Release::V36))
+fn new_cluster() -> Cluster {
+    Cluster::new(Engine::Etcd(Release::V36))
 }
 
 fn version_of(server: &Server, map: &str) -> String {
@@ -43,20 +42,20 @@ fn version_of(server: &Server, map: &str) -> String {
 
 #[test]
 fn values_are_upstreams_and_both_of_its_forms_are_understood() {
-    let house = new_house();
-    let server = house.start();
+    let cluster = new_cluster();
+    let server = cluster.start();
     server.kubectl(&["create", "configmap", "a", "--from-literal=k=v"]);
     assert!(
-        value(&house, "/registry/configmaps/default/a")
+        value(&cluster, "/registry/configmaps/default/a")
             .starts_with(b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap")
     );
 
-    assert!(value(&house, "/registry/services/specs/default/kubernetes").starts_with(b"k8s\0"));
-    assert!(value(&house, "/registry/apiregistration.k8s.io/apiservices/v1.").starts_with(b"{"));
+    assert!(value(&cluster, "/registry/services/specs/default/kubernetes").starts_with(b"k8s\0"));
+    assert!(value(&cluster, "/registry/apiregistration.k8s.io/apiservices/v1.").starts_with(b"{"));
 
     let json = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","namespace":"default",
         "uid":"5a2f3b1c-7d4e-4f6a-8b9c-0d1e2f3a4b5c","creationTimestamp":null},"data":{"k":"w"}}"#;
-    ask(&house, async |etcd| {
+    ask(&cluster, async |etcd| {
         etcd.put(Put::new("/registry/configmaps/default/b", json))
             .await
             .unwrap()
@@ -68,15 +67,15 @@ fn values_are_upstreams_and_both_of_its_forms_are_understood() {
     );
 
     server.kubectl(&["label", "configmap", "b", "tier=web"]);
-    assert!(value(&house, "/registry/configmaps/default/b").starts_with(b"k8s\0"));
+    assert!(value(&cluster, "/registry/configmaps/default/b").starts_with(b"k8s\0"));
 }
 
 #[test]
-fn keys_stand_below_the_prefix_that_was_asked_for() {
-    let house = new_house();
-    let server = house.start_with(&["--etcd-prefix=/clusters/one"]);
+fn keys_have_the_configured_prefix() {
+    let cluster = new_cluster();
+    let server = cluster.start_with(&["--etcd-prefix=/clusters/one"]);
     server.kubectl(&["create", "configmap", "a"]);
-    let keys = ask(&house, async |etcd| {
+    let keys = ask(&cluster, async |etcd| {
         etcd.range(RangeRequest::new(KeyRange::all()))
             .await
             .unwrap()
@@ -105,10 +104,10 @@ fn keys_stand_below_the_prefix_that_was_asked_for() {
 
 #[test]
 fn what_one_server_wrote_the_other_shows_at_once() {
-    let house = new_house();
+    let cluster = new_cluster();
     let folder = tempfile::tempdir().unwrap();
-    let one = house.start();
-    let url = format!("--etcd-servers={}", house.etcd.as_ref().unwrap().url());
+    let one = cluster.start();
+    let url = format!("--etcd-servers={}", cluster.etcd.as_ref().unwrap().url());
 
     let other = Server::start_with(folder.path(), &[&url]);
     for n in 0..10 {
@@ -128,27 +127,30 @@ fn what_one_server_wrote_the_other_shows_at_once() {
 }
 
 #[test]
-fn the_past_is_forgotten_in_turns() {
-    let house = new_house();
+fn servers_compact_in_turns() {
+    let cluster = new_cluster();
     let interval = "--etcd-compaction-interval=1";
-    let server = house.start_with(&[interval]);
+    let server = cluster.start_with(&[interval]);
     server.kubectl(&["create", "configmap", "a"]);
 
     let version = version_of(&server, "a");
     server.kubectl(&["label", "configmap", "a", "tier=web"]);
     let wanted: u64 = version.parse().unwrap();
-    let forgotten =
-        || ask(&house, async |etcd| etcd.status().await.unwrap().compacted) > Revision::new(wanted);
+    let forgotten = || {
+        ask(&cluster, async |etcd| {
+            etcd.status().await.unwrap().compacted
+        }) > Revision::new(wanted)
+    };
     assert!((0..100).any(|_| forgotten() || {
         thread::sleep(Duration::from_millis(100));
         false
     }));
 
-    assert!(!value(&house, "compact_rev_key").is_empty());
+    assert!(!value(&cluster, "compact_rev_key").is_empty());
 
     server.stop();
 
-    let server = house.start_with(&[interval]);
+    let server = cluster.start_with(&[interval]);
     let path = format!(
         "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}"
     );
@@ -165,15 +167,15 @@ fn the_past_is_forgotten_in_turns() {
 }
 
 #[test]
-fn a_server_whose_etcd_went_away_goes_on_when_it_is_back() {
-    let mut house = new_house();
-    let server = house.start();
+fn a_server_recovers_when_its_etcd_is_back() {
+    let mut cluster = new_cluster();
+    let server = cluster.start();
     server.kubectl(&["create", "configmap", "before"]);
-    house.etcd.as_mut().unwrap().kill();
+    cluster.etcd.as_mut().unwrap().kill();
     let ready = server.run(&["get", "--raw", "/readyz", "--request-timeout=20s"]);
     assert!(!ready.status.success(), "{ready:?}");
 
-    house.etcd.as_mut().unwrap().resume();
+    cluster.etcd.as_mut().unwrap().resume();
     let again = || {
         server
             .run(&["create", "configmap", "after"])

@@ -1,4 +1,4 @@
-//! What stock kubectl prints: tables of every resource, once and as things happen.
+//! Tables that stock kubectl prints for every resource, with get and with watch.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -26,7 +26,7 @@ fn every_resource_has_a_table() {
     let server = Server::start(folder.path());
     let resources = server.kubectl(&["api-resources", "--verbs=list", "-o", "name"]);
 
-    // Nobody answers for the components yet.
+    // Component statuses are not served yet.
     let resources: Vec<&str> = resources
         .lines()
         .filter(|name| *name != "componentstatuses")
@@ -135,7 +135,7 @@ fn a_watch_prints_a_line_for_every_change() {
 }
 
 #[test]
-fn a_pod_says_what_has_become_of_it() {
+fn a_pod_is_listed_with_its_status() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     server.kubectl(&["create", "serviceaccount", "default"]);

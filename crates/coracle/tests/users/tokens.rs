@@ -1,13 +1,13 @@
-//! Tokens of service accounts that are kept in secrets, as programs of old use them.
+//! Service account tokens in Secrets (legacy tokens).
 
-use crate::castle::Castle;
-use crate::simulated::until;
+use crate::server_under_test::ServerUnderTest;
+use crate::simulated_nodes::until;
 
 const KEPT: &str = "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: kept, \
                     annotations: {kubernetes.io/service-account.name: robot}}}";
 
-fn of_secret(castle: &Castle, path: &str) -> String {
-    let told = castle.server.run(&[
+fn of_secret(target: &ServerUnderTest, path: &str) -> String {
+    let told = target.server.run(&[
         "get",
         "secret",
         "kept",
@@ -18,33 +18,33 @@ fn of_secret(castle: &Castle, path: &str) -> String {
 }
 
 #[test]
-fn a_secret_gets_the_token_of_its_account_and_goes_with_it() {
-    let castle = Castle::start_with(&["--controllers=serviceaccount-token"]);
+fn a_token_secret_is_filled_and_deleted_with_its_account() {
+    let target = ServerUnderTest::start_with(&["--controllers=serviceaccount-token"]);
     let robot = || {
         drop(
-            castle
+            target
                 .server
                 .kubectl(&["create", "serviceaccount", "robot"]),
         )
     };
     robot();
 
-    castle.apply(KEPT);
+    target.apply(KEPT);
     until("it has a token", || {
-        !of_secret(&castle, "with .data}}{{.token}}{{end").is_empty()
+        !of_secret(&target, "with .data}}{{.token}}{{end").is_empty()
     });
     assert_eq!(
-        of_secret(&castle, ".data.namespace | base64decode"),
+        of_secret(&target, ".data.namespace | base64decode"),
         "default"
     );
 
-    let authority = std::fs::read_to_string(castle.folder.path().join("pki/ca.crt")).unwrap();
+    let authority = std::fs::read_to_string(target.folder.path().join("pki/ca.crt")).unwrap();
     assert_eq!(
-        of_secret(&castle, r#"index .data "ca.crt" | base64decode"#),
+        of_secret(&target, r#"index .data "ca.crt" | base64decode"#),
         authority
     );
 
-    let uid = castle.server.kubectl(&[
+    let uid = target.server.kubectl(&[
         "get",
         "serviceaccount",
         "robot",
@@ -54,14 +54,14 @@ fn a_secret_gets_the_token_of_its_account_and_goes_with_it() {
 
     assert_eq!(
         of_secret(
-            &castle,
+            &target,
             r#"index .metadata.annotations "kubernetes.io/service-account.uid""#
         ),
         uid
     );
 
-    let token = of_secret(&castle, ".data.token | base64decode");
-    assert_eq!(castle.with_token(&token).status, 200);
+    let token = of_secret(&target, ".data.token | base64decode");
+    assert_eq!(target.with_token(&token).status, 200);
 
     let who = [
         "auth",
@@ -72,15 +72,15 @@ fn a_secret_gets_the_token_of_its_account_and_goes_with_it() {
         &token,
     ];
 
-    let anonymous = castle.folder.path().join("bare.kubeconfig");
-    bare(&castle, &anonymous);
-    let told = castle
+    let anonymous = target.folder.path().join("bare.kubeconfig");
+    bare(&target, &anonymous);
+    let told = target
         .server
         .kubectl(&[&["--kubeconfig", anonymous.to_str().unwrap()][..], &who].concat());
     assert_eq!(told, "system:serviceaccount:default:robot");
 
-    // What somebody takes out is put in again, and what was there is not made anew.
-    castle.server.kubectl(&[
+    // Removed fields are restored, and existing ones are not regenerated.
+    target.server.kubectl(&[
         "patch",
         "secret",
         "kept",
@@ -89,17 +89,17 @@ fn a_secret_gets_the_token_of_its_account_and_goes_with_it() {
     ]);
 
     until("it is whole again", || {
-        of_secret(&castle, ".data.namespace | base64decode") == "default"
+        of_secret(&target, ".data.namespace | base64decode") == "default"
     });
-    assert_eq!(of_secret(&castle, ".data.token | base64decode"), token);
+    assert_eq!(of_secret(&target, ".data.token | base64decode"), token);
 
     // With the secret goes the token, and the account's mention of it.
     let mention = r#"{"secrets":[{"name":"kept"},{"name":"other"}]}"#;
-    castle
+    target
         .server
         .kubectl(&["patch", "serviceaccount", "robot", "-p", mention]);
-    castle.server.kubectl(&["delete", "secret", "kept"]);
-    assert_eq!(castle.with_token(&token).status, 401);
+    target.server.kubectl(&["delete", "secret", "kept"]);
+    assert_eq!(target.with_token(&token).status, 401);
 
     let named = [
         "get",
@@ -110,24 +110,24 @@ fn a_secret_gets_the_token_of_its_account_and_goes_with_it() {
     ];
 
     until("the account has forgotten it", || {
-        castle.server.kubectl(&named) == "other"
+        target.server.kubectl(&named) == "other"
     });
 
     // With the account goes the secret; another of its name is another.
-    castle.apply(KEPT);
+    target.apply(KEPT);
     until("the new one has a token", || {
-        !of_secret(&castle, "with .data}}{{.token}}{{end").is_empty()
+        !of_secret(&target, "with .data}}{{.token}}{{end").is_empty()
     });
 
-    let token = of_secret(&castle, ".data.token | base64decode");
-    castle
+    let token = of_secret(&target, ".data.token | base64decode");
+    target
         .server
         .kubectl(&["delete", "serviceaccount", "robot"]);
     robot();
-    assert_eq!(castle.with_token(&token).status, 401);
+    assert_eq!(target.with_token(&token).status, 401);
 
     until("the secret has gone", || {
-        !castle
+        !target
             .server
             .run(&["get", "secret", "kept"])
             .status
@@ -135,9 +135,9 @@ fn a_secret_gets_the_token_of_its_account_and_goes_with_it() {
     });
 }
 
-/// The server's address and authority, and nobody's certificate.
-fn bare(castle: &Castle, file: &std::path::Path) {
-    let text = std::fs::read_to_string(&castle.server.kubeconfig).unwrap();
+/// The server's address and CA, without a client certificate.
+fn bare(target: &ServerUnderTest, file: &std::path::Path) {
+    let text = std::fs::read_to_string(&target.server.kubeconfig).unwrap();
     let without = |line: &&str| {
         !line.contains("client-certificate-data") && !line.contains("client-key-data")
     };

@@ -1,4 +1,4 @@
-//! Who is compared: this runtime, and containerd behind its socket, both through the same traits.
+//! The compared runtimes: this one and containerd, both through the CRI traits.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl Contender {
     pub(crate) async fn ours(folder: &Path, registry: &Registry) -> Self {
         let folder = folder.join("ours");
 
-        // As on a node: what a reboot empties is in memory.
+        // As on a node: runtime state is in memory.
         let instance = format!("coracle-bench-{}", std::process::id());
         let run_dir = Path::new("/run").join(&instance);
         let images = ImageStore::open(ImagesConfig::new(folder.join("images"), now)).unwrap();

@@ -1,4 +1,4 @@
-//! What was measured, and whether it is good enough.
+//! The measured figures and their goals.
 
 #[derive(Default)]
 pub(crate) struct Figures {
@@ -6,7 +6,7 @@ pub(crate) struct Figures {
     notes: Vec<String>,
 }
 
-/// What the middle of a row's figures is to be.
+/// The goal for the median of a row.
 pub(crate) enum Goal {
     AtMost(f64),
     /// At most this share of another row.

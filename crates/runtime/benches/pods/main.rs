@@ -192,7 +192,7 @@ async fn bundles(folder: &std::path::Path, figures: &mut Figures) {
     }
 }
 
-/// Every image is new to both; who goes first changes.
+/// Every image is new to both; the order alternates.
 async fn pulls(registry: &registry::Registry, contenders: &[Contender], figures: &mut Figures) {
     for turn in 0..4 {
         let name = format!("bench/large:{turn}");
@@ -218,7 +218,7 @@ async fn pulls(registry: &registry::Registry, contenders: &[Contender], figures:
     ));
 }
 
-/// The memory of a process that is its own, and its share of what others have too.
+/// The proportional set size of a process, in kB.
 fn pss(pid: i32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let line = text

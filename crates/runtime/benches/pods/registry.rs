@@ -27,7 +27,7 @@ impl Registry {
     pub(crate) fn start(folder: &Path) -> Self {
         fs::create_dir_all(folder).unwrap();
 
-        // Nobody else is in this network.
+        // The network namespace is private.
         let host = "127.0.0.1:5000".to_owned();
         let config = json!({
             "version": 0.1, "log": {"level": "error"},
@@ -69,7 +69,7 @@ impl Registry {
         self.push("bench/busybox:1", &[root]);
     }
 
-    /// Half of each file is noise, half of it is words.
+    /// Half of each file is incompressible.
     pub(crate) fn push_large(&self, name: &str, turn: usize) {
         let mut roots = Vec::new();
         for layer in 0..LAYERS {

@@ -1,7 +1,7 @@
 //! System calls that no safe crate has.
 #![expect(unsafe_code, reason = "raw system calls")]
 
-/// Gives this process a network and mounts of its own, as long as it has one thread.
+/// Unshares network and mounts of this process, which must be single-threaded.
 pub(crate) fn leave_host() {
     let own = rustix::thread::UnshareFlags::NEWNET | rustix::thread::UnshareFlags::NEWNS;
     // SAFETY: descriptors stay shared (no CLONE_FILES), and nothing of this process is open yet.

@@ -78,15 +78,15 @@ impl Node {
             exit: exit_of(container),
         };
 
-        // An input that ends for good leaves the client to read the rest of the output. Any other
-        // can be attached to again: then the session ends with the client's input, and the
-        // container goes on.
+        // With `stdin_once` the container's input ends with this client, which then reads the rest
+        // of the output. Otherwise the session ends with the client's input, and the container
+        // keeps running.
         let ends_for_good = record.config.stdin_once && !record.config.tty;
 
         Ok(if ends_for_good {
             session
         } else {
-            detaching::session(session)
+            detaching::end_with_input(session)
         })
     }
 }
@@ -95,19 +95,19 @@ fn exit_of(container: Arc<Container>) -> oneshot::Receiver<i32> {
     let (sender, exit) = oneshot::channel();
     tokio::spawn(async move {
         let code = container.ended().await.code;
-        // Whoever was attached may be gone.
+        // The client may have disconnected.
         sender.send(code).unwrap_or_default();
     });
     exit
 }
 
-/// A container's input. One that is to be attached to once ends with the first who was.
+/// A container's input. With `stdin_once` it is closed when the first client detaches.
 struct Input {
     pipe: pipe::Sender,
     once: Option<Once>,
 }
 
-/// Who has to know that it ends.
+/// What is notified when the input is closed.
 type Once = (Weak<Node>, Arc<Supervisor>, Arc<Container>);
 
 impl Input {

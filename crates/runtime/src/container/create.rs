@@ -1,4 +1,4 @@
-//! CreateContainer: everything but the program.
+//! CreateContainer: prepares everything up to, but not including, the exec of the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::node::{Node, blocking};
 use crate::ports::ImageForContainer;
 use crate::records::{ContainerRecord, save};
 use crate::spec::{
-    Ingredients, assemble, cannot_limit, devices, limits, mount_points, security, signals,
+    SpecInputs, assemble, devices, limits, mount_points, security, signals, unsupported_limits,
 };
 use crate::volumes::{self, Volume};
 use crate::{clock, ids};
@@ -71,12 +71,12 @@ impl Node {
             Ok(()) => {
                 reservation.keep();
                 self.add_container(container);
-                self.tell(&id, &sandbox.id, ContainerEventType::ContainerCreatedEvent);
+                self.send_event(&id, &sandbox.id, ContainerEventType::ContainerCreatedEvent);
                 Ok(id)
             }
             Err(error) => {
-                if let Err(error) = self.clear_away(&container).await {
-                    tracing::warn!(container = id, error = %error, "something is left of a container that could not be made");
+                if let Err(error) = self.clean_up_container(&container).await {
+                    tracing::warn!(container = id, error = %error, "container cleanup incomplete after failed create");
                 }
                 Err(error)
             }
@@ -95,7 +95,7 @@ impl Node {
             .await?;
 
         let mut config = container.record().config.clone();
-        let volumes = volumes::wanted(&image.config.volumes, &config, &folder)?;
+        let volumes = volumes::for_image(&image.config.volumes, &config, &folder)?;
         config.mounts.extend(volumes.iter().map(Volume::mount));
         let rootfs = self
             .rootfs
@@ -116,14 +116,14 @@ impl Node {
             hierarchies: self.hierarchies.clone(),
             open_files: self.config.open_files,
         };
-        let spec = blocking(move || plan.carry_out()).await?;
+        let spec = blocking(move || plan.build_spec()).await?;
         let process = encode(&spec.process);
 
         let supervisor = self.supervisor_of(&container.sandbox).await?;
         let (reply, _) = supervisor.call(Request::Create { spec }, &[]).await?;
         if let Reply::Created { pid, warnings } = reply {
-            self.say_once(warnings);
-            self.keep(container, &supervisor, pid).await;
+            self.warn_once(warnings);
+            self.hold_descriptors(container, &supervisor, pid).await;
         }
 
         let record = container.change(|record| {
@@ -134,8 +134,8 @@ impl Node {
         blocking(move || save(&folder, record.as_ref())).await
     }
 
-    /// The container's record, which is there before anything else, and its group with all that
-    /// limits it.
+    /// Writes the container's record, before anything else is created, and creates its cgroup with
+    /// all limits.
     async fn begin_container(
         &self,
         container: &Container,
@@ -159,18 +159,18 @@ impl Node {
 
             Ok::<_, Error>(cannot)
         });
-        self.say_once(cannot_limit(&cannot.await?));
+        self.warn_once(unsupported_limits(&cannot.await?));
 
         Ok(())
     }
 
-    /// Takes away all that there is of a container that does not run, complete or not.
-    pub(crate) async fn clear_away(
+    /// Removes everything of a container that does not run, complete or not.
+    pub(crate) async fn clean_up_container(
         self: &Arc<Self>,
         container: &Arc<Container>,
     ) -> Result<(), Error> {
         match self
-            .ask(
+            .call_supervisor(
                 &container.sandbox,
                 Request::Delete {
                     container: container.id.clone(),
@@ -178,12 +178,12 @@ impl Node {
             )
             .await
         {
-            // It may never have got there; and a supervisor that is gone holds nothing.
+            // It may never have been created; and a supervisor that exited holds nothing.
             Ok(_) | Err(Error::Refused(_) | Error::SupervisorGone) => {}
             Err(error) => return Err(error),
         }
 
-        self.keeper.released(&container.id).await;
+        self.keeper.release_and_wait(&container.id).await;
         let group = self.hierarchies.group(&container.record().cgroup);
         blocking(move || {
             group.kill()?;
@@ -198,10 +198,10 @@ impl Node {
     }
 }
 
-/// What is needed to prepare a container on the host.
+/// The inputs to prepare a container on the host.
 struct Plan {
     container: Arc<Container>,
-    /// What was asked for, with what the image wants mounted.
+    /// The container config, with the mounts of the image's volumes.
     config: ContainerConfig,
     volumes: Vec<Volume>,
     sandbox_config: PodSandboxConfig,
@@ -216,8 +216,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// Where the pod's files in `/etc` are: containers may write to them, so they are on the disk.
-    /// An older version had them in memory, where one pod could leave no room for others.
+    /// Where the pod's files in `/etc` are: containers may write to them, so they are on disk. An
+    /// older version had them in tmpfs, where one pod could use all memory.
     fn pod_files(&self) -> &Path {
         if self.pod_root.join("hostname").exists() {
             &self.pod_root
@@ -226,14 +226,14 @@ impl Plan {
         }
     }
 
-    fn carry_out(&self) -> Result<ContainerSpec, Error> {
+    fn build_spec(&self) -> Result<ContainerSpec, Error> {
         let record = self.container.record();
         let log = Some(Path::new(&record.log_path)).filter(|path| !path.as_os_str().is_empty());
 
         self.volumes
             .iter()
             .try_for_each(|volume| volume.make(&self.rootfs))?;
-        let spec = assemble(&Ingredients {
+        let spec = assemble(&SpecInputs {
             id: &self.container.id,
             config: &self.config,
             sandbox: &self.sandbox_config,
@@ -256,7 +256,7 @@ impl Plan {
     }
 }
 
-/// The log's path: below the pod's folder of logs.
+/// The path of the log file, in the pod's log directory.
 fn log_path(sandbox: &PodSandboxConfig, config: &ContainerConfig) -> String {
     if sandbox.log_directory.is_empty() || config.log_path.is_empty() {
         return String::new();

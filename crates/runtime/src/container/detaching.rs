@@ -1,5 +1,4 @@
-//! A session that ends with its input: then its output ends too, and it is over as if the process
-//! had ended well.
+//! An attach session that ends with its input: its output ends at the same time, with exit code 0.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,8 +7,8 @@ use coracle_cri::streaming::{Reader, Session, Writer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{oneshot, watch};
 
-/// Makes a session one that ends with its input. One without an input stays as it is.
-pub(super) fn session(session: Session) -> Session {
+/// Makes a session end with its input. One without an input is returned unchanged.
+pub(super) fn end_with_input(session: Session) -> Session {
     let Session {
         stdin: Some(stdin),
         stdout,
@@ -37,19 +36,19 @@ pub(super) fn session(session: Session) -> Session {
         stdout: stdout.map(until),
         stderr: stderr.map(until),
         resize,
-        exit: earlier(exit, detached(seen.clone())),
+        exit: first_exit(exit, detached(seen.clone())),
     }
 }
 
 type Detached = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Comes when the sender is dropped, with the input.
+/// Resolves when the sender is dropped, with the input.
 fn detached(mut attached: watch::Receiver<()>) -> Detached {
     Box::pin(async move { while attached.changed().await.is_ok() {} })
 }
 
-/// The exit code of the process, or 0 if the session is over before.
-fn earlier(exit: oneshot::Receiver<i32>, detached: Detached) -> oneshot::Receiver<i32> {
+/// The exit code of the process, or 0 if the session ends first.
+fn first_exit(exit: oneshot::Receiver<i32>, detached: Detached) -> oneshot::Receiver<i32> {
     let (sender, either) = oneshot::channel();
     tokio::spawn(async move {
         let code = tokio::select! {
@@ -58,8 +57,8 @@ fn earlier(exit: oneshot::Receiver<i32>, detached: Detached) -> oneshot::Receive
             () = detached => Ok(0),
         };
 
-        // Dropped where the code is not known, as the one that it stands for. The client may have
-        // gone.
+        // Dropped if the code is unknown, like the receiver it replaces. The client may have
+        // disconnected.
         if let Ok(code) = code {
             sender.send(code).unwrap_or_default();
         }
@@ -97,7 +96,7 @@ impl AsyncWrite for Input {
     }
 }
 
-/// Output that has its end where the session has.
+/// Output that ends with the session.
 struct Output {
     reader: Reader,
     detached: Detached,
@@ -109,7 +108,7 @@ impl AsyncRead for Output {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        // Once it is over it is not asked again: a reader that has told its end is done with.
+        // After its end the future must not be polled again.
         match self.detached.as_mut().poll(context) {
             Poll::Ready(()) => {
                 self.detached = Box::pin(std::future::ready(()));

@@ -1,4 +1,4 @@
-//! ExecSync and Exec: one more process in a running container.
+//! ExecSync and Exec: start another process in a running container.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -32,11 +32,11 @@ impl Node {
         let (stdout, their_stdout) = reading_pipe()?;
         let (stderr, their_stderr) = reading_pipe()?;
 
-        let nothing = nothing()?;
+        let dev_null = dev_null()?;
         let mut exec = supervisor
             .exec(
                 request,
-                &[nothing.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()],
+                &[dev_null.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()],
             )
             .await?;
 
@@ -51,8 +51,7 @@ impl Node {
                 () = async { tokio::join!(stdout.fill(), stderr.fill()); } => ended.await,
             };
 
-            // All that it wrote is in the pipes; a child of it that lives on may hold them open for
-            // ever.
+            // Its output is in the pipes; a child that keeps running may hold them open for ever.
             stdout.drain();
             stderr.drain();
 
@@ -92,7 +91,7 @@ impl Node {
             let (theirs, ours) = writing_pipe()?;
             (theirs, Some(Box::pin(ours) as Writer))
         } else {
-            (nothing()?, None)
+            (dev_null()?, None)
         };
 
         let (stdout, their_stdout) = output(request.stdout)?;
@@ -113,7 +112,8 @@ impl Node {
         })
     }
 
-    /// The process, with all that the container's own has: user, capabilities, filter, cgroups.
+    /// The process spec, with user, capabilities, seccomp filter and cgroups of the container's
+    /// own.
     async fn exec_request(
         self: &Arc<Self>,
         container: &Container,
@@ -161,12 +161,12 @@ impl Node {
     }
 }
 
-/// Tells the exit code when it is known.
+/// Sends the exit code when it is known.
 fn exit_of(mut exec: Exec) -> oneshot::Receiver<i32> {
     let (sender, exit) = oneshot::channel();
     tokio::spawn(async move {
         if let Some(code) = exec.ended().await {
-            // Whoever asked may not care any more.
+            // The client may have disconnected.
             sender.send(code).unwrap_or_default();
         }
     });
@@ -191,10 +191,10 @@ pub(super) fn terminal_session(
     })
 }
 
-/// One stream of output: our end if it is wanted, and theirs.
+/// One output stream: our end if it is requested, and the process's.
 pub(super) fn output(wanted: bool) -> Result<(Option<Reader>, OwnedFd), Error> {
     if !wanted {
-        return Ok((None, nothing()?));
+        return Ok((None, dev_null()?));
     }
     let (ours, theirs) = reading_pipe()?;
     Ok((Some(Box::pin(ours)), theirs))
@@ -221,7 +221,7 @@ fn new_pipe() -> Result<(OwnedFd, OwnedFd), Error> {
         .map_err(|errno| Error::io("open", "a pipe".as_ref())(errno.into()))
 }
 
-fn nothing() -> Result<OwnedFd, Error> {
+fn dev_null() -> Result<OwnedFd, Error> {
     rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| Error::io("open", "/dev/null".as_ref())(errno.into()))
 }

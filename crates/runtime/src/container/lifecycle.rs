@@ -13,9 +13,8 @@ use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::records::save;
 
-/// How long a killed container may take to end: what waits for a disk may take long, and nobody is
-/// to wait with it.
-const DYING: Duration = Duration::from_secs(60);
+/// How long a killed container may take to exit: a process blocked on a disk may take longer.
+const KILL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The exit code of a container whose program could not be started.
 pub(crate) const NOT_STARTED: i32 = 128;
@@ -33,7 +32,7 @@ impl Node {
 
         let supervisor = self.supervisor_of(&container.sandbox).await?;
 
-        // Taken before: a short one has ended before we hear that it began.
+        // Taken before: a short container may exit before the reply arrives.
         let started_at = clock::now();
         let mut started = supervisor
             .call(
@@ -46,8 +45,11 @@ impl Node {
             .map(drop);
 
         if matches!(started, Err(Error::SupervisorGone)) {
-            // Whether the gate was opened before it was killed, who takes over knows.
-            self.supervisor_of(&container.sandbox).await?.met().await?;
+            // Only the new supervisor knows whether the container was started.
+            self.supervisor_of(&container.sandbox)
+                .await?
+                .ready()
+                .await?;
             if container.state() == State::Running {
                 started = Ok(());
             }
@@ -56,16 +58,16 @@ impl Node {
         match started {
             Ok(()) => {
                 container.advance(State::Running);
-                self.write_down(&container, |record| record.started_at = started_at)
+                self.update_record(&container, |record| record.started_at = started_at)
                     .await?;
-                self.tell(
+                self.send_event(
                     id,
                     &container.sandbox.id,
                     ContainerEventType::ContainerStartedEvent,
                 );
             }
-            // It may start yet: who answers then says so.
-            Err(Error::SupervisorSilent) => return Err(Error::SupervisorSilent),
+            // It may still start: the supervisor reports it later.
+            Err(Error::SupervisorTimeout) => return Err(Error::SupervisorTimeout),
             Err(error) => {
                 let text = error.to_string();
                 let exit = Exit {
@@ -75,7 +77,7 @@ impl Node {
                 };
                 self.container_ended(&container, exit).await;
 
-                self.write_down(&container, |record| record.start_error = text)
+                self.update_record(&container, |record| record.start_error = text)
                     .await?;
                 return Err(error);
             }
@@ -86,7 +88,7 @@ impl Node {
         Ok(())
     }
 
-    async fn write_down(
+    async fn update_record(
         &self,
         container: &Container,
         change: impl FnOnce(&mut crate::records::ContainerRecord),
@@ -121,24 +123,24 @@ impl Node {
         self.kill(&container).await
     }
 
-    /// Ends a container that runs, with all its processes.
+    /// Kills a running container with all its processes.
     pub(crate) async fn kill(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
         if container.state() != State::Running {
             return Ok(());
         }
 
         match self.signal(container, libc::SIGKILL).await {
-            // It is wanted dead, whether its supervisor sees that or not.
-            Err(Error::SupervisorSilent) => return self.kill_unseen(container).await,
+            // Kill it through its cgroup instead.
+            Err(Error::SupervisorTimeout) => return self.kill_cgroup(container).await,
             sent => sent?,
         }
 
-        if tokio::time::timeout(DYING, container.ended())
+        if tokio::time::timeout(KILL_TIMEOUT, container.ended())
             .await
             .is_err()
         {
             return Err(Error::TimedOut(format!(
-                "container {:?} does not end",
+                "container {:?} did not exit after SIGKILL",
                 container.id
             )));
         }
@@ -146,8 +148,8 @@ impl Node {
         Ok(())
     }
 
-    /// Ends a container whose supervisor does not answer.
-    async fn kill_unseen(&self, container: &Container) -> Result<(), Error> {
+    /// Kills a container whose supervisor does not respond.
+    async fn kill_cgroup(&self, container: &Container) -> Result<(), Error> {
         let group = self.hierarchies.group(&container.record().cgroup);
         blocking(move || group.kill()).await?;
         let exit = Exit {
@@ -159,14 +161,14 @@ impl Node {
         Ok(())
     }
 
-    /// Sends a signal; a container that ends meanwhile needs none.
+    /// Sends a signal; one that has exited meanwhile is no error.
     async fn signal(self: &Arc<Self>, container: &Container, signal: i32) -> Result<(), Error> {
         let request = Request::Signal {
             container: container.id.clone(),
             signal,
         };
 
-        match self.ask(&container.sandbox, request).await {
+        match self.call_supervisor(&container.sandbox, request).await {
             Ok(_)
             | Err(Error::Refused(
                 Failure::WrongPhase { .. }
@@ -174,7 +176,7 @@ impl Node {
                     errno: libc::ESRCH, ..
                 },
             )) => Ok(()),
-            // Nothing of the pod was left: its containers are ended.
+            // The pod is lost: its containers were killed.
             Err(Error::SupervisorGone) if container.sandbox.is_lost() => Ok(()),
             Err(error) => Err(error),
         }
@@ -188,13 +190,12 @@ impl Node {
     }
 
     pub(crate) async fn remove(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
-        // One that is just being started is removed when that is over. Its end is heard of without
-        // the lock.
+        // Wait for a start in progress. The exit is reported without the lock.
         drop(container.starting.lock().await);
         self.kill(container).await?;
-        self.clear_away(container).await?;
+        self.clean_up_container(container).await?;
         self.drop_container(container);
-        self.tell(
+        self.send_event(
             &container.id,
             &container.sandbox.id,
             ContainerEventType::ContainerDeletedEvent,
@@ -203,11 +204,11 @@ impl Node {
         Ok(())
     }
 
-    /// A container ended: remembers it, and tells.
+    /// Records the exit of a container and sends the event.
     pub(crate) async fn container_ended(&self, container: &Container, exit: Exit) {
-        let exit = self.settle(container, exit).await;
+        let exit = self.resolve_exit(container, exit).await;
         if container.advance(State::Exited(exit)) {
-            self.tell(
+            self.send_event(
                 &container.id,
                 &container.sandbox.id,
                 ContainerEventType::ContainerStoppedEvent,
@@ -215,9 +216,9 @@ impl Node {
         }
     }
 
-    /// A container without a supervisor, because no other could take over: nobody reads what it
-    /// prints. It is ended.
-    pub(crate) async fn abandon(&self, container: &Container) {
+    /// Kills a container whose supervisor is gone and cannot be replaced: its output would not be
+    /// read.
+    pub(crate) async fn kill_unsupervised(&self, container: &Container) {
         if matches!(container.state(), State::Exited(_)) {
             return;
         }
@@ -237,7 +238,7 @@ impl Node {
         let written = exit.clone();
         let ended = blocking(move || {
             group.kill()?;
-            // It may have written its end before it went.
+            // The supervisor may have written it before it was killed.
             if !exit_file.exists() {
                 private::write(&exit_file, &encode(&written))
                     .map_err(Error::io("write", &exit_file))?;
@@ -247,12 +248,12 @@ impl Node {
         .await;
 
         if let Err(error) = ended {
-            tracing::warn!(container = container.id, error = %error, "a container without a supervisor does not end");
+            tracing::warn!(container = container.id, error = %error, "cannot kill container without supervisor");
         }
 
         self.container_ended(container, exit).await;
     }
 }
 
-/// The exit code of a container of which nobody knows how it ended.
+/// The exit code of a container whose exit status is unknown.
 pub(crate) const UNKNOWN_EXIT: i32 = 255;

@@ -1,10 +1,10 @@
-//! Containers: created, started, stopped, removed; and what is done with those that run.
+//! Containers: create, start, stop, remove, exec, attach, update, status.
 
 mod attach;
 mod create;
+mod descriptors;
 mod detaching;
 mod exec;
-mod kept;
 mod lifecycle;
 mod status;
 mod update;
@@ -25,9 +25,9 @@ pub(crate) struct Container {
     pub(crate) sandbox: Arc<Sandbox>,
     record: Mutex<Arc<ContainerRecord>>,
     state: watch::Sender<State>,
-    /// Held while it starts: nobody is to hear that it ended before they hear that it started.
+    /// Held while it starts, so that the exit event never precedes the start event.
     pub(crate) starting: tokio::sync::Mutex<()>,
-    kept: Mutex<kept::Kept>,
+    descriptors: Mutex<descriptors::HeldDescriptors>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Container {
             record: Mutex::new(Arc::new(record)),
             state: watch::Sender::new(state),
             starting: tokio::sync::Mutex::default(),
-            kept: Mutex::default(),
+            descriptors: Mutex::default(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Container {
         self.state.borrow().clone()
     }
 
-    /// Goes forward only: what has ended has ended. Says whether it was news.
+    /// Advances the state, never backwards. Returns whether it changed.
     pub(crate) fn advance(&self, to: State) -> bool {
         self.state.send_if_modified(|state| {
             let forward = matches!(
@@ -83,7 +83,7 @@ impl Container {
         })
     }
 
-    /// Waits until it has ended.
+    /// Waits for the exit.
     pub(crate) async fn ended(&self) -> Exit {
         let mut states = self.state.subscribe();
         let ended = states
@@ -91,12 +91,12 @@ impl Container {
             .await;
         match ended.map(|state| state.clone()) {
             Ok(State::Exited(exit)) => exit,
-            // The sender is in ourselves, and we waited for nothing else.
-            _ => unreachable!("a container outlives those who wait for it"),
+            // The sender is a field of `self`.
+            _ => unreachable!("the sender lives as long as the container"),
         }
     }
 
-    /// The name that no other container may have.
+    /// The unique name of the container.
     pub(crate) fn name(&self) -> String {
         name_of(&self.sandbox.id, &lock(&self.record).config)
     }

@@ -43,14 +43,14 @@ impl Container {
         let stop_signal = record.config.stop_signal();
         ContainerStatus {
             id: self.id.clone(),
-            state: in_words(&state).into(),
+            state: cri_state(&state).into(),
             created_at: record.created_at,
             started_at: record.started_at,
             finished_at: exit.at,
             exit_code: exit.code,
             image: Some(ImageSpec {
                 image: record.image_id.clone(),
-                ..named(&record)
+                ..image_spec(&record)
             }),
             image_ref: record.image_ref.clone(),
             reason: reason(&state, &record).to_owned(),
@@ -78,7 +78,7 @@ impl Container {
             pod_sandbox_id: self.sandbox.id.clone(),
             image: record.config.image.clone(),
             image_ref: record.image_ref.clone(),
-            state: in_words(&self.state()).into(),
+            state: cri_state(&self.state()).into(),
             created_at: record.created_at,
             image_id: record.image_id.clone(),
             metadata: record.config.metadata.clone(),
@@ -88,8 +88,8 @@ impl Container {
     }
 }
 
-/// The image as it was asked for by the user.
-fn named(record: &ContainerRecord) -> ImageSpec {
+/// The image as the user specified it.
+fn image_spec(record: &ContainerRecord) -> ImageSpec {
     let asked = record.config.image.clone().unwrap_or_default();
     ImageSpec {
         annotations: asked.annotations,
@@ -98,7 +98,7 @@ fn named(record: &ContainerRecord) -> ImageSpec {
     }
 }
 
-fn in_words(state: &State) -> ContainerState {
+fn cri_state(state: &State) -> ContainerState {
     match state {
         State::Created => ContainerState::ContainerCreated,
         State::Running => ContainerState::ContainerRunning,
@@ -108,7 +108,7 @@ fn in_words(state: &State) -> ContainerState {
 
 fn message<'a>(exit: &Exit, record: &'a ContainerRecord) -> &'a str {
     if record.start_error.is_empty() && exit.unknown {
-        return "the supervisor of the pod was killed, and nobody saw how the container ended";
+        return "pod supervisor was killed; container exit status unknown";
     }
     &record.start_error
 }
@@ -153,7 +153,7 @@ impl Node {
         let wanted = |container: &Container| {
             id_matches(&container.id, &filter.id)
                 && id_matches(&container.sandbox.id, &filter.pod_sandbox_id)
-                && state.is_none_or(|state| in_words(&container.state()) == state)
+                && state.is_none_or(|state| cri_state(&container.state()) == state)
                 && labels_match(&container.record().config.labels, &filter.label_selector)
         };
 

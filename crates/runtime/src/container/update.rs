@@ -9,7 +9,7 @@ use super::State;
 use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::records::save;
-use crate::spec::{cannot_limit, limits};
+use crate::spec::{limits, unsupported_limits};
 
 impl Node {
     pub(crate) async fn update_container(
@@ -25,7 +25,7 @@ impl Node {
         let group = self.hierarchies.group(&container.record().cgroup);
         let limits = limits(&resources, None);
         let cannot = blocking(move || group.limit_as_possible(&limits)).await?;
-        self.say_once(cannot_limit(&cannot));
+        self.warn_once(unsupported_limits(&cannot));
 
         let record = container.change(|record| {
             let linux = record.config.linux.get_or_insert_default();
@@ -47,7 +47,7 @@ impl Node {
             )));
         }
 
-        self.ask(
+        self.call_supervisor(
             &container.sandbox,
             Request::ReopenLog {
                 container: id.to_owned(),
@@ -59,7 +59,7 @@ impl Node {
     }
 }
 
-/// What is not given stays as it was.
+/// Fields that are not set keep their old value.
 fn merged(old: LinuxContainerResources, new: LinuxContainerResources) -> LinuxContainerResources {
     let number = |old: i64, new: i64| if new == 0 { old } else { new };
     let text = |old: String, new: String| if new.is_empty() { old } else { new };

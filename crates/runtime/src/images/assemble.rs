@@ -1,10 +1,11 @@
-//! From a description of an image to the image: the layers that are missing, then the record.
+//! Turns the description of an image into a stored image: fetches the missing layers, then writes
+//! the record.
 //!
-//! Two that want the same layer from the same place do not both fetch it: each takes the locks of
-//! all its layers first, from the lowest on. The name of a layer follows from all that is below it,
-//! so whoever shares a layer shares everything below, and the order of locks is the same for all.
-//! Places do not wait for each other: which layers an image has is what its registry says, and a
-//! slow one could hold up the layers of all others by naming them.
+//! Two pulls that need the same layer from the same registry do not both fetch it: each takes the
+//! locks of all its layers first, from the lowest on. The chain ID of a layer depends on all layers
+//! below it, so two images that share a layer share everything below, and all take the locks in the
+//! same order. Registries do not wait for each other: a slow one could delay the layers of all
+//! others by naming them.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -19,7 +20,7 @@ use super::store::{Image, NewImage, Staged, StoreError};
 use super::unpack::Unpacked;
 use super::{ImageError, ImageStore};
 
-/// All that is known of an image before its layers are.
+/// The description of an image, before its layers are fetched.
 pub(super) struct Description {
     pub(super) config: Vec<u8>,
     pub(super) diff_ids: Vec<Digest>,
@@ -31,12 +32,12 @@ pub(super) struct Description {
     pub(super) origin: String,
 }
 
-/// A layer that has been unpacked aside, and the digest of its plain archive.
+/// A staged layer, and the digest of its uncompressed archive.
 pub(super) type Fetched = (Staged, Digest, Unpacked);
 
 pub(super) type Fetching = Pin<Box<dyn Future<Output = Result<Fetched, ImageError>> + Send>>;
 
-/// The locks of layers that somebody is fetching.
+/// The locks of layers that are being fetched.
 #[derive(Default)]
 pub(super) struct LayerLocks(Mutex<BTreeMap<Fetch, Weak<tokio::sync::Mutex<()>>>>);
 
@@ -71,11 +72,10 @@ impl LayerLocks {
 }
 
 impl ImageStore {
-    /// Fetches what is missing and makes the image appear. `fetch` is asked for layers by their
-    /// place in the stack.
+    /// Fetches missing layers and stores the image. `fetch` is called with the index of a layer in
+    /// the stack.
     ///
-    /// # Cancellation
-    /// Whoever stops waiting stops the transfer; what was unpacked is deleted.
+    /// # Cancellation Dropping the future stops the transfer; unpacked layers are deleted.
     pub(super) async fn assemble(
         &self,
         description: Description,
@@ -105,7 +105,8 @@ impl ImageStore {
             .fetch_missing(&description.diff_ids, &stack, fetch, gone)
             .await;
         if fetched.is_err() {
-            // Others may still be unpacking: nothing is to be left when this is told.
+            // Other layers may still be unpacking: wait until everything is deleted before the
+            // error is returned.
             all_gone.recv().await;
         }
 
@@ -142,8 +143,8 @@ impl ImageStore {
         .await
     }
 
-    /// Fetches the layers that are not there, some at a time. `gone` is closed when nothing of them
-    /// is staged any more.
+    /// Fetches missing layers, a limited number in parallel. `gone` is closed when nothing is
+    /// staged any more.
     async fn fetch_missing(
         &self,
         diff_ids: &[Digest],
@@ -152,14 +153,15 @@ impl ImageStore {
         gone: mpsc::Sender<()>,
     ) -> Result<BTreeMap<usize, Fetched>, ImageError> {
         let missing = (0..stack.len()).filter(|at| !self.store.has_layer(stack[*at]));
-        let room = Arc::new(Semaphore::new(self.config.parallel.max(1)));
+        let permits = Arc::new(Semaphore::new(self.config.parallel.max(1)));
 
         let mut fetching = JoinSet::new();
         for at in missing {
-            let staged = self.store.stage()?.followed(gone.clone());
-            let (room, layer, expected) = (Arc::clone(&room), fetch(at, staged), diff_ids[at]);
+            let staged = self.store.stage()?.with_deletion_signal(gone.clone());
+            let (permits, layer, expected) =
+                (Arc::clone(&permits), fetch(at, staged), diff_ids[at]);
             fetching.spawn(async move {
-                let _room = room.acquire_owned().await;
+                let _permit = permits.acquire_owned().await;
                 let fetched = layer.await?;
                 let found = fetched.1;
 
@@ -186,16 +188,16 @@ impl ImageStore {
     }
 }
 
-/// Work on the disk is none for the threads that serve requests.
+/// Disk work must not block the threads that serve requests.
 pub(super) async fn on_disk<T: Send + 'static>(
-    deed: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ImageError> {
-    Ok(tokio::task::spawn_blocking(deed)
+    Ok(tokio::task::spawn_blocking(work)
         .await
         .map_err(panicked)??)
 }
 
-/// Nobody aborts these tasks but by dropping all of them.
+/// These tasks are never aborted individually, so a join error is a panic.
 pub(super) fn panicked(_: JoinError) -> ImageError {
     ImageError::Panicked
 }

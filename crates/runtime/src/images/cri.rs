@@ -1,4 +1,4 @@
-//! The images as the container runtime interface shows them.
+//! The CRI image service.
 
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ impl Images for ImageStore {
             .into_iter()
             .collect();
 
-        let unheard: Report = Arc::new(|_| {});
-        let pulled = self.pull(&reference, &credentials, &unheard).await;
+        let no_report: Report = Arc::new(|_| {});
+        let pulled = self.pull(&reference, &credentials, &no_report).await;
 
         Ok(pulled
             .map_err(|error| refused(&image.image, &error))?
@@ -128,7 +128,7 @@ impl ImageStore {
             .unwrap_or_default();
         let user = config.user.unwrap_or_default();
 
-        // What stands after a colon is the group, of which CRI does not tell.
+        // CRI reports no group.
         let user = user.split(':').next().unwrap_or_default();
         let uid = user.parse::<i64>().ok();
 
@@ -149,8 +149,8 @@ impl ImageStore {
     }
 }
 
-/// An error with all that led to it, in one line.
-pub(super) fn told(error: &ImageError) -> String {
+/// An error with its causes, in one line.
+pub(super) fn error_chain(error: &ImageError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -160,7 +160,7 @@ pub(super) fn told(error: &ImageError) -> String {
     text
 }
 
-/// Credentials, unless they are for another registry than the image's.
+/// The credentials, unless they are for another registry.
 fn credentials_for(image: &Reference, auth: &v1::AuthConfig) -> Option<Credentials> {
     let address = auth
         .server_address
@@ -183,18 +183,18 @@ fn credentials_for(image: &Reference, auth: &v1::AuthConfig) -> Option<Credentia
     )
 }
 
-/// Why an image could not be pulled, as something that a kubelet does something different for.
+/// Maps a pull error to the CRI status that the kubelet distinguishes.
 fn refused(image: &str, error: &ImageError) -> Error {
-    let text = format!("failed to pull image \"{image}\": {}", told(error));
+    let text = format!("failed to pull image \"{image}\": {}", error_chain(error));
     match error {
         ImageError::Reference { .. } => Error::InvalidArgument(text),
         ImageError::Registry(RegistryError::NotFound { .. }) => Error::NotFound(text),
         ImageError::Registry(RegistryError::Denied(_)) => Error::PermissionDenied(text),
-        ImageError::Registry(error) if error.is_passing() => Error::Unavailable(text),
+        ImageError::Registry(error) if error.is_transient() => Error::Unavailable(text),
         _ => Error::Internal(text),
     }
 }
 
 fn internal(error: &ImageError) -> Error {
-    Error::Internal(told(error))
+    Error::Internal(error_chain(error))
 }

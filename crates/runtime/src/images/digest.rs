@@ -1,5 +1,4 @@
-//! Digests, by which everything about images is called: blobs, configurations, layers, and stacks
-//! of layers.
+//! SHA-256 digests, which identify blobs, configurations, layers and stacks of layers (chain IDs).
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
-/// Why a text is not a digest.
+/// The error for an invalid digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a sha256 digest")]
-pub struct NoDigest(String);
+pub struct InvalidDigest(String);
 
 impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
@@ -23,14 +22,14 @@ impl Digest {
         hasher.finish()
     }
 
-    /// The 64 digits alone: the name of a file.
+    /// The 64 digits without the algorithm, as used in file names.
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The digest that 64 digits are.
-    pub fn from_hex(hex: &str) -> Result<Self, NoDigest> {
-        let refused = || NoDigest(hex.to_owned());
+    /// Parses 64 digits.
+    pub fn from_hex(hex: &str) -> Result<Self, InvalidDigest> {
+        let refused = || InvalidDigest(hex.to_owned());
         if hex.len() != 64
             || !hex
                 .bytes()
@@ -48,9 +47,9 @@ impl Digest {
     }
 }
 
-/// The names of a stack of layers, from the lowest on: each is the digest of the name below and the
-/// layer's own digest. A layer is kept under the name of its stack, because what it means depends
-/// on what is below.
+/// The chain IDs of layers, from the lowest on: each is the digest of the chain ID below and the
+/// layer's diff ID. A layer is stored under its chain ID, because its meaning depends on the layers
+/// below.
 pub(super) fn chain(layers: &[Digest]) -> Vec<Digest> {
     let mut names: Vec<Digest> = Vec::with_capacity(layers.len());
     for layer in layers {
@@ -76,10 +75,10 @@ impl fmt::Debug for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = NoDigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NoDigest> {
-        let refused = || NoDigest(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let refused = || InvalidDigest(text.to_owned());
         Self::from_hex(text.strip_prefix("sha256:").ok_or_else(refused)?).map_err(|_| refused())
     }
 }
@@ -98,7 +97,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// A digest in the making.
+/// An incremental SHA-256.
 #[derive(Clone)]
 pub(crate) struct Hasher(Context);
 
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_of_layers_are_called_as_upstream_calls_them() {
+    fn chain_ids_match_upstream() {
         let check = |layers: &[&str], expected: &[&str]| {
             let parse = |texts: &[&str]| {
                 texts

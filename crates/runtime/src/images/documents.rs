@@ -1,5 +1,5 @@
-//! The documents that describe an image: index, manifest, configuration. Only what is used of them
-//! is read; they are kept and passed on as the bytes they came in.
+//! The JSON documents that describe an image: index, manifest, configuration. Only the fields in
+//! use are parsed; the documents are stored byte for byte.
 
 use serde::Deserialize;
 
@@ -15,8 +15,7 @@ pub(crate) const MANIFESTS: [&str; 2] = [
     "application/vnd.docker.distribution.manifest.v2+json",
 ];
 
-/// Layers, and what may be added for how they are compressed. Which it is is not believed, but
-/// seen.
+/// Layer media types, and suffixes for the compression, which is detected from the content.
 const LAYERS: [&str; 4] = [
     "application/vnd.oci.image.layer.v1.tar",
     "application/vnd.oci.image.layer.nondistributable.v1.tar",
@@ -25,10 +24,10 @@ const LAYERS: [&str; 4] = [
 ];
 const COMPRESSIONS: [&str; 5] = ["", "+gzip", "+zstd", ".gzip", ".zstd"];
 
-/// More layers than the kernel stacks are of no use.
+/// The limit of layers, below that of the kernel.
 pub(crate) const MOST_LAYERS: usize = 400;
 
-/// Why a document does not describe an image that can run here.
+/// Why a document is not an image that can run here.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     #[error("cannot read the {what}")]
@@ -46,17 +45,15 @@ pub enum DocumentError {
     Layers { layers: usize, diff_ids: usize },
     #[error("the image has {0} layers, more than {MOST_LAYERS}")]
     TooManyLayers(usize),
-    #[error("media type {0:?} is neither an image nor an index of images")]
+    #[error("media type {0:?} is neither an image manifest nor an image index")]
     MediaType(String),
-    #[error(
-        "layer {digest} is of media type {media_type:?}, which is not known to be a layer: build it as a tar archive"
-    )]
+    #[error("layer {digest} has unsupported media type {media_type:?}: build it as a tar archive")]
     LayerType { digest: Digest, media_type: String },
-    #[error("the image is for {found}, this node is {wanted}")]
+    #[error("image platform {found} does not match node platform {wanted}")]
     OtherPlatform { found: String, wanted: String },
 }
 
-/// Where a blob is, and what it must be.
+/// An OCI descriptor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -79,7 +76,7 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// What runs on this machine.
+    /// The platform of this machine.
     pub fn of_this_machine() -> Self {
         let (architecture, variant) = match std::env::consts::ARCH {
             "x86_64" => ("amd64", ""),
@@ -94,8 +91,8 @@ impl Platform {
         }
     }
 
-    /// How well something for another platform fits here: better is more, none is not at all. A
-    /// variant that is not named fits; a lower one of the same family does too.
+    /// How well an image of another platform fits: higher is better, none is not at all. An
+    /// unspecified variant fits; so does a lower one of the same family.
     fn fit(&self, other: &Self) -> Option<u8> {
         let same = self.os == other.os && self.architecture == other.architecture;
         match (
@@ -135,8 +132,8 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Everything that is a layer says so. What says nothing is taken for one: that it is an
-    /// archive is seen from it.
+    /// Checks the media types of all layers. An empty one is accepted: unpacking detects what is
+    /// not an archive.
     pub(crate) fn check_layers(&self) -> Result<(), DocumentError> {
         let is_layer = |layer: &&Descriptor| {
             let known = LAYERS
@@ -157,14 +154,14 @@ impl Manifest {
     }
 }
 
-/// What a registry or a layout answered with.
+/// A manifest or an index.
 #[derive(Debug)]
 pub(crate) enum Document {
     Index(Index),
     Manifest(Manifest),
 }
 
-/// Reads a document by its declared type; where that says nothing, by its members.
+/// Parses a document by its media type; if that is missing or generic, by its fields.
 pub(crate) fn read(media_type: &str, bytes: &[u8]) -> Result<Document, DocumentError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -202,13 +199,13 @@ pub(crate) fn read(media_type: &str, bytes: &[u8]) -> Result<Document, DocumentE
 }
 
 impl Index {
-    /// The manifest that fits a platform best; the first of those that fit alike.
+    /// The manifest that fits a platform best; the first of equal ones.
     pub(crate) fn choose(&self, platform: &Platform) -> Result<&Descriptor, DocumentError> {
         let mut best: Option<(u8, &Descriptor)> = None;
         for manifest in &self.manifests {
             let fit = match &manifest.platform {
                 Some(other) => platform.fit(other),
-                // An index of one, as tools for local layouts write it.
+                // An index with one manifest, as tools for local layouts write it.
                 None => (self.manifests.len() == 1).then_some(1),
             };
 
@@ -236,7 +233,7 @@ pub(crate) struct Config {
     pub(crate) rootfs: RootFs,
 }
 
-/// How the image wants to be run. Members may be absent or null.
+/// The run configuration. Fields may be absent or null.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(crate) struct RunConfig {
@@ -255,7 +252,7 @@ pub(crate) struct RootFs {
 }
 
 impl Config {
-    /// Reads a configuration that is to have this many layers and run on this platform.
+    /// Parses a configuration, which must have this number of layers and this platform.
     pub(crate) fn read(
         bytes: &[u8],
         layers: usize,
@@ -270,7 +267,7 @@ impl Config {
             return Err(DocumentError::TooManyLayers(layers));
         }
 
-        // The variant is not compared: many arm64 images do not tell theirs.
+        // The variant is not compared: many arm64 images do not have one.
         let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
         if !fits(&config.os, &platform.os) || !fits(&config.architecture, &platform.architecture) {
             let found = format!("{}/{}", config.os, config.architecture);
@@ -336,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_layer_is_not_taken_for_one() {
+    fn layers_of_unknown_media_type_are_refused() {
         let check = |media_type: &str, expected: bool| {
             let digest = Digest::of(b"");
             let text = format!(
@@ -404,7 +401,7 @@ mod tests {
         check(
             "text/html",
             "{}",
-            r#"media type "text/html" is neither an image nor an index of images"#,
+            r#"media type "text/html" is neither an image manifest nor an image index"#,
         );
 
         check("", "<html>", "cannot read the manifest");

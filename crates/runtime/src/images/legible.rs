@@ -1,12 +1,11 @@
-//! Text from elsewhere, shown to a person: on one line, not longer than needed, and nothing that a
-//! terminal would obey.
+//! Sanitizes untrusted text for display: one line, bounded length, no control characters.
 
 use std::io;
 
-/// More of what somebody else wrote helps nobody.
+/// The limit of displayed text.
 const LONGEST: usize = 160;
 
-/// The text with what cannot be read escaped, cut where it becomes too long.
+/// Escapes control characters and truncates long text.
 pub(super) fn legible(text: &str) -> String {
     let mut shown = String::new();
     for char in text.chars() {
@@ -14,8 +13,7 @@ pub(super) fn legible(text: &str) -> String {
             return shown + "…";
         }
 
-        // What was no text became the replacement character: many of them say nothing more than
-        // one.
+        // Collapse repeated replacement characters of invalid UTF-8.
         match char {
             char::REPLACEMENT_CHARACTER if shown.ends_with(char) => {}
             '"' | '\'' | '\\' => shown.push(char),
@@ -26,7 +24,7 @@ pub(super) fn legible(text: &str) -> String {
     shown
 }
 
-/// The same error in legible words: those of archives quote what they could not read.
+/// Sanitizes an error: those of the tar parser quote the archive.
 pub(super) fn legible_error(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), legible(&error.to_string()))
 }
@@ -36,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_left() {
+    fn control_characters_are_escaped() {
         let check = |text: &str, expected: &str| assert_eq!(legible(text), expected, "{text:?}");
         check("plain: \"quoted\", äöü", "plain: \"quoted\", äöü");
         check("a\u{1b}[2Jb\0\n", "a\\u{1b}[2Jb\\0\\n");

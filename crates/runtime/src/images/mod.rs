@@ -1,24 +1,23 @@
-//! Images: brought in from archives, folders and registries, kept, told about, removed.
+//! The image store: pull, import, list and remove images.
 //!
-//! Whatever the way in, an image is a configuration and a stack of layers. [`assemble`] has the
-//! missing layers fetched side by side, each [unpacked](unpack) into a folder of its own while it
-//! arrives, checks every digest on the way, and only then makes layers and image appear in the
-//! [`store`]. [`import`] reads archives and layouts, [`pull`] asks a [`registry`]. What fails
-//! leaves nothing behind. One process works with a folder of images; what others want done to them
-//! ([`deed`]) they ask it for ([`door`]).
+//! An image is a configuration and a stack of layers. [`assemble`] fetches the missing layers in
+//! parallel, [unpacks](unpack) each into a folder of its own while it is transferred, verifies
+//! every digest, and only then commits layers and image to the [`store`]. [`import`] reads archives
+//! and layouts, [`pull`] downloads from a [`registry`]. A failure leaves nothing behind. One
+//! process owns a store; other processes send it their [commands](command) over a [socket].
 
 mod assemble;
 mod built_in;
+mod command;
 mod cri;
-mod deed;
 mod digest;
 mod documents;
-mod door;
 mod import;
 mod legible;
 mod pull;
 mod reference;
 mod registry;
+mod socket;
 mod store;
 mod unpack;
 
@@ -26,10 +25,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use deed::Deed;
-pub use digest::{Digest, NoDigest};
+pub use command::ImageCommand;
+pub use digest::{Digest, InvalidDigest};
 pub use documents::{DocumentError, Platform};
-pub use import::{Arrivals, ImportError, Keep};
+pub use import::{ImportError, ImportOptions, PreloadWatch};
 pub use pull::{Progress, Report};
 pub use reference::{Reference, ReferenceError, Which};
 pub use registry::{Credentials, Keyring, Registries, RegistryError};
@@ -42,10 +41,10 @@ use documents::Config;
 use registry::Connector;
 use store::Store;
 
-/// Where images are kept, and what they may be.
+/// Configuration of the image store.
 #[derive(Clone, Debug)]
 pub struct ImagesConfig {
-    /// The folder that holds them. It survives reboots.
+    /// The folder of the store. It survives reboots.
     pub root: PathBuf,
     pub limits: Limits,
     pub platform: Platform,
@@ -78,7 +77,7 @@ pub struct ImageStore {
     connector: Arc<Connector>,
 }
 
-/// Why an image is not here.
+/// Errors of the image store.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     #[error("couldn't parse image name {name:?}")]
@@ -92,7 +91,7 @@ pub enum ImageError {
     Store(#[from] StoreError),
     #[error("cannot unpack layer {layer}")]
     Unpack { layer: String, source: UnpackError },
-    #[error("{what} is to have digest {expected}, and has {found}")]
+    #[error("digest mismatch of {what}: expected {expected}, got {found}")]
     Digest {
         what: &'static str,
         expected: Digest,
@@ -102,22 +101,22 @@ pub enum ImageError {
     Import(#[from] ImportError),
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    #[error("cannot read what image {name} is made of")]
+    #[error("cannot read the files of built-in image {name}")]
     BuiltIn {
         name: String,
         source: std::io::Error,
     },
-    #[error("a thread that unpacked a layer has panicked")]
+    #[error("layer unpack thread panicked")]
     Panicked,
     #[error("no such image: {0}")]
     Absent(String),
-    /// What the process said that works with the images.
+    /// The error that the server returned.
     #[error("{0}")]
     Elsewhere(String),
 }
 
 impl ImageError {
-    /// The name of an image, or that the text is none.
+    /// Parses an image reference.
     fn name(text: &str) -> Result<Reference, Self> {
         text.parse().map_err(|source| Self::Reference {
             name: text.to_owned(),
@@ -127,30 +126,27 @@ impl ImageError {
 }
 
 impl ImageStore {
-    /// Opens the folder, and throws away what a crash left half done. Reads the disk: not for a
-    /// thread that serves.
+    /// Opens the store, and deletes incomplete entries of a crash. Blocks on the disk.
     pub fn open(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open(&config.root, true)?;
         Ok(Self::with(config, store))
     }
 
-    /// The same where nobody else works with the folder now.
+    /// The same, without waiting for another process to release the lock.
     fn open_if_free(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open(&config.root, false)?;
         Ok(Self::with(config, store))
     }
 
-    /// Opens the folder to end containers: on a read-only disk too, where nothing may be changed
-    /// through what this returns.
-    pub fn open_to_end(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
-        let store = Store::open_to_end(&config.root)?;
+    /// Opens the store for teardown. On a read-only disk it is opened read-only.
+    pub fn open_for_teardown(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
+        let store = Store::open_for_teardown(&config.root)?;
         Ok(Self::with(config, store))
     }
 
-    /// Opens the folder to look at what is there now, also while another process works with it.
-    /// Nothing may be changed through what this returns.
-    pub fn open_to_look(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
-        let store = Store::open_to_look(&config.root)?;
+    /// Opens the store read-only, also while another process uses it.
+    pub fn open_read_only(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
+        let store = Store::open_read_only(&config.root)?;
         Ok(Self::with(config, store))
     }
 
@@ -174,7 +170,7 @@ impl ImageStore {
         self.store.find(text)
     }
 
-    /// Removes an image with all its names. Layers stay that other images or containers need.
+    /// Removes an image with all its names. Layers in use by other images or containers stay.
     pub async fn remove(&self, image: &Image) -> Result<(), ImageError> {
         let (store, id) = (Arc::clone(&self.store), image.id);
         assemble::on_disk(move || store.remove(id)).await
@@ -185,7 +181,7 @@ impl ImageStore {
         Ok(self.store.content(image.id)?)
     }
 
-    /// What containers need to know of an image; none if it is not here.
+    /// The image as containers need it; none if it does not exist.
     pub(crate) fn for_container(
         &self,
         text: &str,

@@ -1,8 +1,8 @@
-//! Images from registries: the manifest, the configuration, and the layers that are missing.
+//! Pulls images from registries: the manifest, the configuration, and the missing layers.
 //!
-//! A layer is unpacked while it arrives. Where the connection breaks, the transfer goes on at the
-//! byte where it was: the thread that unpacks does not notice. Whether the bytes were the right
-//! ones is known at the end, and until then nothing of them is anybody's layer.
+//! A layer is unpacked while it is transferred. After a broken connection the transfer resumes at
+//! the same byte; the unpacking thread does not notice. The digest is verified at the end, and the
+//! layer is committed only then.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -20,32 +20,31 @@ use super::store::{Image, Staged};
 use super::unpack::{Limits, unpack};
 use super::{ImageError, ImageStore};
 
-/// What a pull is at, told as it happens.
+/// Progress reports of a pull.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
-    /// The registry's image is the one that is here.
+    /// The stored image is up to date.
     UpToDate { digest: Digest },
-    /// The image is known; these are its layers with their sizes.
+    /// The manifest was fetched; these are the layers with their sizes.
     Resolved {
         digest: Digest,
         layers: Vec<(Digest, u64)>,
     },
-    /// So much of a layer has arrived.
+    /// Transferred bytes of a layer.
     Arrived { layer: Digest, bytes: u64 },
-    /// A layer is whole, right and unpacked.
+    /// A layer is unpacked and verified.
     Unpacked { layer: Digest },
 }
 
 pub type Report = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// How many pieces of a layer may wait to be unpacked.
+/// How many chunks of a layer are buffered.
 const WAITING: usize = 16;
-/// So much of a layer is worth as many further attempts as at its beginning.
+/// After this much progress the attempts are counted from zero.
 const GOOD_PROGRESS: u64 = 1 << 20;
 
 impl ImageStore {
-    /// Pulls an image, unless the registry has what is here. All credentials that might fit are
-    /// tried in their order.
+    /// Pulls an image, unless it is up to date. The credentials are tried in order.
     pub async fn pull(
         &self,
         image: &Reference,
@@ -131,7 +130,7 @@ impl ImageStore {
                 .collect(),
         });
 
-        // The name by digest is that of what was asked for: the index, where there is one.
+        // The name by digest has the digest of the requested document: the index, if there is one.
         let names = vec![image.clone(), image.at(top.digest)];
         let origin = image.registry.clone();
         let description = Description {
@@ -164,7 +163,7 @@ impl ImageStore {
         self.assemble(description, fetch).await
     }
 
-    /// The image that is here under this name, if the registry says that it is still the same.
+    /// The stored image of this name, if the registry still has the same.
     async fn up_to_date(
         &self,
         repository: &Repository<'_>,
@@ -175,7 +174,7 @@ impl ImageStore {
         };
         let digest = match image.which {
             Which::Digest(digest) => Some(digest),
-            // A registry that answers no HEAD is asked for the manifest as if nothing were here.
+            // If HEAD fails, the manifest is fetched.
             Which::Tag(_) => match repository.digest_of(&image.which).await {
                 Err(error @ (RegistryError::Denied(_) | RegistryError::NotFound { .. })) => {
                     return Err(error.into());
@@ -205,7 +204,7 @@ impl ImageStore {
     }
 }
 
-/// Where layers come from, for tasks that live on their own.
+/// The source of layers, owned by the transfer tasks.
 struct Source {
     images: Arc<super::registry::Connector>,
     image: Reference,
@@ -224,11 +223,11 @@ fn fetch_layer(
             Repository::open(&source.images, &source.image, source.credentials.clone()).await;
         let (send, receive) = mpsc::channel(WAITING);
         let unpacking = tokio::task::spawn_blocking(move || {
-            let arriving = Arriving {
+            let reader = ChannelReader {
                 pieces: receive,
                 piece: Bytes::new(),
             };
-            let unpacked = unpack(arriving, &staged.content(), &limits);
+            let unpacked = unpack(reader, &staged.content(), &limits);
             (staged, unpacked)
         });
 
@@ -237,8 +236,8 @@ fn fetch_layer(
             tokio::join!(transfer(&repository, &layer, send, &report), unpacking);
         let (staged, unpacked) = unpacked.map_err(panicked)?;
 
-        // A broken transfer is the cause, a layer that cannot be read its effect; the other way
-        // round nobody took the pieces any more.
+        // If both failed, the transfer error is the cause, unless unpacking failed first and closed
+        // the channel.
         if let Err(Stopped::Failed(error)) = transferred {
             return Err(error);
         }
@@ -258,11 +257,12 @@ fn fetch_layer(
 /// Why a transfer ended early.
 enum Stopped {
     Failed(ImageError),
-    /// Whoever unpacks does not want more.
-    Unwanted,
+    /// The unpacking thread has stopped.
+    ReceiverGone,
 }
 
-/// Sends a blob on as it arrives, over as many connections as it takes, and judges it at its end.
+/// Transfers a blob to the unpacking thread, resuming after broken connections, and verifies its
+/// digest.
 async fn transfer(
     repository: &Repository<'_>,
     blob: &Descriptor,
@@ -279,10 +279,10 @@ async fn transfer(
 
     let (mut attempt, mut counted_from) = (0, 0);
     loop {
-        let failed = match state.go_on(repository).await {
+        let failed = match state.resume(repository).await {
             Ok(()) => break,
-            Err(Stopped::Failed(ImageError::Registry(error))) if error.is_passing() => error,
-            Err(stopped) => return Err(state.give_up(stopped).await),
+            Err(Stopped::Failed(ImageError::Registry(error))) if error.is_transient() => error,
+            Err(stopped) => return Err(state.abort(stopped).await),
         };
 
         if state.at >= counted_from + GOOD_PROGRESS {
@@ -292,7 +292,7 @@ async fn transfer(
         attempt += 1;
 
         if attempt == ATTEMPTS {
-            return Err(state.give_up(Stopped::Failed(failed.into())).await);
+            return Err(state.abort(Stopped::Failed(failed.into())).await);
         }
 
         tokio::time::sleep(repository.wait_before(attempt - 1)).await;
@@ -310,8 +310,8 @@ struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// One connection's worth.
-    async fn go_on(&mut self, repository: &Repository<'_>) -> Result<(), Stopped> {
+    /// Transfers over one connection.
+    async fn resume(&mut self, repository: &Repository<'_>) -> Result<(), Stopped> {
         let failed = |error: RegistryError| Stopped::Failed(error.into());
         let (answer, continued) = repository
             .blob(self.blob.digest, self.at)
@@ -340,7 +340,7 @@ impl Transfer<'_> {
             });
 
             if !piece.is_empty() && self.to.send(Ok(piece)).await.is_err() {
-                return Err(Stopped::Unwanted);
+                return Err(Stopped::ReceiverGone);
             }
         }
 
@@ -356,8 +356,8 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Lets whoever unpacks know that no more will come.
-    async fn give_up(&self, stopped: Stopped) -> Stopped {
+    /// Makes the unpacking thread fail.
+    async fn abort(&self, stopped: Stopped) -> Stopped {
         drop(self.to.send(Err(io::ErrorKind::UnexpectedEof.into())).await);
         stopped
     }
@@ -375,13 +375,13 @@ fn check(what: &'static str, expected: Digest, found: Digest) -> Result<(), Imag
     }
 }
 
-/// The pieces of a layer, for a thread that reads.
-struct Arriving {
+/// A blocking reader of the transferred chunks.
+struct ChannelReader {
     pieces: mpsc::Receiver<io::Result<Bytes>>,
     piece: Bytes,
 }
 
-impl Read for Arriving {
+impl Read for ChannelReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
             match self.pieces.blocking_recv() {

@@ -1,8 +1,7 @@
-//! Names of images: what a user writes, and what it stands for.
+//! Image references: parsing and normalization.
 //!
 //! `nginx` is `docker.io/library/nginx:latest`. The first part is a registry if it looks like a
-//! host: it has a dot or a port, or is `localhost`. Upstream's grammar decides what is a name; its
-//! texts say why something is none.
+//! host: it has a dot or a port, or is `localhost`. Grammar and error texts are upstream's.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +12,7 @@ const DEFAULT_REGISTRY: &str = "docker.io";
 const DEFAULT_TAG: &str = "latest";
 const LONGEST_NAME: usize = 255;
 
-/// A whole name: which registry, which repository, and which of its images.
+/// A normalized image reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
     pub registry: String,
@@ -24,11 +23,11 @@ pub struct Reference {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Which {
     Tag(String),
-    /// A tag beside a digest says nothing more, and is dropped.
+    /// A tag beside a digest is dropped.
     Digest(Digest),
 }
 
-/// Why a text is not the name of an image.
+/// The error for an invalid image reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     #[error("invalid reference format")]
@@ -42,7 +41,7 @@ pub enum ReferenceError {
 }
 
 impl Reference {
-    /// Registry and repository: what tags and digests are added to.
+    /// Registry and repository, without tag or digest.
     pub fn name(&self) -> String {
         format!("{}/{}", self.registry, self.repository)
     }
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_in_upstreams_words() {
+    fn invalid_references_are_refused_with_upstreams_errors() {
         let check = |text: &str, expected: ReferenceError| {
             assert_eq!(text.parse::<Reference>(), Err(expected), "{text}");
         };

@@ -1,7 +1,7 @@
 //! Root filesystems of containers: the layers of an image with a writable one on top.
 //!
-//! What a container writes is kept beside the images until the container is removed; the mount is
-//! in a folder that a reboot empties, and is made again when it is not there.
+//! The writable layer is kept in the image store until the container is removed; the mount is in a
+//! folder that a reboot empties, and is recreated when it is missing.
 
 mod mount_points;
 mod overlay;
@@ -64,7 +64,7 @@ impl RootFs for OverlayRootFs {
         });
 
         made.await
-            .map_err(failed("make", container))?
+            .map_err(failed("create", container))?
             .ok_or_else(|| RootFsError::NoSuchImage(image.id.clone()))
     }
 
@@ -100,7 +100,7 @@ impl RootFs for OverlayRootFs {
     }
 }
 
-/// False answers are `None`: the image is gone.
+/// Returns `None` if the image is gone.
 fn make(
     images: &ImageStore,
     container: &str,
@@ -120,7 +120,7 @@ fn make(
     let layers = store.layers_of(container).unwrap_or_default();
     let folder = store.container_path(container);
 
-    // Programs of an image may have special bits: nobody on the host is to get to them.
+    // Programs of an image may be setuid: no user of the host may reach them.
     at.parent().map_or(Ok(()), private::folder)?;
     std::fs::create_dir_all(at)?;
 
@@ -139,7 +139,7 @@ fn make(
         .collect();
 
     if lower.is_empty() {
-        // An image without layers is legal, an overlay without is not.
+        // An image without layers is valid, an overlay without is not.
         lower.push(folder.join("empty"));
         std::fs::create_dir_all(folder.join("empty"))?;
     }
@@ -159,7 +159,7 @@ fn make(
     Ok(Some(()))
 }
 
-/// The root folder of the mount is the writable layer's: it has to look like that of the highest
+/// The root of the mount is that of the writable layer: it gets the owner and mode of the highest
 /// layer.
 fn take_over_root(from: &Path, to: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
@@ -168,15 +168,15 @@ fn take_over_root(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::set_permissions(to, found.permissions())
 }
 
-/// What is below a folder takes: bytes on disk, and files. A container may change it meanwhile:
-/// what is gone is not counted, and where that ends the walk, what was counted is told.
+/// The disk usage below a folder: bytes and inodes. A container may change it concurrently: missing
+/// entries are skipped, and if the walk fails, the partial sum is returned.
 pub(crate) fn disk_usage(folder: &Path) -> io::Result<(u64, u64)> {
     let Some(top) = gone_is_none(open_folder(folder))? else {
         return Ok((0, 0));
     };
     let (Usage { bytes, inodes }, walked) = usage(top);
     if let Err(error) = walked {
-        tracing::warn!(folder = %folder.display(), %error, "cannot measure all that a container has written");
+        tracing::warn!(folder = %folder.display(), %error, "cannot measure the whole folder; usage is too low");
     }
     Ok((bytes, inodes))
 }
@@ -192,7 +192,7 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     gone_is_none(result).map(drop)
 }
 
-/// Ids become names of folders.
+/// IDs become folder names.
 fn check_id(container: &str) -> Result<(), RootFsError> {
     let good = !container.is_empty()
         && container
@@ -202,19 +202,19 @@ fn check_id(container: &str) -> Result<(), RootFsError> {
     if good { Ok(()) } else { Err(refused()) }
 }
 
-/// Mounts, deletions and measurements are no work for the threads that serve requests.
+/// Mounts, deletions and measurements must not block the threads that serve requests.
 async fn blocking<T: Send + 'static>(
-    deed: impl FnOnce() -> io::Result<T> + Send + 'static,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    tokio::task::spawn_blocking(deed)
+    tokio::task::spawn_blocking(work)
         .await
         .map_err(io::Error::other)?
 }
 
-fn failed(deed: &'static str, container: &str) -> impl FnOnce(io::Error) -> RootFsError {
+fn failed(action: &'static str, container: &str) -> impl FnOnce(io::Error) -> RootFsError {
     let container = container.to_owned();
     move |source| RootFsError::Io {
-        deed,
+        action,
         container,
         source,
     }

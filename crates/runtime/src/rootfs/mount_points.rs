@@ -1,9 +1,9 @@
-//! Places at which most containers have something mounted, as a layer below those of the image.
+//! Mount points that most containers need, as a layer below those of the image.
 //!
-//! What is mounted in a container needs a place to be mounted at. Where the image has none, one
-//! would be made in the container's writable layer: up to a dozen files and folders for every
-//! container. Here they are made once, and containers with the same places share them. What an
-//! image has at a place counts before what is here.
+//! A mount in a container needs a mount point. Where the image has none, one would be created in
+//! the container's writable layer: up to a dozen files and folders for every container. Here they
+//! are created once, and containers with the same mount points share them. Entries of the image
+//! take precedence.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 
 use coracle_files::remove_tree;
 
-/// A folder, or a file, at a path in the container. There is a layer for every choice of these that
-/// is asked for.
+/// The usual mount points. There is a layer for every requested subset.
 const USUAL: [(&str, Kind); 7] = [
     ("/dev", Kind::Folder),
     ("/proc", Kind::Folder),
@@ -33,8 +32,8 @@ enum Kind {
     File,
 }
 
-/// The layer with those of these places that are usual, below a folder of such layers; none: no
-/// place is. Made in `staging` if it is not there.
+/// The layer in `layers` with the usual ones of these mount points; none if there are none. It is
+/// created in `staging` if missing.
 pub(super) fn layer(
     layers: &Path,
     staging: &Path,
@@ -63,7 +62,7 @@ pub(super) fn layer(
     fs::create_dir_all(layers)?;
 
     match fs::rename(staging, &layer) {
-        // Somebody else was faster.
+        // Created concurrently.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => remove_tree(staging)?,
         renamed => renamed?,
     }

@@ -1,5 +1,5 @@
-//! An overlay mount, made with the mount API of descriptors: layers are added one by one, so that
-//! their number is not bounded by what fits into one page of options.
+//! Overlay mounts through the fsopen/fsconfig API: layers are added one by one, so that their
+//! number is not limited by one page of mount options.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 
-/// Mounts layers, the highest first, with a writable one on top.
+/// Mounts an overlay of `layers`, the highest first, with a writable one on top.
 pub(super) fn mount(
     layers: &[impl AsRef<Path>],
     upper: &Path,
@@ -19,8 +19,8 @@ pub(super) fn mount(
     at: &Path,
 ) -> io::Result<()> {
     match mount_one_by_one(layers, upper, work, at) {
-        // Kernels before 6.8 take layers only all at once. Some of them say so when a layer is
-        // added, those before 6.5 when all options are there.
+        // Kernels before 6.8 accept layers only in one option. Some fail when a layer is added,
+        // those before 6.5 on create.
         Err(Errno::INVAL) => mount_at_once(layers, upper, work, at),
         mounted => Ok(mounted?),
     }
@@ -80,7 +80,7 @@ fn mount_at_once(
     )?)
 }
 
-/// Unmounts, also while somebody is still in it. What is not mounted is no error.
+/// Detaches the mount, even if in use. Not being mounted is no error.
 pub(super) fn unmount_if_mounted(at: &Path) -> io::Result<()> {
     match unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
@@ -88,8 +88,7 @@ pub(super) fn unmount_if_mounted(at: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether something is mounted here: what is in a folder is on another filesystem than its parent
-/// then.
+/// Whether something is mounted here: the device differs from that of the parent.
 pub(super) fn is_mounted(at: &Path) -> io::Result<bool> {
     let here = rustix::fs::stat(at)?;
     let above = rustix::fs::stat(at.join(".."))?;

@@ -18,15 +18,15 @@ use crate::supervise::{Holding, Spawned, Supervisor};
 pub(crate) struct Sandbox {
     pub(crate) id: String,
     record: Mutex<Arc<SandboxRecord>>,
-    /// None: it was not reached yet, or will not be any more.
+    /// None: not connected yet, or lost.
     supervisor: Mutex<Option<Arc<Supervisor>>>,
-    /// Nobody holds it any more, and nobody will.
+    /// It has no supervisor and gets none again.
     lost: AtomicBool,
     /// The supervisor's process, as long as we know it.
     process: Mutex<Option<Spawned>>,
-    /// Stopping and removing happen one after the other.
+    /// Serializes stop and remove.
     pub(crate) turn: tokio::sync::Mutex<()>,
-    /// Held while its supervisor is replaced, or dismissed for good.
+    /// Held while its supervisor is replaced or stopped.
     pub(crate) supervision: tokio::sync::Mutex<()>,
 }
 
@@ -34,7 +34,7 @@ impl Sandbox {
     pub(crate) fn new(id: String, record: SandboxRecord) -> Self {
         Self {
             id,
-            // One that was stopped has lost its supervisor, whoever stopped it.
+            // A stopped pod has no supervisor.
             lost: AtomicBool::new(record.stopped),
             record: Mutex::new(Arc::new(record)),
             supervisor: Mutex::default(),
@@ -62,8 +62,8 @@ impl Sandbox {
         *lock(&self.supervisor) = Some(supervisor);
     }
 
-    /// From now on it has no supervisor, and gets none. Answers with the one it had.
-    pub(crate) fn lose_supervisor(&self) -> Option<Arc<Supervisor>> {
+    /// Marks the pod as lost: it gets no supervisor again. Returns the one it had.
+    pub(crate) fn take_supervisor(&self) -> Option<Arc<Supervisor>> {
         self.lost.store(true, Ordering::Release);
         lock(&self.supervisor).take()
     }
@@ -80,7 +80,7 @@ impl Sandbox {
         lock(&self.process).take()
     }
 
-    /// A copy of what we hold of its supervisor.
+    /// A copy of the supervisor's pidfd, for the keeper.
     pub(crate) fn holding(&self) -> Option<Holding> {
         let process = lock(&self.process);
         let (pid, pidfd) = process.as_ref()?;
@@ -92,21 +92,19 @@ impl Sandbox {
         Some((belongings, vec![pidfd.try_clone().ok()?]))
     }
 
-    /// It is ready as long as somebody holds it, even if that one does not answer just now.
+    /// A pod is ready as long as it has a supervisor, even if that does not respond.
     pub(crate) fn is_ready(&self) -> bool {
         let record = lock(&self.record);
         record.complete && !record.stopped && !self.is_lost()
     }
 
-    /// It was never there as a whole: what there is of it is to go, and nobody can do anything else
-    /// with it.
+    /// Its creation failed or was interrupted: it can only be removed.
     pub(crate) fn is_unfinished(&self) -> bool {
         !lock(&self.record).complete
     }
 
-    /// The name that no other pod may have. What is left of an unfinished one does not stand in the
-    /// way of the pod that is made in its place, and does not give that one's name away when it
-    /// goes.
+    /// The unique name of the pod. An unfinished pod has a name of its own, so that it neither
+    /// blocks nor releases the name of its successor.
     pub(crate) fn name(&self) -> String {
         let record = lock(&self.record);
         let name = name_of(&record.config);

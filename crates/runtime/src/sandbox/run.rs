@@ -1,5 +1,5 @@
-//! RunPodSandbox: all or nothing. Where neither can be had, what is left is known, and goes when it
-//! is stopped.
+//! RunPodSandbox: all or nothing. Where cleanup after a failure fails too, the rest is listed as a
+//! sandbox that is not ready, and is removed when it is stopped.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -16,14 +16,14 @@ use rustix::mount::{MountFlags, mount};
 
 use super::{Sandbox, name_of};
 use crate::error::Error;
-use crate::namespaces::{Pins, Wanted};
+use crate::namespaces::{Pins, PodNamespaces};
 use crate::node::{Node, blocking};
 use crate::records::{SandboxRecord, save};
 use crate::spec::sysctls::{self, OwnNamespaces};
 use crate::spec::{join, pod_namespaces};
 use crate::{clock, ids};
 
-/// The size of the memory that a pod's containers share, unless a volume is mounted there.
+/// Mount options of `/dev/shm`, shared by a pod's containers.
 const SHM: &std::ffi::CStr = c"mode=1777,size=65536k";
 
 impl Node {
@@ -53,20 +53,20 @@ impl Node {
             Ok(()) => {
                 reservation.keep();
                 self.add_sandbox(Arc::clone(&sandbox));
-                self.tell(&id, &id, ContainerEventType::ContainerCreatedEvent);
-                self.tell(&id, &id, ContainerEventType::ContainerStartedEvent);
+                self.send_event(&id, &id, ContainerEventType::ContainerCreatedEvent);
+                self.send_event(&id, &id, ContainerEventType::ContainerStartedEvent);
                 Ok(id)
             }
             Err(error) => {
-                // It may have been complete but for its last state, which could not be written.
+                // Only the write of the last state may have failed.
                 sandbox.change(|record| record.complete = false);
 
-                if let Err(left) = self.take_down(&sandbox).await {
-                    // With all that led to it.
+                if let Err(left) = self.remove_unfinished(&sandbox).await {
+                    // With its causes.
                     let left = coracle_cri::Error::from(left);
                     tracing::warn!(
                         sandbox = id, error = %left,
-                        "something is left of a pod that could not be made: it is listed as not ready until it is stopped"
+                        "sandbox cleanup incomplete after failed start; listed as not ready until stopped"
                     );
                 }
 
@@ -76,11 +76,12 @@ impl Node {
     }
 
     async fn build(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
-        // Written down before anything is made, so that a restart finds what to take away.
+        // Recorded before anything is created, so that a restart finds what to remove.
         let (node, pod) = (Arc::clone(self), Arc::clone(sandbox));
-        blocking(move || node.make_place(&pod)).await?;
-        let (addresses, met) = tokio::join!(self.connect(sandbox), self.meet_supervisor(sandbox));
-        let (addresses, ()) = (addresses?, met?);
+        blocking(move || node.prepare_sandbox(&pod)).await?;
+        let (addresses, ready) =
+            tokio::join!(self.connect(sandbox), self.connect_supervisor(sandbox));
+        let (addresses, ()) = (addresses?, ready?);
 
         let record = sandbox.record();
         if pod_namespaces(&record.config).pid() == NamespaceMode::Pod {
@@ -96,7 +97,7 @@ impl Node {
         blocking(move || save(&folder, record.as_ref())).await
     }
 
-    /// The pod's addresses; none for one in the host's network.
+    /// Attaches the pod to its network. Returns its addresses; none on the host network.
     async fn connect(&self, sandbox: &Sandbox) -> Result<Vec<IpAddr>, Error> {
         match &self.network {
             Some(network)
@@ -108,8 +109,8 @@ impl Node {
         }
     }
 
-    /// Folders, supervisor, namespaces and files of a pod.
-    fn make_place(&self, sandbox: &Sandbox) -> Result<(), Error> {
+    /// Creates folders, supervisor, namespaces and files of a pod.
+    fn prepare_sandbox(&self, sandbox: &Sandbox) -> Result<(), Error> {
         let (root, state) = (
             self.config.sandbox_root(&sandbox.id),
             self.config.sandbox_state(&sandbox.id),
@@ -122,7 +123,7 @@ impl Node {
         let record = sandbox.record();
         save(&root, record.as_ref())?;
 
-        Pins(&state).make(&wanted(&record.config), || {
+        Pins(&state).create(&namespaces_of(&record.config), || {
             self.start_supervisor(sandbox)?;
             let shm = state.join("shm");
             fs::create_dir_all(&shm).map_err(Error::io("create", &shm))?;
@@ -141,14 +142,14 @@ impl Node {
     }
 
     /// Connects to the supervisor that was just started.
-    async fn meet_supervisor(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+    async fn connect_supervisor(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
         let turn = sandbox.supervision.lock().await;
-        let supervisor = self.reach_supervisor(sandbox).await?;
+        let supervisor = self.dial_supervisor(sandbox).await?;
         drop(turn);
-        supervisor.met().await
+        supervisor.ready().await
     }
 
-    /// The process that holds the PID namespace which the pod's containers share.
+    /// Starts the pause process, which holds the shared PID namespace of the pod.
     async fn start_pause(&self, sandbox: &Sandbox) -> Result<(), Error> {
         let group = self.group(&sandbox.cgroup_parent(), &sandbox.id);
         let join = join(&group);
@@ -158,7 +159,7 @@ impl Node {
         Ok(())
     }
 
-    /// The pod, as its network knows it.
+    /// The pod as its network plugin sees it.
     pub(crate) fn pod(&self, sandbox: &Sandbox) -> Pod {
         let record = sandbox.record();
         let config = &record.config;
@@ -192,7 +193,7 @@ impl Node {
     }
 }
 
-fn wanted(config: &PodSandboxConfig) -> Wanted {
+fn namespaces_of(config: &PodSandboxConfig) -> PodNamespaces {
     let modes = pod_namespaces(config);
     let network = modes.network() != NamespaceMode::Node;
     let sysctls = config
@@ -201,7 +202,7 @@ fn wanted(config: &PodSandboxConfig) -> Wanted {
         .map(|linux| linux.sysctls.clone())
         .unwrap_or_default();
 
-    Wanted {
+    PodNamespaces {
         network,
         ipc: modes.ipc() != NamespaceMode::Node,
         hostname: network.then(|| config.hostname.clone()),
@@ -210,12 +211,12 @@ fn wanted(config: &PodSandboxConfig) -> Wanted {
 }
 
 fn check_sysctls(config: &PodSandboxConfig) -> Result<(), Error> {
-    let Wanted {
+    let PodNamespaces {
         network,
         ipc,
         hostname,
         sysctls,
-    } = wanted(config);
+    } = namespaces_of(config);
 
     let own = OwnNamespaces {
         network,
@@ -228,7 +229,7 @@ fn check_sysctls(config: &PodSandboxConfig) -> Result<(), Error> {
         .try_for_each(|(name, _)| sysctls::check(name, &own))
 }
 
-/// What every container of the pod finds in its `/etc`.
+/// Writes the files that every container of the pod has in its `/etc`.
 fn write_files(folder: &Path, config: &PodSandboxConfig) -> Result<(), Error> {
     let host = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let hostname = if config.hostname.is_empty() {
@@ -254,7 +255,7 @@ fn write_files(folder: &Path, config: &PodSandboxConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// Containers see it, whoever they run as.
+/// Readable by containers of any user.
 fn write_shared(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)?;
     fs::set_permissions(path, Permissions::from_mode(0o644))
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_resolver_is_told_what_the_pod_says() {
+    fn resolv_conf_contains_the_dns_config_of_the_pod() {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let dns = DnsConfig {
             servers: texts(&["10.0.0.10", "::1"]),

@@ -1,5 +1,4 @@
-//! StopPodSandbox and RemovePodSandbox: whatever is left of a pod goes, however often that is asked
-//! for.
+//! StopPodSandbox and RemovePodSandbox. Both are idempotent.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +17,8 @@ use crate::records::save;
 use crate::spec::pod_namespaces;
 use crate::sys;
 
-/// How long a supervisor may take to end.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a supervisor may take to exit.
+const QUIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Node {
     pub(crate) async fn stop_sandbox(self: &Arc<Self>, id: &str) -> Result<(), Error> {
@@ -27,10 +26,10 @@ impl Node {
             return Ok(());
         };
         if sandbox.is_unfinished() {
-            // There is nothing to look at in one that has been stopped: it goes at once. A kubelet
-            // stops what is not ready before it tries again, but removes it only with the pod, and
-            // would gather one for every try.
-            return self.take_down(&sandbox).await;
+            // An unfinished sandbox is removed at once when it is stopped. A kubelet stops
+            // sandboxes that are not ready before it retries, but removes them only with the pod,
+            // and would accumulate one per attempt.
+            return self.remove_unfinished(&sandbox).await;
         }
 
         let turn = sandbox.turn.lock().await;
@@ -47,23 +46,22 @@ impl Node {
 
         for container in self.containers_of(&sandbox.id) {
             self.kill(&container).await?;
-            self.keeper.released(&container.id).await;
+            self.keeper.release_and_wait(&container.id).await;
         }
 
-        self.let_go(sandbox).await?;
+        self.release_resources(sandbox).await?;
         let record = sandbox.change(|record| record.stopped = true);
 
         let folder = self.config.sandbox_root(&sandbox.id);
         match blocking(move || save(&folder, record.as_ref())).await {
-            // It has ended all the same. Who starts next finds nothing of it that runs, and stops
-            // it again.
+            // It is stopped all the same. The next start finds nothing running, and stops it again.
             Err(error) if error.is_read_only() => {
-                tracing::warn!(sandbox = sandbox.id, %error, "cannot record that a pod was stopped");
+                tracing::warn!(sandbox = sandbox.id, %error, "cannot record sandbox as stopped");
             }
             saved => saved?,
         }
 
-        self.tell(
+        self.send_event(
             &sandbox.id,
             &sandbox.id,
             ContainerEventType::ContainerStoppedEvent,
@@ -77,7 +75,7 @@ impl Node {
             return Ok(());
         };
         if sandbox.is_unfinished() {
-            return self.take_down(&sandbox).await;
+            return self.remove_unfinished(&sandbox).await;
         }
 
         let turn = sandbox.turn.lock().await;
@@ -87,24 +85,23 @@ impl Node {
             self.remove(&container).await?;
         }
 
-        self.erase(&sandbox).await?;
+        self.delete_sandbox(&sandbox).await?;
         self.drop_sandbox(&sandbox);
         drop(turn);
-        self.tell(id, id, ContainerEventType::ContainerDeletedEvent);
+        self.send_event(id, id, ContainerEventType::ContainerDeletedEvent);
 
         Ok(())
     }
 
-    /// Gives back what the pod has of the host: supervisor, network, namespaces.
-    async fn let_go(&self, sandbox: &Sandbox) -> Result<(), Error> {
-        // First, so that a pod whose network is half taken away, and does not go on from there, is
-        // not ready any more.
-        self.dismiss(sandbox).await;
+    /// Releases the host resources of a pod: supervisor, network, namespaces.
+    async fn release_resources(&self, sandbox: &Sandbox) -> Result<(), Error> {
+        // First, so that a pod whose network teardown fails halfway is not ready any more.
+        self.stop_supervisor(sandbox).await;
         let record = sandbox.record();
         if let Some(network) = &self.network
             && pod_namespaces(&record.config).network() != NamespaceMode::Node
         {
-            // Its namespace stays until then: plugins are to find it as often as it takes.
+            // The network namespace is kept until then, so that plugins can be retried.
             network.detach(&self.pod(sandbox)).await?;
         }
 
@@ -120,24 +117,21 @@ impl Node {
         .await
     }
 
-    /// Ends the pod's supervisor: it is asked to, and killed if it does not answer. Its containers
-    /// have ended.
-    async fn dismiss(&self, sandbox: &Sandbox) {
+    /// Stops the pod's supervisor: asks it to quit, and kills it if it does not respond. Its
+    /// containers have exited.
+    async fn stop_supervisor(&self, sandbox: &Sandbox) {
         let turn = sandbox.supervision.lock().await;
         let mut goes = false;
-        if let Some(supervisor) = sandbox.lose_supervisor() {
+        if let Some(supervisor) = sandbox.take_supervisor() {
             let asked =
-                tokio::time::timeout(FAREWELL, supervisor.call_at_once(Request::Quit {}, &[]))
+                tokio::time::timeout(QUIT_TIMEOUT, supervisor.call_at_once(Request::Quit {}, &[]))
                     .await;
 
-            // One that goes before its answer is read has done what it was asked.
+            // One that exits before its reply is read has quit as well.
             goes = matches!(asked, Ok(Ok(_) | Err(Error::SupervisorGone)));
 
             if !goes {
-                tracing::warn!(
-                    sandbox = sandbox.id,
-                    "a supervisor does not quit, and is killed"
-                );
+                tracing::warn!(sandbox = sandbox.id, "supervisor did not quit; killing it");
             }
         }
 
@@ -146,39 +140,41 @@ impl Node {
             let known = process.iter().map(|(pid, _)| *pid);
             for process in known.chain(self.supervisor_processes(&sandbox.id)) {
                 if let Some(pid) = Pid::from_raw(process) {
-                    // It may have ended by itself.
+                    // It may have exited already.
                     kill_process(pid, Signal::KILL).unwrap_or_default();
                 }
             }
         }
 
         if let Some((_, pidfd)) = process {
-            let ended = tokio::time::timeout(FAREWELL, sys::ended(pidfd)).await;
+            let ended = tokio::time::timeout(QUIT_TIMEOUT, sys::ended(pidfd)).await;
             if ended.is_err() {
-                tracing::warn!(sandbox = sandbox.id, "the supervisor does not end");
+                tracing::warn!(
+                    sandbox = sandbox.id,
+                    "supervisor process still running after kill"
+                );
             }
         }
 
-        self.keeper.released(&sandbox.id).await;
+        self.keeper.release_and_wait(&sandbox.id).await;
         drop(turn);
     }
 
-    /// Takes away what there is of an unfinished pod. As long as it does not go it is known, as one
-    /// that is not ready: whoever asked for the pod finds it in the list, and stops it until it
-    /// goes. Nobody was told that it came, so nobody is told that it goes.
-    pub(crate) async fn take_down(&self, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+    /// Removes an unfinished pod. Until that succeeds it is listed as not ready, so that the
+    /// kubelet stops it again. No event is sent, since none was sent for its creation.
+    pub(crate) async fn remove_unfinished(&self, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
         let turn = sandbox.turn.lock().await;
         self.add_sandbox(Arc::clone(sandbox));
-        self.erase(sandbox).await?;
+        self.delete_sandbox(sandbox).await?;
         self.drop_sandbox(sandbox);
         drop(turn);
         Ok(())
     }
 
-    /// Takes away all that there is of a pod.
-    async fn erase(&self, sandbox: &Sandbox) -> Result<(), Error> {
+    /// Removes everything of a pod.
+    async fn delete_sandbox(&self, sandbox: &Sandbox) -> Result<(), Error> {
         if !sandbox.record().stopped {
-            self.let_go(sandbox).await?;
+            self.release_resources(sandbox).await?;
         }
         let (state, root) = (
             self.config.sandbox_state(&sandbox.id),
@@ -188,7 +184,7 @@ impl Node {
     }
 }
 
-/// Removes a folder of ours. One that is gone is removed.
+/// Removes a folder. Idempotent.
 pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
     remove_tree(folder).map_err(Error::io("remove", folder))
 }

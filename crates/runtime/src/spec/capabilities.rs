@@ -1,10 +1,10 @@
-//! Capabilities: which a container has, by what it adds and drops.
+//! Capabilities of a container: the default set with those added and dropped.
 
 use coracle_cri::v1::LinuxContainerSecurityContext;
 
 use crate::error::Error;
 
-/// What a container has unless it says otherwise.
+/// The default capabilities of a container.
 const DEFAULT: [&str; 14] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -22,7 +22,7 @@ const DEFAULT: [&str; 14] = [
     "AUDIT_WRITE",
 ];
 
-/// The kernel's capabilities, at the place of their number.
+/// The kernel's capabilities, indexed by number.
 const NAMES: [&str; 41] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -67,7 +67,7 @@ const NAMES: [&str; 41] = [
     "CHECKPOINT_RESTORE",
 ];
 
-/// The set that a container may have at all, a bit each.
+/// The permitted set of a container, as a bit mask.
 pub(crate) fn permitted(security: &LinuxContainerSecurityContext) -> Result<u64, Error> {
     let available = available();
     if security.privileged {
@@ -88,11 +88,11 @@ pub(crate) fn permitted(security: &LinuxContainerSecurityContext) -> Result<u64,
 
     set &= !named(&changes.drop_capabilities)?;
 
-    // What the host has not, nobody can have.
+    // A container cannot have what the host lacks.
     Ok(set & available)
 }
 
-/// What even programs of other users than root have.
+/// The ambient set, which non-root programs keep.
 pub(super) fn ambient(security: &LinuxContainerSecurityContext) -> Result<u64, Error> {
     let changes = security.capabilities.clone().unwrap_or_default();
     Ok(named(&changes.add_ambient_capabilities)? & available())
@@ -122,7 +122,7 @@ fn bit(name: &str) -> Option<u64> {
         .map(|number| 1 << number)
 }
 
-/// What we ourselves may hand on.
+/// The capabilities of this process, which it can grant.
 fn available() -> u64 {
     let all = (1 << NAMES.len()) - 1;
     rustix::thread::capabilities(None).map_or(all, |sets| sets.permitted.bits() & all)

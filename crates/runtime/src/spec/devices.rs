@@ -1,4 +1,4 @@
-//! Devices: which nodes a container has, and which it may open.
+//! Devices: the nodes a container gets, and the device cgroup rules.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -8,10 +8,10 @@ use coracle_cgroup::{Access, DeviceKind, DeviceRule};
 use coracle_cri::v1::ContainerConfig;
 use coracle_supervisor::protocol::Device;
 
-use super::mounts::{DEV, brings, cleaned};
+use super::mounts::{DEV, clean_path, has_mount_at};
 use crate::error::Error;
 
-/// What every container has: name, major, minor.
+/// Devices of every container: name, major, minor.
 const USUAL: [(&str, u32, u32); 6] = [
     ("null", 1, 3),
     ("zero", 1, 5),
@@ -21,9 +21,9 @@ const USUAL: [(&str, u32, u32); 6] = [
     ("tty", 5, 0),
 ];
 
-/// Device nodes to be made. None, as under other runtimes, where a volume is all of `/dev`.
+/// The device nodes to create. None if a volume is mounted at `/dev`, as in other runtimes.
 pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<Device>, Error> {
-    if brings(config, DEV) {
+    if has_mount_at(config, DEV) {
         return Ok(Vec::new());
     }
 
@@ -57,7 +57,7 @@ pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
         .chain(wanted)
     {
         let device = node(&source, &target)?;
-        // That is a link to the one of the container's own terminals, whatever the host has there.
+        // It is a link to the container's own `pts/ptmx`.
         if device.path == "/dev/ptmx" {
             continue;
         }
@@ -68,7 +68,8 @@ pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
     Ok(nodes)
 }
 
-/// What may be opened. Nodes may be made of every device, as everywhere; that alone opens nothing.
+/// The device cgroup rules. As in other runtimes, mknod is allowed for every device; opening is
+/// not.
 pub(crate) fn rules(config: &ContainerConfig, privileged: bool) -> Result<Vec<DeviceRule>, Error> {
     if privileged {
         return Ok(vec![DeviceRule::ALL]);
@@ -120,17 +121,17 @@ pub(crate) fn rules(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
 }
 
 fn node(source: &str, target: &str) -> Result<Device, Error> {
-    let about = fs::metadata(source).map_err(Error::io("look at device", Path::new(source)))?;
+    let about = fs::metadata(source).map_err(Error::io("stat device", Path::new(source)))?;
     let kind = if about.file_type().is_block_device() {
         b'b'
     } else if about.file_type().is_char_device() {
         b'c'
     } else {
-        return Err(Error::Invalid(format!("{source} is no device")));
+        return Err(Error::Invalid(format!("{source} is not a device")));
     };
 
     Ok(Device {
-        path: cleaned(target),
+        path: clean_path(target),
         kind,
         major: rustix::fs::major(about.rdev()),
         minor: rustix::fs::minor(about.rdev()),
@@ -140,7 +141,7 @@ fn node(source: &str, target: &str) -> Result<Device, Error> {
     })
 }
 
-/// All devices of the host, but terminals and what is a file system of its own.
+/// All devices of the host, except terminals and mounted filesystems.
 fn host_devices(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What a program is called with: arguments and environment, from the image and from the container.
+//! Arguments and environment of a container's process, from the image and the container config.
 
 use coracle_cri::v1::ContainerConfig;
 
@@ -8,7 +8,7 @@ use crate::ports::ImageConfig;
 
 const USUAL_PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The command line. A command of the container's own makes the image's arguments meaningless.
+/// The command line. A command of the container config replaces the image's arguments too.
 pub(super) fn command(config: &ContainerConfig, image: &ImageConfig) -> Result<Vec<String>, Error> {
     let (command, default_args) = if config.command.is_empty() {
         (&image.entrypoint, image.command.as_slice())
@@ -30,8 +30,7 @@ pub(super) fn command(config: &ContainerConfig, image: &ImageConfig) -> Result<V
     }
 }
 
-/// The environment: what every container has, over it the image's, over it the container's; the
-/// last one of a name wins.
+/// The environment: defaults, overridden by the image's, overridden by the container's.
 pub(super) fn variables(
     config: &ContainerConfig,
     image: &ImageConfig,

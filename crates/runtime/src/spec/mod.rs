@@ -1,9 +1,9 @@
-//! From what CRI asks for to what a supervisor is told: every decision about a container is made
-//! here.
+//! Translates a CRI container config into the specification for the supervisor. Every decision
+//! about a container is made here.
 //!
-//! [`assemble`] puts it together from the parts beside it, each of which decides one matter. But
-//! for reading the image's user database ([`users`]), the host's devices ([`devices`]) and its
-//! mounts ([`sharing`]) nothing in here touches the host.
+//! [`assemble`] combines the results of the sibling modules. Except for reading the image's user
+//! database ([`users`]), the host's devices ([`devices`]) and its mounts ([`sharing`]), nothing
+//! here touches the host.
 
 pub(crate) mod capabilities;
 pub(crate) mod devices;
@@ -27,16 +27,16 @@ use coracle_supervisor::protocol::{
     ContainerSpec, Join, Namespaces, OomCounter, Pid, Process, Propagation, ResourceLimit,
 };
 
-pub(crate) use mounts::{brings, cleaned, mount_points};
-pub(crate) use resources::{cannot_limit, limits};
+pub(crate) use mounts::{clean_path, has_mount_at, mount_points};
+pub(crate) use resources::{limits, unsupported_limits};
 
 use crate::config::{OpenFiles, text};
 use crate::error::Error;
 use crate::namespaces::Pins;
 use crate::ports::ImageConfig;
 
-/// Everything that a container's specification is made from.
-pub(crate) struct Ingredients<'a> {
+/// The inputs of a container's specification.
+pub(crate) struct SpecInputs<'a> {
     pub(crate) id: &'a str,
     pub(crate) config: &'a ContainerConfig,
     pub(crate) sandbox: &'a PodSandboxConfig,
@@ -54,7 +54,7 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) open_files: Option<OpenFiles>,
 }
 
-pub(crate) fn assemble(from: &Ingredients<'_>) -> Result<ContainerSpec, Error> {
+pub(crate) fn assemble(from: &SpecInputs<'_>) -> Result<ContainerSpec, Error> {
     let security = security(from.config);
     let namespaces = namespaces(from, &security)?;
     let privileged = security.privileged;
@@ -98,7 +98,7 @@ pub(crate) fn security(config: &ContainerConfig) -> LinuxContainerSecurityContex
         .unwrap_or_default()
 }
 
-/// What of a pod is the host's, the pod's or the container's.
+/// The namespace options of a pod.
 pub(crate) fn pod_namespaces(config: &PodSandboxConfig) -> NamespaceOption {
     let security = config
         .linux
@@ -109,7 +109,7 @@ pub(crate) fn pod_namespaces(config: &PodSandboxConfig) -> NamespaceOption {
         .unwrap_or_default()
 }
 
-/// How processes get into a group, as a supervisor is told.
+/// How processes join a cgroup, for the supervisor.
 pub(crate) fn join(group: &coracle_cgroup::Group) -> Join {
     match group.placement() {
         Placement::Tasks(files) => Join::V1 {
@@ -122,7 +122,7 @@ pub(crate) fn join(group: &coracle_cgroup::Group) -> Join {
 }
 
 fn namespaces(
-    from: &Ingredients<'_>,
+    from: &SpecInputs<'_>,
     security: &LinuxContainerSecurityContext,
 ) -> Result<Namespaces, Error> {
     let (pod, own) = (
@@ -158,7 +158,7 @@ fn namespaces(
     })
 }
 
-/// What the pod is called on the network: where it has no name of its own, as its machine.
+/// The hostname of the pod; by default that of the host.
 fn host_name(sandbox: &PodSandboxConfig) -> String {
     match sandbox.hostname.as_str() {
         "" => rustix::system::uname()
@@ -170,7 +170,7 @@ fn host_name(sandbox: &PodSandboxConfig) -> String {
 }
 
 fn process(
-    from: &Ingredients<'_>,
+    from: &SpecInputs<'_>,
     security: &LinuxContainerSecurityContext,
 ) -> Result<Process, Error> {
     let user = users::resolve(from.rootfs, security, &from.image.user)?;
@@ -211,7 +211,7 @@ fn process(
         },
         no_new_privileges: security.no_new_privs,
         seccomp: seccomp::filter(security, permitted)?,
-        // Never inherited: the supervisor is the last that the kernel is to kill.
+        // Never inherited: the supervisor's own score protects it from the OOM killer.
         oom_score_adj: Some(resources.map_or(0, |resources| {
             i32::try_from(resources.oom_score_adj).unwrap_or(0)
         })),
@@ -228,7 +228,7 @@ fn open_files_limit(limit: OpenFiles) -> ResourceLimit {
     }
 }
 
-/// Whether a mount asks to be seen in both directions, or in one.
+/// The propagation mode of a mount.
 fn propagation(mount: &coracle_cri::v1::Mount) -> Propagation {
     use coracle_cri::v1::MountPropagation::{
         PropagationBidirectional, PropagationHostToContainer, PropagationPrivate,

@@ -1,4 +1,4 @@
-//! What is mounted in a container: what every one has, the pod's files, then what it asks for.
+//! Mounts of a container: the standard ones, the pod's files, then those of the container config.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use coracle_cgroup::Hierarchies;
 use coracle_cri::v1::{ContainerConfig, LinuxContainerSecurityContext, Mount, NamespaceMode};
 use coracle_supervisor::protocol::{Bind, Filesystem, MountSpec, Propagation};
 
-use super::{Ingredients, pod_namespaces, propagation, sharing};
+use super::{SpecInputs, pod_namespaces, propagation, sharing};
 use crate::config::text;
 use crate::error::Error;
 
@@ -18,11 +18,10 @@ const STRICTATIME: u64 = libc::MOUNT_ATTR_STRICTATIME;
 
 pub(super) const DEV: &str = "/dev";
 
-/// Files of the pod that every container sees, unless it brings its own.
+/// Files of the pod that every container has, unless it mounts its own.
 const POD_FILES: [&str; 3] = ["hostname", "hosts", "resolv.conf"];
 
-/// The paths at which a container has something mounted, but for what is in file systems that are
-/// mounted themselves.
+/// The mount points of a container in its root filesystem.
 pub(crate) fn mount_points(config: &ContainerConfig) -> Vec<String> {
     let usual = ["/dev", "/proc", "/sys"].map(str::to_owned);
     let files = POD_FILES.map(|file| format!("/etc/{file}"));
@@ -39,7 +38,7 @@ pub(crate) fn mount_points(config: &ContainerConfig) -> Vec<String> {
 }
 
 pub(super) fn list(
-    from: &Ingredients<'_>,
+    from: &SpecInputs<'_>,
     security: &LinuxContainerSecurityContext,
 ) -> Result<Vec<MountSpec>, Error> {
     let mut mounts = usual(from, security);
@@ -50,32 +49,32 @@ pub(super) fn list(
 
     let files = files
         .into_iter()
-        .filter(|file| !brings(from.config, &file.target))
+        .filter(|file| !has_mount_at(from.config, &file.target))
         .map(Ok);
 
     let mut binds: Vec<Bind> = files
-        .chain(from.config.mounts.iter().map(asked_for))
+        .chain(from.config.mounts.iter().map(bind_mount))
         .collect::<Result<_, _>>()?;
 
-    // Parents before children, whatever order they were asked for in.
+    // Parents before children, whatever the order in the config.
     binds.sort_by_key(|bind| Path::new(&bind.target).components().count());
     mounts.extend(binds.into_iter().map(|bind| MountSpec::Bind { bind }));
 
     Ok(mounts)
 }
 
-/// Whether a container has a volume of its own right at a path. Then nothing else is made there;
-/// and below `/dev`, nothing at all.
-pub(crate) fn brings(config: &ContainerConfig, path: &str) -> bool {
+/// Whether a container mounts a volume exactly at a path. Then nothing else is created there; and
+/// at `/dev`, nothing below it either.
+pub(crate) fn has_mount_at(config: &ContainerConfig, path: &str) -> bool {
     config
         .mounts
         .iter()
-        .any(|mount| cleaned(&mount.container_path) == path)
+        .any(|mount| clean_path(&mount.container_path) == path)
 }
 
-/// A path without `.`, `..` and needless slashes, by its text alone: as other runtimes take the
-/// paths of volumes.
-pub(crate) fn cleaned(path: &str) -> String {
+/// A lexically cleaned path, without `.`, `..` and repeated slashes, as other runtimes treat volume
+/// paths.
+pub(crate) fn clean_path(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
         match name {
@@ -87,20 +86,20 @@ pub(crate) fn cleaned(path: &str) -> String {
     format!("/{}", names.join("/"))
 }
 
-/// The strongest wish of all mounts is what the root has to be mounted with.
+/// The propagation of the root: the strongest of all mounts.
 pub(super) fn root_propagation(mounts: &[Mount]) -> Propagation {
-    let wishes: Vec<Propagation> = mounts.iter().map(propagation).collect();
+    let requested: Vec<Propagation> = mounts.iter().map(propagation).collect();
     let strongest = [Propagation::Shared {}, Propagation::Slave {}];
     strongest
         .into_iter()
-        .find(|wish| wishes.contains(wish))
+        .find(|propagation| requested.contains(propagation))
         .unwrap_or_default()
 }
 
-fn usual(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> Vec<MountSpec> {
+fn usual(from: &SpecInputs<'_>, security: &LinuxContainerSecurityContext) -> Vec<MountSpec> {
     let readonly = if security.privileged { 0 } else { RDONLY };
     let mut mounts = vec![new("proc", "/proc", &[], NOSUID | NODEV | NOEXEC)];
-    if !brings(from.config, DEV) {
+    if !has_mount_at(from.config, DEV) {
         mounts.extend(devices(from));
     }
 
@@ -116,8 +115,8 @@ fn usual(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> Ve
     mounts
 }
 
-/// A `/dev` of the container's own, with all that is in it but the nodes.
-fn devices(from: &Ingredients<'_>) -> Vec<MountSpec> {
+/// The mounts of the container's own `/dev`, without the device nodes.
+fn devices(from: &SpecInputs<'_>) -> Vec<MountSpec> {
     let mut mounts = vec![
         new(
             "tmpfs",
@@ -136,12 +135,11 @@ fn devices(from: &Ingredients<'_>) -> Vec<MountSpec> {
             ],
             NOSUID | NOEXEC,
         ),
-        // Of the IPC namespace that the container is in, be it the host's: which need not have it
-        // mounted anywhere.
+        // Of the container's IPC namespace, even if that is the host's.
         new("mqueue", "/dev/mqueue", &[], NOSUID | NODEV | NOEXEC),
     ];
 
-    if !brings(from.config, "/dev/shm") {
+    if !has_mount_at(from.config, "/dev/shm") {
         let host_ipc = pod_namespaces(from.sandbox).ipc() == NamespaceMode::Node;
         let source = if host_ipc {
             "/dev/shm".to_owned()
@@ -170,8 +168,8 @@ fn devices(from: &Ingredients<'_>) -> Vec<MountSpec> {
     mounts
 }
 
-/// Its own cgroups, which it may look at.
-fn cgroups(from: &Ingredients<'_>, privileged: bool) -> Vec<MountSpec> {
+/// The container's own cgroups, read-only unless privileged.
+fn cgroups(from: &SpecInputs<'_>, privileged: bool) -> Vec<MountSpec> {
     let readonly = if privileged { 0 } else { RDONLY };
     let target = "/sys/fs/cgroup";
     let Hierarchies::V1 { controllers } = from.hierarchies else {
@@ -183,8 +181,8 @@ fn cgroups(from: &Ingredients<'_>, privileged: bool) -> Vec<MountSpec> {
         )];
     };
 
-    // Version 1 has no namespace that would show a container only its own, so each of its groups is
-    // mounted by itself.
+    // Version 1 is used without a cgroup namespace, so each of the container's cgroups is
+    // bind-mounted.
     let tmpfs = Filesystem {
         kind: "tmpfs".to_owned(),
         target: target.to_owned(),
@@ -209,7 +207,7 @@ fn cgroups(from: &Ingredients<'_>, privileged: bool) -> Vec<MountSpec> {
         };
         mounts.push(MountSpec::Bind { bind });
 
-        // Controllers that share a mount are found by their own names too.
+        // Controllers that share a mount have links by their own names.
         let shared = controllers
             .iter()
             .filter(|(controller, place)| *place == mount && **controller != name);
@@ -224,26 +222,26 @@ fn cgroups(from: &Ingredients<'_>, privileged: bool) -> Vec<MountSpec> {
     mounts
 }
 
-fn asked_for(mount: &Mount) -> Result<Bind, Error> {
+fn bind_mount(mount: &Mount) -> Result<Bind, Error> {
     if mount.image.is_some() {
         return Err(Error::Unsupported("mounting an image as a volume"));
     }
 
     if !mount.uid_mappings.is_empty() || !mount.gid_mappings.is_empty() {
-        return Err(Error::Unsupported("mapping the owners of a volume"));
+        return Err(Error::Unsupported("an ID-mapped mount"));
     }
 
     if !mount.container_path.starts_with('/') || mount.host_path.is_empty() {
         return Err(Error::Invalid(format!(
-            "mount {:?} at {:?}",
+            "invalid mount of {:?} at {:?}",
             mount.host_path, mount.container_path
         )));
     }
 
-    if cleaned(&mount.container_path) == "/" {
+    if clean_path(&mount.container_path) == "/" {
         let path = &mount.host_path;
         return Err(Error::Invalid(format!(
-            "mount {path:?} at the container's root: choose a folder below it"
+            "cannot mount {path:?} at the container's root: choose a directory below it"
         )));
     }
 
@@ -251,11 +249,11 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
         && (!mount.readonly || propagation(mount) != Propagation::default())
     {
         return Err(Error::Invalid(
-            "a mount that is read-only with all below is read-only and private".to_owned(),
+            "a recursive read-only mount must be read-only and private".to_owned(),
         ));
     }
 
-    // The kubelet makes what must be made; what it cannot know of is a folder.
+    // The kubelet creates volumes; a missing host path becomes a folder.
     if !Path::new(&mount.host_path).exists() {
         let path = Path::new(&mount.host_path);
         std::fs::create_dir_all(path).map_err(Error::io("create", path))?;
@@ -268,7 +266,7 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
         readonly: mount.readonly,
         recursive_readonly: mount.recursive_read_only,
         propagation: propagation(mount),
-        ..bind(&mount.host_path, &cleaned(&mount.container_path))
+        ..bind(&mount.host_path, &clean_path(&mount.container_path))
     })
 }
 
@@ -302,8 +300,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_is_where_the_text_of_its_path_says() {
-        let check = |path: &str, expected: &str| assert_eq!(cleaned(path), expected, "{path}");
+    fn volume_paths_are_cleaned_lexically() {
+        let check = |path: &str, expected: &str| assert_eq!(clean_path(path), expected, "{path}");
         check("/dev", "/dev");
         check("/dev/", "/dev");
         check("//a/./b/../../dev/.", "/dev");
@@ -312,16 +310,16 @@ mod tests {
     }
 
     #[test]
-    fn no_volume_takes_the_place_of_the_root() {
+    fn a_volume_at_the_root_is_refused() {
         let at = |path: &str| Mount {
             container_path: path.to_owned(),
             host_path: "/tmp".to_owned(),
             ..Mount::default()
         };
         assert_eq!(
-            asked_for(&at("/data/..")).unwrap_err().to_string(),
-            asked_for(&at("/")).unwrap_err().to_string()
+            bind_mount(&at("/data/..")).unwrap_err().to_string(),
+            bind_mount(&at("/")).unwrap_err().to_string()
         );
-        assert!(asked_for(&at("/data/")).is_ok());
+        assert!(bind_mount(&at("/data/")).is_ok());
     }
 }

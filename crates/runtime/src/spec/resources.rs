@@ -1,4 +1,4 @@
-//! Limits of a container's cgroup, from CRI's words.
+//! Cgroup limits of a container, from CRI resources.
 
 use std::collections::BTreeSet;
 
@@ -33,8 +33,8 @@ pub(crate) fn limits(resources: &LinuxContainerResources, pids: Option<u32>) -> 
     }
 }
 
-/// In words: controllers, or files of them, that the host does not have.
-pub(crate) fn cannot_limit(missing: &BTreeSet<String>) -> Vec<String> {
+/// Messages for controllers, or controller files, that the host lacks.
+pub(crate) fn unsupported_limits(missing: &BTreeSet<String>) -> Vec<String> {
     missing
         .iter()
         .map(|what| format!("the host cannot limit {what}"))

@@ -1,5 +1,5 @@
-//! Whether mounts of a container can be seen on the host, or those of the host in a container: only
-//! where the mount that a volume is on is shared, which is the host's to decide.
+//! Checks mount propagation: a volume can propagate mounts only if the host mount it is on is
+//! shared (or a slave).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use coracle_supervisor::protocol::Propagation;
 
 use crate::error::Error;
 
-/// Refuses a volume that could not be propagated as it is wanted. The texts are those of other
+/// Refuses a volume that cannot be propagated as requested. The error texts are those of other
 /// runtimes.
 pub(super) fn check(path: &str, wanted: &Propagation) -> Result<(), Error> {
     let (shared, kinds): (&[&str], _) = match wanted {
@@ -20,7 +20,7 @@ pub(super) fn check(path: &str, wanted: &Propagation) -> Result<(), Error> {
     let place = Path::new(path);
     let real = fs::canonicalize(place).map_err(Error::io("find", place))?;
 
-    // Of this thread: the process may be in another mount namespace.
+    // Of this thread, which may be in another mount namespace than the process.
     let mountinfo = Path::new("/proc/thread-self/mountinfo");
     let mounts = fs::read_to_string(mountinfo).map_err(Error::io("read", mountinfo))?;
     let (mount, tags) = mount_of(&mounts, &real);
@@ -37,7 +37,7 @@ pub(super) fn check(path: &str, wanted: &Propagation) -> Result<(), Error> {
     )))
 }
 
-/// Where the mount is that a path is on, and what it is tagged with.
+/// The mount point of the mount that a path is on, and its tags.
 fn mount_of<'a>(mountinfo: &'a str, path: &Path) -> (PathBuf, Vec<&'a str>) {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (front, _) = line.split_once(" - ")?;
@@ -48,7 +48,7 @@ fn mount_of<'a>(mountinfo: &'a str, path: &Path) -> (PathBuf, Vec<&'a str>) {
         ))
     });
 
-    // The last one at a place covers those before it.
+    // The last mount at a path covers earlier ones.
     let around = mounts.filter(|(place, _)| path.starts_with(place));
     around
         .max_by_key(|(place, _)| place.components().count())

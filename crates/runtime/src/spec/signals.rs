@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &str) -> Option<i32> {
         .map(|(_, number)| *number)
 }
 
-/// The signal that ends a container: its own wish, the image's, or SIGTERM.
+/// The stop signal of a container: its own, the image's, or SIGTERM.
 pub(crate) fn stop_signal(wanted: Signal, image: &str) -> i32 {
     let own = if wanted == Signal::RuntimeDefault {
         None

@@ -1,5 +1,4 @@
-//! Settings of the kernel that a pod asks for: only those that are its own, since all others are
-//! the host's.
+//! Sysctls of a pod: only namespaced ones are allowed, since all others would change the host.
 
 use crate::error::Error;
 
@@ -22,7 +21,7 @@ const IPC: [&str; 8] = [
     "kernel.shm_rmid_forced",
 ];
 
-/// Refuses a setting that is not of a namespace of the pod's own. The texts are those of other
+/// Refuses a sysctl that is not namespaced in this pod. The error texts are those of other
 /// runtimes.
 pub(crate) fn check(name: &str, own: &OwnNamespaces) -> Result<(), Error> {
     let refused = |why: &str| Err(Error::Invalid(format!("sysctl {name:?} {why}")));
@@ -36,14 +35,14 @@ pub(crate) fn check(name: &str, own: &OwnNamespaces) -> Result<(), Error> {
         false
     };
 
-    // What is no name would become a path.
+    // An invalid name could escape `/proc/sys`.
     let is_name = name
         .split('.')
         .all(|part| !part.is_empty() && !part.contains('/'));
     match (is_name, is_own) {
         (true, true) => Ok(()),
         (true, false) => refused("is not in a separate kernel namespace"),
-        (false, _) => refused("is no name of a setting"),
+        (false, _) => refused("is not a valid sysctl name"),
     }
 }
 
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_hosts_cannot_be_set() {
+    fn sysctls_of_the_host_are_refused() {
         let all = OwnNamespaces {
             network: true,
             ipc: true,

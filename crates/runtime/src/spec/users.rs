@@ -1,4 +1,5 @@
-//! Who a container's processes are. Names are looked up in the image's own user database.
+//! User, group and supplementary groups of a container's processes. Names are looked up in the
+//! image's `/etc/passwd` and `/etc/group`.
 
 use std::path::Path;
 
@@ -8,13 +9,13 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::error::Error;
 
-/// A user database longer than this is none.
+/// Only so much of a user database is read.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// The largest number of a user or group, as upstream validates `runAsUser`.
+/// The largest uid or gid, as upstream validates `runAsUser`.
 const LARGEST: u32 = i32::MAX.cast_unsigned();
 
-/// A user, with all that the kernel and the program are told.
+/// A resolved user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) uid: u32,
@@ -32,7 +33,7 @@ pub(super) fn resolve(
     decide(security, image_user, &passwd, &group)
 }
 
-/// Reads a file of the image, which may be a link to anywhere: anywhere in the image.
+/// Reads a file of the image; links are resolved inside the image.
 fn read(rootfs: &Path, path: &str) -> String {
     let open = || -> std::io::Result<String> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -52,12 +53,12 @@ fn decide(
     passwd: &str,
     group: &str,
 ) -> Result<User, Error> {
-    let (user, group_name) = wanted_user(security, image_user)?;
+    let (user, group_name) = requested_user(security, image_user)?;
     let entry = find_user(passwd, &user);
     let uid = match (&entry, &user) {
         (Some(entry), _) => entry.uid,
-        (None, Wanted::Id(uid)) => *uid,
-        (None, Wanted::Name(name)) => {
+        (None, UserRef::Id(uid)) => *uid,
+        (None, UserRef::Name(name)) => {
             return Err(Error::Invalid(format!(
                 "no user {name:?} in the image's /etc/passwd"
             )));
@@ -67,9 +68,9 @@ fn decide(
     let gid = match (&security.run_as_group, group_name) {
         (Some(gid), _) => number(gid.value)?,
         (None, "") => entry.as_ref().map_or(0, |entry| entry.gid),
-        (None, group_name) => match Wanted::parse(group_name)? {
-            Wanted::Id(gid) => gid,
-            Wanted::Name(name) => find_group(group, &name).ok_or_else(|| {
+        (None, group_name) => match UserRef::parse(group_name)? {
+            UserRef::Id(gid) => gid,
+            UserRef::Name(name) => find_group(group, &name).ok_or_else(|| {
                 Error::Invalid(format!("no group {name:?} in the image's /etc/group"))
             })?,
         },
@@ -98,45 +99,44 @@ fn decide(
     })
 }
 
-/// Whom a pod or an image asks for. Digits are always a number: an image may have a user whose
-/// *name* is `1000` and whose number is 0, and a pod that must not run as root would.
+/// A requested user or group. Digits are always a number: otherwise an image with a user *named*
+/// `1000` and uid 0 could make a pod that must not run as root do so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wanted {
+enum UserRef {
     Id(u32),
     Name(String),
 }
 
-impl Wanted {
-    fn parse(text: &str) -> Result<Wanted, Error> {
+impl UserRef {
+    fn parse(text: &str) -> Result<UserRef, Error> {
         match text.parse::<i128>() {
             Ok(id) => checked(id)
-                .map(Wanted::Id)
+                .map(UserRef::Id)
                 .ok_or_else(|| out_of_range(text)),
-            // So many digits that they are no number either.
+            // Too many digits for any number.
             Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => Err(out_of_range(text)),
-            Err(_) => Ok(Wanted::Name(text.to_owned())),
+            Err(_) => Ok(UserRef::Name(text.to_owned())),
         }
     }
 }
 
-/// The user that is asked for, and the group that the image names beside its user; empty: it names
-/// none.
-fn wanted_user<'a>(
+/// The requested user, and the group that the image gives with its user; empty if none.
+fn requested_user<'a>(
     security: &LinuxContainerSecurityContext,
     image_user: &'a str,
-) -> Result<(Wanted, &'a str), Error> {
+) -> Result<(UserRef, &'a str), Error> {
     if let Some(uid) = &security.run_as_user {
-        return Ok((Wanted::Id(number(uid.value)?), ""));
+        return Ok((UserRef::Id(number(uid.value)?), ""));
     }
     if !security.run_as_username.is_empty() {
-        return Ok((Wanted::parse(&security.run_as_username)?, ""));
+        return Ok((UserRef::parse(&security.run_as_username)?, ""));
     }
 
     let (user, group) = image_user.split_once(':').unwrap_or((image_user, ""));
     let user = if user.is_empty() {
-        Wanted::Id(0)
+        UserRef::Id(0)
     } else {
-        Wanted::parse(user)?
+        UserRef::parse(user)?
     };
 
     Ok((user, group))
@@ -150,7 +150,7 @@ struct Entry {
 }
 
 /// The first entry of that name, or of that number.
-fn find_user(passwd: &str, wanted: &Wanted) -> Option<Entry> {
+fn find_user(passwd: &str, wanted: &UserRef) -> Option<Entry> {
     let mut entries = passwd.lines().filter_map(|line| {
         let mut fields = line.split(':');
         let (name, _, uid, gid) = (
@@ -172,8 +172,8 @@ fn find_user(passwd: &str, wanted: &Wanted) -> Option<Entry> {
     });
 
     entries.find(|entry| match wanted {
-        Wanted::Id(uid) => entry.uid == *uid,
-        Wanted::Name(name) => entry.name == *name,
+        UserRef::Id(uid) => entry.uid == *uid,
+        UserRef::Name(name) => entry.name == *name,
     })
 }
 
@@ -203,8 +203,8 @@ fn number(number: i64) -> Result<u32, Error> {
     checked(number.into()).ok_or_else(|| out_of_range(number))
 }
 
-/// The number of a user or group. Those above the largest are refused by upstream too; the very
-/// last one (-1) tells the kernel to leave a process as it is, which is root.
+/// A valid uid or gid. Larger ones are refused by upstream too; the largest u32 (-1) makes the
+/// kernel keep the current ID, which is root.
 fn checked(number: i128) -> Option<u32> {
     u32::try_from(number).ok().filter(|id| *id <= LARGEST)
 }

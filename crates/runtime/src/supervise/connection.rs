@@ -1,8 +1,7 @@
-//! A connection to one supervisor: requests and their replies, and news that nobody asked for.
+//! A connection to one supervisor: requests and their replies, and unsolicited events.
 //!
-//! A supervisor that is reached need not answer at once: it may be stopped, or wait for a disk.
-//! Until it has said what it holds ([`Introduction`]) requests wait, for as long as they would wait
-//! for their answer.
+//! A connected supervisor need not respond at once: it may be stopped, or blocked on a disk. Until
+//! it has reported its containers ([`Handshake`]), requests wait, up to the request timeout.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -24,20 +23,20 @@ use super::program::dial;
 use crate::error::Error;
 use crate::sys;
 
-/// How long a supervisor may take for anything but running a program.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of requests.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) type Answer = (Reply, Vec<OwnedFd>);
 type Waiting = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Answer>>>>;
 
-/// What a supervisor tells by itself.
+/// An unsolicited event.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum SupervisorEvent {
     Exited {
         container: String,
         exit: Exit,
     },
-    /// It is gone, and nobody asked it to.
+    /// The connection was closed unexpectedly.
     Gone,
 }
 
@@ -46,33 +45,32 @@ pub(crate) struct Supervisor {
     next: AtomicU64,
     waiting: Waiting,
     reader: JoinHandle<()>,
-    acquaintance: Arc<watch::Sender<Acquaintance>>,
+    state: Arc<watch::Sender<ConnectionState>>,
 }
 
-/// How well we know a supervisor.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Acquaintance {
-    /// It was reached, and has not answered yet.
-    Reached,
-    /// What it holds is known.
-    Met,
-    /// Nobody is at the other end any more.
-    Gone,
+enum ConnectionState {
+    /// Connected; the handshake is not complete.
+    Connected,
+    /// The handshake is complete.
+    Ready,
+    /// The other side is gone.
+    Closed,
 }
 
-/// What a supervisor that was reached will say of itself.
-pub(crate) struct Introduction {
+/// The pending reply to `Hello`: the containers of the supervisor.
+pub(crate) struct Handshake {
     answers: mpsc::UnboundedReceiver<Answer>,
 }
 
-impl Introduction {
-    /// Waits for it, however long that takes; an error when it is gone before.
-    pub(crate) async fn heard(mut self) -> Result<Vec<ContainerReport>, Error> {
+impl Handshake {
+    /// Waits for it without a timeout; an error if the connection closes first.
+    pub(crate) async fn complete(mut self) -> Result<Vec<ContainerReport>, Error> {
         match self.answers.recv().await {
-            // A supervisor of a later version speaks the earlier ones too, and one of an earlier
-            // version is spoken to in its own: so far there is one.
+            // The version is ignored: so far there is only one.
             Some((Reply::Welcome { containers, .. }, _)) => Ok(containers),
-            Some(_) => Err(Error::SupervisorSilent),
+            Some(_) => Err(Error::SupervisorTimeout),
             None => Err(Error::SupervisorGone),
         }
     }
@@ -86,7 +84,7 @@ pub(crate) struct Exec {
 }
 
 impl Exec {
-    /// Waits for its exit code; none when nobody knows any more.
+    /// Waits for its exit code; none if the connection closes first.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
         match self.answers.recv().await {
             Some((Reply::ExecExited { code }, _)) => Some(code),
@@ -96,22 +94,22 @@ impl Exec {
 }
 
 impl Supervisor {
-    /// Connects to the supervisor in a folder, and asks what it holds.
-    pub(crate) async fn reach(
+    /// Connects to the supervisor in a folder, and starts the handshake.
+    pub(crate) async fn connect(
         folder: &Path,
-        news: mpsc::UnboundedSender<News>,
-    ) -> Result<(Self, Introduction), Error> {
-        let socket =
-            sys::watch(dial(folder)?).map_err(Error::io("watch the supervisor in", folder))?;
+        events: mpsc::UnboundedSender<SupervisorEvent>,
+    ) -> Result<(Self, Handshake), Error> {
+        let socket = sys::watch(dial(folder)?)
+            .map_err(Error::io("watch the socket of the supervisor in", folder))?;
         let socket = Arc::new(socket);
         let waiting = Waiting::default();
 
-        let acquaintance = Arc::new(watch::Sender::new(Acquaintance::Reached));
+        let state = Arc::new(watch::Sender::new(ConnectionState::Connected));
         let reader = tokio::spawn(read(
             Arc::clone(&socket),
             Arc::clone(&waiting),
-            Arc::clone(&acquaintance),
-            news,
+            Arc::clone(&state),
+            events,
         ));
 
         let supervisor = Self {
@@ -119,34 +117,34 @@ impl Supervisor {
             next: AtomicU64::new(1),
             waiting,
             reader,
-            acquaintance,
+            state,
         };
         let (_, answers) = supervisor.send(Request::Hello {}, &[]).await?;
 
-        Ok((supervisor, Introduction { answers }))
+        Ok((supervisor, Handshake { answers }))
     }
 
-    /// What it holds is known: from now on requests are sent.
-    pub(crate) fn introduced(&self) {
-        self.acquaintance.send_if_modified(|state| {
-            let news = *state == Acquaintance::Reached;
-            if news {
-                *state = Acquaintance::Met;
+    /// Marks the handshake as complete: from now on requests are sent.
+    pub(crate) fn set_ready(&self) {
+        self.state.send_if_modified(|state| {
+            let changed = *state == ConnectionState::Connected;
+            if changed {
+                *state = ConnectionState::Ready;
             }
-            news
+            changed
         });
     }
 
-    /// Waits until it is met, for as long as a supervisor may take for anything.
-    pub(crate) async fn met(&self) -> Result<(), Error> {
-        let mut states = self.acquaintance.subscribe();
-        let answered = states.wait_for(|state| *state != Acquaintance::Reached);
-        match tokio::time::timeout(PATIENCE, answered)
+    /// Waits for the handshake, up to the request timeout.
+    pub(crate) async fn ready(&self) -> Result<(), Error> {
+        let mut states = self.state.subscribe();
+        let answered = states.wait_for(|state| *state != ConnectionState::Connected);
+        match tokio::time::timeout(TIMEOUT, answered)
             .await
             .map(|state| state.map(|state| *state))
         {
-            Err(_) => Err(Error::SupervisorSilent),
-            Ok(Ok(Acquaintance::Met)) => Ok(()),
+            Err(_) => Err(Error::SupervisorTimeout),
+            Ok(Ok(ConnectionState::Ready)) => Ok(()),
             Ok(_) => Err(Error::SupervisorGone),
         }
     }
@@ -157,21 +155,21 @@ impl Supervisor {
         request: Request,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<Answer, Error> {
-        self.met().await?;
+        self.ready().await?;
         self.call_at_once(request, descriptors).await
     }
 
-    /// The same to one that we may still be getting to know.
+    /// The same without waiting for the handshake.
     pub(crate) async fn call_at_once(
         &self,
         request: Request,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<Answer, Error> {
         let (number, mut answers) = self.send(request, descriptors).await?;
-        let answer = tokio::time::timeout(PATIENCE, answers.recv()).await;
+        let answer = tokio::time::timeout(TIMEOUT, answers.recv()).await;
         self.forget(number);
         match answer {
-            Err(_) => Err(Error::SupervisorSilent),
+            Err(_) => Err(Error::SupervisorTimeout),
             Ok(None) => Err(Error::SupervisorGone),
             Ok(Some((Reply::Failed { failure }, _))) => Err(Error::Refused(failure)),
             Ok(Some(answer)) => Ok(answer),
@@ -184,9 +182,9 @@ impl Supervisor {
         request: Request,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<Exec, Error> {
-        self.met().await?;
+        self.ready().await?;
         let (number, mut answers) = self.send(request, descriptors).await?;
-        match tokio::time::timeout(PATIENCE, answers.recv()).await {
+        match tokio::time::timeout(TIMEOUT, answers.recv()).await {
             Ok(Some((Reply::ExecStarted { .. }, mut terminal))) => Ok(Exec {
                 number,
                 terminal: terminal.pop(),
@@ -199,7 +197,7 @@ impl Supervisor {
             Ok(_) => Err(Error::SupervisorGone),
             Err(_) => {
                 self.forget(number);
-                Err(Error::SupervisorSilent)
+                Err(Error::SupervisorTimeout)
             }
         }
     }
@@ -225,7 +223,7 @@ impl Supervisor {
             .is_err()
             || self.is_gone()
         {
-            self.acquaintance.send_replace(Acquaintance::Gone);
+            self.state.send_replace(ConnectionState::Closed);
             self.forget(number);
             return Err(Error::SupervisorGone);
         }
@@ -233,9 +231,9 @@ impl Supervisor {
         Ok((number, answers))
     }
 
-    /// Whether it is known to be gone.
+    /// Whether the connection is closed.
     pub(crate) fn is_gone(&self) -> bool {
-        *self.acquaintance.borrow() == Acquaintance::Gone
+        *self.state.borrow() == ConnectionState::Closed
     }
 
     fn forget(&self, number: u64) {
@@ -252,12 +250,12 @@ impl Drop for Supervisor {
     }
 }
 
-/// Hands replies to who waits for them, until the supervisor is gone.
+/// Dispatches replies to the waiting callers, until the connection closes.
 async fn read(
     socket: Arc<AsyncFd<OwnedFd>>,
     waiting: Waiting,
-    acquaintance: Arc<watch::Sender<Acquaintance>>,
-    news: mpsc::UnboundedSender<News>,
+    state: Arc<watch::Sender<ConnectionState>>,
+    events: mpsc::UnboundedSender<SupervisorEvent>,
 ) {
     let receive = |socket: &OwnedFd| socket::receive(socket.as_fd());
     while let Ok(Some((message, descriptors))) = socket.async_io(Interest::READABLE, receive).await
@@ -265,14 +263,15 @@ async fn read(
         let Ok(FromSupervisor { number, reply }) = decode(&message) else {
             tracing::warn!(
                 bytes = message.len(),
-                "a supervisor says something that nobody understands"
+                "cannot decode supervisor message; ignoring it"
             );
             continue;
         };
 
         if let Reply::Exited { container, exit } = reply {
-            // Nobody listens when the runtime goes away; the exit is written down.
-            news.send(News::Exited { container, exit })
+            // The receiver is gone during shutdown; the exit is on disk.
+            events
+                .send(SupervisorEvent::Exited { container, exit })
                 .unwrap_or_default();
             continue;
         }
@@ -288,11 +287,11 @@ async fn read(
         }
     }
 
-    acquaintance.send_replace(Acquaintance::Gone);
+    state.send_replace(ConnectionState::Closed);
     waiting
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clear();
 
-    news.send(News::Gone).unwrap_or_default();
+    events.send(SupervisorEvent::Gone).unwrap_or_default();
 }

@@ -1,11 +1,11 @@
-//! The keeper of this node, seen from here: the parent of its supervisors, a process that holds
-//! what we hold of containers, so that it is still there after we were killed together with a
-//! supervisor.
+//! Client of the node's keeper: the parent process of all supervisors, which holds copies of the
+//! descriptors the runtime holds, so that they survive when runtime and supervisor are killed
+//! together.
 //!
-//! One task speaks to it, in the order in which others ask. It is started with the first
-//! supervisor, ends when it holds nothing any more, and is replaced when it was killed: then what
-//! it held is in our hands, or in its supervisors'. One that does not answer is killed: there is
-//! never more than one.
+//! One task talks to it and handles requests in order. The keeper is started with the first
+//! supervisor, exits when it holds nothing, and is replaced when it was killed: the runtime and the
+//! supervisors still have what it held. A keeper that does not respond is killed: there is never
+//! more than one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,24 +27,24 @@ use super::program::dial;
 use crate::node::{Node, blocking};
 use crate::sys;
 
-/// How long a keeper may take for anything.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The timeout of requests.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long one may take that an earlier runtime has started: nobody else has what it holds.
-const FIRST_PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of a keeper that an earlier runtime started: only it has the descriptors.
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Descriptors of a container or of a sandbox, and whose they are.
+/// Descriptors of a container or sandbox, and their owner.
 pub(crate) type Holding = (Belongings, Vec<OwnedFd>);
 
-/// A process that was started, and its pidfd.
+/// The pid and pidfd of a started process.
 pub(crate) type Spawned = (i32, OwnedFd);
 
-/// Through which the keeper's task is asked.
+/// A handle to the keeper's task.
 pub(crate) struct Keeper {
-    orders: mpsc::UnboundedSender<Order>,
+    requests: mpsc::UnboundedSender<KeeperRequest>,
 }
 
-enum Order {
+enum KeeperRequest {
     Hold(Holding),
     Release {
         owner: String,
@@ -59,53 +59,53 @@ enum Order {
         descriptors: Vec<OwnedFd>,
         spawned: oneshot::Sender<io::Result<Spawned>>,
     },
-    How {
+    ExitCode {
         owner: String,
         code: oneshot::Sender<Option<i32>>,
     },
 }
 
-/// What the keeper's task has to do.
-pub(crate) struct Orders(mpsc::UnboundedReceiver<Order>);
+/// The request queue of the keeper's task.
+pub(crate) struct KeeperRequests(mpsc::UnboundedReceiver<KeeperRequest>);
 
 impl Keeper {
-    pub(crate) fn new() -> (Self, Orders) {
-        let (orders, receiver) = mpsc::unbounded_channel();
-        (Self { orders }, Orders(receiver))
+    pub(crate) fn new() -> (Self, KeeperRequests) {
+        let (requests, receiver) = mpsc::unbounded_channel();
+        (Self { requests }, KeeperRequests(receiver))
     }
 
-    /// Has something held, instead of what was held of this owner.
+    /// Lets the keeper hold descriptors, replacing those of the same owner.
     pub(crate) fn hold(&self, holding: Holding) {
-        self.order(Order::Hold(holding));
+        self.request(KeeperRequest::Hold(holding));
     }
 
-    /// Nothing of an owner needs to be held any more.
+    /// Releases the descriptors of an owner.
     pub(crate) fn release(&self, owner: &str) {
-        self.order(Order::Release {
+        self.request(KeeperRequest::Release {
             owner: owner.to_owned(),
             done: None,
         });
     }
 
-    /// The same, and waits until nothing is.
-    pub(crate) async fn released(&self, owner: &str) {
+    /// The same, and waits for completion.
+    pub(crate) async fn release_and_wait(&self, owner: &str) {
         let (done, is_done) = oneshot::channel();
-        self.order(Order::Release {
+        self.request(KeeperRequest::Release {
             owner: owner.to_owned(),
             done: Some(done),
         });
         is_done.await.unwrap_or_default();
     }
 
-    /// All that is held from before this process began.
-    pub(crate) async fn returned(&self) -> Vec<Holding> {
+    /// All descriptors held from before a restart.
+    pub(crate) async fn take_all(&self) -> Vec<Holding> {
         let (all, answer) = oneshot::channel();
-        self.order(Order::Return { all });
+        self.request(KeeperRequest::Return { all });
         answer.await.unwrap_or_default()
     }
 
-    /// Starts a program for an owner: its descriptors are the program, its standard input and where
-    /// errors go. Blocks.
+    /// Starts a program for an owner: the descriptors are the program, its standard input and its
+    /// standard error. Blocks.
     pub(crate) fn spawn(
         &self,
         owner: &str,
@@ -113,7 +113,7 @@ impl Keeper {
         descriptors: Vec<OwnedFd>,
     ) -> io::Result<Spawned> {
         let (spawned, answer) = oneshot::channel();
-        self.order(Order::Spawn {
+        self.request(KeeperRequest::Spawn {
             owner: owner.to_owned(),
             words,
             descriptors,
@@ -124,25 +124,25 @@ impl Keeper {
             .unwrap_or_else(|_| Err(io::ErrorKind::NotConnected.into()))
     }
 
-    /// How the first process of an owner ended, if its parent was killed before.
-    pub(crate) async fn how_ended(&self, owner: &str) -> Option<i32> {
+    /// The exit code of an owner's first process, if it was reparented to the keeper.
+    pub(crate) async fn exit_code(&self, owner: &str) -> Option<i32> {
         let (code, answer) = oneshot::channel();
-        self.order(Order::How {
+        self.request(KeeperRequest::ExitCode {
             owner: owner.to_owned(),
             code,
         });
         answer.await.unwrap_or_default()
     }
 
-    fn order(&self, order: Order) {
-        // Who only looks at a node has no keeper, and one whose runtime goes needs none.
-        self.orders.send(order).unwrap_or_default();
+    fn request(&self, request: KeeperRequest) {
+        // An observer has no keeper, and a runtime that shuts down needs none.
+        self.requests.send(request).unwrap_or_default();
     }
 }
 
-/// Does what is asked of the keeper, for as long as somebody may ask.
-pub(crate) async fn serve(node: Weak<Node>, folder: PathBuf, mut orders: Orders) {
-    let mut talk = Conversation {
+/// Handles requests until all handles are dropped.
+pub(crate) async fn serve(node: Weak<Node>, folder: PathBuf, mut requests: KeeperRequests) {
+    let mut client = KeeperClient {
         node,
         folder,
         link: None,
@@ -150,16 +150,16 @@ pub(crate) async fn serve(node: Weak<Node>, folder: PathBuf, mut orders: Orders)
 
     loop {
         tokio::select! {
-            order = orders.0.recv() => match order {
-                Some(order) => talk.carry_out(order).await,
+            request = requests.0.recv() => match request {
+                Some(request) => client.handle(request).await,
                 None => return,
             },
-            () = gone(talk.link.as_ref()) => talk.replace().await,
+            () = gone(client.link.as_ref()) => client.replace().await,
         }
     }
 }
 
-/// Waits until a keeper has ended.
+/// Waits for the exit of the keeper.
 async fn gone(link: Option<&Link>) {
     match link {
         Some(link) => link.process.readable().await.map(drop).unwrap_or_default(),
@@ -167,41 +167,41 @@ async fn gone(link: Option<&Link>) {
     }
 }
 
-struct Conversation {
+struct KeeperClient {
     node: Weak<Node>,
     folder: PathBuf,
     link: Option<Link>,
 }
 
-/// A keeper that is reached.
+/// A connected keeper.
 struct Link {
     socket: AsyncFd<OwnedFd>,
     /// Its pidfd.
     process: AsyncFd<OwnedFd>,
-    /// If it is our child: somebody has to collect it.
+    /// If it is our child, which must be reaped.
     child: Option<Child>,
-    /// Of whom it holds something.
+    /// The owners of what it holds.
     held: BTreeSet<String>,
 }
 
-impl Conversation {
-    async fn carry_out(&mut self, order: Order) {
-        // Who asked may be gone.
-        let done = match order {
-            Order::Hold(holding) => self.hold(holding).await,
-            Order::Release { owner, done } => {
+impl KeeperClient {
+    async fn handle(&mut self, request: KeeperRequest) {
+        // The receiver of a result may be gone.
+        let done = match request {
+            KeeperRequest::Hold(holding) => self.hold(holding).await,
+            KeeperRequest::Release { owner, done } => {
                 let released = self.release(owner).await;
                 done.map(|done| done.send(()).unwrap_or_default())
                     .unwrap_or_default();
                 released
             }
-            Order::Return { all } => {
+            KeeperRequest::Return { all } => {
                 all.send(self.take_back().await)
                     .map(drop)
                     .unwrap_or_default();
                 Ok(())
             }
-            Order::Spawn {
+            KeeperRequest::Spawn {
                 owner,
                 words,
                 descriptors,
@@ -211,8 +211,8 @@ impl Conversation {
                 spawned.send(result).map(drop).unwrap_or_default();
                 Ok(())
             }
-            Order::How { owner, code } => {
-                let answer = self.how_ended(owner).await;
+            KeeperRequest::ExitCode { owner, code } => {
+                let answer = self.exit_code(owner).await;
                 code.send(answer.as_ref().copied().unwrap_or_default())
                     .unwrap_or_default();
                 answer.map(drop)
@@ -220,8 +220,8 @@ impl Conversation {
         };
 
         if let Err(error) = done {
-            tracing::warn!(error = %error, "what is printed while neither we nor a supervisor are there may be lost");
-            self.give_up().await;
+            tracing::warn!(error = %error, "keeper request failed; container output may be lost if runtime and supervisor are killed together");
+            self.kill_and_replace().await;
         }
     }
 
@@ -251,8 +251,8 @@ impl Conversation {
         };
 
         if answer.is_err() {
-            // What it would do later nobody has asked for.
-            self.give_up().await;
+            // Its late result would be unexpected.
+            self.kill_and_replace().await;
         }
 
         match answer? {
@@ -267,7 +267,7 @@ impl Conversation {
         }
     }
 
-    /// Sends to the keeper, to a new one if there is none any more.
+    /// Sends to the keeper; starts a new one if there is none.
     async fn send(&mut self, message: &ToKeeper, descriptors: &[OwnedFd]) -> io::Result<&mut Link> {
         let reached = match &self.link {
             None => false,
@@ -302,9 +302,9 @@ impl Conversation {
         link.send(&ToKeeper::Release { owner }, &[]).await?;
 
         if let (FromKeeper::Released { left: 0 }, _) = link.receive().await? {
-            // It ends, and nothing of it is left when whoever asked goes on.
-            tokio::time::timeout(PATIENCE, gone(self.link.as_ref())).await?;
-            self.collect().await;
+            // It exits; clean up before the caller continues.
+            tokio::time::timeout(TIMEOUT, gone(self.link.as_ref())).await?;
+            self.reap().await;
             let folder = self.folder.clone();
             blocking(move || remove_tree(&folder)).await?;
         }
@@ -312,7 +312,7 @@ impl Conversation {
         Ok(())
     }
 
-    async fn how_ended(&self, owner: String) -> io::Result<Option<i32>> {
+    async fn exit_code(&self, owner: String) -> io::Result<Option<i32>> {
         let Some(link) = &self.link else {
             return Ok(None);
         };
@@ -323,53 +323,53 @@ impl Conversation {
         }
     }
 
-    /// What a keeper holds that an earlier runtime has started.
+    /// Takes what a keeper of an earlier runtime holds.
     async fn take_back(&mut self) -> Vec<Holding> {
         let Ok(socket) = dial(&self.folder) else {
             return Vec::new();
         };
 
-        let answer = tokio::time::timeout(FIRST_PATIENCE, met(socket)).await;
+        let answer = tokio::time::timeout(HANDOVER_TIMEOUT, handshake(socket)).await;
         match answer.map_err(io::Error::from).flatten() {
             Ok((link, all)) => {
                 self.link = Some(link);
                 all
             }
             Err(error) => {
-                tracing::warn!(error = %error, "the keeper does not answer");
+                tracing::warn!(error = %error, "keeper did not return its descriptors");
                 Vec::new()
             }
         }
     }
 
-    /// One that does not answer is ended, lest it live on beside the next, and is replaced.
-    async fn give_up(&mut self) {
+    /// Kills a keeper that does not respond, so that there are never two, and replaces it.
+    async fn kill_and_replace(&mut self) {
         let Some(link) = &self.link else { return };
 
-        // It may have ended already.
+        // It may have exited already.
         pidfd_send_signal(link.process.get_ref(), Signal::KILL).unwrap_or_default();
 
-        if tokio::time::timeout(PATIENCE, gone(self.link.as_ref()))
+        if tokio::time::timeout(TIMEOUT, gone(self.link.as_ref()))
             .await
             .is_ok()
         {
             self.replace().await;
         } else {
-            // It waits for a disk, and dies when that answers.
+            // It is blocked on a disk, and exits when that responds.
             self.link = None;
         }
     }
 
-    /// It was killed: another one is given all that we hold.
+    /// Gives all held descriptors to a new keeper.
     async fn replace(&mut self) {
-        self.collect().await;
+        self.reap().await;
         if let Some(node) = self.node.upgrade() {
             node.hold_all();
         }
     }
 
-    /// A keeper that has ended has to be collected by its parent.
-    async fn collect(&mut self) {
+    /// Reaps a keeper that has exited, if it is our child.
+    async fn reap(&mut self) {
         if let Some(mut child) = self.link.take().and_then(|link| link.child) {
             blocking(move || child.wait())
                 .await
@@ -398,11 +398,11 @@ impl Link {
             .map(|descriptor| descriptor.as_fd())
             .collect();
         let send = |socket: &OwnedFd| socket::send(socket, &message, &descriptors);
-        tokio::time::timeout(PATIENCE, self.socket.async_io(Interest::WRITABLE, send)).await?
+        tokio::time::timeout(TIMEOUT, self.socket.async_io(Interest::WRITABLE, send)).await?
     }
 
     async fn receive(&self) -> io::Result<(FromKeeper, Vec<OwnedFd>)> {
-        tokio::time::timeout(PATIENCE, receive(&self.socket)).await?
+        tokio::time::timeout(TIMEOUT, receive(&self.socket)).await?
     }
 }
 
@@ -415,8 +415,8 @@ async fn receive(socket: &AsyncFd<OwnedFd>) -> io::Result<(FromKeeper, Vec<Owned
     Ok((decode(&message).map_err(io::Error::other)?, descriptors))
 }
 
-/// Gets to know a keeper that somebody else has started.
-async fn met(socket: OwnedFd) -> io::Result<(Link, Vec<Holding>)> {
+/// Connects to a keeper that an earlier runtime started.
+async fn handshake(socket: OwnedFd) -> io::Result<(Link, Vec<Holding>)> {
     let socket = sys::watch(socket)?;
     let ask = |socket: &OwnedFd| socket::send(socket, &encode(&ToKeeper::Return {}), &[]);
     socket.async_io(Interest::WRITABLE, ask).await?;

@@ -1,5 +1,5 @@
-//! The supervisors of pods, seen from here: their program, a connection to each, and the keeper,
-//! their parent.
+//! Clients of the pod supervisors: their program, a connection to each, and the keeper, their
+//! parent process.
 
 mod connection;
 mod keeper;
@@ -9,6 +9,6 @@ mod takeover;
 pub(crate) use connection::{Exec, Supervisor};
 pub(crate) use keeper::{Holding, Keeper, Spawned, serve as serve_keeper};
 pub(crate) use program::Program;
-pub(crate) use takeover::keep_trying;
+pub(crate) use takeover::retry_supervisor;
 
-use connection::{Introduction, News};
+use connection::{Handshake, SupervisorEvent};

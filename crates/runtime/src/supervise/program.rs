@@ -1,8 +1,7 @@
-//! The supervisor's program: installed under a name that tells its content, and started.
+//! The supervisor executable: installed under a name that contains its digest, and started.
 //!
-//! It is never overwritten: pods that run keep the one they were started with. It is started from a
-//! read-only mount that is nowhere in the file system, so that no container can write to the file
-//! behind `/proc/PID/exe`.
+//! It is never overwritten: running pods keep the one they were started with. It is started from a
+//! detached read-only mount, so that no container can write to the file behind `/proc/PID/exe`.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -29,13 +28,13 @@ static SUPERVISOR: &[u8] = include_bytes!(env!("CORACLE_SUPERVISOR"));
 /// The name of a supervisor's socket.
 const SOCKET: &str = "supervisor";
 
-/// The word that asks for a keeper, where others name their sandbox.
+/// The argument that starts a keeper, in place of a sandbox.
 pub(super) const KEEP: &str = "keep";
 
-/// How many may wait to be connected.
+/// The backlog of the socket.
 const BACKLOG: i32 = 16;
 
-/// How often and how long a program is waited for that somebody still holds open for writing.
+/// Retries while the executable is still open for writing (ETXTBSY).
 const BUSY_TRIES: u32 = 100;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -58,8 +57,7 @@ impl Program {
         Ok(Self { mount })
     }
 
-    /// What a supervisor that listens in this folder is started with: its words, and its program,
-    /// socket and log.
+    /// The arguments of a supervisor that listens in this folder, and its program, socket and log.
     pub(super) fn supervisor(
         &self,
         sandbox: &str,
@@ -76,20 +74,20 @@ impl Program {
         Ok((words, vec![program, socket, log(folder)?.into()]))
     }
 
-    /// Starts a keeper that listens in this folder, and answers with a connection to it. It joins
-    /// the given cgroups.
+    /// Starts a keeper that listens in this folder and joins the given cgroups. Returns a
+    /// connection to it.
     pub(super) fn start_keeper(
         &self,
         folder: &Path,
         cgroups: &[PathBuf],
     ) -> Result<(OwnedFd, Child), Error> {
-        Self::clear_way(folder)?;
+        Self::remove_socket(folder)?;
         let socket = listener(folder).map_err(Error::io("listen in", folder))?;
 
-        // Connected before it begins, so that it sees it when we are gone: then it goes too.
+        // Connected before it starts, so that it notices when this process exits, and exits too.
         let connection = dial(folder)?;
 
-        // A spawn without a fork: this process may be large, and has many threads.
+        // posix_spawn, not fork: this process is large and has many threads.
         let mut command = Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()));
         command
             .arg0("coracle-supervisor")
@@ -108,9 +106,8 @@ impl Program {
     }
 }
 
-/// Starts a program that this process may just have written. A child that another thread has begun
-/// to start at that moment holds the file open until it has become its own program, and so long the
-/// system does not run it.
+/// Starts an executable that this process may just have written. A child that another thread is
+/// starting may inherit the open file until its exec, and until then exec fails with ETXTBSY.
 fn spawn_written(command: &mut Command) -> io::Result<Child> {
     for _ in 0..BUSY_TRIES {
         match command.spawn() {
@@ -123,15 +120,15 @@ fn spawn_written(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Where a supervisor or a keeper says what nobody is there to be told.
+/// The log of a supervisor or keeper.
 fn log(folder: &Path) -> Result<File, Error> {
     let path = folder.join("supervisor.log");
     private::append(&path).map_err(Error::io("create", &path))
 }
 
 impl Program {
-    /// Removes the socket of a supervisor that is gone.
-    pub(super) fn clear_way(folder: &Path) -> Result<(), Error> {
+    /// Removes the socket of a dead supervisor.
+    pub(super) fn remove_socket(folder: &Path) -> Result<(), Error> {
         let socket = folder.join(SOCKET);
         match fs::remove_file(&socket) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -155,7 +152,7 @@ fn write_program(path: &Path) -> io::Result<()> {
     fs::rename(&unfinished, path)
 }
 
-/// Sockets have short names; folders need not. So the folder is named by its descriptor.
+/// Unix socket paths are limited to 108 bytes, so the folder is addressed by its descriptor.
 fn address(folder: &File) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(format!(
         "/proc/self/fd/{}/{SOCKET}",
@@ -185,5 +182,5 @@ pub(super) fn dial(folder: &Path) -> Result<OwnedFd, Error> {
         connect(&socket, &address(&folder)?)?;
         Ok(socket)
     };
-    dial().map_err(Error::io("reach the supervisor in", folder))
+    dial().map_err(Error::io("connect to the supervisor in", folder))
 }

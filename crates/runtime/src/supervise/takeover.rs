@@ -1,8 +1,8 @@
-//! The supervisor of a pod: reached, got to know, and replaced when it was killed; another one
-//! takes over what it held.
+//! Connects to the supervisor of a pod, and replaces it when it was killed; the new one takes over
+//! its containers.
 //!
-//! Only one that is dead is replaced: nobody listens at its socket any more. One that is silent has
-//! its containers, and they run; it is waited for.
+//! Only a dead supervisor is replaced, one whose socket refuses connections. One that does not
+//! respond still has its running containers; the runtime waits for it.
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -19,20 +19,20 @@ use tokio::sync::mpsc;
 
 use super::connection::Answer;
 use super::program::KEEP;
-use super::{Introduction, News, Program, Supervisor};
+use super::{Handshake, Program, Supervisor, SupervisorEvent};
 use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::sandbox::Sandbox;
 
-/// How often a supervisor is replaced for one request: one that is always killed is of no use.
+/// How often a supervisor is replaced for one request.
 const MOST_TRIES: usize = 10;
 
-/// How long we wait before we try again to give a pod a supervisor: longer every time.
+/// Backoff between attempts to replace a supervisor.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Node {
-    /// A pod's supervisor, as far as we know alive.
+    /// A pod's supervisor, replaced if it is gone.
     pub(crate) async fn supervisor_of(
         self: &Arc<Self>,
         sandbox: &Arc<Sandbox>,
@@ -41,9 +41,9 @@ impl Node {
         sandbox.supervisor().ok_or(Error::SupervisorGone)
     }
 
-    /// Asks a pod's supervisor; when that is killed meanwhile, the one that takes over. For what
-    /// may be done twice.
-    pub(crate) async fn ask(
+    /// Calls a pod's supervisor; if it is killed meanwhile, calls its replacement. For idempotent
+    /// requests.
+    pub(crate) async fn call_supervisor(
         self: &Arc<Self>,
         sandbox: &Arc<Sandbox>,
         request: Request,
@@ -63,7 +63,7 @@ impl Node {
         Err(Error::SupervisorGone)
     }
 
-    /// Starts the program of a pod's supervisor. Blocks.
+    /// Starts a pod's supervisor. Blocks.
     pub(crate) fn start_supervisor(&self, sandbox: &Sandbox) -> Result<(), Error> {
         let state = self.config.sandbox_state(&sandbox.id);
         let (words, descriptors) = self.program.supervisor(&sandbox.id, &state)?;
@@ -72,13 +72,13 @@ impl Node {
         Ok(())
     }
 
-    /// Starts the program of the node's keeper, which is among the supervisors.
+    /// Starts the node's keeper, in the cgroup of the supervisors.
     pub(super) fn start_keeper(&self, folder: &Path) -> Result<(OwnedFd, Child), Error> {
         let cgroups = match self.supervisors().placement() {
             Placement::Tasks(files) => files,
             Placement::Folder(folder) => vec![folder.join("cgroup.procs")],
         };
-        // One that an earlier runtime has started, and that does not answer.
+        // Kill one of an earlier runtime that does not respond.
         for process in self.supervisor_processes(KEEP) {
             if let Some(pid) = Pid::from_raw(process) {
                 kill_process(pid, Signal::KILL).unwrap_or_default();
@@ -87,7 +87,7 @@ impl Node {
         self.program.start_keeper(folder, &cgroups)
     }
 
-    /// Gives a pod another supervisor if its own is gone and nobody has dismissed it.
+    /// Replaces a pod's supervisor if it is gone and was not stopped.
     pub(crate) async fn replace_supervisor(
         self: &Arc<Self>,
         sandbox: &Arc<Sandbox>,
@@ -106,15 +106,14 @@ impl Node {
         let reached = match is_there() {
             true => Ok(()),
             false if sandbox.is_lost() => Err(Error::SupervisorGone),
-            false => self.reach_supervisor(sandbox).await.map(drop),
+            false => self.dial_supervisor(sandbox).await.map(drop),
         };
 
         if reached.is_err()
             && (self.is_observer || !self.config.sandbox_state(&sandbox.id).exists())
         {
-            // The host was started anew, and nothing of the pod is left; or it is not ours to do
-            // anything.
-            self.abandon_all(sandbox).await;
+            // After a reboot nothing of the pod is left; an observer cannot replace a supervisor.
+            self.kill_unsupervised_pod(sandbox).await;
         }
 
         drop(turn);
@@ -122,25 +121,23 @@ impl Node {
         reached
     }
 
-    /// Reaches the supervisor of a pod, which is a new one where there is none. It answers when it
-    /// comes to it: until then its containers are left alone, since nothing says that they do not
-    /// run.
-    pub(crate) async fn reach_supervisor(
+    /// Connects to the supervisor of a pod, starting a new one if it is dead. Does not wait for the
+    /// handshake: until then its containers keep their state.
+    pub(crate) async fn dial_supervisor(
         self: &Arc<Self>,
         sandbox: &Arc<Sandbox>,
     ) -> Result<Arc<Supervisor>, Error> {
         let state = self.config.sandbox_state(&sandbox.id);
         for _ in 0..MOST_TRIES {
-            let (sender, news) = mpsc::unbounded_channel();
-            match Supervisor::reach(&state, sender).await {
-                Ok((supervisor, introduction)) => {
+            let (sender, events) = mpsc::unbounded_channel();
+            match Supervisor::connect(&state, sender).await {
+                Ok((supervisor, handshake)) => {
                     let supervisor = Arc::new(supervisor);
                     sandbox.set_supervisor(Arc::clone(&supervisor));
-                    tokio::spawn(follow(self, sandbox, &supervisor, introduction, news));
+                    tokio::spawn(follow(self, sandbox, &supervisor, handshake, events));
                     return Ok(supervisor);
                 }
-                // It was there, and is gone; or one of its children held its socket for a moment
-                // longer.
+                // It exited just now; or one of its children still held its socket.
                 Err(Error::SupervisorGone) => continue,
                 Err(Error::Io { ref source, .. })
                     if is_dead(source) && !self.is_observer && state.exists() => {}
@@ -149,7 +146,7 @@ impl Node {
 
             let (node, pod) = (Arc::clone(self), Arc::clone(sandbox));
             blocking(move || {
-                Program::clear_way(&node.config.sandbox_state(&pod.id))?;
+                Program::remove_socket(&node.config.sandbox_state(&pod.id))?;
                 node.start_supervisor(&pod)
             })
             .await?;
@@ -158,7 +155,7 @@ impl Node {
         Err(Error::SupervisorGone)
     }
 
-    /// The processes that are supervisors of a pod, or the keeper, whoever started them.
+    /// The supervisor processes of a pod, or the keepers, including those of earlier runtimes.
     pub(crate) fn supervisor_processes(&self, sandbox: &str) -> Vec<i32> {
         let is_of = |process: &i32| {
             let command = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
@@ -172,8 +169,8 @@ impl Node {
     }
 }
 
-/// Whether nobody listens at a socket: then the supervisor is dead, however long one that lives may
-/// be silent.
+/// Whether a connect error means that the supervisor is dead: its socket does not exist or refuses
+/// connections.
 fn is_dead(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -181,8 +178,8 @@ fn is_dead(error: &std::io::Error) -> bool {
     )
 }
 
-/// Tries again and again to give a pod a supervisor, until it has one or needs none.
-pub(crate) async fn keep_trying(node: Weak<Node>, sandbox: Weak<Sandbox>) {
+/// Retries to replace a pod's supervisor, until it has one or needs none.
+pub(crate) async fn retry_supervisor(node: Weak<Node>, sandbox: Weak<Sandbox>) {
     let mut pause = FIRST_PAUSE;
     loop {
         let (Some(node), Some(sandbox)) = (node.upgrade(), sandbox.upgrade()) else {
@@ -192,7 +189,7 @@ pub(crate) async fn keep_trying(node: Weak<Node>, sandbox: Weak<Sandbox>) {
             Ok(()) => return,
             Err(_) if sandbox.is_lost() => return,
             Err(error) => {
-                tracing::warn!(sandbox = sandbox.id, error = %error, "a pod has no supervisor, which is tried again");
+                tracing::warn!(sandbox = sandbox.id, error = %error, "cannot start supervisor; retrying");
             }
         }
 
@@ -202,17 +199,17 @@ pub(crate) async fn keep_trying(node: Weak<Node>, sandbox: Weak<Sandbox>) {
     }
 }
 
-/// Gets to know a supervisor that was reached, and listens to its news until it is gone, or nobody
-/// wants to know.
+/// Completes the handshake with a supervisor, and handles its events until the connection closes or
+/// the node is dropped.
 ///
-/// Boxed, because it ends in reaching the next supervisor, which begins with this. It does not keep
-/// the node alive: that goes when its owner does.
+/// Boxed, because it ends in connecting to the next supervisor, which recurses. It does not keep
+/// the node alive.
 fn follow(
     node: &Arc<Node>,
     sandbox: &Arc<Sandbox>,
     supervisor: &Arc<Supervisor>,
-    introduction: Introduction,
-    news: mpsc::UnboundedReceiver<News>,
+    handshake: Handshake,
+    events: mpsc::UnboundedReceiver<SupervisorEvent>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     let (node, sandbox, supervisor) = (
         Arc::downgrade(node),
@@ -221,43 +218,50 @@ fn follow(
     );
 
     Box::pin(async move {
-        let heard = introduction.heard().await;
+        let reports = handshake.complete().await;
         if let (Some(node), Some(sandbox), Some(supervisor), Ok(reports)) = (
             node.upgrade(),
             sandbox.upgrade(),
             supervisor.upgrade(),
-            &heard,
+            &reports,
         ) {
-            for (container, pid) in node.learn(&sandbox, reports).await {
-                node.keep(&container, &supervisor, pid).await;
+            for (container, pid) in node.apply_reports(&sandbox, reports).await {
+                node.hold_descriptors(&container, &supervisor, pid).await;
             }
-            supervisor.introduced();
+            supervisor.set_ready();
         }
 
-        listen(node, sandbox, news).await;
+        listen(node, sandbox, events).await;
     })
 }
 
-async fn listen(node: Weak<Node>, sandbox: Weak<Sandbox>, mut news: mpsc::UnboundedReceiver<News>) {
-    while let Some(news) = news.recv().await {
+async fn listen(
+    node: Weak<Node>,
+    sandbox: Weak<Sandbox>,
+    mut events: mpsc::UnboundedReceiver<SupervisorEvent>,
+) {
+    while let Some(events) = events.recv().await {
         let (Some(strong), Some(pod)) = (node.upgrade(), sandbox.upgrade()) else {
             return;
         };
-        match news {
-            News::Exited { container, exit } => {
+        match events {
+            SupervisorEvent::Exited { container, exit } => {
                 let Ok(container) = strong.container(&container) else {
                     continue;
                 };
-                // Nobody hears of the end before the start.
+                // The exit event must not precede the start event.
                 drop(container.starting.lock().await);
                 strong.container_ended(&container, exit).await;
             }
-            // Who was told to go has been forgotten before.
-            News::Gone if pod.is_lost() => return,
-            News::Gone => {
-                tracing::warn!(sandbox = pod.id, "the supervisor of a pod is gone");
+            // It was stopped on purpose.
+            SupervisorEvent::Gone if pod.is_lost() => return,
+            SupervisorEvent::Gone => {
+                tracing::warn!(
+                    sandbox = pod.id,
+                    "supervisor connection closed; replacing the supervisor"
+                );
                 drop((strong, pod));
-                return keep_trying(node, sandbox).await;
+                return retry_supervisor(node, sandbox).await;
             }
         }
     }

@@ -1,8 +1,7 @@
-//! What is in one folder, in another: owners, modes, times, attributes, links, holes and all.
+//! Copies a directory tree with owners, modes, times, extended attributes, hard links and holes.
 //!
-//! Every folder is found from the top, without links, and everything in it by its name alone: a
-//! link is copied as the link that it is, wherever it leads. Only so many descriptors are open
-//! however deep it goes.
+//! Every folder is resolved from the top without following links, and its entries by name only: a
+//! symbolic link is copied as a link. The number of open descriptors does not grow with the depth.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr};
@@ -27,7 +26,7 @@ const FILE: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
-/// Copies what is in a folder into an empty one, and makes it look the same itself.
+/// Copies the content and metadata of a folder to an empty one.
 pub(super) fn content(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     let mut copy = Copy {
         from,
@@ -43,28 +42,28 @@ pub(super) fn content(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
         next += 1;
     }
 
-    // The deepest first: what is put into a folder changes its times.
+    // The deepest first: adding entries changes the times of a folder.
     for path in folders.iter().rev() {
-        look_alike(&find(from, path)?, &find(to, path)?)?;
+        copy_metadata(&find(from, path)?, &find(to, path)?)?;
     }
 
     Ok(())
 }
 
-/// As a folder is that nobody said anything of, whatever this process masks.
-pub(super) fn be_ordinary(folder: &OwnedFd) -> io::Result<()> {
+/// Sets the default mode of folders, independent of the umask.
+pub(super) fn set_default_mode(folder: &OwnedFd) -> io::Result<()> {
     Ok(fchmod(folder, Mode::from(0o755))?)
 }
 
 struct Copy<'a> {
     from: &'a OwnedFd,
     to: &'a OwnedFd,
-    /// Files of several names, by the first one that was met.
+    /// Hard-linked files, by the first name that was copied.
     files: BTreeMap<(u64, u64), PathBuf>,
 }
 
 impl Copy<'_> {
-    /// Copies what is in one folder, and answers with the folders in it, which are empty yet.
+    /// Copies the entries of one folder, and returns its subfolders, which are still empty.
     fn folder(&mut self, path: &Path) -> io::Result<Vec<PathBuf>> {
         let (here, there) = (find(self.from, path)?, find(self.to, path)?);
         let mut folders = Vec::new();
@@ -84,14 +83,14 @@ impl Copy<'_> {
                 FileType::RegularFile => self.file(&here, &there, &path.join(name), &found)?,
                 FileType::Symlink => {
                     symlinkat(readlinkat(&here, name, Vec::new())?, &there, name)?;
-                    name_looks_like(&there, name, &found)?;
+                    copy_metadata_at(&there, name, &found)?;
                 }
-                // Nobody listens at a socket of an image.
+                // Sockets of an image are useless.
                 FileType::Socket => {}
                 kind => {
                     let mode = Mode::from_raw_mode(found.st_mode);
                     mknodat(&there, name, kind, mode, found.st_rdev)?;
-                    name_looks_like(&there, name, &found)?;
+                    copy_metadata_at(&there, name, &found)?;
                     chmodat(&there, name, mode, AtFlags::empty())?;
                 }
             }
@@ -129,7 +128,7 @@ impl Copy<'_> {
         let to = File::from(openat(there, name, new, Mode::from(0o600))?);
         copy_data(&from, &to, found.st_size.cast_unsigned())?;
 
-        look_alike(&from, &to)
+        copy_metadata(&from, &to)
     }
 }
 
@@ -164,16 +163,15 @@ fn find(top: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     loop {
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         match openat2(top, path, FOLDER, Mode::empty(), how) {
-            // Something else was renamed meanwhile; the kernel asks to be asked again.
+            // A concurrent rename; the kernel asks to retry.
             Err(Errno::AGAIN | Errno::INTR) => {}
             found => return found,
         }
     }
 }
 
-/// Owner, mode, attributes and times. The owner first: a change of it takes away special bits and
-/// capabilities.
-fn look_alike(from: impl AsFd, to: impl AsFd) -> io::Result<()> {
+/// Owner, mode, attributes and times. The owner first: chown clears setuid bits and capabilities.
+fn copy_metadata(from: impl AsFd, to: impl AsFd) -> io::Result<()> {
     let found = fstat(&from)?;
     fchown(
         &to,
@@ -187,8 +185,8 @@ fn look_alike(from: impl AsFd, to: impl AsFd) -> io::Result<()> {
     Ok(futimens(&to, &times(&found))?)
 }
 
-/// The same for what cannot be opened. Images have no attributes of such.
-fn name_looks_like(folder: &OwnedFd, name: &OsStr, found: &Stat) -> io::Result<()> {
+/// The same for files that cannot be opened, without extended attributes.
+fn copy_metadata_at(folder: &OwnedFd, name: &OsStr, found: &Stat) -> io::Result<()> {
     let owner = (
         Some(Uid::from_raw(found.st_uid)),
         Some(Gid::from_raw(found.st_gid)),
@@ -213,8 +211,7 @@ fn times(found: &Stat) -> Timestamps {
     }
 }
 
-/// The names of the attributes that are to be copied: a label says where something is, and
-/// overlay's own what is below.
+/// The names of the attributes to copy, without SELinux labels and overlay's own.
 fn attributes(of: impl AsFd) -> io::Result<Vec<Vec<u8>>> {
     let mut names = vec![0; MOST_NAMES];
     let length = match flistxattr(of, &mut names[..]) {
@@ -240,12 +237,12 @@ fn copy_attribute(from: impl AsFd, to: impl AsFd, name: &[u8]) -> io::Result<()>
         found => found?,
     };
     match fsetxattr(to, name, &value[..length], XattrFlags::empty()) {
-        // Not every filesystem keeps every kind; the image was unpacked without, too.
+        // Not every filesystem supports every attribute; unpacking ignores this too.
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// As much as the kernel has.
+/// The kernel's limits.
 const MOST_NAMES: usize = 64 << 10;
 const LARGEST_VALUE: usize = 64 << 10;

@@ -1,9 +1,8 @@
-//! Volumes that an image asks for (`VOLUME` in what it was built from): a folder of the container's
-//! own at each path, with what the image has there.
+//! Volumes that an image declares (`VOLUME`): a folder per container at each path, filled with the
+//! image's content at that path.
 //!
-//! They are kept beside the container's record and go with it. To what mounts them they are volumes
-//! like those that the container was asked to have, which come first: where there is one of these,
-//! the image's wish is met.
+//! They are stored beside the container's record and deleted with it, and mounted like volumes of
+//! the container config. Where the config already mounts a volume at the path, none is created.
 
 mod copy;
 
@@ -19,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::config::text;
 use crate::error::Error;
-use crate::spec::{brings, cleaned};
+use crate::spec::{clean_path, has_mount_at};
 
 /// A volume of one container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,22 +29,26 @@ pub(crate) struct Volume {
     source: PathBuf,
 }
 
-/// The volumes that a container needs for its image, below the container's own folder.
-pub(crate) fn wanted(
+/// The volumes that a container needs for its image, in the container's folder.
+pub(crate) fn for_image(
     volumes: &[String],
     config: &ContainerConfig,
     folder: &Path,
 ) -> Result<Vec<Volume>, Error> {
-    // Two texts may stand for the same path.
-    let targets: BTreeMap<String, &String> =
-        volumes.iter().map(|path| (cleaned(path), path)).collect();
+    // Different texts may denote the same path.
+    let targets: BTreeMap<String, &String> = volumes
+        .iter()
+        .map(|path| (clean_path(path), path))
+        .collect();
     if let Some(path) = targets.get("/") {
         return Err(Error::Invalid(format!(
-            "the image wants a volume at {path:?}, which is its root: build it with a folder below as VOLUME"
+            "the image declares VOLUME {path:?}, its root: declare a directory below it"
         )));
     }
 
-    let targets = targets.into_keys().filter(|target| !brings(config, target));
+    let targets = targets
+        .into_keys()
+        .filter(|target| !has_mount_at(config, target));
 
     let volume = |(number, target): (usize, String)| Volume {
         target,
@@ -65,13 +68,12 @@ impl Volume {
         }
     }
 
-    /// Makes it, with what the image has at its path. Links there lead to what they lead to in the
-    /// image.
+    /// Creates it with the image's content at its path. Links are resolved in the image.
     pub(crate) fn make(&self, rootfs: &Path) -> Result<(), Error> {
-        let failed = |error: io::Error| Error::io("make the image's volume", &self.source)(error);
+        let failed = |error: io::Error| Error::io("create image volume", &self.source)(error);
         let above = self.source.parent().unwrap_or(Path::new("/"));
 
-        // Programs of an image may be anybody's: nobody on the host is to get to them.
+        // Programs of an image may be setuid: no user of the host may reach them.
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -91,9 +93,9 @@ impl Volume {
         let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&root, self.target.as_str(), folder, Mode::empty(), how) {
             Ok(from) => copy::content(&from, &to).map_err(failed),
-            Err(Errno::NOENT) => copy::be_ordinary(&to).map_err(failed),
+            Err(Errno::NOENT) => copy::set_default_mode(&to).map_err(failed),
             Err(Errno::NOTDIR) => Err(Error::Invalid(format!(
-                "the image wants a volume at {:?}, and has no folder there: volumes are folders",
+                "the image declares VOLUME {:?}, which is not a directory in the image",
                 self.target
             ))),
             Err(errno) => Err(failed(errno.into())),
@@ -120,7 +122,7 @@ mod tests {
                 mounts: mounts.iter().map(mount).collect(),
                 ..ContainerConfig::default()
             };
-            let found = wanted(&volumes, &config, Path::new("/c")).ok();
+            let found = for_image(&volumes, &config, Path::new("/c")).ok();
 
             let target = |one: &Volume| one.target.clone();
             let targets = found

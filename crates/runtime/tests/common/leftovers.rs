@@ -1,5 +1,5 @@
-//! What a test that failed leaves behind: supervisors, containers, mounts and cgroups outlive a
-//! process, as they should.
+//! Cleans up after failed tests: supervisors, containers, mounts and cgroups outlive a process by
+//! design.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use coracle_cgroup::Hierarchies;
 
 use super::kill;
 
-/// Ends and takes away whatever there is of a node when this goes. Must go after the runtime, which
-/// would replace supervisors, and before the folder.
+/// Kills and removes everything of a node on drop. Must be dropped after the runtime, which would
+/// replace supervisors, and before the folder.
 pub(crate) struct Leftovers {
     instance: String,
     place: PathBuf,
@@ -85,8 +85,7 @@ fn processes_below(folder: &Path) -> Vec<i32> {
     found
 }
 
-/// Processes that were told of a folder when they were started: supervisors, and those of other
-/// runtimes.
+/// Processes with a folder in their arguments: supervisors, and those of other runtimes.
 fn started_for(place: &Path) -> Vec<i32> {
     let place = place.to_string_lossy().into_owned();
     let names = fs::read_dir("/proc")

@@ -1,5 +1,4 @@
-//! What the tests of containers share: a node of their own in a temporary folder, and a root
-//! filesystem of busybox.
+//! Shared by the container tests: a node in a temporary folder, and a busybox root filesystem.
 #![expect(dead_code, reason = "every test uses another part")]
 
 mod leftovers;
@@ -21,7 +20,7 @@ use coracle_runtime::{
 };
 pub(crate) use leftovers::Leftovers;
 
-/// A program that makes a whole system, from the package `busybox-static`.
+/// From the package `busybox-static`.
 const BUSYBOX: &str = "/bin/busybox";
 
 /// Commands that the tests use inside.
@@ -31,14 +30,14 @@ const COMMANDS: [&str; 28] = [
     "readlink", "stat", "yes", "env",
 ];
 
-/// A node of a test's own. What is declared first goes first.
+/// A test node. Fields are dropped in order.
 pub(crate) struct Node {
     pub(crate) runtime: Runtime,
     pub(crate) config: Config,
     place: PathBuf,
-    /// None: whose the folder is cleans up.
+    /// None: the owner of the folder cleans up.
     leftovers: Option<Leftovers>,
-    /// None: the folder is somebody else's.
+    /// None: the folder is owned by the caller.
     folder: Option<tempfile::TempDir>,
 }
 
@@ -63,8 +62,7 @@ impl Node {
         }
     }
 
-    /// A node whose containers have root filesystems of another kind, kept below a folder of the
-    /// test.
+    /// A node with another implementation of root filesystems, in a folder of the test.
     pub(crate) async fn on<R: RootFs + 'static>(
         test: &str,
         rootfs: impl AsyncFnOnce(&Path) -> R,
@@ -84,7 +82,7 @@ impl Node {
         }
     }
 
-    /// The node of a folder, whoever made it.
+    /// Opens the node of an existing folder.
     pub(crate) async fn at(folder: &Path) -> Self {
         let config = Config {
             instance: instance_at(folder),
@@ -101,8 +99,8 @@ impl Node {
         }
     }
 
-    /// Is not there for a while, and the supervisor of a pod is killed meanwhile.
-    pub(crate) async fn nobody_is_there(&mut self, sandbox: &str, time: Duration) {
+    /// Stops the runtime for a while, and kills the supervisor of a pod meanwhile.
+    pub(crate) async fn stop_runtime_and_supervisor(&mut self, sandbox: &str, time: Duration) {
         let (instance, sandbox) = (self.config.instance.clone(), sandbox.to_owned());
         let killer = tokio::spawn(async move {
             tokio::time::sleep(time / 6).await;
@@ -115,14 +113,14 @@ impl Node {
         killer.await.unwrap();
     }
 
-    /// Is not there for a while, and comes back as another runtime of the same node.
+    /// Stops the runtime for a while, then opens a new one on the same node.
     pub(crate) async fn away(&mut self, time: Duration) {
         self.away_while(tokio::time::sleep(time)).await;
     }
 
-    /// The same until something has happened.
+    /// The same, until a future completes.
     pub(crate) async fn away_while(&mut self, happens: impl Future<Output = ()>) {
-        // The old one goes when another takes its place.
+        // Dropped by being replaced.
         let nowhere = tempfile::tempdir().unwrap();
         let elsewhere = Config {
             root: nowhere.path().join("root"),
@@ -134,14 +132,14 @@ impl Node {
         self.runtime = open(&self.config).await;
     }
 
-    /// A pod that runs, and what it was asked to be.
+    /// A running pod: its config and ID.
     pub(crate) async fn sandbox(&self, name: &str) -> (PodSandboxConfig, String) {
         let pod = self.pod(name);
         let id = self.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
         (pod, id)
     }
 
-    /// Kills the supervisor of a pod, as nobody should.
+    /// Kills the supervisor of a pod.
     pub(crate) fn kill_supervisor(&self, sandbox: &str) {
         for (process, command) in supervisors(&self.config.instance) {
             if command.contains(sandbox) {
@@ -202,7 +200,7 @@ impl Node {
         }
     }
 
-    /// Makes and starts a container; answers with its id.
+    /// Creates and starts a container; returns its ID.
     pub(crate) async fn run(
         &self,
         sandbox: &str,
@@ -227,7 +225,7 @@ impl Node {
             .unwrap()
     }
 
-    /// Waits until a container has ended.
+    /// Waits until a container has exited.
     pub(crate) async fn ended(&self, container: &str) -> ContainerStatus {
         for _ in 0..24_000 {
             let status = self.status(container).await;
@@ -261,7 +259,7 @@ impl Node {
         )
     }
 
-    /// Removes everything, and looks that nothing is left.
+    /// Removes everything, and checks that nothing is left.
     pub(crate) async fn clear(self) {
         for sandbox in self
             .runtime
@@ -339,7 +337,7 @@ pub(crate) fn instance_at(folder: &Path) -> String {
     )
 }
 
-/// The supervisors of a runtime: their pids, and with which words they were started.
+/// The supervisors of a runtime: pids and command lines.
 pub(crate) fn supervisors(instance: &str) -> Vec<(i32, String)> {
     let group = coracle_cgroup::Hierarchies::detect()
         .unwrap()
@@ -360,7 +358,7 @@ pub(crate) fn kill(process: i32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap_or_default();
 }
 
-/// A number below `end`, another each time.
+/// A random number below `end`.
 pub(crate) fn random(end: u64) -> u64 {
     let mut bytes = [0; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).unwrap();
@@ -377,8 +375,7 @@ fn config_at(folder: &Path, name: &str) -> Config {
     }
 }
 
-/// The lines of a log file: stream, tag, text. Of a line that is just being written nothing is
-/// there yet.
+/// The lines of a log file: stream, tag, text. A partially written line is not included.
 pub(crate) fn lines(path: &Path) -> Vec<(String, String, String)> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let text = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -443,7 +440,7 @@ pub(crate) fn script(name: &str, script: &str) -> ContainerConfig {
     }
 }
 
-/// Changes what a container may.
+/// Changes the security context of a container.
 pub(crate) fn with_security(
     mut config: ContainerConfig,
     change: impl FnOnce(&mut LinuxContainerSecurityContext),
@@ -534,7 +531,7 @@ impl RootFs for Folders {
     async fn remove(&self, container: &str) -> Result<(), RootFsError> {
         let root = self.folder.join(container);
         if root.exists() {
-            // Whoever was killed may not have come to mount it.
+            // A killed process may not have mounted it yet.
             rustix::mount::unmount(&root, rustix::mount::UnmountFlags::DETACH).unwrap_or_default();
             fs::remove_dir_all(&root).unwrap();
         }

@@ -5,16 +5,16 @@ use std::process::Command;
 
 use coracle_cri::Images;
 use coracle_cri::v1::ImageSpec;
-use coracle_runtime::images::{Digest, ImageError, ImageStore, Keep};
+use coracle_runtime::images::{Digest, ImageError, ImageStore, ImportOptions};
 use serde_json::{Value, json};
 
-use crate::made::{Blobs, config, docker_archive, gzip, layer};
-use crate::place::Place;
+use crate::fixtures::{Blobs, config, docker_archive, gzip, layer};
+use crate::test_store::TestStore;
 
 #[tokio::test]
 async fn a_docker_archive_becomes_an_image_with_upstreams_ids() {
-    let place = Place::new();
-    let images = place.open();
+    let store = TestStore::new();
+    let images = store.open();
     let layers = [layer(&[("a", "1")]), layer(&[("b", "2")])];
 
     let run = json!({"User": "1000:1000", "Cmd": ["/a"]});
@@ -23,7 +23,7 @@ async fn a_docker_archive_becomes_an_image_with_upstreams_ids() {
         gzip(&docker_archive(&["app:v1"], &layers, &run)),
     ] {
         let imported = images
-            .import(&place.write("app.tar", &bytes), &Keep::default())
+            .import(&store.write("app.tar", &bytes), &ImportOptions::default())
             .await
             .unwrap();
         assert_eq!(imported[0].id, Digest::of(&config(&layers, &run)));
@@ -37,7 +37,7 @@ async fn a_docker_archive_becomes_an_image_with_upstreams_ids() {
     );
 
     assert_eq!(images.find(&image.id.hex()[..12]), Some(image.clone()));
-    assert_eq!(place.counts(), [2, 1, 1, 0]);
+    assert_eq!(store.counts(), [2, 1, 1, 0]);
 
     let status = images.image_status(spec("app:v1"), true).await.unwrap();
     let shown = status.image.unwrap();
@@ -57,23 +57,23 @@ async fn a_docker_archive_becomes_an_image_with_upstreams_ids() {
     );
 
     assert!(
-        ImageStore::open(place.config()).is_err(),
+        ImageStore::open(store.config()).is_err(),
         "one process at a time"
     );
 
     assert_eq!(
-        ImageStore::open_to_look(place.config()).unwrap().list(),
+        ImageStore::open_read_only(store.config()).unwrap().list(),
         images.list()
     );
 
     let known = images.list();
     drop(images);
-    assert_eq!(place.open().list(), known);
+    assert_eq!(store.open().list(), known);
 }
 
 #[tokio::test]
 async fn a_layout_is_imported_as_folder_and_as_archive() {
-    let place = Place::new();
+    let store = TestStore::new();
     let layers = [layer(&[("a", "1")])];
     let mut blobs = Blobs::default();
     let mut manifest = blobs.add_image(&layers, gzip, &json!({}));
@@ -87,10 +87,10 @@ async fn a_layout_is_imported_as_folder_and_as_archive() {
     );
     top["annotations"] = json!({"io.containerd.image.name": "h.io/multi:v1"});
 
-    let layout = blobs.write_layout(place.folder.path(), &[top.clone()]);
-    let images = place.open();
+    let layout = blobs.write_layout(store.folder.path(), &[top.clone()]);
+    let images = store.open();
     let image = images
-        .import(&layout, &Keep::default())
+        .import(&layout, &ImportOptions::default())
         .await
         .unwrap()
         .remove(0);
@@ -104,7 +104,7 @@ async fn a_layout_is_imported_as_folder_and_as_archive() {
 
     assert_eq!(images.find(&image.digests[0]), Some(image));
 
-    let archive = place.path("layout.tar");
+    let archive = store.path("layout.tar");
     assert!(
         Command::new("tar")
             .arg("-C")
@@ -117,13 +117,13 @@ async fn a_layout_is_imported_as_folder_and_as_archive() {
             .success()
     );
 
-    let keep = Keep {
+    let options = ImportOptions {
         name: Some("other:v2".parse().unwrap()),
         pinned: true,
     };
-    let again = images.import(&archive, &keep).await.unwrap().remove(0);
+    let again = images.import(&archive, &options).await.unwrap().remove(0);
     assert!(again.pinned);
-    assert_eq!(place.counts(), [1, 1, 3, 0]);
+    assert_eq!(store.counts(), [1, 1, 3, 0]);
 }
 
 fn with_platform(mut descriptor: Value, architecture: &str) -> Value {
@@ -132,16 +132,16 @@ fn with_platform(mut descriptor: Value, architecture: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_damaged_leaves_nothing_behind() {
-    let place = Place::new();
-    let images = place.open();
+async fn a_damaged_archive_leaves_nothing_behind() {
+    let store = TestStore::new();
+    let images = store.open();
 
     let layers = [layer(&[("a", "1")]), layer(&[("b", "right")])];
     let check = async |bytes: &[u8]| {
         let result = images
-            .import(&place.write("bad.tar", bytes), &Keep::default())
+            .import(&store.write("bad.tar", bytes), &ImportOptions::default())
             .await;
-        assert_eq!(place.counts(), [0, 0, 0, 0]);
+        assert_eq!(store.counts(), [0, 0, 0, 0]);
         result.unwrap_err()
     };
 
@@ -167,7 +167,7 @@ async fn what_is_damaged_leaves_nothing_behind() {
     check(b"neither").await;
     let unnamed = check(&docker_archive(&["UPPER:"], &layers, &json!({}))).await;
     assert_eq!(
-        told(&unnamed),
+        error_chain(&unnamed),
         "couldn't parse image name \"UPPER:\": invalid reference format"
     );
 
@@ -187,18 +187,18 @@ async fn what_is_damaged_leaves_nothing_behind() {
 
         let empty = check(&archive.into_inner().unwrap()).await;
         assert!(
-            told(&empty).starts_with(&format!("{list} tells of no image")),
+            error_chain(&empty).starts_with(&format!("{list} lists no image")),
             "{}",
-            told(&empty)
+            error_chain(&empty)
         );
     }
 }
 
-/// What quotes an archive that is none must not do to a terminal what the archive says.
+/// Errors that quote an archive must not contain its control characters.
 #[tokio::test]
-async fn an_archive_of_garbage_is_told_of_in_words() {
-    let place = Place::new();
-    let images = place.open();
+async fn errors_of_a_garbage_archive_contain_no_control_characters() {
+    let store = TestStore::new();
+    let images = store.open();
 
     let garbage: Vec<u8> = b"\x1b[2J\x07\xff\xfe\0garbage"
         .iter()
@@ -211,10 +211,10 @@ async fn an_archive_of_garbage_is_told_of_in_words() {
     let as_layer = docker_archive(&["app"], std::slice::from_ref(&garbage), &json!({}));
     for bytes in [garbage, as_layer] {
         let error = images
-            .import(&place.write("bad.tar", &bytes), &Keep::default())
+            .import(&store.write("bad.tar", &bytes), &ImportOptions::default())
             .await
             .unwrap_err();
-        let text = told(&error);
+        let text = error_chain(&error);
         assert!(
             !text.contains(char::is_control) && text.len() < 400,
             "{text:?}"
@@ -223,22 +223,22 @@ async fn an_archive_of_garbage_is_told_of_in_words() {
         assert!(text.contains("cannot"), "{text:?}");
     }
 
-    assert_eq!(place.counts(), [0, 0, 0, 0]);
+    assert_eq!(store.counts(), [0, 0, 0, 0]);
 }
 
-/// An error with all that led to it.
-fn told(error: &dyn std::error::Error) -> String {
+/// An error with its causes.
+fn error_chain(error: &dyn std::error::Error) -> String {
     let cause = error
         .source()
-        .map(|cause| format!(": {}", told(cause)))
+        .map(|cause| format!(": {}", error_chain(cause)))
         .unwrap_or_default();
     format!("{error}{cause}")
 }
 
 #[tokio::test]
 async fn a_tag_moves_and_layers_go_with_the_last_image_that_needs_them() {
-    let place = Place::new();
-    let images = place.open();
+    let store = TestStore::new();
+    let images = store.open();
 
     let base = layer(&[("base", "")]);
     let import = async |content: &str| {
@@ -249,7 +249,7 @@ async fn a_tag_moves_and_layers_go_with_the_last_image_that_needs_them() {
         );
 
         images
-            .import(&place.write("app.tar", &archive), &Keep::default())
+            .import(&store.write("app.tar", &archive), &ImportOptions::default())
             .await
             .unwrap()
             .remove(0)
@@ -263,45 +263,45 @@ async fn a_tag_moves_and_layers_go_with_the_last_image_that_needs_them() {
         Vec::<String>::new()
     );
 
-    assert_eq!(place.counts(), [3, 2, 2, 0]);
+    assert_eq!(store.counts(), [3, 2, 2, 0]);
 
     images.remove_image(spec("app")).await.unwrap();
     images.remove_image(spec("app")).await.unwrap();
-    assert_eq!(place.counts(), [2, 1, 1, 0]);
+    assert_eq!(store.counts(), [2, 1, 1, 0]);
 
     images.remove(&first).await.unwrap();
-    assert_eq!(place.counts(), [0, 0, 0, 0]);
+    assert_eq!(store.counts(), [0, 0, 0, 0]);
 }
 
 #[tokio::test]
 async fn a_crash_leaves_work_that_the_next_start_clears_away() {
-    let place = Place::new();
+    let store = TestStore::new();
     let archive = docker_archive(&["app"], &[layer(&[("a", "1")])], &json!({}));
-    let image = place
+    let image = store
         .open()
-        .import(&place.write("app.tar", &archive), &Keep::default())
+        .import(&store.write("app.tar", &archive), &ImportOptions::default())
         .await
         .unwrap()
         .remove(0);
 
-    let root = place.path("images");
+    let root = store.path("images");
     fs::create_dir_all(root.join("staging/7/diff/x")).unwrap();
     fs::create_dir_all(root.join("layers").join("0".repeat(64)).join("diff")).unwrap();
     fs::write(root.join("content").join("1".repeat(64)), "x").unwrap();
-    assert_eq!(place.open().list().len(), 1);
-    assert_eq!(place.counts(), [1, 1, 1, 0]);
+    assert_eq!(store.open().list().len(), 1);
+    assert_eq!(store.counts(), [1, 1, 1, 0]);
 
-    // An image whose layer is gone is none.
+    // An image with a missing layer is deleted.
     fs::remove_dir_all(root.join("layers").join(image.layers[0].hex())).unwrap();
-    assert_eq!(place.open().list(), []);
-    assert_eq!(place.counts(), [0, 0, 0, 0]);
+    assert_eq!(store.open().list(), []);
+    assert_eq!(store.counts(), [0, 0, 0, 0]);
 }
 
 #[tokio::test]
-async fn a_folder_is_preloaded_and_what_is_broken_keeps_the_rest_from_nothing() {
-    let place = Place::new();
-    let folder = place.path("preload");
-    let images = place.open();
+async fn a_broken_archive_does_not_stop_the_preload_of_others() {
+    let store = TestStore::new();
+    let folder = store.path("preload");
+    let images = store.open();
     assert_eq!(images.preload(&folder).await.unwrap(), []);
 
     fs::create_dir(&folder).unwrap();
@@ -320,10 +320,10 @@ async fn a_folder_is_preloaded_and_what_is_broken_keeps_the_rest_from_nothing() 
 
 #[tokio::test]
 async fn what_umoci_and_skopeo_make_is_understood() {
-    let place = Place::new();
-    let layout = place.path("layout");
+    let store = TestStore::new();
+    let layout = store.path("layout");
 
-    let root = place.path("root");
+    let root = store.path("root");
     fs::create_dir_all(root.join("bin")).unwrap();
 
     fs::write(root.join("bin/tool"), "x").unwrap();
@@ -359,7 +359,7 @@ async fn what_umoci_and_skopeo_make_is_understood() {
         ],
     );
 
-    let archive = place.path("saved.tar");
+    let archive = store.path("saved.tar");
     run(
         "skopeo",
         &[
@@ -369,15 +369,18 @@ async fn what_umoci_and_skopeo_make_is_understood() {
         ],
     );
 
-    let images = place.open();
+    let images = store.open();
 
-    let named = Keep {
+    let named = ImportOptions {
         name: Some("layout:v1".parse().unwrap()),
         pinned: false,
     };
     images.import(layout.as_ref(), &named).await.unwrap();
 
-    images.import(&archive, &Keep::default()).await.unwrap();
+    images
+        .import(&archive, &ImportOptions::default())
+        .await
+        .unwrap();
 
     let saved = images
         .image_status(spec("made/by:umoci"), false)
@@ -388,7 +391,7 @@ async fn what_umoci_and_skopeo_make_is_understood() {
     assert_eq!(saved.username, "someone");
 
     let found = images.find("layout:v1").unwrap();
-    let file = place
+    let file = store
         .path("images/layers")
         .join(found.layers[0].hex())
         .join("diff/opt/bin/tool");

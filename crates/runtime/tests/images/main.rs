@@ -1,21 +1,21 @@
-//! Images from end to end: brought in, kept, mounted, removed.
+//! Images end to end: pulled, imported, mounted, removed.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-mod by_hand;
-mod hostile;
+mod bad_registries;
+mod commands;
+mod fixtures;
 mod import;
-mod made;
-mod place;
 mod pull;
 mod rootfs;
 mod slow;
 mod sys;
+mod test_store;
 
-/// Runs on a thread of its own with a runtime, in a mount namespace of its own.
-fn apart(deed: impl Future<Output = ()> + Send) {
+/// Runs a future on its own thread, in its own mount namespace.
+fn in_mount_namespace(work: impl Future<Output = ()> + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            sys::leave_the_mounts();
+            sys::unshare_mounts();
             let slave = rustix::mount::MountPropagationFlags::DOWNSTREAM
                 | rustix::mount::MountPropagationFlags::REC;
             rustix::mount::mount_change("/", slave).unwrap();
@@ -23,7 +23,7 @@ fn apart(deed: impl Future<Output = ()> + Send) {
                 .enable_all()
                 .build()
                 .unwrap()
-                .block_on(deed);
+                .block_on(work);
         });
     });
 }

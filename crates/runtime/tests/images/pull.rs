@@ -1,5 +1,4 @@
-//! Pulls from Debian's registry on loopback: with users and TLS, without either, and again and
-//! again.
+//! Pulls from Debian's registry on loopback, with and without authentication and TLS.
 
 use std::fs;
 use std::net::TcpListener;
@@ -15,33 +14,33 @@ use coracle_runtime::images::{
 };
 use serde_json::json;
 
-use crate::made::{Blobs, gzip, layer};
-use crate::place::Place;
+use crate::fixtures::{Blobs, gzip, layer};
+use crate::test_store::TestStore;
 
 #[tokio::test]
 async fn an_image_is_pulled_from_a_registry_on_loopback() {
     let registry = Registry::start(None);
-    let place = Place::new();
-    registry.push(place.folder.path(), "team/app:v1", "1");
+    let store = TestStore::new();
+    registry.push(store.folder.path(), "team/app:v1", "1");
 
-    let images = place.open();
+    let images = store.open();
     let name = format!("{}/team/app:v1", registry.host);
     let image = images
-        .pull(&name.parse().unwrap(), &[], &unheard())
+        .pull(&name.parse().unwrap(), &[], &no_report())
         .await
         .unwrap();
     assert_eq!(image.tags, std::slice::from_ref(&name));
 
     assert!(image.digests[0].starts_with(&format!("{}/team/app@sha256:", registry.host)));
     assert_eq!(
-        fs::read(content(&place, &images, &name, "f1")).unwrap(),
+        fs::read(content(&store, &images, &name, "f1")).unwrap(),
         b"1"
     );
 
     assert_eq!(images.find(&image.digests[0]).unwrap(), image);
 
     // By digest, and again by tag: nothing is transferred.
-    let (report, heard) = heard();
+    let (report, recorded) = recorded();
     let again = images
         .pull(&name.parse().unwrap(), &[], &report)
         .await
@@ -54,16 +53,16 @@ async fn an_image_is_pulled_from_a_registry_on_loopback() {
     assert_eq!((&again, &by_digest), (&image, &image));
 
     assert!(
-        heard
+        recorded
             .lock()
             .unwrap()
             .iter()
-            .all(|told| matches!(told, Progress::UpToDate { .. }))
+            .all(|progress| matches!(progress, Progress::UpToDate { .. }))
     );
 
-    // The tag has moved: the lower layer is here already.
-    registry.push(place.folder.path(), "team/app:v1", "2");
-    heard.lock().unwrap().clear();
+    // The tag has moved: the lower layer is stored already.
+    registry.push(store.folder.path(), "team/app:v1", "2");
+    recorded.lock().unwrap().clear();
 
     let moved = images
         .pull(&name.parse().unwrap(), &[], &report)
@@ -71,30 +70,30 @@ async fn an_image_is_pulled_from_a_registry_on_loopback() {
         .unwrap();
     assert_ne!(moved.id, image.id);
 
-    let unpacked = heard
+    let unpacked = recorded
         .lock()
         .unwrap()
         .iter()
-        .filter(|told| matches!(told, Progress::Unpacked { .. }))
+        .filter(|progress| matches!(progress, Progress::Unpacked { .. }))
         .count();
     assert_eq!(unpacked, 1);
 
-    assert_eq!(place.counts()[0], 3);
+    assert_eq!(store.counts()[0], 3);
     assert!(images.find(&image.id.to_string()).unwrap().tags.is_empty());
 }
 
 #[tokio::test]
-async fn where_nobody_listens_nobody_is_waited_for() {
-    let place = Place::new();
-    let mut config = place.config();
+async fn a_refused_connection_is_not_retried() {
+    let store = TestStore::new();
+    let mut config = store.config();
     config.registries.retry_after = Duration::from_secs(3600);
     let images = ImageStore::open(config).unwrap();
 
-    // Bound and not listened on: nobody else gets the port, and whoever connects is refused.
+    // Bound and not listened on: the port is taken, and connections are refused.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let name = format!("{}/app:v1", taken.local_addr().unwrap());
-    let (name, report) = (name.parse().unwrap(), unheard());
+    let (name, report) = (name.parse().unwrap(), no_report());
     let pull = images.pull(&name, &[], &report);
     let refused = tokio::time::timeout(Duration::from_secs(60), pull)
         .await
@@ -109,19 +108,19 @@ async fn where_nobody_listens_nobody_is_waited_for() {
 
 #[tokio::test]
 async fn users_are_asked_for_their_password_and_certificates_are_checked() {
-    let place = Place::new();
-    let tls = Tls::make(place.folder.path());
+    let store = TestStore::new();
+    let tls = Tls::make(store.folder.path());
     let registry = Registry::start(Some(&tls));
-    registry.push(place.folder.path(), "private/app:v1", "1");
+    registry.push(store.folder.path(), "private/app:v1", "1");
     let name = format!("{}/private/app:v1", registry.host);
     let user = |password: &str| Credentials::User {
         name: "someone".to_owned(),
         password: password.to_owned(),
     };
 
-    let untrusting = place.open();
+    let untrusting = store.open();
     let refused = untrusting
-        .pull(&name.parse().unwrap(), &[user("right")], &unheard())
+        .pull(&name.parse().unwrap(), &[user("right")], &no_report())
         .await
         .unwrap_err();
 
@@ -131,13 +130,13 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
     );
 
     drop(untrusting);
-    let mut config = place.config();
+    let mut config = store.config();
     config.registries.authorities = vec![tls.certificate.clone()];
 
     let images = ImageStore::open(config).unwrap();
     for wrong in [vec![], vec![user("wrong")]] {
         let refused = images
-            .pull(&name.parse().unwrap(), &wrong, &unheard())
+            .pull(&name.parse().unwrap(), &wrong, &no_report())
             .await
             .unwrap_err();
         assert!(
@@ -146,18 +145,18 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
         );
     }
 
-    assert_eq!(place.counts(), [0, 0, 0, 0]);
+    assert_eq!(store.counts(), [0, 0, 0, 0]);
 
     images
         .pull(
             &name.parse().unwrap(),
             &[user("wrong"), user("right")],
-            &unheard(),
+            &no_report(),
         )
         .await
         .unwrap();
 
-    // The same through the runtime's interface.
+    // The same through CRI.
     images.remove(&images.find(&name).unwrap()).await.unwrap();
 
     let auth = |password: &str, server: &str| AuthConfig {
@@ -195,9 +194,9 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
     let refused = images
         .pull_image(spec(&absent), Some(auth("right", "")), None)
         .await;
-    let told = format!("{absent}: not found at {}", registry.host);
+    let expected = format!("{absent}: not found at {}", registry.host);
     assert!(
-        matches!(&refused, Err(Error::NotFound(text)) if text.contains(&told)),
+        matches!(&refused, Err(Error::NotFound(text)) if text.contains(&expected)),
         "{refused:?}"
     );
 
@@ -210,17 +209,17 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
 #[tokio::test]
 async fn many_pulls_of_images_that_share_layers_transfer_each_layer_once() {
     let registry = Registry::start(None);
-    let place = Place::new();
+    let store = TestStore::new();
     for number in 0..4 {
         registry.push(
-            place.folder.path(),
+            store.folder.path(),
             &format!("app:v{number}"),
             &number.to_string(),
         );
     }
 
-    let images = place.open();
-    let (report, heard) = heard();
+    let images = store.open();
+    let (report, recorded) = recorded();
 
     let mut pulls = tokio::task::JoinSet::new();
     for number in 0..16 {
@@ -236,39 +235,39 @@ async fn many_pulls_of_images_that_share_layers_transfer_each_layer_once() {
 
     pulls.join_all().await;
 
-    let unpacked = heard
+    let unpacked = recorded
         .lock()
         .unwrap()
         .iter()
-        .filter(|told| matches!(told, Progress::Unpacked { .. }))
+        .filter(|progress| matches!(progress, Progress::Unpacked { .. }))
         .count();
     assert_eq!(unpacked, 5, "one below, four on top");
 
-    assert_eq!(place.counts()[0], 5);
-    assert_eq!(place.counts()[3], 0);
+    assert_eq!(store.counts()[0], 5);
+    assert_eq!(store.counts()[3], 0);
 }
 
 #[tokio::test]
-async fn a_pull_that_nobody_waits_for_leaves_nothing() {
+async fn a_cancelled_pull_leaves_nothing() {
     let registry = Registry::start(None);
-    let place = Place::new();
-    registry.push(place.folder.path(), "app:v1", "1");
-    let images = place.open();
+    let store = TestStore::new();
+    registry.push(store.folder.path(), "app:v1", "1");
+    let images = store.open();
 
     let name = format!("{}/app:v1", registry.host).parse().unwrap();
     for microseconds in [100, 1000, 3000, 5000, 8000, 12000] {
-        let pull = images.pull(&name, &[], &unheard()).await;
+        let pull = images.pull(&name, &[], &no_report()).await;
         images.remove(&pull.unwrap()).await.unwrap();
-        let report = unheard();
+        let report = no_report();
 
         let pull = images.pull(&name, &[], &report);
         if let Ok(pulled) = tokio::time::timeout(Duration::from_micros(microseconds), pull).await {
             images.remove(&pulled.unwrap()).await.unwrap();
         }
 
-        // Threads that unpack end when they see that nothing more comes.
+        // The unpacking threads stop when the channel is closed.
         tokio::time::timeout(Duration::from_secs(120), async {
-            while place.counts()[3] > 0 {
+            while store.counts()[3] > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
@@ -278,13 +277,13 @@ async fn a_pull_that_nobody_waits_for_leaves_nothing() {
 
     drop(images);
 
-    // Opened when the last thread is done: one that was about to finish the image has finished it.
-    let images = place.open();
+    // The store opens after the last thread is done, which may have stored the image.
+    let images = store.open();
     if let Some(finished) = images.find(&format!("{}/app:v1", registry.host)) {
         images.remove(&finished).await.unwrap();
     }
 
-    assert_eq!(place.counts(), [0, 0, 0, 0]);
+    assert_eq!(store.counts(), [0, 0, 0, 0]);
 }
 
 /// Debian's registry, on a port of its own.
@@ -315,8 +314,7 @@ impl Registry {
     fn start(tls: Option<&Tls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         loop {
-            // Whoever else looks for a free port may take it before the registry does, which then
-            // ends.
+            // Another process may take the free port first; then the registry exits.
             let port = TcpListener::bind("127.0.0.1:0")
                 .unwrap()
                 .local_addr()
@@ -368,7 +366,7 @@ impl Registry {
     }
 }
 
-/// Starts a registry that keeps its things in a folder.
+/// Starts a registry with its data in a folder.
 fn serve(folder: &Path, host: &str, tls: Option<&Tls>) -> Child {
     let mut config = json!({
         "version": 0.1, "log": {"level": "error"},
@@ -415,26 +413,26 @@ fn run(program: &str, arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Where a file of an image's highest layer is.
-fn content(place: &Place, images: &ImageStore, name: &str, file: &str) -> std::path::PathBuf {
+/// The path of a file in an image's highest layer.
+fn content(store: &TestStore, images: &ImageStore, name: &str, file: &str) -> std::path::PathBuf {
     let top = images.find(name).unwrap().layers.last().unwrap().hex();
-    place
+    store
         .path("images/layers")
         .join(top)
         .join("diff")
         .join(file)
 }
 
-pub(crate) fn unheard() -> Report {
+pub(crate) fn no_report() -> Report {
     Arc::new(|_| {})
 }
 
-fn heard() -> (Report, Arc<Mutex<Vec<Progress>>>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let writer = Arc::clone(&heard);
+fn recorded() -> (Report, Arc<Mutex<Vec<Progress>>>) {
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&recorded);
     (
-        Arc::new(move |told| writer.lock().unwrap().push(told)),
-        heard,
+        Arc::new(move |progress| writer.lock().unwrap().push(progress)),
+        recorded,
     )
 }
 

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use coracle_cri::v1::ImageSpec;
 use coracle_cri::{Error, Images};
-use coracle_runtime::images::{ImageStore, Keep};
+use coracle_runtime::images::{ImageStore, ImportOptions};
 use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{ImageForContainer, RootFs, RootFsError};
 use serde_json::json;
 
-use crate::apart;
-use crate::made::{docker_archive, layer};
-use crate::place::Place;
+use crate::fixtures::{docker_archive, layer};
+use crate::in_mount_namespace;
+use crate::test_store::TestStore;
 
 #[test]
 fn layers_lie_over_each_other_and_writes_stay_on_top() {
-    apart(async {
-        let place = Place::new();
-        let images = place.open();
+    in_mount_namespace(async {
+        let store = TestStore::new();
+        let images = store.open();
 
         let layers = [
             layer(&[
@@ -40,9 +40,9 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
             ]),
             layer(&[("a/b/c", "implied")]),
         ];
-        let image = import(&place, &images, &layers).await;
+        let image = import(&store, &images, &layers).await;
 
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), store.path("mounts"));
         let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
         let names = |path: &str| {
             let mut names: Vec<String> = fs::read_dir(root.join(path))
@@ -78,11 +78,11 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
             "asked again, the same"
         );
 
-        // A reboot takes the mount, not what was written.
+        // A reboot removes the mount, not the writable layer.
         rustix::mount::unmount(&root, rustix::mount::UnmountFlags::empty()).unwrap();
         drop((images, rootfs));
 
-        let reopened = OverlayRootFs::new(place.open(), place.path("mounts"));
+        let reopened = OverlayRootFs::new(store.open(), store.path("mounts"));
         assert_eq!(reopened.containers().await.unwrap(), ["c1", "c2"]);
         assert!(
             reopened
@@ -97,9 +97,9 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
             reopened.remove(container).await.unwrap();
         }
 
-        assert_eq!(fs::read_dir(place.path("mounts")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(store.path("mounts")).unwrap().count(), 0);
         assert_eq!(
-            fs::read_dir(place.path("images/containers"))
+            fs::read_dir(store.path("images/containers"))
                 .unwrap()
                 .count(),
             0
@@ -107,17 +107,17 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
     });
 }
 
-/// As upstream's snapshotters have it: a layer knows nothing of those below, and its folder takes
-/// the link's place.
+/// As in upstream's snapshotters, a layer is unpacked without those below, and its folder replaces
+/// the link.
 #[test]
 fn a_layer_that_writes_through_a_lower_layers_link_stays_in_the_image() {
-    apart(async {
-        let place = Place::new();
-        let host = place.path("host");
+    in_mount_namespace(async {
+        let store = TestStore::new();
+        let host = store.path("host");
         fs::create_dir(&host).unwrap();
         fs::write(host.join("secret"), "secret").unwrap();
-        let images = place.open();
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let images = store.open();
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), store.path("mounts"));
         let absolute = host.to_str().unwrap();
 
         let up = "../".repeat(20);
@@ -145,7 +145,7 @@ fn a_layer_that_writes_through_a_lower_layers_link_stays_in_the_image() {
                 layer(&[("dir/deep/more", "x"), ("dir/.wh..wh..opq", "")]),
             ];
 
-            let image = import(&place, &images, &layers).await;
+            let image = import(&store, &images, &layers).await;
             let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
 
             let kept: Vec<_> = fs::read_dir(&host)
@@ -185,9 +185,9 @@ fn a_layer_that_writes_through_a_lower_layers_link_stays_in_the_image() {
 /// is below.
 #[test]
 fn a_layer_that_writes_through_its_own_link_writes_where_that_leads() {
-    apart(async {
-        let place = Place::new();
-        let images = place.open();
+    in_mount_namespace(async {
+        let store = TestStore::new();
+        let images = store.open();
 
         let layers = [
             layer(&[("run/", ""), ("run/low", "low"), ("gone/b/", "")]),
@@ -198,9 +198,9 @@ fn a_layer_that_writes_through_its_own_link_writes_where_that_leads() {
                 ("gone", "a file"),
             ]),
         ];
-        let image = import(&place, &images, &layers).await;
+        let image = import(&store, &images, &layers).await;
 
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), store.path("mounts"));
         let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
         assert_eq!(
             fs::read_link(root.join("var/run")).unwrap(),
@@ -223,11 +223,11 @@ fn a_layer_that_writes_through_its_own_link_writes_where_that_leads() {
 
 #[test]
 fn a_removed_image_is_gone_and_its_containers_are_not() {
-    apart(async {
-        let place = Place::new();
-        let images = place.open();
-        let image = import(&place, &images, &[layer(&[("a", "1")])]).await;
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+    in_mount_namespace(async {
+        let store = TestStore::new();
+        let images = store.open();
+        let image = import(&store, &images, &[layer(&[("a", "1")])]).await;
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), store.path("mounts"));
         let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
 
         images.remove(&images.find("app").unwrap()).await.unwrap();
@@ -242,24 +242,24 @@ fn a_removed_image_is_gone_and_its_containers_are_not() {
         ));
 
         assert_eq!(fs::read(root.join("a")).unwrap(), b"1");
-        assert_eq!(place.counts(), [1, 0, 0, 0]);
+        assert_eq!(store.counts(), [1, 0, 0, 0]);
 
         rootfs.remove("c1").await.unwrap();
-        assert_eq!(place.counts(), [0, 0, 0, 0]);
+        assert_eq!(store.counts(), [0, 0, 0, 0]);
     });
 }
 
 #[test]
 fn hundreds_of_layers_and_none_at_all_can_be_mounted() {
-    apart(async {
-        let place = Place::new();
-        let images = place.open();
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+    in_mount_namespace(async {
+        let store = TestStore::new();
+        let images = store.open();
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), store.path("mounts"));
         let many: Vec<_> = (0..150)
             .map(|number| layer(&[(&format!("f{number}"), "")]))
             .collect();
 
-        let image = import(&place, &images, &many).await;
+        let image = import(&store, &images, &many).await;
         assert_eq!(
             fs::read_dir(rootfs.prepare("many", &image, &[]).await.unwrap())
                 .unwrap()
@@ -267,7 +267,7 @@ fn hundreds_of_layers_and_none_at_all_can_be_mounted() {
             150
         );
 
-        let image = import(&place, &images, &[]).await;
+        let image = import(&store, &images, &[]).await;
         assert_eq!(
             fs::read_dir(rootfs.prepare("none", &image, &[]).await.unwrap())
                 .unwrap()
@@ -283,14 +283,14 @@ fn hundreds_of_layers_and_none_at_all_can_be_mounted() {
 
 #[test]
 fn the_built_in_image_is_there_pinned_and_runs() {
-    apart(async {
-        let place = Place::new();
-        let images = place.open();
+    in_mount_namespace(async {
+        let store = TestStore::new();
+        let images = store.open();
         let image = images.add_built_in().await.unwrap();
         assert_eq!(images.add_built_in().await.unwrap().id, image.id);
         assert!(image.pinned && image.digests[0].starts_with("coracle.local/echo@sha256:"));
 
-        // Its registry is nowhere, and asking for it is no reason to go there.
+        // Its registry does not exist and is never contacted.
         for name in [
             "coracle.local/echo",
             "coracle.local/echo:latest",
@@ -307,7 +307,7 @@ fn the_built_in_image_is_there_pinned_and_runs() {
             Err(Error::NotFound(_))
         ));
 
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), store.path("mounts"));
         let found = rootfs.resolve(&spec("coracle.local/echo")).await.unwrap();
         let root = rootfs.prepare("c1", &found, &[]).await.unwrap();
         let ended = std::process::Command::new("chroot")
@@ -323,11 +323,11 @@ fn the_built_in_image_is_there_pinned_and_runs() {
 
 #[test]
 fn the_root_folder_has_the_mode_of_the_images() {
-    apart(async {
-        let place = Place::new();
-        let images = place.open();
-        let image = import(&place, &images, &[layer(&[("./", ""), ("a", "")])]).await;
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+    in_mount_namespace(async {
+        let store = TestStore::new();
+        let images = store.open();
+        let image = import(&store, &images, &[layer(&[("./", ""), ("a", "")])]).await;
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), store.path("mounts"));
         let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
         assert_eq!(
             fs::metadata(root).unwrap().permissions().mode() & 0o7777,
@@ -343,18 +343,18 @@ fn the_root_folder_has_the_mode_of_the_images() {
 /// Most containers have the same things mounted: what these need besides the image is shared, and
 /// nothing is written.
 #[test]
-fn places_for_mounts_are_there_and_cost_no_container_anything() {
-    apart(async {
-        let place = Place::new();
-        let images = place.open();
+fn usual_mount_points_are_shared_by_all_containers() {
+    in_mount_namespace(async {
+        let store = TestStore::new();
+        let images = store.open();
         let image = import(
-            &place,
+            &store,
             &images,
             &[layer(&[("etc/hosts", "own"), ("a", "")])],
         )
         .await;
 
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), store.path("mounts"));
         let places = ["/proc", "/etc/hosts", "/etc/resolv.conf", "/data"].map(str::to_owned);
         for container in ["c1", "c2"] {
             let root = rootfs.prepare(container, &image, &places).await.unwrap();
@@ -388,7 +388,11 @@ fn places_for_mounts_are_there_and_cost_no_container_anything() {
     });
 }
 
-async fn import(place: &Place, images: &Arc<ImageStore>, layers: &[Vec<u8>]) -> ImageForContainer {
+async fn import(
+    store: &TestStore,
+    images: &Arc<ImageStore>,
+    layers: &[Vec<u8>],
+) -> ImageForContainer {
     let archive = docker_archive(
         &["app"],
         layers,
@@ -396,11 +400,11 @@ async fn import(place: &Place, images: &Arc<ImageStore>, layers: &[Vec<u8>]) -> 
     );
 
     images
-        .import(&place.write("app.tar", &archive), &Keep::default())
+        .import(&store.write("app.tar", &archive), &ImportOptions::default())
         .await
         .unwrap();
 
-    let rootfs = OverlayRootFs::new(Arc::clone(images), place.path("unused"));
+    let rootfs = OverlayRootFs::new(Arc::clone(images), store.path("unused"));
     let found = rootfs.resolve(&spec("app")).await.unwrap();
     assert_eq!(
         (&found.config.entrypoint[..], &found.config.environment[..]),

@@ -10,17 +10,17 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::made::{Blobs, MANIFEST, gzip, layer};
-use crate::place::Place;
-use crate::pull::unheard;
+use crate::fixtures::{Blobs, MANIFEST, gzip, layer};
+use crate::pull::no_report;
+use crate::test_store::TestStore;
 
 #[tokio::test]
 async fn a_registry_that_sends_a_byte_now_and_then_is_given_up() {
     for slow in [Slow::Layer, Slow::Manifest] {
         let registry = Registry::start(slow).await;
-        let place = Place::new();
-        let images = impatient(&place);
-        let refused = until_over(images.pull(&registry.image(), &[], &unheard()))
+        let store = TestStore::new();
+        let images = impatient(&store);
+        let refused = until_over(images.pull(&registry.image(), &[], &no_report()))
             .await
             .unwrap_err();
         let told = refused.to_string();
@@ -31,7 +31,7 @@ async fn a_registry_that_sends_a_byte_now_and_then_is_given_up() {
             "{slow:?}: {refused:?}"
         );
 
-        assert_eq!(place.counts(), [0, 0, 0, 0], "{slow:?}");
+        assert_eq!(store.counts(), [0, 0, 0, 0], "{slow:?}");
     }
 }
 
@@ -48,13 +48,13 @@ async fn a_registry_that_accepts_and_is_silent_is_given_up() {
         }
     });
 
-    let place = Place::new();
-    let images = impatient(&place);
-    let refused = until_over(images.pull(&name, &[], &unheard()))
+    let store = TestStore::new();
+    let images = impatient(&store);
+    let refused = until_over(images.pull(&name, &[], &no_report()))
         .await
         .unwrap_err();
     assert!(
-        matches!(refused, ImageError::Registry(RegistryError::Silent { .. })),
+        matches!(refused, ImageError::Registry(RegistryError::Timeout { .. })),
         "{refused:?}"
     );
 
@@ -68,27 +68,27 @@ async fn a_layer_that_comes_slowly_from_one_registry_is_not_waited_for_by_a_pull
         Registry::start(Slow::Nothing).await,
     );
 
-    let place = Place::new();
-    let images = place.open();
+    let store = TestStore::new();
+    let images = store.open();
     let waiting = {
         let (images, name) = (Arc::clone(&images), slow.image());
-        tokio::spawn(async move { images.pull(&name, &[], &unheard()).await })
+        tokio::spawn(async move { images.pull(&name, &[], &no_report()).await })
     };
 
     slow.asked_for_layer.acquire().await.unwrap().forget();
 
     // The same layers, as far as the configurations of both say.
-    let pulled = until_over(images.pull(&fast.image(), &[], &unheard()))
+    let pulled = until_over(images.pull(&fast.image(), &[], &no_report()))
         .await
         .unwrap();
     assert!(!waiting.is_finished(), "the other one is still at it");
-    assert_eq!(place.counts()[0], 1);
+    assert_eq!(store.counts()[0], 1);
 
     // The slow one hurries up: what it brings is there already.
     slow.hurry.add_permits(1);
     let same = until_over(waiting).await.unwrap().unwrap();
-    assert_eq!((same.id, place.counts()[0]), (pulled.id, 1));
-    assert_eq!(place.counts()[3], 0);
+    assert_eq!((same.id, store.counts()[0]), (pulled.id, 1));
+    assert_eq!(store.counts()[3], 0);
 }
 
 /// What a registry sends a byte at a time.
@@ -234,9 +234,9 @@ impl Content {
 }
 
 /// Images whose registries have to be quicker than the slow ones of these tests are.
-fn impatient(place: &Place) -> Arc<ImageStore> {
-    let mut config = place.config();
-    config.registries.patience = Duration::from_secs(3);
+fn impatient(store: &TestStore) -> Arc<ImageStore> {
+    let mut config = store.config();
+    config.registries.timeout = Duration::from_secs(3);
     config.registries.retry_after = Duration::from_millis(1);
     ImageStore::open(config).unwrap()
 }

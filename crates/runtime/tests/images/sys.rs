@@ -1,10 +1,10 @@
-//! The one call that the compiler cannot vouch for.
+//! Unshares namespaces, which needs unsafe code.
 #![expect(unsafe_code, reason = "unsharing is unsafe in general")]
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Puts this thread, and those that it makes later, into a mount namespace of its own.
-pub(crate) fn leave_the_mounts() {
+pub(crate) fn unshare_mounts() {
     // SAFETY: only unsharing the table of files is a danger to memory; a mount namespace is none.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.unwrap();
 }

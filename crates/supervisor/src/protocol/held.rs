@@ -1,19 +1,19 @@
-//! What a supervisor writes down of every process that it holds, so that another one can take over
+//! The record that a supervisor writes for each of its processes, so that another one can take over
 //! when it is killed.
 //!
-//! Each container has a folder below that of its pod: its streams by name, and a record of it.
+//! Each container has a folder below that of its pod, with its named pipes and its record.
 
 use super::spec::{Join, OomCounter};
 use super::wire::record;
 
 record! {
-    /// A container, or the pause process of a pod, as it is written down.
+    /// The record of a container, or of the pause process of a pod.
     pub struct Held {
         pub id: String,
         pub pid: i32,
-        /// When it was started, in the kernel's ticks: a pid may be used again, but not with this.
+        /// The start time in ticks, which identifies the process if the pid is reused.
         pub born: u64,
-        /// Its gate was opened.
+        /// It was started (its gate was opened).
         pub running: bool,
         pub terminal: bool,
         pub join: Join,
@@ -24,7 +24,7 @@ record! {
     }
 }
 
-/// The file in a container's folder that has its record.
+/// The name of the record in a container's folder.
 pub const RECORD: &str = "held";
 
 /// The names of a container's streams in its folder.
@@ -32,5 +32,5 @@ pub const STDIN: &str = "stdin";
 pub const STDOUT: &str = "stdout";
 pub const STDERR: &str = "stderr";
 
-/// The folder below a pod's folder that has a folder for each container.
+/// The folder in a pod's folder with a folder for each container.
 pub const CONTAINERS: &str = "containers";

@@ -18,35 +18,35 @@ record! {
 }
 
 choice! {
-    #[expect(clippy::large_enum_variant, reason = "made once per request, and kept nowhere")]
+    #[expect(clippy::large_enum_variant, reason = "built once per request and not stored")]
     pub enum Request {
-        /// Who are you? Answered by `Welcome`. From now on this connection hears of exits.
+        /// The handshake. Answered by `Welcome`. From now on this connection gets exit events.
         0 = Hello {},
-        /// Makes a container's first process, up to its gate. Answered by `Created`.
+        /// Starts a container's first process, up to its gate. Answered by `Created`.
         1 = Create { spec: ContainerSpec },
         /// Opens the gate. Answered by `Done` when the program runs.
         2 = Start { container: String },
         3 = Signal { container: String, signal: i32 },
-        /// Starts one more process. Without a terminal, three descriptors come along: its standard
-        /// streams. Answered by `ExecStarted`, and by `ExecExited` when it ended.
+        /// Starts an exec process. Without a terminal, three descriptors are attached: its standard
+        /// streams. Answered by `ExecStarted`, and by `ExecExited` on exit.
         4 = Exec { spec: ExecSpec },
-        /// Kills what the exec of this number started.
+        /// Kills the exec process of this request number.
         5 = KillExec { exec: u64 },
-        /// Copies output from now on into the descriptors that come along: one for standard output
-        /// if asked for, one for standard error if asked for. Answered by `Attached`.
+        /// Copies output from now on to the attached descriptors: one for standard output and one
+        /// for standard error, if requested. Answered by `Attached`.
         6 = Attach { container: String, stdout: bool, stderr: bool },
-        /// The container's input ends.
+        /// Closes the container's input.
         7 = CloseStdin { container: String },
-        /// The log goes on in a new file at its path.
+        /// Continues the log in a new file at its path.
         8 = ReopenLog { container: String },
-        /// Forgets a container that is not running; one that never started is ended.
+        /// Deletes a container that is not running; one that never started is killed.
         9 = Delete { container: String },
-        /// Makes the process that holds the pod's shared PID namespace. Answered by `Created`.
+        /// Starts the process that holds the pod's shared PID namespace. Answered by `Created`.
         10 = Pause { join: super::Join },
         /// Ends the supervisor and the pause process. Refused while a container is running.
         11 = Quit {},
-        /// Gives back the terminal of a container that this supervisor took over from one that was
-        /// killed: the descriptor that comes along.
+        /// Returns the terminal of a container that was taken over from a killed supervisor: the
+        /// attached descriptor.
         12 = ReturnTerminal { container: String },
     }
 }
@@ -62,14 +62,14 @@ choice! {
         0 = Welcome { version: u32, containers: Vec<ContainerReport>, pause: Option<i32> },
         1 = Done {},
         2 = Failed { failure: Failure },
-        /// Carries the process' pidfd. Warnings tell what the host withheld.
+        /// Carries the process' pidfd. Warnings list settings that the host refused.
         3 = Created { pid: i32, warnings: Vec<String> },
         /// Carries the terminal, where there is one.
         4 = ExecStarted { pid: i32 },
         5 = ExecExited { code: i32 },
         /// Carries the writing end of the container's input, or its terminal, where there is one.
         6 = Attached { terminal: bool },
-        /// Nobody asked: a container ended.
+        /// Unsolicited: a container exited.
         7 = Exited { container: String, exit: Exit },
     }
 }
@@ -81,7 +81,7 @@ impl Default for Reply {
 }
 
 record! {
-    /// What the supervisor knows of a container.
+    /// The supervisor's report of a container.
     pub struct ContainerReport {
         pub id: String,
         pub pid: i32,
@@ -106,24 +106,24 @@ impl Default for Phase {
 }
 
 record! {
-    /// How a process ended, as it is written into the exit file too.
+    /// How a process exited, as in the exit file.
     pub struct Exit {
-        /// The exit code, or 128 and the signal.
+        /// The exit code, or 128 + signal.
         pub code: i32,
         /// Nanoseconds since 1970.
         pub at: i64,
-        /// Processes of the container that were killed for want of memory.
+        /// The number of OOM kills in the container.
         pub oom_kills: u64,
-        /// Nobody saw how it ended, and the code is made up.
+        /// The exit status is unknown, and the code is made up.
         pub unknown: bool,
     }
 }
 
 choice! {
-    /// Why a request was not done.
+    /// Why a request failed.
     pub enum Failure {
         0 = NoSuchContainer {},
-        /// It is not in the state for this.
+        /// The container is in the wrong state.
         1 = WrongPhase { text: String },
         /// A step failed, with the kernel's error number.
         2 = Step { text: String, errno: i32 },

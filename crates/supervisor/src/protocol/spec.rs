@@ -1,10 +1,10 @@
-//! What a supervisor has to know to start a process. All decisions are made: nothing in here is a
-//! default.
+//! The specification of a process and its container. All decisions are made by the runtime; there
+//! are no defaults.
 
 use super::wire::{Wire, choice, record};
 
 record! {
-    /// A container: its first process and the world around it.
+    /// A container: its first process and its environment.
     pub struct ContainerSpec {
         pub id: String,
         pub process: Process,
@@ -18,9 +18,9 @@ record! {
         pub devices: Vec<Device>,
         pub masked: Vec<String>,
         pub readonly: Vec<String>,
-        /// A pipe for the input, which stays open until somebody closes it.
+        /// A pipe for the input, which stays open until `CloseStdin`.
         pub stdin: bool,
-        /// The log file; none: output is thrown away.
+        /// The log file; none: output is discarded.
         pub log: Option<String>,
         /// Where the exit is written.
         pub exit_file: String,
@@ -86,7 +86,7 @@ record! {
 }
 
 choice! {
-    /// Whose processes the container sees.
+    /// The PID namespace of the container.
     pub enum Pid {
         0 = Own {},
         1 = Host {},
@@ -104,11 +104,11 @@ impl Default for Pid {
 }
 
 choice! {
-    /// How a process gets into its cgroups.
+    /// How a process joins its cgroups.
     pub enum Join {
         /// By writing itself into these `tasks` files, one per hierarchy.
         1 = V1 { tasks: Vec<String> },
-        /// By being born in this folder.
+        /// By being cloned into this folder.
         2 = V2 { folder: String },
     }
 }
@@ -120,7 +120,7 @@ impl Default for Join {
 }
 
 record! {
-    /// A file with a line `KEY COUNT` that counts processes killed for want of memory.
+    /// A file with a line `KEY COUNT` that counts OOM kills.
     pub struct OomCounter {
         pub file: String,
         pub key: String,
@@ -128,7 +128,7 @@ record! {
 }
 
 choice! {
-    /// One mount, at a path inside the container that is made if it is missing.
+    /// One mount; its target in the container is created if missing.
     pub enum MountSpec {
         0 = Bind { bind: Bind },
         1 = New { filesystem: Filesystem },

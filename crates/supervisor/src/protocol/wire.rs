@@ -1,10 +1,9 @@
-//! How messages become bytes: fields one after the other, numbers little-endian, texts and lists
-//! with their length.
+//! The encoding of messages: fields in order, numbers little-endian, strings and lists with a
+//! length prefix.
 //!
-//! Written here in a few lines, because the supervisor is to stay small and every crate in it
-//! counts.
+//! Implemented here to keep the supervisor small and without dependencies.
 
-/// Bytes that are no message of this version.
+/// Bytes that are not a valid message.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message")]
 pub struct Malformed;
@@ -21,7 +20,7 @@ pub fn encode<T: Wire>(value: &T) -> Vec<u8> {
     out
 }
 
-/// The value that these bytes are, all of them.
+/// Decodes all of the bytes.
 pub fn decode<T: Wire>(mut input: &[u8]) -> Result<T, Malformed> {
     let value = T::take(&mut input)?;
     if input.is_empty() {
@@ -45,7 +44,7 @@ macro_rules! numbers {
             }
             fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
                 let taken = bytes(input, size_of::<Self>())?;
-                Ok(Self::from_le_bytes(taken.try_into().expect("as many bytes as were asked for")))
+                Ok(Self::from_le_bytes(taken.try_into().expect("the slice has the requested length")))
             }
         }
     )* };
@@ -82,7 +81,7 @@ impl<T: Wire> Wire for Vec<T> {
         self.iter().for_each(|value| value.put(out));
     }
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
-        // Grows as values arrive: a length that lies costs nothing.
+        // Grows as values are decoded: a wrong length allocates nothing.
         (0..take_length(input)?).map(|_| T::take(input)).collect()
     }
 }
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_arrives() {
+    fn decode_reverses_encode() {
         let of = Sample {
             name: "ä".to_owned(),
             numbers: vec![1, 65535],
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_lies_is_refused_without_cost() {
+    fn a_wrong_length_is_refused_without_allocation() {
         assert_eq!(
             decode::<Vec<u64>>(&[0xff, 0xff, 0xff, 0xff]),
             Err(Malformed)

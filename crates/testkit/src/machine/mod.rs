@@ -1,5 +1,5 @@
-//! A machine for a node: a container runtime with the built-in image and a network for pods, in a
-//! folder and a network namespace that the test has for itself and that lead nowhere.
+//! A machine for a node: a container runtime with the built-in image and a pod network, in a
+//! directory and an isolated network namespace of the test.
 
 mod sys;
 
@@ -13,22 +13,22 @@ use coracle_runtime::images::{ImageStore, ImagesConfig};
 use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{Config, Runtime};
 
-/// A machine of a test's own.
+/// The machine of one test.
 pub struct Machine {
-    /// What runs containers.
+    /// The container runtime.
     pub runtime: Arc<Runtime>,
-    /// What they run.
+    /// The image store.
     pub images: Arc<ImageStore>,
-    /// Below which cgroup everything is.
+    /// The cgroup of all pods.
     pub cgroup_root: String,
     folder: PathBuf,
 }
 
-/// Runs a test on a machine, and looks that nothing is left of its pods.
+/// Runs a test on a machine, and checks that nothing of its pods is left.
 ///
 /// # Panics
 /// If something is.
-pub fn on_a_machine<F: AsyncFnOnce(Machine) -> Machine + Send>(test: &str, deed: F) {
+pub fn on_a_machine<F: AsyncFnOnce(Machine) -> Machine + Send>(test: &str, test_body: F) {
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
             sys::leave_the_network();
@@ -40,7 +40,7 @@ pub fn on_a_machine<F: AsyncFnOnce(Machine) -> Machine + Send>(test: &str, deed:
                     .success()
             );
 
-            // Its threads are made by this one, and so are in the same network.
+            // Threads of the runtime inherit the network namespace of this one.
             let threads = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(2)
                 .enable_all()
@@ -49,7 +49,7 @@ pub fn on_a_machine<F: AsyncFnOnce(Machine) -> Machine + Send>(test: &str, deed:
             threads.unwrap().block_on(async {
                 let folder = tempfile::tempdir().unwrap();
                 let name = format!("coracle-test-{test}-{}", std::process::id());
-                let machine = deed(Machine::new(folder.path(), &name).await).await;
+                let machine = test_body(Machine::new(folder.path(), &name).await).await;
                 machine.assert_empty();
 
                 drop(machine);
@@ -120,12 +120,12 @@ impl Machine {
         Machine::open(&folder, cgroup_root.trim_start_matches('/'), images).await
     }
 
-    /// Where the test may keep things.
+    /// A directory for the test.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Nothing of any pod is left: mounts, records, processes, cgroups, addresses.
+    /// Asserts that no mounts, records, processes, cgroups or addresses of pods are left.
     ///
     /// # Panics
     /// If something is.

@@ -1,4 +1,4 @@
-//! What the server's store went through, and what was in it at each moment.
+//! The history of the store: every change, and the objects at each revision.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use coracle_client::ObjectKey;
 use coracle_store::embedded::Embedded;
 use coracle_store::{EventKind, KeyRange, RangeRequest, Revision, Store, WatchItem, WatchRequest};
 
-/// Where objects are in the store.
+/// Prefix of all keys.
 const ROOT: &str = "/registry/";
 
-/// Everything that was in the store at one moment.
+/// All objects at one revision.
 #[derive(Clone, Debug, Default)]
 pub struct Objects(BTreeMap<(String, ObjectKey), Value>);
 
 /// One change of one object.
 pub struct Change {
-    /// When: in the order of writes.
+    /// The revision of the write.
     pub revision: u64,
-    /// Of which resource: `pods`.
+    /// The plural of the resource: `pods`.
     pub resource: String,
-    /// Which object.
+    /// The object.
     pub key: ObjectKey,
-    /// What it was; `None`: it was not there.
+    /// Before the change; `None`: it did not exist.
     pub before: Option<Value>,
-    /// What it is; `None`: it is gone.
+    /// After the change; `None`: it was deleted.
     pub after: Option<Value>,
 }
 
-/// Everything that happened, in order.
+/// All changes, in order.
 pub struct History {
     first: Objects,
     changes: Vec<Change>,
@@ -58,7 +58,7 @@ impl Objects {
         let entries = answer
             .kvs
             .iter()
-            .map(|kv| (place(&kv.key), json::parse(&kv.value).unwrap()));
+            .map(|kv| (parse_key(&kv.key), json::parse(&kv.value).unwrap()));
         Objects(entries.collect())
     }
 
@@ -72,7 +72,7 @@ impl Objects {
 }
 
 impl History {
-    /// Everything since a revision, at which there were these objects.
+    /// All changes since a revision, at which these objects existed.
     pub(crate) async fn since(store: &Embedded, revision: Revision, first: Objects) -> History {
         let newest = store.revision();
         let request = WatchRequest::new(KeyRange::prefix(ROOT)).from(revision.next());
@@ -86,7 +86,7 @@ impl History {
             };
             for event in events {
                 seen = event.kv.mod_revision;
-                let (resource, key) = place(&event.kv.key);
+                let (resource, key) = parse_key(&event.kv.key);
                 let after = matches!(event.kind, EventKind::Put)
                     .then(|| json::parse(&event.kv.value).unwrap());
 
@@ -107,8 +107,7 @@ impl History {
         History { first, changes }
     }
 
-    /// Looks at every moment: what changed, and everything that there was then. Ends at the first
-    /// complaint.
+    /// Calls `look` with every change and the objects after it. Stops at the first error.
     pub fn replay(
         &self,
         mut look: impl FnMut(&Change, &Objects) -> Result<(), String>,
@@ -129,7 +128,7 @@ impl History {
 }
 
 /// `/registry/pods/default/web` is the pod `default/web`.
-fn place(key: &[u8]) -> (String, ObjectKey) {
+fn parse_key(key: &[u8]) -> (String, ObjectKey) {
     let path = std::str::from_utf8(key)
         .unwrap()
         .strip_prefix(ROOT)
@@ -151,5 +150,5 @@ fn place(key: &[u8]) -> (String, ObjectKey) {
         ))
     });
 
-    found.unwrap_or_else(|| panic!("a key of no object: {path}"))
+    found.unwrap_or_else(|| panic!("not the key of an object: {path}"))
 }

@@ -1,23 +1,18 @@
-//! Simulation: a server, the components under test, users and nodes on one thread, with time and
-//! chance decided by a seed.
-//!
-//! A [`Scenario`] says which components run, what others do meanwhile, and what must hold. One seed
-//! is one story: users do one deed after the other; between them something goes wrong (what the
-//! server tells comes late, streams break, the past is forgotten, the process under test dies
-//! between two writes, the disk fails, the power goes, others change the same objects). Then
-//! everything is calm, and the cluster must come to rest in the state that it should have. What the
-//! store went through is looked at afterwards, moment by moment.
-//!
-//! A story is played on one thread whose clock stands still while anything can be done, so the same
-//! seed is the same story: [`play`] it twice, and the two are equal to the last request.
-//! [`survives`] plays many; the first that fails is printed with everything that happened, and
-//! `CORACLE_SEED` plays that one alone.
+//! Deterministic simulation: a server, the components under test, users and nodes on one thread,
+//! with seeded time and random numbers. A [`Scenario`] defines which components run, what others do
+//! meanwhile, and which invariants must hold. A run of a seed performs a sequence of actions with
+//! faults injected between them: late watch events, disconnects, compaction, crashes between two
+//! writes, disk failures, power cuts, conflicting updates. Then the faults end, and the cluster
+//! must settle in the expected state. Afterwards the history of the store is checked, revision by
+//! revision. A run uses one thread with a paused clock, so that the same seed gives the same run:
+//! two calls of [`run_seed`] are equal to the last request. [`check_seeds`] runs many seeds and
+//! prints the trace of the first failure; `CORACLE_SEED` runs that seed alone.
 
-mod climate;
-pub mod deeds;
-mod dice;
+pub mod actions;
+mod faults;
 mod history;
 mod network;
+mod rng;
 mod seeds;
 mod server;
 
@@ -27,77 +22,76 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coracle_client::{Access, Client, Resource, Tasks, World};
 
-pub use dice::Dice;
 pub use history::{Change, History, Objects};
-pub use seeds::{Failure, Played, finds, play, survives};
+pub use rng::Rng;
+pub use seeds::{Failure, SeedRun, check_seeds, find_failure, run_seed};
 
-use climate::{Climate, Trouble};
-use network::{Network, Trace, Who};
+use faults::{Fault, FaultPlan};
+use network::{Network, Origin, Trace};
 use server::Server;
 
 use crate::world::simulated;
 
-/// The longest pause between two deeds, in milliseconds.
+/// Maximum pause between two actions, in milliseconds.
 const BETWEEN: usize = 1500;
-/// How long the process under test is down at most, in milliseconds.
+/// Maximum downtime of the process under test, in milliseconds.
 const DEAD: usize = 2000;
-/// The shortest and the longest time between two looks whether everything has come to rest.
+/// Minimum and maximum interval of checks whether the cluster has settled.
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(5 * 60);
-/// In calm weather everything must be as it should after this long.
-const PATIENCE: Duration = Duration::from_secs(40 * 60);
+/// Time without faults in which the cluster must settle.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(40 * 60);
 
-/// What is simulated.
+/// A simulated scenario.
 #[async_trait(?Send)]
 pub trait Scenario: Send + Sync {
-    /// Begins the components under test as tasks of a process: at the beginning, and after each
-    /// crash.
+    /// Starts the components under test as tasks of a process: at the start, and after each crash.
     fn begin(&self, process: &Process);
 
-    /// What users do before anything else happens.
+    /// Creates the initial objects.
     async fn prepare(&self, others: &Others);
 
-    /// One deed of users, nodes or other components. What fails, fails: the server may be away.
-    async fn deed(&self, others: &Others);
+    /// One action of users, nodes or other components. Failures are ignored: the server may be
+    /// down.
+    async fn act(&self, others: &Others);
 
-    /// What nodes do about everything there is, while the cluster comes to rest; whether there was
-    /// something to do.
+    /// Actions of nodes while the cluster settles; returns whether there was something to do.
     async fn attend(&self, _: &Others) -> bool {
         false
     }
 
-    /// What must have held at every moment.
+    /// Invariants at every revision.
     fn always(&self, history: &History) -> Result<(), String>;
 
-    /// What must hold when nothing goes wrong any more and everything has come to rest.
+    /// What must hold when the faults have ended and the cluster has settled.
     fn settled(&self, objects: &Objects) -> Result<(), String>;
 }
 
 /// The process of the components under test.
 pub struct Process {
-    /// Everything that runs in it; ends when it dies.
+    /// Its tasks; stopped when it crashes.
     pub tasks: Tasks,
     network: Arc<Network>,
     world: World,
 }
 
 impl Process {
-    /// A client of somebody, whose requests everything may happen to.
+    /// A client of the given user; faults apply to its requests.
     pub fn client(&self, name: &str, groups: &[&str]) -> Client {
-        Client::new(self.network.wire(Who::Tested, name, groups), self.world)
+        Client::new(self.network.wire(Origin::Tested, name, groups), self.world)
     }
 }
 
 /// Users, nodes and components that are not under test.
 pub struct Others {
-    /// What they see to it with; nothing happens to its requests.
+    /// Their client; no faults apply to its requests.
     pub client: Client,
-    /// What they decide by.
-    pub dice: Dice,
+    /// Random numbers for their decisions.
+    pub rng: Rng,
 }
 
 impl Others {
-    /// The objects of a built-in resource in the namespace `default`, which is all there is.
+    /// Access to a built-in resource in the namespace `default`, the only one.
     pub fn of(&self, group: &str, version: &str, plural: &str) -> Access {
         self.client
             .resource(&Resource::builtin(group, version, plural))
@@ -105,32 +99,32 @@ impl Others {
     }
 }
 
-/// Plays the story of a seed, and answers what did not hold.
-async fn tell(scenario: &dyn Scenario, seed: u64, trace: Trace) -> Result<(), String> {
+/// Simulates a seed; returns the violated condition, if any.
+async fn simulate(scenario: &dyn Scenario, seed: u64, trace: Trace) -> Result<(), String> {
     let world = simulated(seed);
-    let dice = Dice::new(seed);
-    let network = Arc::new(Network::new(dice.clone(), trace));
+    let rng = Rng::new(seed);
+    let network = Arc::new(Network::new(rng.clone(), trace));
     let server = Server::start(world, network.clone()).await;
 
-    let tested = live(scenario, &network, &dice, world);
+    let tested = run_process(scenario, &network, &rng, world);
     let verdict = tokio::select! {
         biased;
-        verdict = events(scenario, &network, &server, &dice, world) => verdict,
-        () = tested => unreachable!("a process that ends begins anew"),
+        verdict = events(scenario, &network, &server, &rng, world) => verdict,
+        () = tested => unreachable!("a crashed process is restarted"),
     };
 
     let history = server.history().await;
     let verdict = verdict.and_then(|()| scenario.always(&history));
 
     for change in history.changes() {
-        let deed = if change.after.is_some() {
+        let operation = if change.after.is_some() {
             "put"
         } else {
             "delete"
         };
 
         network.note(&format!(
-            "{} {deed} {} {}",
+            "{} {operation} {} {}",
             change.revision, change.resource, change.key
         ));
     }
@@ -140,8 +134,8 @@ async fn tell(scenario: &dyn Scenario, seed: u64, trace: Trace) -> Result<(), St
     verdict
 }
 
-/// The life of the process under test: it begins, dies when it must, and begins again.
-async fn live(scenario: &dyn Scenario, network: &Arc<Network>, dice: &Dice, world: World) {
+/// Runs the process under test, and restarts it after each crash.
+async fn run_process(scenario: &dyn Scenario, network: &Arc<Network>, rng: &Rng, world: World) {
     loop {
         let process = Process {
             tasks: Tasks::new(),
@@ -152,65 +146,69 @@ async fn live(scenario: &dyn Scenario, network: &Arc<Network>, dice: &Dice, worl
 
         network.crashed().await;
         process.tasks.stop().await;
-        tokio::time::sleep(dice.pause(DEAD)).await;
-        network.note("the process under test begins again");
+        tokio::time::sleep(rng.pause(DEAD)).await;
+        network.note("the process under test restarts");
     }
 }
 
-/// Deeds and troubles, then rest.
+/// Actions and faults, then the wait until the cluster settles.
 async fn events(
     scenario: &dyn Scenario,
     network: &Arc<Network>,
     server: &Server,
-    dice: &Dice,
+    rng: &Rng,
     world: World,
 ) -> Result<(), String> {
     let client = Client::new(
-        network.wire(Who::Others, "kubernetes-admin", &["system:masters"]),
+        network.wire(Origin::Others, "kubernetes-admin", &["system:masters"]),
         world,
     );
 
     let others = Others {
         client,
-        dice: dice.clone(),
+        rng: rng.clone(),
     };
     scenario.prepare(&others).await;
 
-    let climate = Arc::new(Climate::of(dice));
-    network.blow(climate.clone());
+    let faults = Arc::new(FaultPlan::generate(rng));
+    network.inject(faults.clone());
 
-    for _ in 0..3 + dice.below(6) {
-        if let Some(trouble) = climate.trouble(dice) {
-            network.note(&format!("trouble: {trouble:?}"));
-            cause(trouble, network, server, dice).await;
+    for _ in 0..3 + rng.below(6) {
+        if let Some(fault) = faults.fault(rng) {
+            network.note(&format!("fault: {fault:?}"));
+            inject_fault(fault, network, server, rng).await;
         }
-        scenario.deed(&others).await;
-        tokio::time::sleep(dice.pause(BETWEEN)).await;
+        scenario.act(&others).await;
+        tokio::time::sleep(rng.pause(BETWEEN)).await;
     }
 
-    network.note("calm");
-    network.calm();
+    network.note("faults end");
+    network.stop_faults();
     server.fail_syncs(0);
 
-    rest(scenario, server, &others).await
+    until_settled(scenario, server, &others).await
 }
 
-async fn cause(trouble: Trouble, network: &Network, server: &Server, dice: &Dice) {
-    match trouble {
-        Trouble::StaleView(time) => network.stall_for(time),
-        Trouble::Disconnect => network.cut(),
-        Trouble::MissedEvents(time) => {
-            network.forget_for(time);
+async fn inject_fault(fault: Fault, network: &Network, server: &Server, rng: &Rng) {
+    match fault {
+        Fault::StaleView(time) => network.stall_for(time),
+        Fault::Disconnect => network.cut(),
+        Fault::MissedEvents(time) => {
+            network.compact_for(time);
             network.cut();
         }
-        Trouble::Crash { writes } => network.crash_after(writes),
-        Trouble::FailingStore { syncs } => server.fail_syncs(syncs),
-        Trouble::PowerCut => server.lose_power(dice).await,
+        Fault::Crash { writes } => network.crash_after(writes),
+        Fault::FailingStore { syncs } => server.fail_syncs(syncs),
+        Fault::PowerCut => server.lose_power(rng).await,
     }
 }
 
-/// Waits until nothing is written any more and everything is as it should be.
-async fn rest(scenario: &dyn Scenario, server: &Server, others: &Others) -> Result<(), String> {
+/// Waits until nothing is written any more and the scenario's end state holds.
+async fn until_settled(
+    scenario: &dyn Scenario,
+    server: &Server,
+    others: &Others,
+) -> Result<(), String> {
     let (mut pause, mut waited) = (SHORT, Duration::ZERO);
     loop {
         let before = server.store().revision();
@@ -220,16 +218,18 @@ async fn rest(scenario: &dyn Scenario, server: &Server, others: &Others) -> Resu
         let is_quiet = server.store().revision() == before;
         let settled = if scenario.attend(others).await {
             pause = SHORT;
-            Err("nodes always find something to do".to_string())
+            Err("nodes still have work to do".to_string())
         } else if is_quiet {
             scenario.settled(&Objects::now(&server.store()).await)
         } else {
-            Err("it does not come to rest".to_string())
+            Err("objects are still written".to_string())
         };
 
         match settled {
             Ok(()) => return Ok(()),
-            Err(complaint) if waited > PATIENCE => return Err(format!("in the end: {complaint}")),
+            Err(complaint) if waited > SETTLE_TIMEOUT => {
+                return Err(format!("not settled: {complaint}"));
+            }
             Err(_) => pause = (pause * 2).min(LONG),
         }
     }

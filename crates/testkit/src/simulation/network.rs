@@ -1,11 +1,8 @@
-//! The way between components and the server: slow, in an order that dice decide, and broken when
-//! it is told to be.
-//!
-//! Every request of every component goes through a [`Wire`]. It is on its way for some time, there
-//! and back; it may be lost on either way; before a change somebody else may change the same
-//! object; and at the write that was chosen for it the component's process dies. The events of a
-//! watch are on their way too, one after the other. All that passes is written down, so that two
-//! runs of a seed can be compared and one that fails can be read.
+//! The simulated network between components and the server: random latency and order, and injected
+//! faults. Every request goes through a [`Wire`], with a latency in both directions. Request or
+//! response may be lost; another client may change the object before an update; and at a chosen
+//! write the process under test crashes. Watch events have a latency too, and keep their order.
+//! Everything is recorded in a trace, to compare two runs of a seed and to read failures.
 
 use std::fmt::Write as _;
 use std::io;
@@ -25,46 +22,45 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::climate::Climate;
-use super::dice::Dice;
+use super::faults::FaultPlan;
+use super::rng::Rng;
 use crate::cluster::user;
 
-/// What the server says to one who asks for a version that it has forgotten.
+/// The response to a watch from a compacted resource version.
 const GONE: &str = concat!(
     r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
     r#""message":"too old resource version","reason":"Expired","code":410}}"#,
     "\n"
 );
 
-/// A change that changes nothing that matters, but the version.
+/// A change that only raises the resource version.
 const INTERFERENCE: &str = r#"{"metadata":{"annotations":{"simulation/touched":"WHEN"}}}"#;
 
-/// Everything that happened, line by line. It outlives a story that panics.
+/// The trace, line by line. It outlives a run that panics.
 pub(crate) type Trace = Arc<Mutex<Vec<String>>>;
 
 /// What all wires share.
 pub(crate) struct Network {
     state: Mutex<State>,
     trace: Trace,
-    dice: Dice,
+    rng: Rng,
     begun: Instant,
     cuts: Cuts,
     crashed: Notify,
 }
 
 struct State {
-    door: Option<InProcess>,
-    climate: Arc<Climate>,
-    /// Until when what the server tells is held up.
+    in_process: Option<InProcess>,
+    faults: Arc<FaultPlan>,
+    /// Until when watch events are delayed.
     stalled_until: Instant,
-    /// Until when whoever resumes is told that the past is forgotten.
-    forgetful_until: Instant,
-    /// After how many writes the process under test dies.
+    /// Until when resumed watches fail as compacted.
+    compacted_until: Instant,
+    /// Number of writes until the process under test crashes.
     writes_left: Option<usize>,
 }
 
-/// Moments at which all streams break off. Those who wait for one are told in the order in which
-/// they began to.
+/// Disconnects of all watches. Waiters are notified in the order in which they began to wait.
 #[derive(Default)]
 struct Cuts {
     count: AtomicU64,
@@ -81,7 +77,7 @@ impl Cuts {
         self.cut.notify_waiters();
     }
 
-    /// Resolves when there has been one after so many.
+    /// Resolves when there have been more than `seen` disconnects.
     async fn after(&self, seen: u64) {
         loop {
             let cut = self.cut.notified();
@@ -95,29 +91,29 @@ impl Cuts {
     }
 }
 
-/// Who uses a wire.
+/// The user of a wire.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
-    /// The components under test: everything may happen to them.
+pub(crate) enum Origin {
+    /// Components under test: faults apply to their requests.
     Tested,
-    /// Users, nodes and other components: nothing does.
+    /// Users, nodes and other components: no faults.
     Others,
 }
 
-/// One user's way to the server.
+/// The connection of one user to the server.
 pub(crate) struct Wire {
     network: Arc<Network>,
     user: User,
-    who: Who,
+    who: Origin,
 }
 
-/// What becomes of one request.
-struct Trip {
+/// The latency and faults of one request.
+struct Delivery {
     there: Duration,
     back: Duration,
     lost: Option<Lost>,
     interference: bool,
-    dies: bool,
+    crashes: bool,
 }
 
 enum Lost {
@@ -126,13 +122,13 @@ enum Lost {
 }
 
 impl Network {
-    pub(crate) fn new(dice: Dice, trace: Trace) -> Network {
+    pub(crate) fn new(rng: Rng, trace: Trace) -> Network {
         let now = Instant::now();
         let state = State {
-            door: None,
-            climate: Arc::new(Climate::FAIR),
+            in_process: None,
+            faults: Arc::new(FaultPlan::NONE),
             stalled_until: now,
-            forgetful_until: now,
+            compacted_until: now,
             writes_left: None,
         };
 
@@ -140,7 +136,7 @@ impl Network {
         Network {
             state,
             trace,
-            dice,
+            rng,
             begun: now,
             cuts: Cuts::default(),
             crashed: Notify::new(),
@@ -149,7 +145,7 @@ impl Network {
 
     pub(crate) fn wire(
         self: &Arc<Network>,
-        who: Who,
+        who: Origin,
         name: &str,
         groups: &[&str],
     ) -> Arc<dyn Transport> {
@@ -160,23 +156,23 @@ impl Network {
         })
     }
 
-    /// The server's door, or that there is none.
-    pub(crate) fn leads_to(&self, door: Option<InProcess>) {
-        self.state().door = door;
+    /// Sets the running server; `None`: it is down.
+    pub(crate) fn set_server(&self, in_process: Option<InProcess>) {
+        self.state().in_process = in_process;
         self.cut();
     }
 
-    /// From now on this goes wrong.
-    pub(crate) fn blow(&self, climate: Arc<Climate>) {
-        self.state().climate = climate;
+    /// Sets the faults from now on.
+    pub(crate) fn inject(&self, faults: Arc<FaultPlan>) {
+        self.state().faults = faults;
     }
 
-    /// From now on nothing goes wrong.
-    pub(crate) fn calm(&self) {
+    /// Ends all faults.
+    pub(crate) fn stop_faults(&self) {
         let mut state = self.state();
-        state.climate = Arc::new(Climate::FAIR);
+        state.faults = Arc::new(FaultPlan::NONE);
         state.stalled_until = Instant::now();
-        state.forgetful_until = Instant::now();
+        state.compacted_until = Instant::now();
         state.writes_left = None;
     }
 
@@ -188,20 +184,20 @@ impl Network {
         self.state().stalled_until = Instant::now() + time;
     }
 
-    pub(crate) fn forget_for(&self, time: Duration) {
-        self.state().forgetful_until = Instant::now() + time;
+    pub(crate) fn compact_for(&self, time: Duration) {
+        self.state().compacted_until = Instant::now() + time;
     }
 
     pub(crate) fn crash_after(&self, writes: usize) {
         self.state().writes_left = Some(writes);
     }
 
-    /// Resolves when the process under test has died.
+    /// Resolves when the process under test has crashed.
     pub(crate) async fn crashed(&self) {
         self.crashed.notified().await;
     }
 
-    /// Writes down what happened.
+    /// Appends a line to the trace.
     pub(crate) fn note(&self, what: &str) {
         let at = self.begun.elapsed().as_millis();
         self.trace.lock().unwrap().push(format!("{at:>8} {what}"));
@@ -211,58 +207,58 @@ impl Network {
         self.state.lock().unwrap()
     }
 
-    fn trip(&self, request: &Request<Bytes>, who: Who) -> Trip {
+    fn delivery(&self, request: &Request<Bytes>, who: Origin) -> Delivery {
         let mut state = self.state();
 
-        if who == Who::Others {
+        if who == Origin::Others {
             let no = Duration::ZERO;
-            return Trip {
+            return Delivery {
                 there: no,
                 back: no,
                 lost: None,
                 interference: false,
-                dies: false,
+                crashes: false,
             };
         }
 
         let is_write = request.method() != Method::GET;
         let changes = matches!(*request.method(), Method::PUT | Method::PATCH);
-        let mut dies = false;
+        let mut crashes = false;
         if let Some(left) = state.writes_left.filter(|_| is_write) {
-            dies = left == 0;
+            crashes = left == 0;
             state.writes_left = left.checked_sub(1);
         }
 
-        let (dice, climate) = (&self.dice, &state.climate);
-        let lost = dice.percent(climate.lost).then(|| match dice.percent(50) {
+        let (rng, faults) = (&self.rng, &state.faults);
+        let lost = rng.percent(faults.lost).then(|| match rng.percent(50) {
             true => Lost::There,
             false => Lost::Back,
         });
 
-        Trip {
-            there: dice.pause(climate.latency),
-            back: dice.pause(climate.latency),
+        Delivery {
+            there: rng.pause(faults.latency),
+            back: rng.pause(faults.latency),
             lost,
-            interference: changes && dice.percent(climate.conflicts),
-            dies,
+            interference: changes && rng.percent(faults.conflicts),
+            crashes,
         }
     }
 
-    /// How long an event is on its way.
+    /// The latency of a watch event.
     fn delay(&self) -> Duration {
         let state = self.state();
         let stalled = state
             .stalled_until
             .saturating_duration_since(Instant::now());
-        stalled + self.dice.pause(state.climate.latency)
+        stalled + self.rng.pause(state.faults.latency)
     }
 }
 
 impl Wire {
-    /// The server itself, or nobody.
+    /// Sends a request to the server; fails if it is down.
     async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
-        let door = self.network.state().door.clone();
-        let Some(door) = door else {
+        let in_process = self.network.state().in_process.clone();
+        let Some(in_process) = in_process else {
             let server = "the simulated server".to_string();
             return Err(TransportError::Connect {
                 server,
@@ -271,19 +267,18 @@ impl Wire {
         };
 
         let seen = self.network.cuts.count();
-        let transport = door.transport(self.user.clone());
+        let transport = in_process.transport(self.user.clone());
         let sent = tokio::select! {
             biased;
             () = self.network.cuts.after(seen) => Err(lost()),
             answer = transport.send(request) => answer,
         };
 
-        // A server that ends in the middle of a request does not tell its clients what it thinks of
-        // that.
+        // A server that stops during a request sends no response.
         sent.map_err(|_| lost())
     }
 
-    /// Somebody else changes the object that a request is about to change.
+    /// Another client changes the object that a request is about to update.
     async fn interfere(&self, path: &str) {
         let when = self.network.begun.elapsed().as_millis().to_string();
         let object = path
@@ -301,30 +296,30 @@ impl Wire {
             .note(&format!("another  PATCH {object} {}", outcome(&answer)));
     }
 
-    fn is_forgotten(&self, request: &Request<Bytes>) -> bool {
+    fn is_compacted(&self, request: &Request<Bytes>) -> bool {
         let query = request.uri().query().unwrap_or_default();
         let resumes = query.contains("watch=true")
             && query.contains("resourceVersion=")
             && !query.contains("sendInitialEvents");
-        resumes && Instant::now() < self.network.state().forgetful_until
+        resumes && Instant::now() < self.network.state().compacted_until
     }
 
     async fn exchange(
         &self,
         request: Request<Bytes>,
-        trip: &Trip,
+        delivery: &Delivery,
     ) -> Result<Response<Body>, TransportError> {
-        tokio::time::sleep(trip.there).await;
+        tokio::time::sleep(delivery.there).await;
 
-        if matches!(trip.lost, Some(Lost::There)) {
+        if matches!(delivery.lost, Some(Lost::There)) {
             return Err(lost());
         }
 
-        if trip.dies && self.network.dice.percent(50) {
-            self.die().await;
+        if delivery.crashes && self.network.rng.percent(50) {
+            self.crash().await;
         }
 
-        if trip.interference {
+        if delivery.interference {
             self.interfere(&request.uri().to_string()).await;
         }
 
@@ -333,7 +328,7 @@ impl Wire {
             .query()
             .is_some_and(|query| query.contains("watch=true"));
 
-        let answer = match self.is_forgotten(&request) {
+        let answer = match self.is_compacted(&request) {
             true => Ok(Response::new(
                 Full::from(GONE)
                     .map_err(|never| match never {})
@@ -342,13 +337,13 @@ impl Wire {
             false => self.deliver(request).await,
         };
 
-        if trip.dies {
-            self.die().await;
+        if delivery.crashes {
+            self.crash().await;
         }
 
-        tokio::time::sleep(trip.back).await;
+        tokio::time::sleep(delivery.back).await;
 
-        if matches!(trip.lost, Some(Lost::Back)) {
+        if matches!(delivery.lost, Some(Lost::Back)) {
             return Err(lost());
         }
 
@@ -359,14 +354,14 @@ impl Wire {
         })
     }
 
-    /// Nothing comes back from here: whoever waits is ended.
-    async fn die(&self) {
-        self.network.note("the process under test dies");
+    /// Crashes the process under test; never returns.
+    async fn crash(&self) {
+        self.network.note("the process under test crashes");
         self.network.crashed.notify_one();
         std::future::pending().await
     }
 
-    /// A stream whose events are on their way for some time, one after the other.
+    /// A watch stream whose events have a latency and keep their order.
     fn stream(&self, body: Body) -> Body {
         let (network, seen) = (self.network.clone(), self.network.cuts.count());
         let frames = stream::unfold(
@@ -393,15 +388,15 @@ impl Wire {
 #[async_trait]
 impl Transport for Wire {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
-        let trip = self.network.trip(&request, self.who);
+        let delivery = self.network.delivery(&request, self.who);
         let mut line = String::new();
-        let who = if self.who == Who::Tested {
+        let who = if self.who == Origin::Tested {
             "tested "
         } else {
             "others "
         };
         write!(line, "{who} {} {}", request.method(), request.uri()).unwrap();
-        let answer = self.exchange(request, &trip).await;
+        let answer = self.exchange(request, &delivery).await;
         self.network.note(&format!("{line} {}", outcome(&answer)));
         answer
     }

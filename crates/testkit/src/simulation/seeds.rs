@@ -1,4 +1,4 @@
-//! Many seeds on all cores, and one alone.
+//! Runs many seeds on all cores, or a single one.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,17 +11,17 @@ use std::thread;
 use tokio::runtime::{Builder, Runtime};
 
 use super::network::Trace;
-use super::{Scenario, server, tell};
+use super::{Scenario, server, simulate};
 
-/// How many lines of a story that failed are printed.
+/// Number of trace lines printed for a failure.
 const PRINTED: usize = 250;
 
-/// A story that did not end well.
+/// A failed run.
 #[derive(Debug)]
 pub struct Failure {
-    /// Whose story it is.
+    /// The seed.
     pub seed: u64,
-    /// What did not hold.
+    /// The violated condition.
     pub complaint: String,
     trace: Vec<String>,
 }
@@ -36,27 +36,26 @@ impl fmt::Display for Failure {
             writeln!(out, "{line}")?;
         }
         writeln!(out, "seed {}: {}", self.seed, self.complaint)?;
-        write!(out, "CORACLE_SEED={} plays it alone", self.seed)
+        write!(out, "CORACLE_SEED={} runs it alone", self.seed)
     }
 }
 
-/// Plays as many seeds as `CORACLE_SEEDS` says, or `few`, or the one that `CORACLE_SEED` names.
+/// Runs `CORACLE_SEEDS` seeds, or `few`, or the single seed `CORACLE_SEED`.
 ///
 /// # Panics
-/// At a story that does not end well.
-pub fn survives(scenario: &dyn Scenario, few: u64) {
+/// If a run fails.
+pub fn check_seeds(scenario: &dyn Scenario, few: u64) {
     let first_failure = match number("CORACLE_SEED") {
-        Some(seed) => play(scenario, seed).failure,
-        None => finds(scenario, number("CORACLE_SEEDS").unwrap_or(few)),
+        Some(seed) => run_seed(scenario, seed).failure,
+        None => find_failure(scenario, number("CORACLE_SEEDS").unwrap_or(few)),
     };
     if let Some(failure) = first_failure {
         panic!("{failure}");
     }
 }
 
-/// Plays the stories of seeds from 0, and answers one that does not end well, if there is one below
-/// `bound`.
-pub fn finds(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
+/// Runs the seeds from 0 below `bound`; returns the first failure, if any.
+pub fn find_failure(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
     server::make_template();
     let (next, found) = (AtomicU64::new(0), Mutex::new(None::<Failure>));
     let work = || {
@@ -66,7 +65,7 @@ pub fn finds(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
                 return;
             }
 
-            if let Some(failure) = play(scenario, seed).failure {
+            if let Some(failure) = run_seed(scenario, seed).failure {
                 next.store(bound, Ordering::Relaxed);
                 let mut found = found.lock().unwrap();
                 if found.as_ref().is_none_or(|other| failure.seed < other.seed) {
@@ -82,32 +81,32 @@ pub fn finds(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
     found.into_inner().unwrap()
 }
 
-/// A story that was played to its end.
-pub struct Played {
-    /// A number that is another one for every other story.
+/// A completed run.
+pub struct SeedRun {
+    /// Hash of the trace.
     pub hash: u64,
-    /// Everything that happened, line by line.
+    /// The trace, line by line.
     pub trace: Vec<String>,
-    /// What did not hold, if something did not.
+    /// The failure, if any.
     pub failure: Option<Failure>,
 }
 
-/// Plays the story of one seed.
-pub fn play(scenario: &dyn Scenario, seed: u64) -> Played {
+/// Runs one seed.
+pub fn run_seed(scenario: &dyn Scenario, seed: u64) -> SeedRun {
     server::make_template();
     watch_panics();
     PANICS.set(Some(Vec::new()));
     let trace = Trace::default();
-    let told = || runtime().block_on(tell(scenario, seed, trace.clone()));
+    let run = || runtime().block_on(simulate(scenario, seed, trace.clone()));
 
-    // A story that panics is one that failed; what panicked stands among the panics.
-    let verdict = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or(Ok(()));
+    // A panic is a failure; its message is in `PANICS`.
+    let verdict = panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or(Ok(()));
     let trace = std::mem::take(&mut *trace.lock().unwrap_or_else(PoisonError::into_inner));
     let panics = PANICS.take().unwrap_or_default();
     let mut hasher = DefaultHasher::new();
     trace.hash(&mut hasher);
     let verdict = match panics.first() {
-        Some(panicked) => Err(format!("something panicked: {panicked}")),
+        Some(panicked) => Err(format!("panic: {panicked}")),
         None => verdict,
     };
 
@@ -117,14 +116,14 @@ pub fn play(scenario: &dyn Scenario, seed: u64) -> Played {
         trace: trace.clone(),
     });
 
-    Played {
+    SeedRun {
         hash: hasher.finish(),
         trace,
         failure,
     }
 }
 
-/// One thread, whose clock moves when nothing else can be done.
+/// A single-threaded runtime with a paused clock.
 pub(crate) fn runtime() -> Runtime {
     Builder::new_current_thread()
         .enable_time()
@@ -134,11 +133,11 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 thread_local! {
-    /// What panicked in the story that this thread plays, if it plays one.
+    /// Panics of the run of this thread, if there is one.
     static PANICS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// A task that panics takes only itself with it: this is how it becomes known.
+/// Records panics of tasks, which tokio would only report to their join handles.
 fn watch_panics() {
     static ONCE: Once = Once::new();
 
@@ -161,7 +160,7 @@ fn watch_panics() {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "whoever runs tests has no other way to say it"
+    reason = "seeds are set by environment variables"
 )]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

@@ -1,4 +1,4 @@
-//! The simulated server: an API server on a disk that outlives it.
+//! The simulated server: an API server on a simulated disk that survives restarts.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -8,14 +8,14 @@ use coracle_store::Revision;
 use coracle_store::embedded::Embedded;
 use coracle_store::embedded::files::SimulatedDisk;
 
-use super::dice::Dice;
 use super::history::{History, Objects};
 use super::network::Network;
+use super::rng::Rng;
 use crate::cluster::{Cluster, Setup};
 use crate::objects::object;
 use crate::world::simulated;
 
-/// The longest time that a machine is down, in milliseconds.
+/// Maximum downtime after a power cut, in milliseconds.
 const DOWN: usize = 3000;
 
 pub(crate) struct Server {
@@ -32,7 +32,7 @@ impl Server {
         let disk = template().copy();
         let cluster = start(&disk, world).await;
         let begun = (cluster.store.revision(), Objects::now(&cluster.store).await);
-        network.leads_to(Some(cluster.door()));
+        network.set_server(Some(cluster.in_process()));
         Server {
             disk,
             world,
@@ -47,23 +47,23 @@ impl Server {
         self.disk.fail_syncs(count);
     }
 
-    /// The machine loses power, and comes back.
-    pub(crate) async fn lose_power(&self, dice: &Dice) {
-        self.network.leads_to(None);
+    /// Cuts the power of the machine and restarts it.
+    pub(crate) async fn lose_power(&self, rng: &Rng) {
+        self.network.set_server(None);
         let running = self
             .running
             .take()
             .expect("a server that is down is not switched off");
         running.kill().await;
 
-        self.disk.cut_power(&mut |bound| dice.below(bound));
-        tokio::time::sleep(dice.pause(DOWN)).await;
+        self.disk.cut_power(&mut |bound| rng.below(bound));
+        tokio::time::sleep(rng.pause(DOWN)).await;
 
-        // A server that cannot write at its start ends, and whoever starts servers tries again:
-        // that it did is all there is to see of this.
+        // A server that cannot write at its start exits and is restarted; skip to the successful
+        // start.
         self.fail_syncs(0);
         let cluster = start(&self.disk, self.world).await;
-        self.network.leads_to(Some(cluster.door()));
+        self.network.set_server(Some(cluster.in_process()));
         self.running.replace(Some(cluster));
     }
 
@@ -76,14 +76,14 @@ impl Server {
             .clone()
     }
 
-    /// Everything that has happened.
+    /// The history since the start.
     pub(crate) async fn history(&self) -> History {
         let (revision, objects) = self.begun.clone();
         History::since(&self.store(), revision, objects).await
     }
 
     pub(crate) async fn stop(&self) {
-        self.network.leads_to(None);
+        self.network.set_server(None);
         if let Some(running) = self.running.take() {
             running.kill().await;
         }
@@ -102,12 +102,12 @@ async fn start(disk: &SimulatedDisk, world: World) -> Cluster {
 
 /// The disk of a new cluster.
 fn template() -> &'static SimulatedDisk {
-    TEMPLATE.get().expect("made before any seed is played")
+    TEMPLATE.get().expect("created before any seed is run")
 }
 
 static TEMPLATE: OnceLock<SimulatedDisk> = OnceLock::new();
 
-/// Makes the disk that every simulation begins with a copy of.
+/// Creates the disk that every run starts with a copy of.
 pub(crate) fn make_template() {
     TEMPLATE.get_or_init(|| {
         let disk = SimulatedDisk::default();

@@ -234,7 +234,7 @@ async fn a_running_container_is_attached_to() {
     for (number, client) in clients(&node).into_iter().enumerate() {
         let name = format!("web{number}");
 
-        // It prints all the while: whoever reads a line is attached.
+        // It prints continuously: a line proves that the client is attached.
         let script = "until [ -e /tmp/go ]; do echo before; sleep 0.1; done; echo after; exit 5";
         let id = node.run(&name, script).await;
         let mut attached = client.follow(&["attach", &name]);
@@ -359,7 +359,7 @@ async fn only_who_may_reaches_the_kubelet() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_reached_is_told() {
+async fn unreachable_targets_are_reported() {
     let node = Node::start("unreachable").await;
     node.run("web", "sleep 1000").await;
     node.declare_pod("nowhere", None).await;

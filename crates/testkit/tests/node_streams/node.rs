@@ -110,7 +110,7 @@ impl Node {
         node
     }
 
-    /// Tells the API server of the node.
+    /// Creates the Node object.
     async fn declare(&self) {
         let nodes = self.cluster.client().typed::<ApiNode>();
         let node = serde_json::from_value(json!({"metadata": {"name": "here"}})).unwrap();
@@ -127,7 +127,7 @@ impl Node {
             .unwrap();
     }
 
-    /// Tells the API server of a pod with one container of the same name.
+    /// Creates a Pod object with one container of the same name.
     pub(crate) async fn declare_pod(&self, name: &str, node: Option<&str>) -> Pod {
         let pods = self.cluster.client().typed::<Pod>().namespace("default");
         let container = json!({"name": name, "image": "busybox"});

@@ -7,25 +7,25 @@
 
 use std::fmt;
 
-/// What a package may be used under.
+/// A licence expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Expression<'a> {
     Licence {
         name: &'a str,
         exception: Option<&'a str>,
     },
-    /// One of these, as one likes.
+    /// Any of these.
     Any(Vec<Expression<'a>>),
     /// All of these together.
     All(Vec<Expression<'a>>),
 }
 
-/// Why a text is no expression.
+/// Why a text is not an expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ExpressionError {
-    /// The text ends where this is due.
+    /// The text ends where this is expected.
     Ends(&'static str),
-    /// Something else stands where this is due.
+    /// Another token where this is expected.
     Unexpected { found: String, due: &'static str },
 }
 
@@ -134,7 +134,7 @@ impl<'a> Tokens<'a> {
         Some(token)
     }
 
-    /// Whether one of these came next; then it is taken.
+    /// Consumes the next token if it is one of these; returns whether it was.
     fn take(&mut self, wanted: &[&str]) -> bool {
         let Some((token, rest)) = self.split() else {
             return false;

@@ -1,8 +1,7 @@
-//! `cargo xtask licences`: everything that ends up in the binary, or helps to build it, is free to
-//! use and wanted.
+//! `cargo xtask licences`: checks the licences of all dependencies, and that none is banned.
 //!
 //! `cargo metadata` names every package of `Cargo.lock`; its licence is read ([`expression`]) and
-//! held against what is accepted ([`policy`]). Known vulnerabilities are not looked for: that needs
+//! compared with the accepted ones ([`policy`]). Known vulnerabilities are not checked: that needs
 //! the advisory database.
 
 mod expression;

@@ -1,4 +1,4 @@
-//! What is accepted, and what is not wanted.
+//! Accepted licences and banned crates.
 
 use super::expression::Expression;
 
@@ -20,7 +20,7 @@ const ACCEPTED: &[&str] = &[
 /// Exceptions that only add rights.
 const ACCEPTED_EXCEPTIONS: &[&str] = &["LLVM-exception"];
 
-/// Crates that are not wanted whatever their licence, and what to use instead.
+/// Banned crates, and what to use instead.
 const BANNED: &[(&str, &str)] = &[
     (
         "openssl",
@@ -48,8 +48,7 @@ pub(super) fn ban(name: &str) -> Option<&'static str> {
         .map(|(_, instead)| *instead)
 }
 
-/// Whether we may use what is licensed so: of alternatives one must be accepted, of what holds
-/// together everything.
+/// Whether a licence expression is accepted: of alternatives one, of conjunctions all.
 pub(super) fn accepts(expression: &Expression<'_>) -> bool {
     match expression {
         Expression::Licence { name, exception } => {

@@ -1,16 +1,16 @@
-//! The checkout: its Rust files, its pages, and the names of everything else.
+//! The files of the repository: Rust sources, Markdown pages, and all paths.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::bare;
+use super::stripped_code;
 use crate::finding::ChoreError;
 
 pub(super) struct Tree {
     pub(super) sources: Vec<Source>,
     pub(super) pages: Vec<Page>,
-    /// Every file and folder, relative to the top, with `/` between names.
+    /// Every file and folder, relative to the root.
     pub(super) paths: BTreeSet<String>,
 }
 
@@ -33,12 +33,12 @@ impl Source {
         Source {
             path: path.into(),
             text: text.to_owned(),
-            code: bare::code_of(text),
+            code: stripped_code::code_of(text),
         }
     }
 }
 
-/// Reads the checkout. What cargo builds and what is hidden is passed over.
+/// Reads the repository, without build output and hidden folders.
 pub(super) fn read(root: &Path) -> Result<Tree, ChoreError> {
     let mut tree = Tree {
         sources: Vec::new(),

@@ -1,18 +1,17 @@
-//! Places that have grown too long: files of more than 600 lines of code, functions of more than 100.
+//! Too long code: files of more than 600 lines of code, functions of more than 100.
 //!
 //! Blank lines and comments do not count: a long function should have more of them, not fewer.
-//!
-//! Those that are known stand in `long-places.txt` with their length. An entry may only shrink: a
-//! place that has grown is a finding, and so is an entry that promises more than there is.
+//! Known ones are listed in `long-places.txt` with their length, which may only shrink: both growth
+//! and an entry larger than the actual length are findings.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::bare::{is_name, words};
 use super::files::Source;
+use super::stripped_code::{is_name, words};
 use crate::finding::Finding;
 
-/// The known long places: `LENGTH PATH` for a file, `LENGTH PATH FUNCTION` for a function.
+/// Known long files (`LENGTH PATH`) and functions (`LENGTH PATH FUNCTION`).
 pub(super) const ALLOWANCES: &str = "crates/xtask/long-places.txt";
 
 const LONGEST_FILE: usize = 600;
@@ -26,10 +25,10 @@ pub(super) fn check(sources: &[Source], allowances: &str) -> Vec<Finding> {
         } else {
             LONGEST_FILE
         };
-        findings.extend(judge(&place, length, limit, allowed.remove(&place)));
+        findings.extend(compare(&place, length, limit, allowed.remove(&place)));
     }
 
-    let gone = "remove its line: the place is gone, or short enough";
+    let gone = "remove its line: the code is gone or short enough";
     findings.extend(
         allowed
             .into_keys()
@@ -39,11 +38,10 @@ pub(super) fn check(sources: &[Source], allowances: &str) -> Vec<Finding> {
     findings
 }
 
-fn judge(place: &str, length: usize, limit: usize, allowed: Option<usize>) -> Option<Finding> {
+fn compare(place: &str, length: usize, limit: usize, allowed: Option<usize>) -> Option<Finding> {
     match allowed {
         None => {
-            let remedy =
-                "does it take two decisions? cut between them; known long places may only shrink";
+            let remedy = "split it between two decisions";
             Some(Finding::new(
                 place,
                 format!("{length} lines, more than {limit}"),
@@ -53,21 +51,21 @@ fn judge(place: &str, length: usize, limit: usize, allowed: Option<usize>) -> Op
         Some(allowed) if length > allowed => Some(Finding::new(
             place,
             format!("has grown from {allowed} lines to {length}"),
-            "long places may only shrink",
+            "long files and functions may only shrink",
         )),
         Some(allowed) if length < allowed => {
             let wrong = format!("{place} has shrunk from {allowed} lines to {length}");
             Some(Finding::new(
                 ALLOWANCES,
                 wrong,
-                "write the new length there, so that it cannot grow back",
+                "update the length there, so that it cannot grow again",
             ))
         }
         Some(_) => None,
     }
 }
 
-/// The allowances, and the lines that are none.
+/// The known lengths, and findings for invalid lines.
 fn read(allowances: &str) -> (BTreeMap<String, usize>, Vec<Finding>) {
     let (mut allowed, mut findings) = (BTreeMap::new(), Vec::new());
     for line in allowances
@@ -90,8 +88,8 @@ fn read(allowances: &str) -> (BTreeMap<String, usize>, Vec<Finding>) {
     (allowed, findings)
 }
 
-/// Every place that is over its limit. Functions of one name in one file are one place, as long as
-/// the longest.
+/// Every file and function over its limit. Of functions with the same name in a file, the longest
+/// counts.
 fn long_places(sources: &[Source]) -> BTreeMap<String, usize> {
     let mut places = BTreeMap::new();
     for Source { path, code, .. } in sources {
@@ -108,17 +106,17 @@ fn long_places(sources: &[Source]) -> BTreeMap<String, usize> {
     places
 }
 
-/// The lines of bare code that are not blank.
+/// The number of non-blank lines of stripped code.
 pub(super) fn code_lines(code: &str) -> usize {
     code.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// The functions in bare code, with the lines of code from `fn` to the closing brace.
+/// The functions in stripped code, with their lines of code from `fn` to the closing brace.
 fn functions(code: &str) -> impl Iterator<Item = (&str, usize)> {
     function_ranges(code).map(|(name, range)| (name, code_lines(&code[range])))
 }
 
-/// The functions in bare code, and where they are.
+/// The functions in stripped code, and their ranges.
 pub(super) fn function_ranges(code: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     words(code, "fn").filter_map(|at| {
         let rest = code[at + 2..].trim_start();

@@ -1,5 +1,4 @@
-//! Links between pages: a relative link leads to a file of this checkout, and to a heading that is
-//! there.
+//! Links between pages: relative links must point to an existing file and heading.
 
 use super::files::{Page, Tree};
 use crate::finding::Finding;
@@ -29,7 +28,7 @@ fn check_page(page: &Page, tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Where a link leads, if it leads anywhere.
+/// Checks the target of a link.
 fn follow(page: &Page, target: &str, tree: &Tree) -> Result<(), &'static str> {
     let (file, heading) = target
         .split_once('#')
@@ -59,11 +58,7 @@ fn resolve(page: &str, link: &str) -> Result<String, &'static str> {
     for part in link.split('/') {
         match part {
             "" | "." => {}
-            ".." => drop(
-                parts
-                    .pop()
-                    .ok_or("leads out of the checkout, which stands alone")?,
-            ),
+            ".." => drop(parts.pop().ok_or("points outside of the repository")?),
             name => parts.push(name),
         }
     }
@@ -77,7 +72,7 @@ fn is_elsewhere(target: &str) -> bool {
         .any(|scheme| target.starts_with(scheme))
 }
 
-/// The lines of a page that are no code, with their numbers; code within them is left out.
+/// The lines of a page outside of code blocks, with their numbers and without inline code.
 fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut fenced = false;
     text.lines().zip(1..).filter_map(move |(line, number)| {
@@ -85,7 +80,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
             fenced = !fenced;
             return None;
         }
-        // Every second piece stands between backquotes.
+        // Every second piece is between backquotes.
         (!fenced).then(|| (number, line.split('`').step_by(2).collect()))
     })
 }
@@ -122,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_that_lead_nowhere_are_found() {
+    fn broken_links_are_found() {
         test("[a](docs/a.md) and [b](src)", &[]);
         test(
             "[a](docs/b.md)",
@@ -137,7 +132,7 @@ mod tests {
 
         test(
             "[a](../other)",
-            &["README.md:1: `../other`: leads out of the checkout, which stands alone"],
+            &["README.md:1: `../other`: points outside of the repository"],
         );
 
         test(

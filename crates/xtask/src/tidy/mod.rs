@@ -1,20 +1,21 @@
 //! `cargo xtask tidy`: what the compiler and clippy cannot check.
 //!
-//! The checkout is read once ([`files`]); of every Rust file there is also its bare code, without
-//! comments and literals ([`bare`]). Over that go the checks, each a pure function to findings:
-//! [`rooms`] (who may depend on whom), [`modules`] (no circles within a crate), [`lengths`] (places
-//! that have grown too long), [`paragraphs`] (long functions without a blank line), [`recursion`]
-//! (what bounds it), [`words`] (what may not stay in code) and [`links`] (in pages).
+//! The repository is read once ([`files`]); every Rust file is also stripped of comments and
+//! literals ([`stripped_code`]). Each check is a pure function to findings: [`dependencies`]
+//! (allowed dependencies between crates), [`modules`] (no
+//! circles within a crate), [`lengths`] (too long files and functions),
+//! [`paragraphs`] (long functions without a blank line), [`recursion`] (what bounds it),
+//! [`forbidden`] (forbidden code) and [`links`] (in pages).
 
-mod bare;
+mod dependencies;
 mod files;
+mod forbidden;
 mod lengths;
 mod links;
 mod modules;
 mod paragraphs;
 mod recursion;
-mod rooms;
-mod words;
+mod stripped_code;
 
 use std::path::Path;
 
@@ -26,15 +27,15 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, ChoreError> {
     let packages = metadata::workspace(root)?;
     let allowances = files::text(root, lengths::ALLOWANCES)?;
     let bounds = files::text(root, recursion::BOUNDS)?;
-    let page = files::text(root, rooms::PAGE)?;
+    let page = files::text(root, dependencies::PAGE)?;
 
     Ok([
-        rooms::check(&packages, &page),
+        dependencies::check(&packages, &page),
         lengths::check(&tree.sources, &allowances),
         paragraphs::check(&tree.sources),
         recursion::check(&tree.sources, &bounds),
         modules::check(&tree.sources),
-        words::check(&tree.sources),
+        forbidden::check(&tree.sources),
         links::check(&tree),
     ]
     .into_iter()

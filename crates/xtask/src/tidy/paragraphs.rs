@@ -1,8 +1,8 @@
 //! Long functions without a blank line: a reader cannot see their steps.
 
-use super::bare::line_of;
 use super::files::Source;
 use super::lengths::{code_lines, function_ranges};
+use super::stripped_code::line_of;
 use crate::finding::Finding;
 
 /// A function of more lines of code than this has paragraphs.

@@ -1,11 +1,9 @@
-//! Functions that call themselves, directly or through others of their file, and what bounds how
-//! deep they do.
-//!
-//! A stack is a resource that outsiders must not be able to use up: a request, an image or a folder
-//! that nests deeper than expected would end the whole process. So every file with such a function
-//! stands in `recursion.txt` together with the bound. Calls are followed by name: `name(…)`,
-//! `Self::name(…)` and `self.name(…)`. A method that is called on another value is not followed, as
-//! its type is not known here.
+//! Recursive functions, direct or through others of their file, and what bounds their depth. Input
+//! that nests deeper than expected (a request, an image, a directory) must not overflow the stack,
+//! which would end the process. So every file with a recursive function is listed in
+//! `recursion.txt` with its bound. Calls are followed by name: `name(…)`, `Self::name(…)` and
+//! `self.name(…)`. A method that is called on another value is not followed, as its type is not
+//! known here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,9 +40,7 @@ pub(super) fn check(sources: &[Source], bounds: &str) -> Vec<Finding> {
         let functions = recursive_functions(&source.text);
         if !functions.is_empty() && !known.remove(source.path.as_str()) {
             let wrong = format!("these functions call themselves: {}", functions.join(", "));
-            let remedy = format!(
-                "walk with a list of what is left to do, or write into {BOUNDS} what bounds the depth"
-            );
+            let remedy = format!("use an explicit stack, or add to {BOUNDS} what bounds the depth");
             findings.push(Finding::new(&source.path, wrong, remedy));
         }
     }
@@ -59,7 +55,7 @@ pub(super) fn check(sources: &[Source], bounds: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether a file is part of what users run.
+/// Whether a file is part of the product, not of tests.
 fn is_product(path: &str) -> bool {
     let is_test =
         path.contains("/tests/") || path.ends_with("tests.rs") || path.ends_with("testing.rs");
@@ -71,7 +67,7 @@ fn is_product(path: &str) -> bool {
 
 /// The functions of a file from which a call leads back to them.
 fn recursive_functions(text: &str) -> Vec<String> {
-    // What does not parse is the compiler's to complain about.
+    // Syntax errors are reported by the compiler.
     let Ok(file) = syn::parse_file(text) else {
         return Vec::new();
     };
@@ -106,7 +102,7 @@ impl Function {
 #[derive(Default)]
 struct Calls {
     of: BTreeMap<Function, BTreeSet<Function>>,
-    /// The function that is being looked at, and the names that hide functions within it.
+    /// The current function, and the names that shadow functions within it.
     within: Option<Function>,
     hidden: BTreeSet<String>,
 }

@@ -10,9 +10,9 @@ use coracle_api::owner::controller_of;
 use coracle_api::{Map, Value};
 use coracle_client::{DeleteOptions, WorkQueue};
 use coracle_testkit::objects::{pod, replica_set};
-use coracle_testkit::simulation::deeds::{self, has_labels, is_active, is_ready, number, owned};
+use coracle_testkit::simulation::actions::{self, has_labels, is_active, is_ready, number, owned};
 use coracle_testkit::simulation::{
-    History, Objects, Others, Process, Scenario, finds, play, survives,
+    History, Objects, Others, Process, Scenario, check_seeds, find_failure, run_seed,
 };
 
 use super::ReplicaSets;
@@ -71,7 +71,7 @@ impl Scenario for Sets {
     }
 
     async fn prepare(&self, others: &Others) {
-        let set = replica_set("web", 1 + others.dice.below(3));
+        let set = replica_set("web", 1 + others.rng.below(3));
         others
             .of("apps", "v1", "replicasets")
             .create(&set)
@@ -79,43 +79,43 @@ impl Scenario for Sets {
             .unwrap();
     }
 
-    async fn deed(&self, others: &Others) {
+    async fn act(&self, others: &Others) {
         let (sets, pods) = (
             others.of("apps", "v1", "replicasets"),
             others.of("", "v1", "pods"),
         );
 
-        match others.dice.below(12) {
+        match others.rng.below(12) {
             0..=2 => {
-                let replicas = others.dice.below(5);
-                deeds::patch(
+                let replicas = others.rng.below(5);
+                actions::patch(
                     &sets,
                     "web",
                     &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#),
                 )
                 .await;
             }
-            3 | 4 => deeds::delete_any(others, &pods).await,
-            5..=7 => deeds::pod_goes_on(others, &pods).await,
+            3 | 4 => actions::delete_any(others, &pods).await,
+            5..=7 => actions::advance_pod(others, &pods).await,
             8 => {
-                if let Some(pod) = deeds::any(others, &pods).await {
+                if let Some(pod) = actions::any(others, &pods).await {
                     let other = if pod.meta().label("app") == Some("web") {
                         "other"
                     } else {
                         "web"
                     };
                     let patch = format!(r#"{{"metadata":{{"labels":{{"app":"{other}"}}}}}}"#);
-                    deeds::patch(&pods, pod.meta().name(), &patch).await;
+                    actions::patch(&pods, pod.meta().name(), &patch).await;
                 }
             }
             9 => {
-                let mut orphan = pod(&format!("orphan-{}", others.dice.below(1000)));
+                let mut orphan = pod(&format!("orphan-{}", others.rng.below(1000)));
                 orphan.meta_mut().set_label("app", Some("web"));
                 drop(pods.create(&orphan).await);
             }
             10 => {
                 drop(sets.delete("web", &DeleteOptions::default()).await);
-                drop(sets.create(&replica_set("web", others.dice.below(4))).await);
+                drop(sets.create(&replica_set("web", others.rng.below(4))).await);
             }
             _ => {}
         }
@@ -212,13 +212,13 @@ fn as_int(count: usize) -> i64 {
 
 #[test]
 fn under_all_faults_the_desired_number_of_pods_is_reached_and_never_exceeded() {
-    survives(&PRODUCT, 800);
+    check_seeds(&PRODUCT, 800);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     for seed in 0..12 {
-        let (one, other) = (play(&PRODUCT, seed), play(&PRODUCT, seed));
+        let (one, other) = (run_seed(&PRODUCT, seed), run_seed(&PRODUCT, seed));
         if let Some((one, other)) = one
             .trace
             .iter()
@@ -229,7 +229,7 @@ fn the_same_seed_gives_the_same_trace() {
         }
 
         assert_eq!(one.hash, other.hash, "seed {seed}");
-        assert_ne!(one.hash, play(&PRODUCT, seed + 1).hash);
+        assert_ne!(one.hash, run_seed(&PRODUCT, seed + 1).hash);
     }
 }
 
@@ -237,14 +237,15 @@ fn the_same_seed_gives_the_same_trace() {
 fn planted_bugs_are_found_and_replayed() {
     let check = |name: &str, begin: fn(Context)| {
         let scenario = Sets { begin };
-        let failure = finds(&scenario, 1000).unwrap_or_else(|| panic!("{name} is not found"));
-        let again = play(&scenario, failure.seed)
+        let failure =
+            find_failure(&scenario, 1000).unwrap_or_else(|| panic!("{name} is not found"));
+        let again = run_seed(&scenario, failure.seed)
             .failure
             .unwrap_or_else(|| panic!("{name} is not replayed"));
         assert_eq!(again.to_string(), failure.to_string(), "{name}");
 
         assert!(
-            play(&PRODUCT, failure.seed).failure.is_none(),
+            run_seed(&PRODUCT, failure.seed).failure.is_none(),
             "{name}: the controller itself survives that seed"
         );
     };

@@ -1,37 +1,35 @@
-//! Who may do what, in generated worlds of users, roles and bindings: what the server says in a
-//! review and what it does when it is really asked, held against an evaluation that looks at
-//! everything every time.
-//!
-//! A world that fails is named by its seed; `CORACLE_SEED` plays it alone.
+//! RBAC with generated users, roles and bindings: SubjectAccessReviews and real requests are
+//! compared with a reference evaluation without an index. The seed of each generated policy is
+//! printed; `CORACLE_SEED` runs one alone.
 
-mod right;
-mod world;
+mod generated;
+mod reference;
 
 use coracle_api::Value;
 use serde_json::json;
 
-use crate::castle::Castle;
 use crate::cluster::Raw;
-use crate::simulated::until;
-use right::allowed;
-use world::{Dice, Request, USERS, User, Way, World};
+use crate::server_under_test::ServerUnderTest;
+use crate::simulated_nodes::until;
+use generated::{Authentication, Policy, Request, Rng, USERS, User};
+use reference::allowed;
 
-/// How many questions of each kind are asked in a world.
+/// Number of reviews and of requests per policy.
 const REVIEWS: usize = 1200;
 const REQUESTS: usize = 250;
 
 #[test]
-fn reviews_and_real_requests_agree_with_a_look_at_everything() {
-    let castle = Castle::start_with(&["--controllers=clusterrole-aggregation"]);
+fn reviews_and_requests_agree_with_the_reference_evaluation() {
+    let target = ServerUnderTest::start_with(&["--controllers=clusterrole-aggregation"]);
     for namespace in ["a", "b"] {
-        castle.server.kubectl(&["create", "namespace", namespace]);
-        castle
+        target.server.kubectl(&["create", "namespace", namespace]);
+        target
             .server
             .kubectl(&["-n", namespace, "create", "serviceaccount", "robot"]);
     }
     for seed in seeds() {
-        println!("CORACLE_SEED={seed} plays this world alone");
-        play(&castle, seed);
+        println!("CORACLE_SEED={seed} runs this policy alone");
+        run_seed(&target, seed);
     }
 }
 
@@ -46,20 +44,20 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-fn play(castle: &Castle, seed: u64) {
-    let mut dice = Dice::new(seed);
-    let world = World::generate(&mut dice);
-    let file = castle.folder.path().join("world.json");
-    std::fs::write(&file, world.objects().to_string()).unwrap();
+fn run_seed(target: &ServerUnderTest, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let policy = Policy::generate(&mut rng);
+    let file = target.folder.path().join("policy.json");
+    std::fs::write(&file, policy.objects().to_string()).unwrap();
     let file = file.to_str().unwrap();
-    castle.server.kubectl(&["create", "-f", file]);
-    aggregated(castle, &world);
-    let raw = Raw::new(&castle.server.kubeconfig);
+    target.server.kubectl(&["create", "-f", file]);
+    aggregated(target, &policy);
+    let raw = Raw::new(&target.server.kubeconfig);
 
     let mut yes = 0;
     for _ in 0..REVIEWS {
-        let (user, request) = (dice.one(USERS), Request::generate(&mut dice));
-        let expected = allowed(&world, user, &request);
+        let (user, request) = (rng.one(USERS), Request::generate(&mut rng));
+        let expected = allowed(&policy, user, &request);
         assert_eq!(
             reviewed(&raw, user, &request),
             expected,
@@ -77,13 +75,13 @@ fn play(castle: &Castle, seed: u64) {
     );
 
     for _ in 0..REQUESTS {
-        let (user, request) = (dice.one(USERS), Request::generate(&mut dice));
+        let (user, request) = (rng.one(USERS), Request::generate(&mut rng));
         let Some((method, path)) = request.http() else {
             continue;
         };
-        let expected = allowed(&world, user, &request);
+        let expected = allowed(&policy, user, &request);
 
-        let status = asked(castle, user, method, &path);
+        let status = asked(target, user, method, &path);
         assert_eq!(
             status != 403,
             expected,
@@ -92,21 +90,21 @@ fn play(castle: &Castle, seed: u64) {
         );
     }
 
-    castle.server.kubectl(&["delete", "-f", file]);
+    target.server.kubectl(&["delete", "-f", file]);
 }
 
-/// Waits until the roles that gather others have gathered them.
-fn aggregated(castle: &Castle, world: &World) {
-    for role in world.roles.iter().filter(|role| role.gathers.is_some()) {
+/// Waits until aggregated roles have their rules.
+fn aggregated(target: &ServerUnderTest, policy: &Policy) {
+    for role in policy.roles.iter().filter(|role| role.gathers.is_some()) {
         let mut expected: Vec<serde_json::Value> = Vec::new();
-        for rule in right::rules_of(world, role).map(world::Rule::object) {
+        for rule in reference::rules_of(policy, role).map(generated::Rule::object) {
             if !expected.contains(&rule) {
                 expected.push(rule);
             }
         }
 
         until(&format!("{} is filled", role.name), || {
-            let told = castle
+            let told = target
                 .server
                 .kubectl(&["get", "clusterrole", &role.name, "-o", "json"]);
             let told: serde_json::Value = serde_json::from_str(&told).unwrap();
@@ -150,24 +148,24 @@ fn reviewed(raw: &Raw, user: &User, request: &Request) -> bool {
         .unwrap()
 }
 
-fn asked(castle: &Castle, user: &User, method: &str, path: &str) -> u16 {
-    let (who, headers) = match user.way {
-        Way::Nobody => (None, String::new()),
-        Way::Certificate => {
+fn asked(target: &ServerUnderTest, user: &User, method: &str, path: &str) -> u16 {
+    let (who, headers) = match user.authentication {
+        Authentication::Anonymous => (None, String::new()),
+        Authentication::Certificate => {
             let group = user
                 .groups
                 .first()
                 .filter(|group| !group.starts_with("system:"));
-            (castle.user(user.name, group.unwrap_or(&"")), String::new())
+            (target.user(user.name, group.unwrap_or(&"")), String::new())
         }
-        Way::Token { namespace } => {
-            let token = castle
+        Authentication::Token { namespace } => {
+            let token = target
                 .server
                 .kubectl(&["-n", namespace, "create", "token", "robot"]);
             (None, format!("Authorization: Bearer {}\r\n", token.trim()))
         }
         // More groups than one certificate of the tests can have.
-        Way::Impersonated => {
+        Authentication::Impersonated => {
             let groups = user
                 .groups
                 .iter()
@@ -179,9 +177,9 @@ fn asked(castle: &Castle, user: &User, method: &str, path: &str) -> u16 {
                 groups.collect::<String>()
             );
 
-            (castle.user("root", "system:masters"), headers)
+            (target.user("root", "system:masters"), headers)
         }
     };
 
-    castle.ask(who, method, path, &headers, "").status
+    target.ask(who, method, path, &headers, "").status
 }

@@ -1,4 +1,4 @@
-//! Bodies that are no objects.
+//! Request bodies that are not valid objects.
 
 use super::{JSON, MAPS, Victim};
 
@@ -149,7 +149,7 @@ fn bodies_are_bounded_in_size_and_depth() {
         (400, "excessive aliasing"),
     );
 
-    // Bodies are taken as they are: nobody unpacks a few bytes into gigabytes.
+    // Compressed bodies are not unpacked, so that a few bytes cannot become gigabytes.
     let packed = format!("{JSON}Content-Encoding: gzip\r\n");
     victim.check(
         "POST",
@@ -269,7 +269,7 @@ fn media_types_are_negotiated_or_refused() {
 /// Bodies of one user that never end, four more than the server holds: so many are refused at
 /// least, the others wait.
 #[test]
-fn bodies_that_never_end_are_held_up_to_a_bound() {
+fn endless_bodies_are_buffered_up_to_a_limit() {
     const LARGEST: usize = 3 << 20;
 
     let victim = Victim::start();
@@ -282,7 +282,7 @@ fn bodies_that_never_end_are_held_up_to_a_bound() {
         std::thread::spawn(move || {
             connection.send(head.as_bytes());
             connection.send(&vec![b' '; LARGEST - 1]);
-            // Those that wait are told nothing until the test is over.
+            // Waiting clients get no response until the test is over.
             if let Some(answer) = connection.answer() {
                 tell.send(answer.status).unwrap_or_default();
             }

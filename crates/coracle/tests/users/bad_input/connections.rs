@@ -1,4 +1,4 @@
-//! Connections that are not what they seem.
+//! Malformed and slow connections.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use super::wire::{Connection, Identity};
 use super::{JSON, MAPS, Victim};
 
 #[test]
-fn what_is_not_tls_is_sent_away() {
+fn connections_without_tls_are_refused() {
     let victim = Victim::start();
     let say = |bytes: &[u8]| {
         let mut socket = TcpStream::connect(&victim.server.address).unwrap();
@@ -48,7 +48,7 @@ fn what_is_not_tls_is_sent_away() {
 }
 
 #[test]
-fn a_certificate_of_another_authority_is_no_introduction() {
+fn a_certificate_of_another_ca_does_not_authenticate() {
     let victim = Victim::start();
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "admin");
@@ -100,7 +100,7 @@ fn an_address_has_so_many_connections_and_others_are_still_answered() {
         let socket = socket.into_std().unwrap();
         socket.set_nonblocking(false).unwrap();
 
-        let mut connection = Connection::over(socket, victim.house.path(), None, b"http/1.1");
+        let mut connection = Connection::over(socket, victim.cluster.path(), None, b"http/1.1");
         connection.send(b"GET /livez HTTP/1.1\r\nHost: server\r\n\r\n");
 
         connection.head().map(|_| connection)
@@ -118,7 +118,7 @@ fn an_address_has_so_many_connections_and_others_are_still_answered() {
 }
 
 #[test]
-fn whoever_has_said_its_last_word_is_still_answered() {
+fn a_half_closed_connection_is_still_answered() {
     let victim = Victim::start();
     let mut connection = victim.connect();
     connection.send(format!("GET {MAPS} HTTP/1.1\r\nHost: server\r\n\r\n").as_bytes());
@@ -141,7 +141,7 @@ fn whoever_has_said_its_last_word_is_still_answered() {
 }
 
 #[test]
-fn what_follows_a_request_is_judged_for_itself() {
+fn bytes_after_a_request_are_parsed_as_the_next_request() {
     let victim = Victim::start();
     let good = format!("GET {MAPS} HTTP/1.1\r\nHost: server\r\n\r\n");
 
@@ -174,11 +174,11 @@ fn what_follows_a_request_is_judged_for_itself() {
 }
 
 #[test]
-fn whoever_is_refused_unread_hears_it_and_may_ask_again() {
+fn a_request_refused_before_its_body_is_answered_and_the_connection_stays() {
     let victim = Victim::start();
     let nobody = || {
         Connection::open(
-            victim.house.path(),
+            victim.cluster.path(),
             &victim.server.address,
             None::<Identity>,
             b"http/1.1",
@@ -216,7 +216,7 @@ fn whoever_is_refused_unread_hears_it_and_may_ask_again() {
 
     connection.rest();
 
-    // Nobody asks for a body that is not wanted.
+    // No `100 Continue` for a body that is refused.
     let mut connection = nobody();
     connection.send(post(100, "Expect: 100-continue\r\n").as_bytes());
     let answer = connection.answer().unwrap();
@@ -227,7 +227,7 @@ fn whoever_is_refused_unread_hears_it_and_may_ask_again() {
 }
 
 #[test]
-fn nobody_is_waited_for_for_ever() {
+fn slow_connections_time_out() {
     let victim = Victim::start();
 
     // Bodies: as long as the request may take.

@@ -1,4 +1,4 @@
-//! HTTP/2 in bad faith, frame by frame.
+//! Malicious HTTP/2 frames.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn get(path: &str) -> Vec<u8> {
 }
 
 fn open(victim: &Victim) -> Connection {
-    let mut connection = victim.connect_as(Identity::administrator(victim.house.path()), b"h2");
+    let mut connection = victim.connect_as(Identity::administrator(victim.cluster.path()), b"h2");
     connection.send(PREFACE);
     connection.send(&frame(SETTINGS, 0, 0, &[]));
     connection
@@ -55,7 +55,7 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn requests_that_are_taken_back_at_once_end_the_connection() {
+fn rapid_resets_end_the_connection() {
     let victim = Victim::start();
     let mut connection = open(&victim);
     for stream in (1..100_000).step_by(2) {
@@ -158,16 +158,16 @@ fn frames_without_end_or_sense_end_the_connection() {
 }
 
 #[test]
-fn who_does_not_begin_as_agreed_is_not_heard() {
+fn a_connection_without_the_preface_is_closed() {
     let victim = Victim::start();
-    let mut connection = victim.connect_as(Identity::administrator(victim.house.path()), b"h2");
+    let mut connection = victim.connect_as(Identity::administrator(victim.cluster.path()), b"h2");
     connection.send(b"GET / HTTP/1.1\r\nHost: server\r\n\r\n");
     assert!(!kinds(&connection.rest()).contains(&HEADERS));
     victim.stays_well();
 }
 
 #[test]
-fn many_small_questions_cost_little() {
+fn many_small_requests_cost_little() {
     let victim = Victim::start();
     let mut connection = open(&victim);
     for _ in 0..20_000 {
@@ -218,7 +218,8 @@ fn answers_that_are_not_read_are_held_up_to_a_bound() {
     let before = victim.resident_kib();
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
-        let mut connection = victim.connect_as(Identity::administrator(victim.house.path()), b"h2");
+        let mut connection =
+            victim.connect_as(Identity::administrator(victim.cluster.path()), b"h2");
         connection.send(PREFACE);
         // SETTINGS_INITIAL_WINDOW_SIZE: no bytes of any answer may be sent.
         connection.send(&frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]));

@@ -1,5 +1,5 @@
-//! Input that no client of good will sends: each kind is answered as upstream answers it, and the
-//! server stays up, with little memory.
+//! Malformed and malicious input: answered as upstream does, and the server stays up with bounded
+//! memory.
 
 mod bodies;
 mod connections;
@@ -13,31 +13,35 @@ use std::fs;
 
 use wire::{Answer, Connection, Identity};
 
-use crate::cluster::{Engine, House, Server};
+use crate::cluster::{Cluster, Engine, Server};
 
-/// What a server may take after everything here: what it takes when idle, in a build without
-/// optimisation, and a bit.
+/// Memory limit of the server after a test: its idle usage in a debug build, with a margin.
 const MAX_MEMORY_KIB: u64 = 256 * 1024;
 
-/// A server, and how it is talked to.
+/// A server under attack, and raw connections to it.
 struct Victim {
-    house: House,
+    cluster: Cluster,
     server: Server,
 }
 
 impl Victim {
     fn start() -> Victim {
-        let house = House::new(Engine::Embedded);
-        let server = house.start();
-        Victim { house, server }
+        let cluster = Cluster::new(Engine::Embedded);
+        let server = cluster.start();
+        Victim { cluster, server }
     }
 
     fn connect(&self) -> Connection {
-        self.connect_as(Identity::administrator(self.house.path()), b"http/1.1")
+        self.connect_as(Identity::administrator(self.cluster.path()), b"http/1.1")
     }
 
     fn connect_as(&self, identity: Identity, protocol: &[u8]) -> Connection {
-        Connection::open(self.house.path(), &self.server.address, identity, protocol)
+        Connection::open(
+            self.cluster.path(),
+            &self.server.address,
+            identity,
+            protocol,
+        )
     }
 
     /// One request on a connection of its own.
@@ -54,7 +58,7 @@ impl Victim {
             .unwrap_or_else(|| panic!("{method} {path}: closed without an answer"))
     }
 
-    /// Asks, and compares what the answer says: its status, and a part of its body.
+    /// Sends a request and compares the status and a part of the body.
     fn check(&self, method: &str, path: &str, headers: &str, body: &[u8], expected: (u16, &str)) {
         let answer = self.ask(method, path, headers, body);
         let shown = String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned();
@@ -71,7 +75,7 @@ impl Victim {
         );
     }
 
-    /// It answers as ever, and has not grown.
+    /// Checks that it still answers, with bounded memory.
     fn stays_well(mut self) {
         let answer = self.ask("GET", "/readyz", "", b"");
         assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
@@ -85,7 +89,7 @@ impl Victim {
         self.memory_kib("VmRSS:")
     }
 
-    /// A line of what the kernel says of its memory.
+    /// A line of `/proc/PID/status`.
     fn memory_kib(&self, name: &str) -> u64 {
         let status =
             fs::read_to_string(format!("/proc/{}/status", self.server.child.id())).unwrap();

@@ -1,12 +1,12 @@
-//! Objects with as many elements as fit into a request: what they cost grows as their size does,
-//! not as its square, and the memory that they take is bounded.
+//! Objects with as many elements as fit into a request: CPU grows linearly with their size, and
+//! memory is bounded.
 
 use std::fs;
 use std::path::Path;
 
 use super::Victim;
 use crate::custom_resources::define;
-use crate::simulated::apply;
+use crate::simulated_nodes::apply;
 
 /// Four times the body may cost so many times the CPU time. The square would be sixteen times.
 const MOST_TIMES: u64 = 8;
@@ -577,7 +577,7 @@ fn what_a_definition_costs_grows_with_its_size() {
 #[test]
 fn what_a_custom_resource_costs_grows_with_its_size() {
     let victim = Victim::start();
-    let folder: &Path = victim.house.path();
+    let folder: &Path = victim.cluster.path();
     define(&victim.server, folder);
     apply(
         &victim.server,

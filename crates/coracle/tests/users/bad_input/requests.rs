@@ -1,9 +1,9 @@
-//! Requests that ask for nothing sensible.
+//! Requests with invalid options, paths and headers.
 
 use super::{JSON, MAPS, Victim};
 
 #[test]
-fn continue_tokens_are_not_believed() {
+fn forged_continue_tokens_are_refused() {
     let victim = Victim::start();
     for name in ["a", "b", "c"] {
         let object =
@@ -73,7 +73,7 @@ fn continue_tokens_are_not_believed() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_named() {
+fn invalid_options_are_reported() {
     let victim = Victim::start();
     let get = |query: &str, expected: (u16, &str)| {
         victim.check("GET", &format!("{MAPS}?{query}"), "", b"", expected);
@@ -164,7 +164,7 @@ fn options_that_make_no_sense_are_named() {
 }
 
 #[test]
-fn paths_lead_nowhere_but_where_they_say() {
+fn escaped_paths_are_not_resolved() {
     let victim = Victim::start();
     let get = |path: &str, expected: (u16, &str)| victim.check("GET", path, "", b"", expected);
     get(&format!("{MAPS}/%2e%2e"), (400, "may not be '..'"));
@@ -198,7 +198,7 @@ fn paths_lead_nowhere_but_where_they_say() {
 }
 
 #[test]
-fn heads_are_bounded() {
+fn request_headers_are_bounded() {
     let victim = Victim::start();
     let long = "x".repeat(60_000);
     victim.check(

@@ -1,5 +1,5 @@
-//! Clients that ask for long lists and do not read them: what the server holds for each is a piece,
-//! in every form.
+//! Clients that request long lists and do not read them: the server buffers only a chunk for each,
+//! in every encoding.
 
 use super::Victim;
 use super::wire::Connection;
@@ -30,7 +30,7 @@ impl Victim {
 }
 
 #[test]
-fn lists_are_not_held_for_those_who_do_not_read_them() {
+fn lists_are_not_buffered_for_clients_that_do_not_read() {
     let victim = Victim::start();
     let line = "x".repeat(1024);
 
@@ -80,7 +80,7 @@ fn lists_are_not_held_for_those_who_do_not_read_them() {
             "{accept} {query}: {before} KiB became {after} KiB"
         );
 
-        // Whoever reads on gets the whole of it.
+        // A client that continues to read gets the whole list.
         let mut last = first;
         let length = last.body_of_chunks();
         assert!(

@@ -1,4 +1,4 @@
-//! A client that says anything: bytes over TLS, and what comes back.
+//! A raw client: arbitrary bytes over TLS, and the response.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -10,17 +10,17 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// How long an answer may take on a machine that is busy with other things.
+/// Timeout of a response on a busy machine.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Who a client says it is.
+/// A client certificate and its key.
 pub(crate) struct Identity {
     pub(crate) certificates: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
 impl Identity {
-    /// The administrator of the server whose folder this is.
+    /// The administrator of the server with this data directory.
     pub(crate) fn administrator(folder: &Path) -> Identity {
         let pki = folder.join("pki");
         Identity {
@@ -34,7 +34,7 @@ impl Identity {
 pub(crate) struct Connection(StreamOwned<ClientConnection, TcpStream>);
 
 impl Connection {
-    /// Whoever shows no certificate is nobody.
+    /// Without an identity the client is anonymous.
     pub(crate) fn open(
         folder: &Path,
         address: &str,
@@ -81,7 +81,7 @@ impl Connection {
         Connection(StreamOwned::new(client, socket))
     }
 
-    /// A server that has had enough may close while something is on its way to it.
+    /// Sends bytes; returns false if the server has closed the connection.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
         self.0
             .write_all(bytes)
@@ -89,7 +89,7 @@ impl Connection {
             .is_ok()
     }
 
-    /// Says that nothing more follows.
+    /// Closes the sending direction.
     pub(crate) fn end(&mut self) {
         self.0.conn.send_close_notify();
         self.0.flush().unwrap();
@@ -105,7 +105,7 @@ impl Connection {
         Some(String::from_utf8(head).unwrap())
     }
 
-    /// How long the rest of an answer is that comes in chunks.
+    /// The length of the rest of a chunked response.
     pub(crate) fn body_of_chunks(&mut self) -> usize {
         let mut total = 0;
         loop {
@@ -159,7 +159,7 @@ impl Connection {
         Some((head[3], content))
     }
 
-    /// Everything up to the end, however it comes.
+    /// All bytes until the connection is closed.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let mut part = [0; 4096];

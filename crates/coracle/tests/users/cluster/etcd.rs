@@ -1,4 +1,4 @@
-//! A real etcd of one member, on loopback; ended when dropped.
+//! A real etcd of one member, on loopback; killed when dropped.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -130,7 +130,7 @@ impl Etcd {
         );
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();

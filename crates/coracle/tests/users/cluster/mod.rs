@@ -1,4 +1,4 @@
-//! A cluster of one server, on either engine, and stock kubectl to use it with.
+//! A cluster of one server, on the embedded store or etcd, and stock kubectl.
 
 mod etcd;
 mod raw;
@@ -17,7 +17,7 @@ pub(crate) fn kubectl() -> PathBuf {
     tool("kubectl")
 }
 
-/// Something that `scripts/test-prereqs.sh` makes.
+/// A tool that `scripts/test-prereqs.sh` builds.
 pub(crate) fn tool(name: &str) -> PathBuf {
     let built = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .with_file_name("test-tools")
@@ -30,26 +30,26 @@ pub(crate) fn tool(name: &str) -> PathBuf {
     built
 }
 
-/// Where a server keeps things.
+/// The storage of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     Embedded,
     Etcd(Release),
 }
 
-/// What outlives a server: its folder, and the etcd if it has one.
-pub(crate) struct House {
+/// What outlives a server: its data directory, and its etcd if it has one.
+pub(crate) struct Cluster {
     folder: TempDir,
     pub(crate) etcd: Option<Etcd>,
 }
 
-impl House {
-    pub(crate) fn new(engine: Engine) -> House {
+impl Cluster {
+    pub(crate) fn new(engine: Engine) -> Cluster {
         let etcd = match engine {
             Engine::Embedded => None,
             Engine::Etcd(release) => Some(Etcd::start(release)),
         };
-        House {
+        Cluster {
             folder: tempfile::tempdir().unwrap(),
             etcd,
         }
@@ -73,25 +73,25 @@ impl House {
     }
 }
 
-/// A test for every engine: each function takes a house.
+/// A test for every storage engine: each function takes a cluster.
 macro_rules! on_every_engine {
     ($($test:ident,)*) => {
         mod embedded {
-            $(#[test] fn $test() { super::$test(&crate::cluster::House::new(crate::cluster::Engine::Embedded)); })*
+            $(#[test] fn $test() { super::$test(&crate::cluster::Cluster::new(crate::cluster::Engine::Embedded)); })*
         }
         mod etcd_3_4 {
-            use crate::cluster::{Engine, House, Release};
-            $(#[test] fn $test() { super::$test(&House::new(Engine::Etcd(Release::V34))); })*
+            use crate::cluster::{Engine, Cluster, Release};
+            $(#[test] fn $test() { super::$test(&Cluster::new(Engine::Etcd(Release::V34))); })*
         }
         mod etcd_3_6 {
-            use crate::cluster::{Engine, House, Release};
-            $(#[test] fn $test() { super::$test(&House::new(Engine::Etcd(Release::V36))); })*
+            use crate::cluster::{Engine, Cluster, Release};
+            $(#[test] fn $test() { super::$test(&Cluster::new(Engine::Etcd(Release::V36))); })*
         }
     };
 }
 pub(crate) use on_every_engine;
 
-/// A server on a free port; ended when dropped.
+/// A server on a free port; killed when dropped.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) kubeconfig: String,
@@ -106,10 +106,9 @@ impl Server {
         Server::start_with(data_dir, &[])
     }
 
-    /// On the port that it had before, if it was started with one: clients that are still there
-    /// find it again.
+    /// Uses the port of the last start, so that connected clients find it again.
     pub(crate) fn start_with(data_dir: &Path, more: &[&str]) -> Server {
-        // Nobody else is to touch the objects of these tests.
+        // No scheduler, so that only the test changes objects.
         Server::start_whole(data_dir, &[&["--disable", "scheduler"], more].concat())
     }
 
@@ -121,7 +120,7 @@ impl Server {
             &["--https-port", "0"]
         };
 
-        // Most tests look at what the server itself does: nobody else is to change objects.
+        // Most tests run without controllers, so that only the test changes objects.
         let alone = !more
             .iter()
             .any(|argument| argument.starts_with("--controllers"));
@@ -161,7 +160,7 @@ impl Server {
         }
     }
 
-    /// Asks it to end, as an init system would.
+    /// Stops it with SIGTERM, as an init system does.
     pub(crate) fn stop(mut self) {
         let pid = self.child.id().to_string();
         assert!(
@@ -178,7 +177,7 @@ impl Server {
         self.command_of(&kubectl(), arguments)
     }
 
-    /// A kubectl that may be another than the one of this release.
+    /// A command of the given kubectl, of this or another release.
     pub(crate) fn command_of(&self, kubectl: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(kubectl);
         let cache = format!("{}.cache", self.kubeconfig);

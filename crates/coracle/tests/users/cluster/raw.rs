@@ -1,4 +1,4 @@
-//! Requests as no client of good manners sends them, and what comes back.
+//! Raw requests with a client certificate, and their responses.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use tokio::runtime::Runtime;
 
-/// A client that sends whatever it is told.
+/// A client that sends arbitrary requests.
 pub(crate) struct Raw {
     runtime: Runtime,
     client: Client,
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The same, before anybody reads it.
+/// The same, unparsed.
 pub(crate) struct Plain {
     pub(crate) status: u16,
     pub(crate) content_type: String,

@@ -1,4 +1,4 @@
-//! JSON, as much as is needed to write it.
+//! A minimal JSON writer.
 
 /// A text with quotes, escaped.
 pub(crate) fn text(value: &str) -> String {
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_end_a_text_is_escaped() {
+    fn strings_are_escaped() {
         assert_eq!(
             object([("a\"b", text("x\n\u{1}\\ä"))]),
             r#"{"a\"b":"x\n\u0001\\ä"}"#

@@ -1,6 +1,9 @@
-//! An HTTP echo, and small deeds for trying out a cluster. Nothing but the standard library: it is
-//! alone in its image.
-#![expect(clippy::print_stdout, reason = "a command's result goes there")]
+//! An HTTP echo server, and small commands to try out a cluster. It uses only the standard library,
+//! since it is the only file of its image.
+#![expect(
+    clippy::print_stdout,
+    reason = "the result of a command goes to standard output"
+)]
 
 mod fetch;
 mod json;
@@ -16,29 +19,29 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(10);
 
 const USAGE: &str = "usage: echo [serve [PORT] | resolve NAME | fetch URL | sleep SECONDS | exit CODE | memory BYTES [SECONDS] | processes]
-  serve      answers HTTP requests with what it sees, as JSON (port 8080)
-  resolve    prints the addresses of a name
-  fetch      prints what an http:// address answers
-  sleep      does nothing for a while
-  exit       ends with a code
-  memory     uses so much memory (64Mi, 1Gi), for a while or until it is told to end
-  processes  starts processes without end and keeps them, to try out limits";
+  serve      answers each HTTP request with its details as JSON (default port 8080)
+  resolve    prints the IP addresses of a name
+  fetch      prints the response body of an http:// URL
+  sleep      sleeps for SECONDS
+  exit       exits with CODE
+  memory     allocates memory (64Mi, 1Gi) and holds it for SECONDS or until it is terminated
+  processes  starts processes until a limit is hit and keeps them";
 
-/// Why a deed was not done.
+/// Why a command failed.
 enum Failure {
     Usage,
-    Told(String),
+    Message(String),
 }
 
 fn main() -> ExitCode {
-    // The first process of a container is ended by no signal that it does not handle.
-    sys::end_when_told();
+    // The kernel ignores signals to PID 1 of a container that it does not handle.
+    sys::exit_on_signal();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
 
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match run(&words) {
         Ok(code) => code,
-        Err(Failure::Told(text)) => {
+        Err(Failure::Message(text)) => {
             eprintln!("echo: {text}");
             ExitCode::FAILURE
         }
@@ -51,18 +54,21 @@ fn main() -> ExitCode {
 
 fn run(words: &[&str]) -> Result<ExitCode, Failure> {
     match *words {
-        [] | ["serve"] => serve::run(8080).map_err(told)?,
-        ["serve", port] => serve::run(port.parse().map_err(|_| Failure::Usage)?).map_err(told)?,
+        [] | ["serve"] => serve::run(8080).map_err(failed)?,
+        ["serve", port] => serve::run(port.parse().map_err(|_| Failure::Usage)?).map_err(failed)?,
         ["resolve", name] => {
-            for address in resolve(name).map_err(told)? {
+            for address in resolve(name).map_err(failed)? {
                 println!("{address}");
             }
         }
         ["fetch", url] => {
-            let answer = fetch::fetch(url).map_err(told)?;
-            print!("{}", answer.body);
-            if !answer.is_good() {
-                return Err(Failure::Told(format!("{url} answers {}", answer.status)));
+            let response = fetch::fetch(url).map_err(failed)?;
+            print!("{}", response.body);
+            if !response.is_success() {
+                return Err(Failure::Message(format!(
+                    "{url} returned {}",
+                    response.status
+                )));
             }
         }
         ["sleep", seconds] => std::thread::sleep(duration(seconds)?),
@@ -91,14 +97,14 @@ fn resolve(name: &str) -> std::io::Result<Vec<std::net::IpAddr>> {
     Ok(found)
 }
 
-/// Fills memory, so that it is really taken, and holds it.
+/// Allocates and touches memory, and holds it.
 fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
     let bytes = bytes(size).ok_or(Failure::Usage)?;
     let mut held: Vec<u8> = Vec::new();
     held.try_reserve_exact(bytes)
-        .map_err(|error: TryReserveError| told(error))?;
+        .map_err(|error: TryReserveError| failed(error))?;
     held.resize(bytes, 1);
-    println!("{} bytes are in use", held.len());
+    println!("{} bytes in use", held.len());
 
     match long {
         Some(long) => std::thread::sleep(long),
@@ -110,9 +116,9 @@ fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts processes that stay, and goes on trying when no more can be started.
+/// Starts processes that keep running, and keeps trying when no more can be started.
 fn start_processes() -> Result<(), Failure> {
-    let program = std::env::current_exe().map_err(told)?;
+    let program = std::env::current_exe().map_err(failed)?;
     let mut children = Vec::new();
     let mut limit_met = false;
 
@@ -148,8 +154,8 @@ fn duration(seconds: &str) -> Result<Duration, Failure> {
         .ok_or(Failure::Usage)
 }
 
-fn told(error: impl std::fmt::Display) -> Failure {
-    Failure::Told(error.to_string())
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::Message(error.to_string())
 }
 
 #[cfg(test)]
@@ -157,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_kubernetes_writes_them() {
+    fn sizes_are_parsed_as_quantities() {
         let check =
             |text: &str, expected: Option<usize>| assert_eq!(bytes(text), expected, "{text}");
         check("100", Some(100));

@@ -1,24 +1,24 @@
-//! The server: whatever is asked, the answer tells what was asked, by whom, and what this process
-//! knows of itself.
+//! The HTTP server: each response contains the request, the addresses of both sides, and the
+//! environment of this process, as JSON.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use crate::json;
 
-/// Larger heads and bodies are not worth repeating.
+/// Limits of request headers and bodies.
 const LARGEST_HEAD: u64 = 64 << 10;
 const LARGEST_BODY: u64 = 1 << 20;
 
 /// Serves until the process ends.
 pub(crate) fn run(port: u16) -> io::Result<()> {
-    // Of both families, where the pod has both.
+    // Dual-stack where the pod has IPv6.
     let listener =
         TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))?;
     eprintln!("echo: listening on {}", listener.local_addr()?);
     loop {
         match listener.accept() {
-            // A client that goes away in the middle is nobody's concern.
+            // Errors of one connection do not affect others.
             Ok((stream, _)) => drop(std::thread::Builder::new().spawn(move || serve(&stream))),
             Err(error) => eprintln!("echo: {error}"),
         }
@@ -28,7 +28,7 @@ pub(crate) fn run(port: u16) -> io::Result<()> {
 fn serve(stream: &TcpStream) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     while let Some(request) = Request::read(&mut reader)? {
-        let body = request.told(stream)?;
+        let body = request.response_body(stream)?;
         let keep = if request.keeps_open {
             "keep-alive"
         } else {
@@ -115,8 +115,8 @@ impl Request {
         }))
     }
 
-    /// What is answered.
-    fn told(&self, stream: &TcpStream) -> io::Result<String> {
+    /// The response body.
+    fn response_body(&self, stream: &TcpStream) -> io::Result<String> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let headers = self
             .headers
@@ -135,7 +135,7 @@ impl Request {
         let environment = environment
             .iter()
             .map(|(name, value)| (name.as_str(), json::text(value)));
-        let told = json::object([
+        let body = json::object([
             ("host", json::text(host.trim())),
             ("address", json::text(&stream.local_addr()?.to_string())),
             ("client", json::text(&stream.peer_addr()?.to_string())),
@@ -146,6 +146,6 @@ impl Request {
             ("environment", json::object(environment)),
         ]);
 
-        Ok(told + "\n")
+        Ok(body + "\n")
     }
 }

@@ -1,4 +1,4 @@
-//! What the standard library does not do: signals.
+//! Signal handlers, which the standard library lacks.
 #![expect(unsafe_code, reason = "signals are calls of the C library")]
 
 const SIGINT: i32 = 2;
@@ -9,8 +9,8 @@ unsafe extern "C" {
     fn _exit(code: i32) -> !;
 }
 
-/// Ends the process, with success, when it is asked to end.
-pub(crate) fn end_when_told() {
+/// Exits with 0 on SIGINT and SIGTERM.
+pub(crate) fn exit_on_signal() {
     for number in [SIGINT, SIGTERM] {
         // SAFETY: the handler makes one call, and that call may be made in a handler.
         unsafe { signal(number, end) };

@@ -1,4 +1,4 @@
-//! The one layer of an image that is made here, as an archive that is never whole in memory.
+//! The single layer of a built-in image, as a tar archive that is streamed, never held in memory.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::super::digest::{Digest, Hasher};
 
-/// What a file of the layer has in it.
+/// The content of an entry.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Folder,
     Bytes(&'static [u8]),
-    /// What this file of the host has.
+    /// A copy of this file of the host.
     Copy(PathBuf),
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Entry {
     pub(super) content: Content,
 }
 
-/// The same entries are the same bytes on every machine.
+/// The same entries give the same bytes on every machine.
 #[derive(Clone, Debug)]
 pub(super) struct Layer(pub(super) Vec<Entry>);
 
@@ -40,7 +40,7 @@ impl Layer {
         Ok(Box::new(archive.chain(zeros(2 * BLOCK))))
     }
 
-    /// Puts files of the host in the place of their copies in an unpacked layer.
+    /// Replaces copies in an unpacked layer with hard links to the host's files.
     pub(super) fn share(&self, unpacked: &Path) -> io::Result<()> {
         self.0.iter().try_for_each(|entry| entry.share(unpacked))
     }
@@ -61,9 +61,8 @@ impl Layer {
 }
 
 impl Entry {
-    /// Puts the host's own file in the place of its copy below `folder`, where nobody can tell them
-    /// apart: programs that run from either then share its pages in memory. On another file system
-    /// the copy stays.
+    /// Replaces the copy in `folder` with a hard link to the host's file if they are identical, so
+    /// that both share memory pages. On another filesystem the copy stays.
     fn share(&self, folder: &Path) -> io::Result<()> {
         let Content::Copy(file) = &self.content else {
             return Ok(());
@@ -99,7 +98,7 @@ impl Entry {
             Content::Copy(path) => {
                 let file = File::open(path)?;
                 let length = file.metadata()?.len();
-                // A file that grows meanwhile must not shift what follows.
+                // A file that grows concurrently must not shift the next entry.
                 (tar::EntryType::Regular, Box::new(file.take(length)), length)
             }
         };
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_archive_is_one_that_others_can_read() {
+    fn the_archive_is_valid_tar() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("program");
         fs::write(&file, vec![7; 1000]).unwrap();
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_file_takes_the_place_of_its_copy_only_where_nobody_can_tell() {
+    fn a_copy_is_replaced_by_the_hosts_file_only_if_both_are_identical() {
         let folder = tempfile::tempdir().unwrap();
         let (host, unpacked) = (folder.path().join("host"), folder.path().join("unpacked"));
         fs::create_dir(&host).unwrap();

@@ -1,5 +1,5 @@
-//! The images that need no registry: `coracle.local/echo`, made from the program that travels in
-//! this binary, and those made of a program of this host together with the libraries it needs.
+//! Built-in images, which need no registry: `coracle.local/echo`, whose program is embedded in this
+//! binary, and images built from a program of this host with the libraries it needs.
 //!
 //! An image is the same on every machine with the same files, and so are its digests.
 
@@ -19,12 +19,12 @@ use super::unpack::unpack;
 use super::{ImageError, ImageStore};
 use layer::{Content, Entry, Layer};
 
-/// The registry that is nowhere: what it has is made here.
+/// The pseudo registry of built-in images.
 pub(super) const REGISTRY: &str = "coracle.local";
 const ECHO: &str = "coracle.local/echo:latest";
 
 impl ImageStore {
-    /// Puts the built-in image into the store, pinned. What is there already is left as it is.
+    /// Adds the built-in image to the store, pinned. Idempotent.
     pub async fn add_built_in(&self) -> Result<Image, ImageError> {
         let config = json!({
             "Entrypoint": ["/echo"],
@@ -37,8 +37,8 @@ impl ImageStore {
         self.add(ECHO, echo(), config).await
     }
 
-    /// Puts an image into the store, pinned, that runs this program of the host with these
-    /// libraries, under the name `coracle.local/NAME`.
+    /// Adds a pinned image `coracle.local/NAME` that runs this program of the host with these
+    /// libraries.
     pub async fn add_program(
         &self,
         name: &str,
@@ -135,7 +135,7 @@ impl ImageStore {
     }
 }
 
-/// The few files that the C library and the runtime look for.
+/// The few files that the C library and the runtime read.
 fn base() -> Vec<Entry> {
     const PASSWD: &[u8] =
         b"root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n";
@@ -174,8 +174,8 @@ fn echo() -> Layer {
     Layer(entries)
 }
 
-/// The program under its name, each library where the host has it, and the one that loads the
-/// others also where programs look for it.
+/// The program under its name, each library at the host's path, and the dynamic loader also at its
+/// standard path.
 fn of_program(name: &str, program: &Path, libraries: &BTreeSet<PathBuf>) -> Layer {
     let mut entries = base();
     let mut folders = BTreeSet::new();
@@ -222,7 +222,7 @@ fn folder_of(path: &Path) -> Option<String> {
     Some(path.parent()?.to_str()?.trim_start_matches('/').to_owned())
 }
 
-/// The configuration of an image as registries have it.
+/// The image configuration document.
 fn document(config: &Value, layer: Digest, architecture: &str) -> Vec<u8> {
     let document = json!({
         "architecture": architecture,

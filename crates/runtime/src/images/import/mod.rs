@@ -1,7 +1,7 @@
-//! Images from files: what `docker save` writes, and OCI layouts, each as a folder or as an
+//! Imports images from files: archives of `docker save` and OCI layouts, each as a folder or as an
 //! archive, compressed or not.
 
-mod arrivals;
+mod preload;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -16,54 +16,58 @@ use super::reference::{Reference, Which};
 use super::store::{Image, Staged};
 use super::unpack::{Limits, unpack};
 use super::{ImageError, ImageStore};
-pub use arrivals::Arrivals;
+pub use preload::PreloadWatch;
 use source::Source;
 
-/// Why a file is not an image that can be imported.
+/// Why a file cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("cannot read {0:?}")]
     Read(PathBuf, #[source] std::io::Error),
-    #[error("{0:?} cannot be read as a tar archive, compressed or not")]
+    #[error("cannot read {0:?} as a tar archive (plain, gzip or zstd)")]
     Archive(PathBuf, #[source] std::io::Error),
-    #[error("there is no {0:?} in it")]
+    #[error("{0:?} not found in the archive")]
     Absent(String),
-    #[error("{0:?} is larger than a document can be")]
+    #[error("{0:?} is too large for a manifest or configuration")]
     TooLarge(String),
-    #[error("{0} tells of no image: save it again, with the name of an image")]
+    #[error("{0} lists no image: save it again with an image name")]
     Empty(&'static str),
     #[error("neither a docker archive (manifest.json) nor an OCI layout (index.json)")]
     Neither,
 }
 
-/// How what is imported is kept.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
-pub struct Keep {
-    /// A name for an image that brings none.
+pub struct ImportOptions {
+    /// A name for an image without one.
     pub name: Option<Reference>,
     pub pinned: bool,
 }
 
 impl ImageStore {
     /// Imports all images of an archive or a layout that can run here.
-    pub async fn import(&self, path: &Path, keep: &Keep) -> Result<Vec<Image>, ImageError> {
-        // The folder in which a compressed archive is laid out goes with this call.
-        let room = self.store.stage()?;
-        let imported = self.import_through(&room, path, keep).await;
-        room.discard().await;
+    pub async fn import(
+        &self,
+        path: &Path,
+        options: &ImportOptions,
+    ) -> Result<Vec<Image>, ImageError> {
+        // The folder for a decompressed archive is deleted with this call.
+        let staged = self.store.stage()?;
+        let imported = self.import_through(&staged, path, options).await;
+        staged.discard().await;
         imported
     }
 
     async fn import_through(
         &self,
-        room: &Staged,
+        staged: &Staged,
         path: &Path,
-        keep: &Keep,
+        options: &ImportOptions,
     ) -> Result<Vec<Image>, ImageError> {
-        let (path, folder, limit) = (path.to_owned(), room.content(), self.config.limits.bytes);
+        let (path, folder, limit) = (path.to_owned(), staged.content(), self.config.limits.bytes);
         let opened = tokio::task::spawn_blocking(move || Source::open(&path, &folder, limit));
         let source = Arc::new(opened.await.map_err(panicked)??);
-        let described = self.describe(&source, keep)?;
+        let described = self.describe(&source, options)?;
 
         let mut images = Vec::new();
         for (description, layers) in described {
@@ -80,12 +84,12 @@ impl ImageStore {
     fn describe(
         &self,
         source: &Source,
-        keep: &Keep,
+        options: &ImportOptions,
     ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
         if source.has("index.json") {
-            self.describe_layout(source, keep)
+            self.describe_layout(source, options)
         } else if source.has("manifest.json") {
-            self.describe_docker(source, keep)
+            self.describe_docker(source, options)
         } else {
             Err(ImportError::Neither.into())
         }
@@ -95,7 +99,7 @@ impl ImageStore {
     fn describe_docker(
         &self,
         source: &Source,
-        keep: &Keep,
+        options: &ImportOptions,
     ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "PascalCase")]
@@ -120,12 +124,12 @@ impl ImageStore {
                 .iter()
                 .map(|tag| ImageError::name(tag))
                 .collect::<Result<Vec<_>, _>>()?;
-            names.extend(keep.name.clone());
+            names.extend(options.name.clone());
 
             let sizes = saved.layers.iter().map(|layer| Ok(source.file(layer)?.1));
             let size = sizes.sum::<Result<u64, ImportError>>()?;
             let diff_ids = config.rootfs.diff_ids;
-            let pinned = keep.pinned;
+            let pinned = options.pinned;
 
             Ok((
                 Description {
@@ -148,7 +152,7 @@ impl ImageStore {
     fn describe_layout(
         &self,
         source: &Source,
-        keep: &Keep,
+        options: &ImportOptions,
     ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
         let index: Index = documents::json("index", &source.document("index.json")?)?;
         if index.manifests.is_empty() {
@@ -168,8 +172,8 @@ impl ImageStore {
         };
 
         let described = index.manifests.iter().filter(fits).map(|top| {
-            let name = name_of(top).or_else(|| keep.name.clone());
-            self.describe_manifest(source, top, name.as_ref(), keep.pinned)
+            let name = name_of(top).or_else(|| options.name.clone());
+            self.describe_manifest(source, top, name.as_ref(), options.pinned)
         });
 
         let described = described.collect::<Result<Vec<_>, _>>()?;
@@ -204,7 +208,7 @@ impl ImageStore {
         let config_bytes = blob(source, &manifest.config)?;
         let config = Config::read(&config_bytes, manifest.layers.len(), &self.config.platform)?;
 
-        // A layout proves what it says: whoever asks for this name by digest gets this image.
+        // A layout is verified by digest, so the name with digest can be added too.
         let names = name
             .into_iter()
             .flat_map(|name| [name.clone(), name.at(top.digest)])
@@ -271,7 +275,7 @@ fn blob_name(digest: Digest) -> String {
     format!("blobs/sha256/{}", digest.hex())
 }
 
-/// The name that a layout gives an image. Some tools write only a tag, which names nothing.
+/// The name of an image in a layout. Some tools write only a tag, which is ignored.
 fn name_of(descriptor: &Descriptor) -> Option<Reference> {
     let annotation = |name: &str| descriptor.annotations.get(name);
     let whole =

@@ -1,4 +1,4 @@
-//! Where an image is imported from: a folder, or an archive of one. Either way, files by name.
+//! The source of an import: a folder, or an archive of one, with access to files by name.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::images::unpack::decompressed;
 
 /// The longest chain of links from one name to another.
 const MOST_LINKS: usize = 8;
-/// Documents are small; what is larger is none.
+/// The limit of documents.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
 
 pub(super) enum Source {
@@ -27,7 +27,7 @@ pub(super) enum Source {
 }
 
 pub(super) enum Entry {
-    /// Where in the archive, and how long.
+    /// Offset and length in the archive.
     Data {
         at: u64,
         length: u64,
@@ -36,9 +36,9 @@ pub(super) enum Entry {
 }
 
 impl Source {
-    /// Opens a folder or an archive. A compressed archive is decompressed into `room` first, up to
-    /// `limit` bytes.
-    pub(super) fn open(path: &Path, room: &Path, limit: u64) -> Result<Self, ImportError> {
+    /// Opens a folder or an archive. A compressed archive is first decompressed into `scratch`, up
+    /// to `limit` bytes.
+    pub(super) fn open(path: &Path, scratch: &Path, limit: u64) -> Result<Self, ImportError> {
         let failed = |source| ImportError::Read(path.to_owned(), source);
 
         if path.is_dir() {
@@ -47,7 +47,7 @@ impl Source {
 
         let file = open(path).map_err(failed)?;
         let file = if is_compressed(&file).map_err(failed)? {
-            plain_copy(file, &room.join("archive"), limit).map_err(failed)?
+            plain_copy(file, &scratch.join("archive"), limit).map_err(failed)?
         } else {
             file
         };
@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// Opens a file, and tells how long it is.
+    /// Opens a file, and returns its length.
     pub(super) fn file(&self, name: &str) -> Result<(Box<dyn Read + Send>, u64), ImportError> {
         let absent = || ImportError::Absent(name.to_owned());
         let path = relative(Path::new(name)).ok_or_else(absent)?;
@@ -110,7 +110,7 @@ impl Source {
     }
 }
 
-/// Opens what a path leads to, if that is a file.
+/// Opens a regular file; links are followed.
 fn open(path: &Path) -> io::Result<File> {
     open_regular(&path.canonicalize()?)
 }
@@ -126,7 +126,7 @@ fn follow(entries: &BTreeMap<PathBuf, Entry>, path: &Path) -> Option<(u64, u64)>
     None
 }
 
-/// What is in an archive, and where.
+/// Indexes the entries of an archive.
 fn index(file: &File) -> io::Result<BTreeMap<PathBuf, Entry>> {
     let mut archive = tar::Archive::new(Section {
         file: Arc::new(file.try_clone()?),
@@ -150,7 +150,7 @@ fn index(file: &File) -> io::Result<BTreeMap<PathBuf, Entry>> {
         } else {
             let target = entry.link_name()?.unwrap_or_default();
 
-            // A hard link counts from the archive's root, a symbolic one from its own folder.
+            // A hard link is relative to the archive's root, a symbolic one to its folder.
             let from = if kind.is_symlink() {
                 path.parent().unwrap_or(Path::new(""))
             } else {
@@ -169,7 +169,7 @@ fn index(file: &File) -> io::Result<BTreeMap<PathBuf, Entry>> {
     Ok(entries)
 }
 
-/// A path without detours; none if it leads out.
+/// A normalized relative path; none if it leads out.
 fn relative(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -197,15 +197,13 @@ fn plain_copy(file: File, to: &Path, limit: u64) -> io::Result<File> {
 
     let written = io::copy(&mut decompressed(file)?.take(limit), &mut copy)?;
     if written == limit {
-        Err(io::Error::other(
-            "the archive is larger than what is allowed",
-        ))
+        Err(io::Error::other("archive exceeds the size limit"))
     } else {
         Ok(copy)
     }
 }
 
-/// A part of a file, read without moving anybody else's place in it.
+/// A section of a file, read without a shared file offset.
 struct Section {
     file: Arc<File>,
     at: u64,

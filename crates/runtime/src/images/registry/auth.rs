@@ -1,4 +1,4 @@
-//! Who asks: credentials, the challenges of registries, and which credentials are for whom.
+//! Registry authentication: credentials, challenges, and which credentials apply to an image.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::RegistryError;
 use crate::images::reference::Reference;
 
-/// What proves who asks.
+/// Credentials of a registry.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Credentials {
     User {
         name: String,
         password: String,
     },
-    /// A token that a registry gives further tokens for.
+    /// A refresh token.
     Identity(String),
-    /// A token to show as it is.
+    /// A bearer token.
     Bearer(String),
 }
 
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// How a registry wants to be asked.
+/// A `WWW-Authenticate` challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
     Basic,
@@ -114,18 +114,18 @@ impl Keyring {
 
         let usable = entries
             .into_iter()
-            .filter_map(|(place, entry)| Some((place_of(&place), entry.credentials()?)));
+            .filter_map(|(scope, entry)| Some((normalize_scope(&scope), entry.credentials()?)));
         let mut all: Vec<_> = usable.collect();
 
-        // The most particular place first.
+        // The most specific scope first.
         all.sort_by(|(one, _), (other, _)| other.cmp(one));
 
         Ok(Self(all))
     }
 
-    /// The credentials for an image, the most particular first.
+    /// The credentials for an image, the most specific first.
     pub fn for_image(&self, image: &Reference) -> Vec<Credentials> {
-        let fitting = self.0.iter().filter(|(place, _)| fits(place, image));
+        let fitting = self.0.iter().filter(|(scope, _)| fits(scope, image));
         fitting
             .map(|(_, credentials)| credentials.clone())
             .collect()
@@ -144,7 +144,7 @@ impl Entry {
     }
 }
 
-/// The credentials that a set of fields means: tokens before a user's name.
+/// The credentials of a set of fields: tokens take precedence over a user.
 pub(crate) fn credentials(
     name: &str,
     password: &str,
@@ -176,8 +176,8 @@ pub(crate) fn credentials(
     })
 }
 
-/// A registry, with or without a path, from what may be written as an address.
-fn place_of(text: &str) -> String {
+/// Normalizes an address to a registry with an optional path.
+fn normalize_scope(text: &str) -> String {
     let bare = text
         .trim_start_matches("https://")
         .trim_start_matches("http://");
@@ -198,9 +198,9 @@ fn place_of(text: &str) -> String {
     }
 }
 
-/// Whether credentials for a place are for an image. Parts of a host's name may be `*`.
-fn fits(place: &str, image: &Reference) -> bool {
-    let (host, path) = place.split_once('/').unwrap_or((place, ""));
+/// Whether credentials for a scope apply to an image. Labels of the host may be `*`.
+fn fits(scope: &str, image: &Reference) -> bool {
+    let (host, path) = scope.split_once('/').unwrap_or((scope, ""));
     let parts_fit = |(wanted, found): (&str, &str)| wanted == "*" || wanted == found;
     let same_length = host.split('.').count() == image.registry.split('.').count();
     let host_fits = same_length

@@ -1,5 +1,5 @@
-//! One request to one host, plain or through TLS: a connection of its own each, since a pull makes
-//! few.
+//! HTTP requests to registries, with or without TLS. Each request has its own connection, since a
+//! pull needs few.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,20 +22,19 @@ use tokio::time::Instant;
 
 use super::{ATTEMPTS, RegistryError};
 
-/// How registries are reached.
+/// Connection settings for registries.
 #[derive(Clone, Debug)]
 pub struct Registries {
-    /// Files of certificate authorities to trust beside the machine's own.
+    /// Files with certificate authorities to trust beside the system's.
     pub authorities: Vec<PathBuf>,
-    /// Hosts, with their ports, that are spoken to without TLS. The machine's own loopback may do
-    /// without unasked.
+    /// Hosts, with ports, to contact without TLS. Loopback addresses fall back to plain HTTP.
     pub plain: Vec<String>,
-    /// How long a host may be silent.
-    pub patience: Duration,
-    /// How many bytes a second have to arrive, measured over as long as a host may be silent. A
-    /// host that sends a byte now and then is not silent, and would never be done.
-    pub least_rate: u64,
-    /// The wait before the first retry; it doubles from one to the next.
+    /// The timeout of a request, and of each chunk of a response.
+    pub timeout: Duration,
+    /// The minimum rate in bytes per second, measured over `timeout`: a host that sends a byte now
+    /// and then does not time out, and would never be done.
+    pub min_rate: u64,
+    /// The delay before the first retry; it doubles with each.
     pub retry_after: Duration,
 }
 
@@ -44,14 +43,14 @@ impl Default for Registries {
         Self {
             authorities: vec![],
             plain: vec![],
-            patience: Duration::from_secs(60),
-            least_rate: 1 << 10,
+            timeout: Duration::from_secs(60),
+            min_rate: 1 << 10,
             retry_after: Duration::from_millis(500),
         }
     }
 }
 
-/// Where the machine's own authorities are, on the distributions that there are.
+/// The system's CA bundles on common distributions.
 const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -60,43 +59,43 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Makes connections.
+/// Sends requests.
 pub(crate) struct Connector {
     registries: Registries,
     tls: OnceCell<Arc<ClientConfig>>,
 }
 
-/// An answer whose body is still to come. The connection goes with it.
+/// A response with a streamed body. It owns the connection.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     address: String,
     body: Incoming,
-    patience: Duration,
-    pace: Pace,
+    timeout: Duration,
+    rate: Rate,
     driver: AbortHandle,
 }
 
 /// How quickly a body arrives.
-struct Pace {
-    least_rate: u64,
+struct Rate {
+    min_rate: u64,
     /// For how long it was waited for since the last judgement, and what came in that time. The
     /// time in which nobody asked for more is not the other side's.
     waited: Duration,
-    arrived: u64,
+    received: u64,
 }
 
-impl Pace {
+impl Rate {
     /// Notes what came after how long. False: it comes too slowly.
     fn note(&mut self, bytes: usize, waited: Duration, judged_after: Duration) -> bool {
         self.waited += waited;
-        self.arrived += bytes as u64;
+        self.received += bytes as u64;
         if self.waited < judged_after {
             return true;
         }
-        let least = u128::from(self.least_rate) * self.waited.as_millis() / 1000;
-        let is_enough = u128::from(self.arrived) >= least;
-        (self.waited, self.arrived) = (Duration::ZERO, 0);
+        let least = u128::from(self.min_rate) * self.waited.as_millis() / 1000;
+        let is_enough = u128::from(self.received) >= least;
+        (self.waited, self.received) = (Duration::ZERO, 0);
         is_enough
     }
 }
@@ -113,8 +112,8 @@ impl Connector {
         &self.registries
     }
 
-    /// Whether a registry is to be spoken to without TLS: because it was said, or because it is on
-    /// this machine and does not answer otherwise.
+    /// Whether to contact a registry without TLS: it is configured so, or it is on loopback and
+    /// does not speak TLS.
     pub(crate) async fn is_plain(&self, host: &str) -> bool {
         if self.registries.plain.iter().any(|plain| plain == host) {
             return true;
@@ -131,12 +130,12 @@ impl Connector {
         }
 
         // A host that does not answer here will not answer the request either, which says so.
-        let tried = tokio::time::timeout(self.registries.patience, self.stream(&uri)).await;
+        let tried = tokio::time::timeout(self.registries.timeout, self.stream(&uri)).await;
 
         tried.is_ok_and(|tried| tried.err().is_some_and(without_tls))
     }
 
-    /// Sends a request and waits for the head of the answer. A body is that of a form.
+    /// Sends a request, with an optional form body, and waits for the response headers.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -145,23 +144,23 @@ impl Connector {
         form: Option<String>,
     ) -> Result<Answer, RegistryError> {
         let (host, address) = (authority(uri), address(uri));
-        let patience = self.registries.patience;
-        let broken = |source| RegistryError::Broken {
+        let timeout = self.registries.timeout;
+        let broken = |source| RegistryError::ConnectionClosed {
             address: address.clone(),
             source,
         };
 
-        let silent = |_| RegistryError::Silent {
+        let timed_out = |_| RegistryError::Timeout {
             address: address.clone(),
         };
-        let stream = tokio::time::timeout(patience, self.stream(uri))
+        let stream = tokio::time::timeout(timeout, self.stream(uri))
             .await
-            .map_err(silent)??;
+            .map_err(timed_out)??;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(broken)?;
 
-        // Errors of the connection reach whoever waits for the answer or reads its body.
+        // Connection errors are reported by the response and its body.
         let driver =
             tokio::spawn(async move { connection.await.unwrap_or_default() }).abort_handle();
         let path = uri
@@ -184,12 +183,12 @@ impl Connector {
             .map_err(|_| RegistryError::Address(host.clone()))?;
         request.headers_mut().insert(http::header::HOST, named);
 
-        let sent = tokio::time::timeout(patience, sender.send_request(request)).await;
-        let (head, body) = sent.map_err(silent)?.map_err(broken)?.into_parts();
-        let pace = Pace {
-            least_rate: self.registries.least_rate,
+        let sent = tokio::time::timeout(timeout, sender.send_request(request)).await;
+        let (head, body) = sent.map_err(timed_out)?.map_err(broken)?.into_parts();
+        let rate = Rate {
+            min_rate: self.registries.min_rate,
             waited: Duration::ZERO,
-            arrived: 0,
+            received: 0,
         };
 
         Ok(Answer {
@@ -197,8 +196,8 @@ impl Connector {
             headers: head.headers,
             address,
             body,
-            patience,
-            pace,
+            timeout,
+            rate,
             driver,
         })
     }
@@ -238,26 +237,25 @@ impl Connector {
 }
 
 impl Answer {
-    /// The next piece of the body; none at its end.
+    /// The next chunk of the body; none at its end.
     pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
-            let asked = Instant::now();
-            let frame = tokio::time::timeout(self.patience, self.body.frame()).await;
-
-            let waited = asked.elapsed();
-            match frame.map_err(|_| RegistryError::Silent {
+            let begin = Instant::now();
+            let frame = tokio::time::timeout(self.timeout, self.body.frame()).await;
+            let waited = begin.elapsed();
+            match frame.map_err(|_| RegistryError::Timeout {
                 address: self.address.clone(),
             })? {
                 None => return Ok(None),
                 Some(Err(source)) => {
-                    return Err(RegistryError::Broken {
+                    return Err(RegistryError::ConnectionClosed {
                         address: self.address.clone(),
                         source,
                     });
                 }
                 Some(Ok(frame)) => {
                     let piece = frame.into_data().unwrap_or_default();
-                    if !self.pace.note(piece.len(), waited, self.patience) {
+                    if !self.rate.note(piece.len(), waited, self.timeout) {
                         return Err(self.too_slow());
                     }
                     if !piece.is_empty() {
@@ -268,11 +266,11 @@ impl Answer {
         }
     }
 
-    /// The whole body, if it is not larger than it should be. What is held in memory is small, and
-    /// has to be there soon.
+    /// The whole body, up to `limit` bytes. It is held in memory, so it is small, and must arrive
+    /// soon.
     pub(crate) async fn whole(mut self, limit: u64) -> Result<Vec<u8>, RegistryError> {
         let mut bytes = Vec::new();
-        let until = Instant::now() + self.patience * ATTEMPTS;
+        let until = Instant::now() + self.timeout * ATTEMPTS;
         while let Some(piece) = self.piece().await? {
             bytes.extend_from_slice(&piece);
             if bytes.len() as u64 > limit {
@@ -289,7 +287,7 @@ impl Answer {
     fn too_slow(&self) -> RegistryError {
         RegistryError::Slow {
             address: self.address.clone(),
-            least: self.pace.least_rate,
+            min_rate: self.rate.min_rate,
         }
     }
 
@@ -307,12 +305,12 @@ impl Drop for Answer {
 trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
 impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Whom to believe: the machine's authorities, and those that were given.
+/// The TLS configuration: the system's authorities and the configured ones.
 fn trust(more: &[PathBuf]) -> Result<Arc<ClientConfig>, RegistryError> {
     let mut roots = RootCertStore::empty();
     let bundle = BUNDLES.iter().map(PathBuf::from).find(|path| path.exists());
     if let Some(Ok(certificates)) = bundle.map(|path| read_certificates(&path)) {
-        // Bundles hold old certificates that cannot be used; the others still can.
+        // Unusable certificates of a bundle are skipped.
         roots.add_parsable_certificates(certificates);
     }
 
@@ -345,13 +343,13 @@ fn read_certificates(path: &std::path::Path) -> io::Result<Vec<CertificateDer<'s
     found.collect::<Result<_, _>>().map_err(io::Error::other)
 }
 
-/// The host with its port, as it stands in the address.
+/// The host with its port.
 pub(super) fn authority(uri: &Uri) -> String {
     uri.authority()
         .map_or_else(String::new, |authority| authority.as_str().to_owned())
 }
 
-/// What is asked for, without the query: redirects carry what nobody else is to read in there.
+/// The URL without the query, which may contain secrets in redirects.
 fn address(uri: &Uri) -> String {
     format!(
         "{}://{}{}",
@@ -369,8 +367,8 @@ fn bare_host(uri: &Uri) -> &str {
         .trim_end_matches(']')
 }
 
-/// Whether the other side does not speak TLS at all. One that does, with a certificate that is not
-/// trusted, is never spoken to without.
+/// Whether the other side does not speak TLS at all. One with an untrusted certificate is never
+/// contacted without TLS.
 fn is_no_tls(error: &io::Error) -> bool {
     match error
         .get_ref()
@@ -399,15 +397,15 @@ mod tests {
     fn what_comes_too_slowly_is_noticed_and_waiting_for_ourselves_does_not_count() {
         let minute = Duration::from_secs(60);
         let check = |pieces: &[(usize, u64)], expected: bool| {
-            let mut pace = Pace {
-                least_rate: 100,
+            let mut rate = Rate {
+                min_rate: 100,
                 waited: Duration::ZERO,
-                arrived: 0,
+                received: 0,
             };
 
             let enough = pieces
                 .iter()
-                .all(|(bytes, seconds)| pace.note(*bytes, Duration::from_secs(*seconds), minute));
+                .all(|(bytes, seconds)| rate.note(*bytes, Duration::from_secs(*seconds), minute));
             assert_eq!(enough, expected, "{pieces:?}");
         };
         check(&[(1, 59)], true);

@@ -1,4 +1,4 @@
-//! Why a registry did not give what it was asked for.
+//! Errors of registry requests.
 
 use http::StatusCode;
 
@@ -11,21 +11,21 @@ pub enum RegistryError {
         host: String,
         source: std::io::Error,
     },
-    #[error("{host} does not speak TLS that can be trusted")]
+    #[error("TLS handshake with {host} failed")]
     Tls {
         host: String,
         source: std::io::Error,
     },
-    #[error("the connection broke before {address} was there as a whole")]
-    Broken {
+    #[error("connection closed before {address} was complete")]
+    ConnectionClosed {
         address: String,
         source: hyper::Error,
     },
-    #[error("no answer for {address}")]
-    Silent { address: String },
-    #[error("{address} sends less than {least} bytes a second")]
-    Slow { address: String, least: u64 },
-    #[error("{url} answers {status}{text}")]
+    #[error("no response from {address}")]
+    Timeout { address: String },
+    #[error("{address} sends less than {min_rate} bytes per second")]
+    Slow { address: String, min_rate: u64 },
+    #[error("{url} returned {status}{text}")]
     Status {
         url: String,
         status: StatusCode,
@@ -35,13 +35,13 @@ pub enum RegistryError {
     NotFound { what: String, registry: String },
     #[error("pull access denied, repository does not exist or may require authorization: {0}")]
     Denied(String),
-    #[error("the registry wants to be authorized in a way that is not known: {0:?}")]
+    #[error("unsupported authentication challenge {0:?}")]
     Challenge(String),
-    #[error("the registry redirects too often")]
+    #[error("too many redirects")]
     Redirects,
-    #[error("{0:?} is not an address to go to")]
+    #[error("invalid registry address {0:?}")]
     Address(String),
-    #[error("the answer is larger than {0} bytes")]
+    #[error("response is larger than {0} bytes")]
     TooLarge(u64),
     #[error("{digest} ended after {found} of {expected} bytes")]
     Short {
@@ -49,11 +49,11 @@ pub enum RegistryError {
         found: u64,
         expected: u64,
     },
-    #[error("{digest} is longer than the {expected} bytes that its manifest tells")]
+    #[error("{digest} is longer than the {expected} bytes given in its manifest")]
     Long { digest: Digest, expected: u64 },
-    #[error("cannot read the token")]
+    #[error("cannot parse the registry token")]
     Token(#[source] serde_json::Error),
-    #[error("cannot use the certificate authorities in {path:?}")]
+    #[error("cannot load certificate authorities from {path:?}")]
     Authorities {
         path: std::path::PathBuf,
         source: std::io::Error,
@@ -61,12 +61,12 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// Whether the same request may well succeed a moment later.
-    pub(crate) fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed.
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             RegistryError::Connect { .. }
-            | RegistryError::Broken { .. }
-            | RegistryError::Silent { .. }
+            | RegistryError::ConnectionClosed { .. }
+            | RegistryError::Timeout { .. }
             | RegistryError::Slow { .. }
             | RegistryError::Short { .. } => true,
             RegistryError::Status { status, .. } => {

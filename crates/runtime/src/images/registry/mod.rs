@@ -1,9 +1,8 @@
-//! A registry: manifests by name, blobs by digest, and whatever it wants to be shown before it
-//! gives them.
+//! Registry client: manifests by name, blobs by digest, and authentication.
 //!
-//! A request goes out with the authorization that worked last; a challenge is answered once, a
-//! redirect is followed a few times. Authorization goes to the registry itself and to nobody that
-//! it redirects to.
+//! A request is sent with the last authorization that worked; a challenge is answered once,
+//! redirects are followed up to a limit. Authorization is sent to the registry itself, never to the
+//! target of a redirect.
 
 mod auth;
 mod connection;
@@ -27,20 +26,20 @@ pub use connection::Registries;
 pub(crate) use connection::{Answer, Connector};
 pub use error::RegistryError;
 
-/// What a registry may answer with when it is asked for a document.
+/// Limits of response bodies.
 pub(crate) const LARGEST_DOCUMENT: u64 = 8 << 20;
 const LARGEST_TOKEN: u64 = 1 << 20;
-const LARGEST_COMPLAINT: u64 = 4 << 10;
+const LARGEST_ERROR_BODY: u64 = 4 << 10;
 const MOST_REDIRECTS: usize = 10;
-/// How often something is tried that fails for a passing reason.
+/// Maximum attempts for transient errors.
 pub(crate) const ATTEMPTS: u32 = 5;
 
 /// One repository of one registry.
 pub(crate) struct Repository<'a> {
     connector: &'a Connector,
-    /// Where its paths begin.
+    /// The base URL.
     base: String,
-    /// The host that is asked.
+    /// The host of the registry.
     host: String,
     name: String,
     credentials: Option<Credentials>,
@@ -48,7 +47,7 @@ pub(crate) struct Repository<'a> {
 }
 
 /// A manifest or an index.
-pub(crate) struct Found {
+pub(crate) struct FetchedManifest {
     pub(crate) media_type: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) digest: Digest,
@@ -60,7 +59,7 @@ impl<'a> Repository<'a> {
         image: &Reference,
         credentials: Option<Credentials>,
     ) -> Repository<'a> {
-        // The default registry answers under another name than the one that images carry.
+        // The default registry has another host than its image names.
         let host = if image.registry == "docker.io" {
             "registry-1.docker.io"
         } else {
@@ -85,19 +84,23 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// The digest that a tag stands for, if the registry tells without sending the manifest.
+    /// The digest of a tag, by a HEAD request.
     pub(crate) async fn digest_of(&self, which: &Which) -> Result<Option<Digest>, RegistryError> {
         let (address, name) = self.manifest_address(which);
-        let answer = self.ask(Method::HEAD, &address, &name, &accepted()).await?;
+        let answer = self
+            .request(Method::HEAD, &address, &name, &accepted())
+            .await?;
         Ok(answer
             .header("docker-content-digest")
             .and_then(|digest| digest.parse().ok()))
     }
 
     /// A manifest or an index.
-    pub(crate) async fn manifest(&self, which: &Which) -> Result<Found, RegistryError> {
+    pub(crate) async fn manifest(&self, which: &Which) -> Result<FetchedManifest, RegistryError> {
         let (address, name) = self.manifest_address(which);
-        let answer = self.ask(Method::GET, &address, &name, &accepted()).await?;
+        let answer = self
+            .request(Method::GET, &address, &name, &accepted())
+            .await?;
         let media_type = answer.header(CONTENT_TYPE).unwrap_or_default();
         let media_type = media_type
             .split(';')
@@ -109,14 +112,15 @@ impl<'a> Repository<'a> {
         let bytes = answer.whole(LARGEST_DOCUMENT).await?;
         let digest = Digest::of(&bytes);
 
-        Ok(Found {
+        Ok(FetchedManifest {
             media_type,
             bytes,
             digest,
         })
     }
 
-    /// A blob from some byte on. True: the registry sends it from there; false: from its beginning.
+    /// A blob from an offset on. True if the registry honours the range; false if it sends the
+    /// whole blob.
     pub(crate) async fn blob(
         &self,
         digest: Digest,
@@ -130,12 +134,12 @@ impl<'a> Repository<'a> {
             format!("{}/blobs/{digest}", self.base),
             format!("{digest} of {}", self.name),
         );
-        let answer = self.ask(Method::GET, &address, &name, &headers).await?;
+        let answer = self.request(Method::GET, &address, &name, &headers).await?;
         let continued = answer.status == StatusCode::PARTIAL_CONTENT;
         Ok((answer, continued))
     }
 
-    /// How long to wait before a further attempt.
+    /// The delay before the next attempt.
     pub(crate) fn wait_before(&self, attempt: u32) -> Duration {
         self.connector
             .registries()
@@ -143,7 +147,7 @@ impl<'a> Repository<'a> {
             .saturating_mul(1 << attempt.min(5))
     }
 
-    /// Where a manifest is, and what it is called.
+    /// The URL and the name of a manifest.
     fn manifest_address(&self, which: &Which) -> (String, String) {
         let (base, name) = (&self.base, &self.name);
         match which {
@@ -155,24 +159,23 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// Asks until there is an answer that is one, or none will come; with all redirects, challenges
-    /// and further attempts for no longer than a host may be silent as often as it is asked. Where
-    /// nobody listens, no answer will come: whoever wants the image tries again when that suits,
-    /// and other pulls that wait for this one go on.
-    async fn ask(
+    /// Sends a request, with retries for transient errors. All redirects, challenges and retries
+    /// together may take as long as all attempts may time out. A failed connect is not retried: the
+    /// kubelet retries the pull, and other pulls that wait for this one can continue.
+    async fn request(
         &self,
         method: Method,
         address: &str,
         name: &str,
         headers: &HeaderMap,
     ) -> Result<Answer, RegistryError> {
-        let most = self.connector.registries().patience * ATTEMPTS;
+        let most = self.connector.registries().timeout * ATTEMPTS;
         let asked = tokio::time::timeout(
             most,
             self.ask_again_and_again(method, address, name, headers),
         );
         asked.await.unwrap_or_else(|_| {
-            Err(RegistryError::Silent {
+            Err(RegistryError::Timeout {
                 address: address.to_owned(),
             })
         })
@@ -187,10 +190,10 @@ impl<'a> Repository<'a> {
     ) -> Result<Answer, RegistryError> {
         let mut attempt = 0;
         loop {
-            match self.ask_once(&method, address, name, headers).await {
+            match self.request_once(&method, address, name, headers).await {
                 Err(error @ RegistryError::Connect { .. }) => return Err(error),
-                Err(error) if error.is_passing() && attempt + 1 < ATTEMPTS => {
-                    tracing::debug!(address, %error, attempt, "asked again in a moment");
+                Err(error) if error.is_transient() && attempt + 1 < ATTEMPTS => {
+                    tracing::debug!(address, %error, attempt, "registry request failed; retrying");
                     tokio::time::sleep(self.wait_before(attempt)).await;
                     attempt += 1;
                 }
@@ -199,7 +202,7 @@ impl<'a> Repository<'a> {
         }
     }
 
-    async fn ask_once(
+    async fn request_once(
         &self,
         method: &Method,
         address: &str,
@@ -210,7 +213,7 @@ impl<'a> Repository<'a> {
         let shown = self.authorization();
         let answer = self.follow(method, &uri, headers, shown.as_ref()).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
-            return self.judge(address, name, answer).await;
+            return self.check_status(address, name, answer).await;
         }
 
         let challenge = answer.header(WWW_AUTHENTICATE).unwrap_or_default();
@@ -228,7 +231,7 @@ impl<'a> Repository<'a> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(shown);
 
-        self.judge(address, name, answer).await
+        self.check_status(address, name, answer).await
     }
 
     fn authorization(&self) -> Option<HeaderValue> {
@@ -238,7 +241,7 @@ impl<'a> Repository<'a> {
             .clone()
     }
 
-    /// Goes where the registry sends, without telling others what is for the registry.
+    /// Follows redirects, and sends the authorization to the registry only.
     async fn follow(
         &self,
         method: &Method,
@@ -269,8 +272,8 @@ impl<'a> Repository<'a> {
         Err(RegistryError::Redirects)
     }
 
-    /// Only a success is an answer.
-    async fn judge(
+    /// Maps a status other than success to an error.
+    async fn check_status(
         &self,
         address: &str,
         name: &str,
@@ -284,8 +287,8 @@ impl<'a> Repository<'a> {
             }),
             StatusCode::FORBIDDEN => Err(RegistryError::Denied(self.name.clone())),
             status => {
-                let complaint = answer.whole(LARGEST_COMPLAINT).await.unwrap_or_default();
-                let text = legible(String::from_utf8_lossy(&complaint).trim());
+                let body = answer.whole(LARGEST_ERROR_BODY).await.unwrap_or_default();
+                let text = legible(String::from_utf8_lossy(&body).trim());
                 let text = if text.is_empty() {
                     text
                 } else {
@@ -301,7 +304,7 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// What to show for a challenge.
+    /// The authorization for a challenge.
     async fn authorize(
         &self,
         registry: &Uri,
@@ -324,8 +327,7 @@ impl<'a> Repository<'a> {
             ) => {
                 let realm = parse(&realm)?;
 
-                // A password goes over the open network only where the registry itself is spoken to
-                // that way.
+                // Credentials are sent without TLS only if the registry itself is contacted so.
                 if realm.scheme_str() == Some("http")
                     && registry.scheme_str() != Some("http")
                     && credentials.is_some()
@@ -399,8 +401,8 @@ impl<'a> Repository<'a> {
             return Err(RegistryError::Denied(self.name.clone()));
         }
 
-        let name = format!("a token for {} from {realm}", self.name);
-        let answer = self.judge(&realm.to_string(), &name, answer).await?;
+        let name = format!("token for {} from {realm}", self.name);
+        let answer = self.check_status(&realm.to_string(), &name, answer).await?;
         let found: Token = serde_json::from_slice(&answer.whole(LARGEST_TOKEN).await?)
             .map_err(RegistryError::Token)?;
 
@@ -426,8 +428,7 @@ fn parse(address: &str) -> Result<Uri, RegistryError> {
     if is_usable { Ok(uri) } else { Err(wrong()) }
 }
 
-/// Where a redirect leads: to a whole address, or to another path of the same host. Never from TLS
-/// to without.
+/// The target of a redirect: a URL, or a path of the same host. Never from https to http.
 fn redirected(from: &Uri, location: &str) -> Result<Uri, RegistryError> {
     let whole = match location.strip_prefix('/') {
         Some(path) if !path.starts_with('/') => {
@@ -453,7 +454,7 @@ fn header_value(text: &str) -> Result<HeaderValue, RegistryError> {
     HeaderValue::from_str(text).map_err(|_| RegistryError::Challenge("unprintable".to_owned()))
 }
 
-/// Fields of a form or a query.
+/// Encodes the fields of a form or a query.
 fn encode(fields: &[(&str, String)]) -> String {
     let plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');

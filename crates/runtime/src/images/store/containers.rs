@@ -1,4 +1,4 @@
-//! Which layers containers stand on, and where what they write is.
+//! Containers in the image store: their writable layers and the image layers they use.
 
 use std::path::PathBuf;
 
@@ -17,13 +17,13 @@ impl Store {
         self.state().containers.keys().cloned().collect()
     }
 
-    /// The layers that a container stands on, if it is known.
+    /// The image layers of a container, if it exists.
     pub(crate) fn layers_of(&self, container: &str) -> Option<Vec<Digest>> {
         self.state().containers.get(container).cloned()
     }
 
-    /// Writes down what a container stands on, before anything is made for it. False: the image is
-    /// gone.
+    /// Records the image layers of a container, before anything is created for it. False if the
+    /// image is gone.
     pub(crate) fn add_container(&self, container: &str, image: Digest) -> Result<bool, StoreError> {
         let mut state = self.state();
         let Some(image) = state.images.get(&image) else {
@@ -31,19 +31,20 @@ impl Store {
         };
         let layers = image.layers.clone();
         let folder = self.container_path(container);
-        std::fs::create_dir_all(&folder).map_err(failed("make", &folder))?;
+        std::fs::create_dir_all(&folder).map_err(failed("create", &folder))?;
         let record = folder.join(RECORD);
-        let bytes = serde_json::to_vec(&layers).expect("a list of texts is JSON");
+        let bytes = serde_json::to_vec(&layers).expect("a list of strings serializes");
 
-        // No container survives a power cut: one whose record is lost with it is thrown away at the
-        // next start.
-        files::write_for_now(&record, &bytes).map_err(failed("write", &record))?;
+        // Not synced: no container survives a power failure, and one without a record is deleted at
+        // the next start.
+        files::write_unsynced(&record, &bytes).map_err(failed("write", &record))?;
         state.containers.insert(container.to_owned(), layers);
 
         Ok(true)
     }
 
-    /// Deletes a container's writable layer, and what it alone stood on. The record goes last.
+    /// Deletes a container's writable layer, and layers that only it used. The record is deleted
+    /// last.
     pub(crate) fn remove_container(&self, container: &str) -> Result<(), StoreError> {
         let folder = self.container_path(container);
         remove_tree(&folder.join("upper")).map_err(failed("delete", &folder))?;
@@ -62,10 +63,10 @@ impl Store {
                 .ok()
                 .and_then(|bytes| serde_json::from_slice(&bytes).ok());
 
-            // Without a record nothing was made yet, or everything is deleted already.
+            // Without a record nothing was created yet, or everything is deleted already.
             match layers {
                 Some(layers) => drop(self.state().containers.insert(name, layers)),
-                None => self.throw_away(&folder.join(name))?,
+                None => self.delete_incomplete(&folder.join(name))?,
             }
         }
 

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Atomic file writes, and the lock of the store.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use coracle_files::private;
 
-/// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when
-/// this returns. One that says the same already stays: built-in images are added at every start,
-/// also on a full disk.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file atomically and syncs it: it survives a power failure. An identical file is not
+/// rewritten: built-in images are added at every start, also on a full disk.
+pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
@@ -24,9 +23,8 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Writes a file under another name and gives it its name. It survives whatever happens to this
-/// process, and is there whole, or broken, or not at all after a power cut.
-pub(super) fn write_for_now(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file without sync. It survives a crash of this process, but not a power failure.
+pub(super) fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     private::write(path, bytes)
 }
 
@@ -34,19 +32,18 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// How often a lock that is held is tried again, and after how long each time.
+/// Retries of a held lock.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Takes a folder for this process alone, as long as the file is open. Where somebody has it,
-/// `patient` says whether to wait for two seconds: a program that the last holder was just starting
-/// has its lock too, until it runs.
-pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
-    // Layers hold programs with special bits and device nodes: nobody but root walks in.
+/// Locks a folder for this process, until the file is closed. With `wait`, retries for two seconds:
+/// a child that the last holder was starting inherits the lock until its exec.
+pub(super) fn lock(folder: &Path, wait: bool) -> io::Result<File> {
+    // Layers contain setuid programs and device nodes: only root may enter.
     private::folder(folder)?;
     let file = private::create(&folder.join("lock"))?;
 
-    let mut tries = if patient { TRIES } else { 1 };
+    let mut tries = if wait { TRIES } else { 1 };
     loop {
         tries -= 1;
 
@@ -54,7 +51,7 @@ pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if tries > 0 => thread::sleep(PAUSE),
             Err(TryLockError::WouldBlock) => {
-                let taken = "another process works with these images";
+                let taken = "another process uses this image store";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, taken));
             }
             Err(TryLockError::Error(error)) => return Err(error),
@@ -62,12 +59,12 @@ pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
     }
 }
 
-/// Deletes a file. One that is gone is no error.
+/// Deletes a file. Idempotent.
 pub(super) fn delete(path: &Path) -> io::Result<()> {
     unless_absent(fs::remove_file(path)).map(drop)
 }
 
-/// None for what is not there.
+/// Maps `NotFound` to `None`.
 pub(super) fn unless_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

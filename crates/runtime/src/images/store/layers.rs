@@ -1,5 +1,4 @@
-//! Layers: made aside, committed by a rename, held while somebody works with them, swept away when
-//! nobody needs them.
+//! Layers: staged, committed by a rename, held while in use, garbage-collected when unused.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -19,7 +18,7 @@ use crate::images::digest::Digest;
 use crate::images::unpack::Unpacked;
 use crate::node::blocking;
 
-/// A folder in which a layer is being made. It goes with this value, unless it is committed.
+/// A folder in which a layer is unpacked. It is deleted on drop, unless it is committed.
 pub(crate) struct Staged {
     path: PathBuf,
     /// Closed when the folder is gone.
@@ -27,14 +26,14 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Whoever has the other end hears when the folder is gone.
-    pub(crate) fn followed(self, gone: mpsc::Sender<()>) -> Staged {
+    /// Drops `gone` after the folder is deleted.
+    pub(crate) fn with_deletion_signal(self, gone: mpsc::Sender<()>) -> Staged {
         let mut staged = self;
         staged.gone = Some(gone);
         staged
     }
 
-    /// Where the layer's content goes.
+    /// The folder of the layer's content.
     pub(crate) fn content(&self) -> PathBuf {
         self.path.join("diff")
     }
@@ -51,8 +50,7 @@ impl Staged {
 }
 
 impl Drop for Staged {
-    /// Whoever drops it may be a task that was cancelled: the folder is deleted on a thread that
-    /// may wait.
+    /// May be dropped by a cancelled task: the folder is deleted on a blocking thread.
     fn drop(&mut self) {
         let (path, gone) = (std::mem::take(&mut self.path), self.gone.take());
         if path.as_os_str().is_empty() || !path.exists() {
@@ -73,17 +71,17 @@ impl Drop for Staged {
 
 fn delete(staged: &Path) {
     if let Err(error) = remove_tree(staged) {
-        tracing::warn!(path = ?staged, %error, "a layer that came to nothing cannot be deleted");
+        tracing::warn!(path = ?staged, %error, "cannot delete staged layer");
     }
 }
 
-/// Keeps layers from being swept away.
-pub(crate) struct Held {
+/// Protects layers from garbage collection.
+pub(crate) struct LayerHold {
     store: Arc<Store>,
     layers: Vec<Digest>,
 }
 
-impl Drop for Held {
+impl Drop for LayerHold {
     fn drop(&mut self) {
         let mut state = self.store.state();
         for layer in &self.layers {
@@ -103,7 +101,7 @@ impl Store {
             gone: None,
         };
         let content = staged.content();
-        std::fs::create_dir_all(&content).map_err(failed("make", &content))?;
+        std::fs::create_dir_all(&content).map_err(failed("create", &content))?;
         Ok(staged)
     }
 
@@ -116,27 +114,26 @@ impl Store {
         self.state().layers.contains_key(&name)
     }
 
-    /// Holds layers, whether they are there or about to be.
-    pub(crate) fn hold(self: &Arc<Self>, layers: &[Digest]) -> Held {
+    /// Holds layers, existing or not.
+    pub(crate) fn hold(self: &Arc<Self>, layers: &[Digest]) -> LayerHold {
         let mut state = self.state();
         for layer in layers {
             *state.held.entry(*layer).or_default() += 1;
         }
-        Held {
+        LayerHold {
             store: Arc::clone(self),
             layers: layers.to_vec(),
         }
     }
 
-    /// Brings what was staged to the disk. Once for all layers of an image: the filesystem does it
-    /// as a whole.
+    /// Syncs the filesystem, once for all layers of an image.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
         let sync = || Ok(rustix::fs::syncfs(File::open(&self.root)?)?);
         sync().map_err(failed("sync", &self.root))
     }
 
-    /// Makes a layer appear under the name of its stack. The stack below is there. Where another
-    /// pull was quicker, the layer is there already, with the same content.
+    /// Commits a layer under its chain ID. The layers below must exist. Where another pull was
+    /// quicker, the layer exists already, with the same content.
     pub(crate) fn commit(
         &self,
         staged: &Staged,
@@ -156,7 +153,7 @@ impl Store {
             return Ok(());
         }
 
-        self.settle_implied_folders(staged, &unpacked.implied, below)?;
+        self.copy_implied_metadata(staged, &unpacked.implied, below)?;
         let layer = Layer {
             diff_id,
             bytes: unpacked.bytes,
@@ -164,10 +161,10 @@ impl Store {
         };
 
         let record = staged.path.join("layer.json");
-        let bytes = serde_json::to_vec(&layer).expect("a record of texts and numbers is JSON");
-        files::write_whole(&record, &bytes).map_err(failed("write", &record))?;
+        let bytes = serde_json::to_vec(&layer).expect("a record of strings and numbers serializes");
+        files::write_synced(&record, &bytes).map_err(failed("write", &record))?;
         let path = self.layer_path(*name);
-        std::fs::rename(&staged.path, &path).map_err(failed("name", &path))?;
+        std::fs::rename(&staged.path, &path).map_err(failed("rename a layer to", &path))?;
         files::sync_folder(&self.path("layers")).map_err(failed("sync", &self.path("layers")))?;
         self.state().layers.insert(*name, layer);
 
@@ -179,7 +176,7 @@ impl Store {
         self.layer_path(name).join("diff")
     }
 
-    /// What all layers take: bytes, and files.
+    /// Disk usage of all layers: bytes and inodes.
     pub(crate) fn usage(&self) -> (u64, u64) {
         self.state()
             .layers
@@ -189,21 +186,20 @@ impl Store {
             })
     }
 
-    /// Deletes what nobody needs. What is in use by a container stays, whether its image is there
-    /// or not.
+    /// Deletes unused layers and content. Layers of containers stay, even if their image is gone.
     pub(crate) fn sweep(&self) -> Result<(), StoreError> {
         let aside = {
             let mut state = self.state();
             self.sweep_content(&state)?;
-            self.set_unneeded_layers_aside(&mut state)?
+            self.unlink_unused_layers(&mut state)?
         };
-        // Deleting takes its time, and nobody else has to wait for it.
+        // Deleting is slow, so it happens outside the lock.
         aside.into_iter().for_each(Staged::delete);
         Ok(())
     }
 
-    /// Layers are renamed away first: a layer is whole as long as it has its name.
-    fn set_unneeded_layers_aside(&self, state: &mut State) -> Result<Vec<Staged>, StoreError> {
+    /// Moves unused layers to staging: a layer in `layers` is always complete.
+    fn unlink_unused_layers(&self, state: &mut State) -> Result<Vec<Staged>, StoreError> {
         let mut needed: BTreeSet<Digest> = state
             .images
             .values()
@@ -212,7 +208,7 @@ impl Store {
         needed.extend(state.containers.values().flatten());
 
         needed.extend(state.held.keys());
-        let unneeded: Vec<Digest> = state
+        let unused: Vec<Digest> = state
             .layers
             .keys()
             .filter(|layer| !needed.contains(layer))
@@ -220,7 +216,7 @@ impl Store {
             .collect();
 
         let mut aside = Vec::new();
-        for layer in unneeded {
+        for layer in unused {
             let path = self.layer_path(layer);
             let staged = Staged {
                 path: self.staging_path(),
@@ -234,7 +230,7 @@ impl Store {
         Ok(aside)
     }
 
-    /// While somebody works, content may be waiting for its record.
+    /// Content may be waiting for its record while layers are held.
     fn sweep_content(&self, state: &State) -> Result<(), StoreError> {
         if !state.held.is_empty() {
             return Ok(());
@@ -267,7 +263,7 @@ impl Store {
                 .and_then(|bytes| serde_json::from_slice(&bytes).ok());
             match (Digest::from_hex(&name), layer) {
                 (Ok(name), Some(layer)) => drop(self.state().layers.insert(name, layer)),
-                _ => self.throw_away(&folder.join(name))?,
+                _ => self.delete_incomplete(&folder.join(name))?,
             }
         }
 
@@ -278,8 +274,8 @@ impl Store {
         self.path(format!("layers/{}", name.hex()))
     }
 
-    /// Folders that an archive only implied are what the stack below says of them.
-    fn settle_implied_folders(
+    /// Copies the metadata of implied folders from the layers below.
+    fn copy_implied_metadata(
         &self,
         staged: &Staged,
         implied: &BTreeSet<PathBuf>,
@@ -297,22 +293,24 @@ impl Store {
             .map(|path| open(&path).map_err(failed("open", &path)))
             .collect::<Result<_, _>>()?;
 
-        // The deepest first: setting what is inside changes the times of what is outside.
+        // The deepest first: changes inside a folder change its times.
         for path in implied.iter().rev() {
-            let settle = || match lower
+            let copy_metadata = || match lower
                 .iter()
                 .map(|layer| beneath(layer, path))
                 .find(|found| !absent(found))
             {
                 Some(Ok(found)) => match beneath(&own, path) {
-                    // A later entry of the same archive has taken its place.
+                    // Replaced by a later entry of the same archive.
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
                     own => copy(&found, &own?),
                 },
-                // Something else than a folder is there below, or nothing.
+                // The layers below have no such folder.
                 _ => Ok(()),
             };
-            settle().map_err(|errno| failed("settle", &content.join(path))(errno.into()))?;
+            copy_metadata().map_err(|errno| {
+                failed("set the metadata of", &content.join(path))(errno.into())
+            })?;
         }
 
         Ok(())
@@ -338,7 +336,7 @@ fn beneath(layer: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(layer, path, flags, Mode::empty(), resolve)
 }
 
-/// Owner, mode, times, and what the folder lets be inherited.
+/// Copies owner, mode, times and ACLs.
 fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let found = rustix::fs::fstat(from)?;
     rustix::fs::fchown(

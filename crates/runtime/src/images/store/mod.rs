@@ -3,15 +3,16 @@
 //! ```text
 //! images/HEX.json        one record per image, under its id
 //! content/HEX            configurations, manifests and indexes, byte for byte
-//! layers/HEX/diff        a layer, under the name of its stack; `layer.json` tells what it takes
-//! containers/ID/         a container's writable layer, and which layers it stands on
-//! mount-points/CHOICE    places for what is mounted in containers, below the layers of their images
-//! staging/N              layers in the making; emptied at start
-//! lock, socket           of the process that works with all of this
+//! layers/HEX/diff        a layer, under the name of its stack; its size is in `layer.json`
+//! containers/ID/         a container's writable layer, and the layers it uses
+//! mount-points/CHOICE    mount points, as a layer below those of the image
+//! staging/N              layers being unpacked; emptied at start
+//! lock, socket           of the process that owns the store
 //! ```
-//! A layer is made in `staging` and appears by a rename. Content and layers come before the record
-//! that needs them and go after it. What no record, container or work in progress needs is swept
-//! away.
+//!
+//! A layer is built in `staging` and committed by a rename. Content and layers are written before
+//! the record that refers to them and deleted after it. What no record, container or work in
+//! progress refers to is garbage-collected.
 
 mod containers;
 mod files;
@@ -36,9 +37,9 @@ pub(crate) struct Store {
     root: PathBuf,
     state: Mutex<State>,
     next: AtomicU64,
-    /// Whoever has it makes a layer appear.
+    /// Held while a layer is committed.
     committing: Mutex<()>,
-    /// Held as long as the folder is this process' own.
+    /// The lock of the store; none if read-only.
     lock: Option<std::fs::File>,
 }
 
@@ -48,21 +49,21 @@ struct State {
     layers: BTreeMap<Digest, Layer>,
     /// Layers that work in progress needs, and how many times.
     held: BTreeMap<Digest, usize>,
-    /// The layers that each container stands on.
+    /// The image layers of each container.
     containers: BTreeMap<String, Vec<Digest>>,
 }
 
-/// Why the store could not do it.
+/// A failed operation of the store.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {deed} {path:?}")]
+#[error("cannot {action} {path:?}")]
 pub struct StoreError {
-    deed: &'static str,
+    action: &'static str,
     path: PathBuf,
     source: io::Error,
 }
 
 impl StoreError {
-    /// Whether another process works with the folder.
+    /// Whether another process has the lock.
     pub(crate) fn is_taken(&self) -> bool {
         self.source.kind() == io::ErrorKind::WouldBlock
     }
@@ -72,7 +73,7 @@ impl StoreError {
     }
 }
 
-/// An image that is about to appear. Its layers are there.
+/// An image to store. Its layers are committed.
 pub(crate) struct NewImage<'a> {
     pub(crate) config: &'a [u8],
     pub(crate) manifests: Vec<Vec<u8>>,
@@ -83,16 +84,16 @@ pub(crate) struct NewImage<'a> {
 }
 
 impl Store {
-    /// Opens a folder, and throws away what a crash left half done. No other process may work with
-    /// it; `patient` says whether to wait for one that is about to end.
-    pub(crate) fn open(root: &Path, patient: bool) -> Result<Arc<Self>, StoreError> {
-        let lock = files::lock(root, patient).map_err(failed("have to itself", root))?;
+    /// Opens and locks a store, and deletes incomplete entries of a crash. With `wait`, waits
+    /// briefly for the lock.
+    pub(crate) fn open(root: &Path, wait: bool) -> Result<Arc<Self>, StoreError> {
+        let lock = files::lock(root, wait).map_err(failed("lock", root))?;
         let store = Self::new(root, Some(lock));
         remove_tree(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
 
         for folder in ["images", "content", "layers", "containers", "staging"] {
             let path = store.path(folder);
-            std::fs::create_dir_all(&path).map_err(failed("make", &path))?;
+            std::fs::create_dir_all(&path).map_err(failed("create", &path))?;
         }
 
         store.read_containers()?;
@@ -104,18 +105,16 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a folder to end containers that stand on it. On a read-only disk nothing can be thrown
-    /// away, and no other process changes anything either.
-    pub(crate) fn open_to_end(root: &Path) -> Result<Arc<Self>, StoreError> {
+    /// Opens a store for teardown; read-only if the disk is.
+    pub(crate) fn open_for_teardown(root: &Path) -> Result<Arc<Self>, StoreError> {
         match Self::open(root, true) {
-            Err(error) if error.is_read_only() => Self::open_to_look(root),
+            Err(error) if error.is_read_only() => Self::open_read_only(root),
             opened => opened,
         }
     }
 
-    /// Reads what is there, and changes nothing. Another process may be at work: what is half done
-    /// is not shown.
-    pub(crate) fn open_to_look(root: &Path) -> Result<Arc<Self>, StoreError> {
+    /// Opens a store read-only, without the lock. Incomplete entries are skipped.
+    pub(crate) fn open_read_only(root: &Path) -> Result<Arc<Self>, StoreError> {
         let store = Self::new(root, None);
         if root.join("images").exists() {
             store.read_layers()?;
@@ -134,13 +133,12 @@ impl Store {
         }
     }
 
-    /// What is not whole is thrown away by whoever has the folder to itself, and passed over by
-    /// others.
-    fn throw_away(&self, path: &Path) -> Result<(), StoreError> {
+    /// Deletes an incomplete entry; only skips it if the store is read-only.
+    fn delete_incomplete(&self, path: &Path) -> Result<(), StoreError> {
         if self.lock.is_none() {
             return Ok(());
         }
-        tracing::warn!(?path, "not whole: thrown away");
+        tracing::warn!(?path, "incomplete entry in the image store; deleting it");
         remove_tree(path).map_err(failed("delete", path))
     }
 
@@ -152,7 +150,7 @@ impl Store {
         self.state().images.values().cloned().collect()
     }
 
-    /// An image by what users and kubelets call it: its id, enough of the id, or a name.
+    /// Finds an image by its ID, a prefix of its ID, or a name.
     pub(crate) fn find(&self, text: &str) -> Option<Image> {
         let state = self.state();
         let hex = text.strip_prefix("sha256:").unwrap_or(text);
@@ -178,20 +176,19 @@ impl Store {
         fitting.next().filter(|_| fitting.next().is_none()).cloned()
     }
 
-    /// What is kept under a digest: a configuration, a manifest, an index.
+    /// The document with a digest: a configuration, a manifest, or an index.
     pub(crate) fn content(&self, digest: Digest) -> Result<Vec<u8>, StoreError> {
         let path = self.content_path(digest);
         std::fs::read(&path).map_err(failed("read", &path))
     }
 
-    /// Makes an image appear, or gives one that is here more names. A tag that another image had is
-    /// this one's now.
+    /// Stores an image, or adds names to an existing one. Tags are moved from other images.
     pub(crate) fn put(&self, new: NewImage<'_>) -> Result<Image, StoreError> {
-        let id = self.keep(new.config)?;
+        let id = self.write_content(new.config)?;
         let manifests = new
             .manifests
             .iter()
-            .map(|bytes| self.keep(bytes))
+            .map(|bytes| self.write_content(bytes))
             .collect::<Result<Vec<_>, _>>()?;
 
         let mut state = self.state();
@@ -220,8 +217,8 @@ impl Store {
         image.manifests.sort();
         image.manifests.dedup();
 
-        // Built-in images are added at every start, also on a full disk: one that is the same is
-        // not written again.
+        // Built-in images are added at every start, also on a full disk: an unchanged record is not
+        // rewritten.
         if known.as_ref() == Some(&image) {
             return Ok(image);
         }
@@ -233,7 +230,7 @@ impl Store {
         Ok(image)
     }
 
-    /// Removes an image with all its names. Its layers go too, but for those that are in use.
+    /// Removes an image with all its names, and its unused layers.
     pub(crate) fn remove(&self, id: Digest) -> Result<(), StoreError> {
         let path = self.record_path(id);
         {
@@ -246,11 +243,11 @@ impl Store {
 
     fn take_tags_from_others(&self, state: &mut State, image: &Image) -> Result<(), StoreError> {
         let others = state.images.values().filter(|other| other.id != image.id);
-        let robbed: Vec<Image> = others
+        let previous_owners: Vec<Image> = others
             .filter(|other| other.tags.iter().any(|tag| image.tags.contains(tag)))
             .cloned()
             .collect();
-        for mut other in robbed {
+        for mut other in previous_owners {
             other.tags.retain(|tag| !image.tags.contains(tag));
             self.write(state, other)?;
         }
@@ -259,22 +256,22 @@ impl Store {
 
     fn write(&self, state: &mut State, image: Image) -> Result<(), StoreError> {
         let path = self.record_path(image.id);
-        let bytes = serde_json::to_vec(&image).expect("a record of texts and numbers is JSON");
-        files::write_whole(&path, &bytes).map_err(failed("write", &path))?;
+        let bytes = serde_json::to_vec(&image).expect("a record of strings and numbers serializes");
+        files::write_synced(&path, &bytes).map_err(failed("write", &path))?;
         state.images.insert(image.id, image);
         Ok(())
     }
 
-    fn keep(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    fn write_content(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(bytes);
         let path = self.content_path(digest);
         if !path.exists() {
-            files::write_whole(&path, bytes).map_err(failed("write", &path))?;
+            files::write_synced(&path, bytes).map_err(failed("write", &path))?;
         }
         Ok(digest)
     }
 
-    /// Reads all records. One that lacks a part is thrown away: the image can be pulled again.
+    /// Reads all records. An incomplete image is deleted: it can be pulled again.
     fn read_images(&self) -> Result<(), StoreError> {
         let folder = self.path("images");
         let mut found: Vec<Image> = Vec::new();
@@ -302,7 +299,7 @@ impl Store {
 
             match image {
                 Some(image) => found.push(image),
-                None => self.throw_away(&path)?,
+                None => self.delete_incomplete(&path)?,
             }
         }
 
@@ -334,7 +331,7 @@ impl Store {
 }
 
 impl Image {
-    /// The image's name in a repository, by digest, if it was pulled from there.
+    /// The digest of the image in a repository, if it was pulled from there.
     pub(crate) fn digest_in(&self, reference: &Reference) -> Option<Digest> {
         self.digests
             .iter()
@@ -346,10 +343,14 @@ impl Image {
     }
 }
 
-/// Fewer digits of an id are more likely a name.
+/// Shorter prefixes are more likely a name.
 const SHORTEST_ID: usize = 3;
 
-fn failed(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
-    move |source| StoreError { deed, path, source }
+    move |source| StoreError {
+        action,
+        path,
+        source,
+    }
 }

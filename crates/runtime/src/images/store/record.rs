@@ -1,28 +1,28 @@
-//! What is kept of an image beside its layers.
+//! The records of images and layers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::images::digest::Digest;
 use crate::images::reference::{Reference, Which};
 
-/// An image that is here.
+/// The record of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// The digest of the configuration.
     pub id: Digest,
-    /// Names with a tag, whole.
+    /// Normalized names with a tag.
     pub tags: Vec<String>,
-    /// Names with the digest of the manifest or index that they were pulled by, whole.
+    /// Normalized names with the digest of the pulled manifest or index.
     pub digests: Vec<String>,
-    /// The digests of manifest and index, kept beside the configuration.
+    /// The digests of the stored manifest and index.
     pub manifests: Vec<Digest>,
-    /// The names of the stacks, from the lowest layer on.
+    /// The chain IDs, from the lowest layer on.
     pub layers: Vec<Digest>,
-    /// What was transferred or read for it.
+    /// The size of the layers and the configuration as transferred.
     pub size: u64,
-    /// Nothing but a user's own wish removes it.
+    /// Never garbage-collected.
     pub pinned: bool,
-    /// Counts up with every change: of two records that claim a name, the newer has it.
+    /// Increases with every change: of two records with the same tag, the newer one has it.
     pub change: u64,
 }
 
@@ -47,7 +47,7 @@ impl Image {
     }
 }
 
-/// A layer that is here.
+/// The record of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Layer {
     /// The digest of its plain archive.

@@ -1,8 +1,8 @@
-//! One entry of a layer's archive becomes one thing in the layer's folder.
+//! Applies one entry of a layer's archive to the layer's folder.
 //!
-//! Overlay's own marks take the place of the archive's: a removed name is a device 0:0, a folder
-//! that hides what is below carries `trusted.overlay.opaque`. Marks that the archive itself brings
-//! are not taken over: they could point a layer at files that are not its own.
+//! Whiteouts of the archive become overlayfs whiteouts: a removed name is a device 0:0, an opaque
+//! folder has `trusted.overlay.opaque`. Overlay attributes in the archive are ignored: they could
+//! point a layer at files that are not its own.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,26 +15,26 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid
 use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
-use super::beneath::{self, Place, inside, split};
+use super::beneath::{self, OpenFolder, inside, split};
 use super::sparse::Sparse;
 use super::{Limits, UnpackError, Unpacked};
 use crate::images::legible::legible_error;
 
-const REMOVED: &[u8] = b".wh.";
-const OPAQUE: &[u8] = b".wh..wh..opq";
-/// Names by which an old filesystem kept its own books.
-const BOOKS: &[u8] = b".wh..wh.";
-const OPAQUE_MARK: &str = "trusted.overlay.opaque";
+const WHITEOUT: &[u8] = b".wh.";
+const OPAQUE_WHITEOUT: &[u8] = b".wh..wh..opq";
+/// Metadata files of aufs, which are ignored.
+const AUFS_METADATA: &[u8] = b".wh..wh.";
+const OPAQUE_XATTR: &str = "trusted.overlay.opaque";
 const XATTR: &str = "SCHILY.xattr.";
 const BLOCK: u64 = 4096;
 
 pub(super) struct Applier<'a> {
     root: OwnedFd,
     limits: &'a Limits,
-    /// The folder of the entry before: archives go folder by folder. What it leads to can only be
-    /// changed by an entry in another folder, which takes its place here.
-    open: Option<(PathBuf, Place)>,
-    /// Folders get their times last: what is put into them changes them.
+    /// The folder of the previous entry, cached because archives are ordered by folder. It can only
+    /// be changed by an entry in another folder, which replaces the cache.
+    open: Option<(PathBuf, OpenFolder)>,
+    /// Times of folders are set last: adding entries changes them.
     times: Vec<(PathBuf, Timestamps)>,
     written: u64,
     pub(super) done: Unpacked,
@@ -92,8 +92,8 @@ impl<'a> Applier<'a> {
         };
         self.enter(folder).map_err(failed)?;
 
-        if last.as_bytes().starts_with(REMOVED) {
-            return self.apply_mark(last).map_err(failed);
+        if last.as_bytes().starts_with(WHITEOUT) {
+            return self.apply_whiteout(last).map_err(failed);
         }
 
         self.count()?;
@@ -130,7 +130,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Gives folders their times.
+    /// Sets the times of folders.
     pub(super) fn finish(self) -> Result<Unpacked, UnpackError> {
         for (path, times) in self.times.iter().rev() {
             let failed = |errno: Errno| UnpackError::Entry {
@@ -168,33 +168,33 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    fn place(&self) -> &Place {
-        let (_, place) = self
+    fn open_folder(&self) -> &OpenFolder {
+        let (_, folder) = self
             .open
             .as_ref()
             .expect("every entry enters its folder first");
-        place
+        folder
     }
 
     fn here(&self) -> &OwnedFd {
-        &self.place().folder
+        &self.open_folder().folder
     }
 
-    /// Makes room for a new thing.
-    fn make_room(&mut self, last: &OsStr) -> Result<(), Errno> {
+    /// Removes an existing entry of this name.
+    fn remove_existing(&mut self, last: &OsStr) -> Result<(), Errno> {
         beneath::remove(self.here(), last)
     }
 
-    /// `.wh.` marks: what the layers below have under this name is not to be seen.
-    fn apply_mark(&mut self, last: &OsStr) -> Result<(), Errno> {
+    /// Applies a `.wh.` whiteout: hides an entry of the layers below.
+    fn apply_whiteout(&mut self, last: &OsStr) -> Result<(), Errno> {
         let mark = last.as_bytes();
-        if mark == OPAQUE {
-            return rustix::fs::fsetxattr(self.here(), OPAQUE_MARK, b"y", XattrFlags::empty());
+        if mark == OPAQUE_WHITEOUT {
+            return rustix::fs::fsetxattr(self.here(), OPAQUE_XATTR, b"y", XattrFlags::empty());
         }
 
-        let name = OsStr::from_bytes(&mark[REMOVED.len()..]);
+        let name = OsStr::from_bytes(&mark[WHITEOUT.len()..]);
 
-        if mark.starts_with(BOOKS) {
+        if mark.starts_with(AUFS_METADATA) {
             return Ok(());
         }
         if name.is_empty() || name == "." || name == ".." {
@@ -202,10 +202,10 @@ impl<'a> Applier<'a> {
         }
 
         match beneath::kind_of(self.here(), name)? {
-            // What this very layer brings stays; of a folder only that, and nothing from below.
+            // Entries of this layer stay; a folder becomes opaque.
             Some((FileType::Directory, _)) => {
                 let inner = beneath::enter(self.here(), name)?;
-                rustix::fs::fsetxattr(inner, OPAQUE_MARK, b"y", XattrFlags::empty())
+                rustix::fs::fsetxattr(inner, OPAQUE_XATTR, b"y", XattrFlags::empty())
             }
             Some(_) => Ok(()),
             None => rustix::fs::mknodat(
@@ -226,21 +226,20 @@ impl<'a> Applier<'a> {
         let found = beneath::kind_of(self.here(), last)?;
         let is_folder = matches!(found, Some((FileType::Directory, _)));
         if !is_folder {
-            self.make_room(last)?;
+            self.remove_existing(last)?;
             rustix::fs::mkdirat(self.here(), last, Mode::from(0o700))?;
         }
 
         let inner = beneath::enter(self.here(), last)?;
         if matches!(found, Some((FileType::CharacterDevice, 0))) {
-            // Removed and made anew in the same layer: nothing from below shows through.
-            rustix::fs::fsetxattr(&inner, OPAQUE_MARK, b"y", XattrFlags::empty())?;
+            // Removed and recreated in the same layer: opaque.
+            rustix::fs::fsetxattr(&inner, OPAQUE_XATTR, b"y", XattrFlags::empty())?;
         }
 
         metadata.apply(&inner)?;
 
-        // By its own path, whichever links the archive went through: that is what it was implied
-        // by.
-        let path = self.place().path.join(last);
+        // By its resolved path, which is what was implied.
+        let path = self.open_folder().path.join(last);
         self.done.implied.remove(&path);
         self.times.push((path, metadata.times.clone()));
         self.done.bytes += BLOCK;
@@ -269,7 +268,7 @@ impl<'a> Applier<'a> {
                 break;
             }
             let count = u64::try_from(read).expect("a buffer's length fits");
-            self.grow(count)?;
+            self.count_bytes(count)?;
             length += count;
             file.write_all(&buffer[..read]).map_err(failed)?;
         }
@@ -279,8 +278,7 @@ impl<'a> Applier<'a> {
         metadata.apply(&file).map_err(|errno| failed(errno.into()))
     }
 
-    /// A file of which the archive has only the data. Its holes count as if they were written:
-    /// whoever copies it writes them.
+    /// Unpacks a sparse file. Its holes count as written bytes: a copy would write them.
     fn sparse_file(
         &mut self,
         path: &Path,
@@ -295,7 +293,7 @@ impl<'a> Applier<'a> {
         };
 
         let (size, stored) = (sparse.size, entry.size());
-        self.grow(size)?;
+        self.count_bytes(size)?;
         let pieces = sparse
             .pieces(entry, stored)
             .map_err(|source| UnpackError::Sparse {
@@ -318,9 +316,9 @@ impl<'a> Applier<'a> {
         metadata.apply(&file).map_err(|errno| failed(errno.into()))
     }
 
-    /// An empty file in the place of whatever has its name.
+    /// Creates an empty file, replacing an existing entry.
     fn new_file(&mut self, last: &OsStr) -> Result<File, Errno> {
-        self.make_room(last)?;
+        self.remove_existing(last)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat(
@@ -331,7 +329,7 @@ impl<'a> Applier<'a> {
         )?))
     }
 
-    fn grow(&mut self, count: u64) -> Result<(), UnpackError> {
+    fn count_bytes(&mut self, count: u64) -> Result<(), UnpackError> {
         self.written = self.written.saturating_add(count);
         if self.written > self.limits.bytes {
             Err(UnpackError::TooLarge(self.limits.bytes))
@@ -340,14 +338,14 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// A second name for a file of this layer. Neither name is followed if it is a link.
+    /// Creates a hard link to a file of this layer. Symbolic links are not followed.
     fn hard_link(&mut self, target: &Path, last: &OsStr) -> Result<(), Errno> {
         let (folder, name) = split(target);
         let name = name.ok_or(Errno::PERM)?;
         let source = beneath::open_folder(&self.root, folder)?;
         match beneath::kind_of(&source, name)? {
             None => return Err(Errno::NOENT),
-            // A second name for a mark would be a mark.
+            // A hard link to a whiteout would be a whiteout.
             Some((FileType::CharacterDevice, 0)) => return Err(Errno::NOENT),
             Some(_) => {}
         }
@@ -361,13 +359,13 @@ impl<'a> Applier<'a> {
             return Ok(());
         }
 
-        self.make_room(last)?;
+        self.remove_existing(last)?;
 
         rustix::fs::linkat(source, name, self.here(), last, AtFlags::empty())
     }
 
     fn symlink(&mut self, target: &OsStr, last: &OsStr, metadata: &Metadata) -> Result<(), Errno> {
-        self.make_room(last)?;
+        self.remove_existing(last)?;
         rustix::fs::symlinkat(target, self.here(), last)?;
         metadata.apply_to_name(self.here(), last)
     }
@@ -384,9 +382,9 @@ impl<'a> Applier<'a> {
             EntryType::Block => FileType::BlockDevice,
             _ => FileType::Fifo,
         };
-        self.make_room(last)?;
+        self.remove_existing(last)?;
         rustix::fs::mknodat(self.here(), last, kind, metadata.mode, device)?;
-        // The mode that it was made with has lost what this process masks.
+        // Independent of the umask.
         rustix::fs::chmodat(self.here(), last, metadata.mode, AtFlags::empty())?;
         metadata.apply_to_name(self.here(), last)
     }
@@ -434,7 +432,7 @@ impl Metadata {
         })
     }
 
-    /// The owner first: a change of it takes away special bits and capabilities.
+    /// The owner first: chown clears setuid bits and capabilities.
     fn apply(&self, file: impl AsFd) -> Result<(), Errno> {
         let file = file.as_fd();
         rustix::fs::fchown(
@@ -447,7 +445,7 @@ impl Metadata {
 
         for (name, value) in &self.xattrs {
             match rustix::fs::fsetxattr(file, name.as_str(), value, XattrFlags::empty()) {
-                // Not every filesystem keeps every kind; upstream goes on without, too.
+                // Not every filesystem supports every attribute; upstream ignores this too.
                 Ok(()) | Err(Errno::OPNOTSUPP) => {}
                 Err(errno) => return Err(errno),
             }
@@ -463,8 +461,7 @@ impl Metadata {
     }
 }
 
-/// Attributes that mean something to what runs in the container. Overlay's own would mean something
-/// to the kernel.
+/// The extended attributes that are kept. Overlay's own must not be set by an image.
 fn is_kept(name: &str) -> bool {
     let is_users = name.starts_with("user.") && !name.starts_with("user.overlay.");
     is_users || name == "security.capability" || name.starts_with("system.posix_acl_")
@@ -474,7 +471,7 @@ fn as_path(name: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(name))
 }
 
-/// A field of a header that is left empty is zero.
+/// An empty header field is zero.
 fn number(field: &[u8], found: io::Result<u64>) -> io::Result<u64> {
     if field.iter().all(|byte| matches!(byte, 0 | b' ')) {
         Ok(0)
@@ -483,7 +480,7 @@ fn number(field: &[u8], found: io::Result<u64>) -> io::Result<u64> {
     }
 }
 
-/// `seconds.fraction`, as extended headers tell times.
+/// Parses `seconds.fraction` of extended headers.
 fn seconds(text: &str) -> Option<Timespec> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits: String = fraction

@@ -1,8 +1,8 @@
-//! Paths of a layer, resolved so that nothing leads out of its folder.
+//! Resolves paths of a layer so that none leads out of its folder.
 //!
 //! The kernel resolves them with the folder as root (`openat2` with `RESOLVE_IN_ROOT`): an absolute
-//! link, or one with too many `..`, ends inside. What is made is made relative to the open folder
-//! that was found, without following a last link.
+//! link, or one with too many `..`, ends inside. Entries are created relative to the open folder,
+//! without following a final link.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr, OsString};
@@ -13,8 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// The path that an entry's name stands for, relative to the layer. None: it leads out of the
-/// layer.
+/// The path of an entry's name, relative to the layer; none if it leads out of the layer.
 pub(super) fn inside(name: &[u8]) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for component in Path::new(OsStr::from_bytes(name)).components() {
@@ -32,8 +31,7 @@ pub(super) fn inside(name: &[u8]) -> Option<PathBuf> {
     (!name.contains(&0)).then_some(path)
 }
 
-/// The folder that holds the last part of a path, and that part. The layer's own folder has no name
-/// in it.
+/// Splits a path into folder and name. The root of the layer has no name.
 pub(super) fn split(path: &Path) -> (&Path, Option<&OsStr>) {
     (path.parent().unwrap_or(Path::new("")), path.file_name())
 }
@@ -54,29 +52,28 @@ fn open(root: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errn
     loop {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::openat2(root.as_fd(), path, flags, Mode::empty(), resolve) {
-            // Something else in the tree was renamed meanwhile; the kernel asks to be asked again.
+            // A concurrent rename in the tree; the kernel asks to retry.
             Err(Errno::AGAIN | Errno::INTR) => {}
             found => return found,
         }
     }
 }
 
-/// A folder below a root.
-pub(super) struct Place {
+/// An open folder below a root.
+pub(super) struct OpenFolder {
     pub(super) folder: OwnedFd,
-    /// Where it is, without any link.
+    /// Its path, with all links resolved.
     pub(super) path: PathBuf,
-    /// The folders that had to be made, without any link.
+    /// The created folders, with all links resolved.
     pub(super) made: Vec<PathBuf>,
 }
 
-/// Opens a folder below `root`, making those that are missing: also where a link leads to one that
-/// is not there.
-pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
+/// Opens a folder below `root`, creating missing ones, also targets of dangling links.
+pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<OpenFolder, Errno> {
     match open(root.as_fd(), path, ResolveFlags::NO_SYMLINKS) {
-        // Something is missing, or there is a link on the way.
+        // A component is missing, or is a link.
         Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => walk(root, path),
-        found => Ok(Place {
+        found => Ok(OpenFolder {
             folder: found?,
             path: path.to_owned(),
             made: Vec::new(),
@@ -84,12 +81,11 @@ pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<Place, Errno> 
     }
 }
 
-/// Goes name by name. A link is followed as the kernel would with `root` as root, by walking its
-/// target from where it counts: every single step is a name in an open folder, and no step follows
-/// anything.
-fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
+/// Walks a path name by name. A link is followed as the kernel would with `root` as root, by
+/// walking its target: every step opens a name in an open folder without following links.
+fn walk(root: impl AsFd, path: &Path) -> Result<OpenFolder, Errno> {
     let root = root.as_fd();
-    let mut at = Place {
+    let mut at = OpenFolder {
         folder: open_folder(root, Path::new(""))?,
         path: PathBuf::new(),
         made: Vec::new(),
@@ -133,7 +129,7 @@ fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
             }
         }
 
-        // Links that lead deeper and deeper end where one path would.
+        // Chained links are bounded like one path.
         if at.path.as_os_str().len() > LONGEST_PATH {
             return Err(Errno::NAMETOOLONG);
         }
@@ -142,7 +138,7 @@ fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
     Ok(at)
 }
 
-/// As many links, and as long a path, as the kernel follows.
+/// The kernel's limits of links and path length.
 const MOST_LINKS: usize = 40;
 const LONGEST_PATH: usize = 4095;
 
@@ -160,7 +156,7 @@ pub(super) fn enter(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(folder, name, flags, Mode::empty())
 }
 
-/// Where a link leads. What is no link and no folder is in the way.
+/// The target of a link. Anything else is ENOTDIR.
 fn link_at(folder: impl AsFd, name: &OsStr) -> Result<PathBuf, Errno> {
     match rustix::fs::readlinkat(folder, name, Vec::new()) {
         Err(Errno::INVAL) => Err(Errno::NOTDIR),
@@ -168,7 +164,7 @@ fn link_at(folder: impl AsFd, name: &OsStr) -> Result<PathBuf, Errno> {
     }
 }
 
-/// What there is under a name in a folder, without following it.
+/// The type and device of an entry, without following links.
 pub(super) fn kind_of(folder: impl AsFd, name: &OsStr) -> Result<Option<(FileType, u64)>, Errno> {
     match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some((
@@ -180,7 +176,7 @@ pub(super) fn kind_of(folder: impl AsFd, name: &OsStr) -> Result<Option<(FileTyp
     }
 }
 
-/// Removes whatever has a name in a folder, with all that is below. Nothing there is no error.
+/// Removes an entry recursively. Idempotent.
 pub(super) fn remove(folder: impl AsFd, name: &OsStr) -> Result<(), Errno> {
     let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
     coracle_files::remove_tree_at(folder, &name)
@@ -192,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_lead_out_are_none() {
+    fn names_that_lead_out_of_the_layer_are_refused() {
         let check = |name: &[u8], expected: Option<&str>| {
             assert_eq!(
                 inside(name).as_deref(),

@@ -1,5 +1,5 @@
-//! Compressed bytes in, plain ones out. What they are is seen from their first bytes; what a
-//! registry calls them is not believed.
+//! Decompression of layers. The format is detected from the first bytes; the media type that a
+//! registry declares is not trusted.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -9,11 +9,11 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// What a frame may ask to be kept in memory: enough for the strongest setting of the usual tools.
+/// The largest zstd window: enough for the highest level of common tools.
 const LARGEST_WINDOW: u64 = 128 << 20;
 const BUFFER: usize = 256 * 1024;
 
-/// The plain form of what is read from `source`.
+/// Decompresses `source`.
 pub(crate) fn decompressed<'a>(
     source: impl Read + Send + 'a,
 ) -> io::Result<Box<dyn Read + Send + 'a>> {
@@ -26,7 +26,7 @@ pub(crate) fn decompressed<'a>(
         },
     );
 
-    // The first read of a stream may bring less than a name of four bytes.
+    // The first read may return fewer than the four magic bytes.
     source.get_mut().hold(ZSTD.len())?;
 
     let start = source.fill_buf()?;
@@ -39,7 +39,7 @@ pub(crate) fn decompressed<'a>(
     })
 }
 
-/// A stream whose first bytes come in one piece.
+/// A reader whose first bytes can be peeked.
 struct Whole<R> {
     source: R,
     held: Vec<u8>,
@@ -73,13 +73,13 @@ impl<R: Read> Read for Whole<R> {
     }
 }
 
-/// Frames that decoders pass over begin with one of sixteen names.
+/// Skippable frames have one of sixteen magic numbers.
 fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// A row of zstd frames. Tools that make layers seekable write many, with tables of contents
-/// between them.
+/// A sequence of zstd frames. Seekable layers have many, with tables of contents in skippable
+/// frames.
 enum Frames<R: BufRead> {
     Between(R),
     Within(Box<FrameDecoder>, R),
@@ -110,13 +110,13 @@ impl<R: BufRead> Read for Frames<R> {
                         return Ok(read);
                     }
                 }
-                Frames::Failed => return Err(io::Error::other("the zstd stream is damaged")),
+                Frames::Failed => return Err(io::Error::other("corrupt zstd stream")),
             }
         }
     }
 }
 
-/// Begins the next frame, or passes over one that holds no data.
+/// Starts the next frame, or skips one without data.
 fn next_frame<R: BufRead>(mut source: R) -> io::Result<Frames<R>> {
     use FrameDecoderError::ReadFrameHeaderError as Header;
 
@@ -138,7 +138,7 @@ fn next_frame<R: BufRead>(mut source: R) -> io::Result<Frames<R>> {
     }
 }
 
-/// What a frame holds next; nothing at its end.
+/// Reads from a frame; nothing at its end.
 fn read_frame(
     decoder: &mut FrameDecoder,
     source: &mut impl Read,

@@ -1,10 +1,9 @@
-//! A layer: an archive, compressed or not, becomes a folder.
+//! Unpacks a layer: an archive, compressed or not, into a folder.
 //!
-//! One thread decompresses while another takes the archive apart and hashes it. Nothing in the
-//! archive leads out of the folder (`beneath.rs`), and what it may grow to is bounded, in the
-//! archive's own headers too. A layer is unpacked alone, without those below it; folders that it
-//! only implies take over what the layers below say of them when the layer is
-//! [committed](super::store).
+//! One thread decompresses while another unpacks the archive and hashes it. No entry leads out of
+//! the folder (`beneath.rs`), and the unpacked size is bounded, including the archive's headers. A
+//! layer is unpacked alone, without those below it; folders that it only implies get the metadata
+//! of the layers below when the layer is [committed](super::store).
 
 mod apply;
 mod beneath;
@@ -27,7 +26,7 @@ use apply::Applier;
 pub(crate) use decompress::decompressed;
 pub use sparse::SparseError;
 
-/// What a layer may grow to.
+/// Limits of a layer.
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub bytes: u64,
@@ -35,8 +34,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What a layer may grow to that is this large when compressed: few real ones shrink to a
-    /// hundredth.
+    /// The limits for a layer of this compressed size: real layers rarely compress to a hundredth.
     pub(crate) fn for_compressed(&self, size: u64) -> Self {
         Self {
             bytes: self
@@ -59,30 +57,28 @@ impl Default for Limits {
     }
 }
 
-/// What became of an archive.
+/// The result of unpacking.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unpacked {
-    /// What it takes of the disk.
+    /// Disk usage.
     pub(crate) bytes: u64,
     pub(crate) inodes: u64,
-    /// Folders that have no entry of their own.
+    /// Folders without an entry of their own.
     pub(crate) implied: BTreeSet<PathBuf>,
 }
 
-/// Why an archive did not become a folder.
+/// Errors of unpacking.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     #[error("cannot read the layer")]
     Archive(#[source] io::Error),
-    #[error("entry {0:?} leads out of the layer")]
+    #[error("entry {0:?} points outside the layer")]
     Escapes(String),
     #[error("cannot unpack {path:?}")]
     Entry { path: PathBuf, source: io::Error },
-    #[error("entry {path:?} is of a kind that is not known: {kind}")]
+    #[error("entry {path:?} has unsupported type {kind}")]
     Kind { path: PathBuf, kind: u8 },
-    #[error(
-        "cannot unpack the sparse file {path:?}; a layer that is made without tar's --sparse has none"
-    )]
+    #[error("cannot unpack sparse file {path:?}; rebuild the layer without tar --sparse")]
     Sparse { path: PathBuf, source: SparseError },
     #[error("the layer is larger than {0} bytes")]
     TooLarge(u64),
@@ -92,7 +88,7 @@ pub enum UnpackError {
     Folder(PathBuf, #[source] io::Error),
 }
 
-/// Unpacks into an empty folder, and returns the digest of the plain archive.
+/// Unpacks into an empty folder, and returns the digest of the uncompressed archive.
 pub(crate) fn unpack(
     source: impl Read + Send,
     folder: &Path,
@@ -113,19 +109,19 @@ pub(crate) fn unpack(
             hasher: Hasher::new(),
         };
 
-        take_apart(plain, Applier::new(root, limits), limits)
+        unpack_archive(plain, Applier::new(root, limits), limits)
     })
 }
 
-/// How many pieces may wait between the two threads, and how large they are.
+/// Number and size of chunks buffered between the two threads.
 const PIECES: usize = 4;
 const PIECE: usize = 256 * 1024;
-/// Archives are made of blocks.
+/// The block size of tar.
 const BLOCK: usize = 512;
-/// What may stand between two entries: long names, extended attributes.
+/// The limit of headers between two entries: long names, extended attributes.
 const LARGEST_HEADERS: u64 = 8 << 20;
 
-fn take_apart(
+fn unpack_archive(
     plain: Plain,
     mut applier: Applier<'_>,
     limits: &Limits,
@@ -142,13 +138,13 @@ fn take_apart(
         budget.set(LARGEST_HEADERS);
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(unreadable)?;
-        // What is in the file is bounded by what is written; what is passed over, by the same.
+        // Written and skipped data have the same limit.
         budget.set(limits.bytes.saturating_add(LARGEST_HEADERS));
         applier.apply(&mut entry)?;
         io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
     }
 
-    // The digest is that of the whole archive, with whatever fills its last block.
+    // The digest includes the padding of the archive.
     budget.set(LARGEST_HEADERS);
     let mut rest = archive.into_inner();
     io::copy(&mut rest, &mut io::sink()).map_err(unreadable)?;
@@ -156,7 +152,7 @@ fn take_apart(
     Ok((rest.source.hasher.finish(), applier.finish()?))
 }
 
-/// Sends the plain archive on until it ends, fails, or nobody wants more.
+/// Sends the decompressed archive until it ends, fails, or the receiver is gone.
 fn decompress(source: impl Read + Send, to: &SyncSender<io::Result<Vec<u8>>>) {
     let mut plain = match decompressed(source) {
         Ok(plain) => plain,
@@ -173,8 +169,8 @@ fn decompress(source: impl Read + Send, to: &SyncSender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// The plain archive on its way to the parser, hashed. Some tools leave out what fills the last
-/// block; the parser gets it.
+/// The decompressed archive as a reader that hashes it. Missing padding of the last block is added
+/// for the parser.
 struct Plain {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
@@ -186,7 +182,7 @@ struct Plain {
 impl Read for Plain {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
-            // A sender that is gone has sent the end, or an error, before.
+            // A closed channel is the end of the archive.
             self.piece = self.pieces.recv().unwrap_or(Ok(Vec::new()))?;
             self.hasher.update(&self.piece);
             self.at = 0;
@@ -203,8 +199,7 @@ impl Read for Plain {
     }
 }
 
-/// A source of which only so much may be read: the parser keeps headers in memory, whatever length
-/// they claim.
+/// A reader with a byte budget: the parser keeps headers in memory, whatever their length.
 struct Budgeted<'a, R> {
     source: R,
     left: &'a Cell<u64>,
@@ -215,9 +210,8 @@ impl<R: Read> Read for Budgeted<'_, R> {
         let read = self.source.read(into)?;
         let count = u64::try_from(read).expect("a buffer's length fits");
         let left = self.left.get().checked_sub(count);
-        self.left.set(
-            left.ok_or_else(|| io::Error::other("a header is larger than any that is of use"))?,
-        );
+        self.left
+            .set(left.ok_or_else(|| io::Error::other("a header is too large"))?);
         Ok(read)
     }
 }

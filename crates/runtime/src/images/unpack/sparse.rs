@@ -1,19 +1,19 @@
 //! Sparse files, as `tar -S --format=posix` writes them: an ordinary entry with only the data, and
-//! records beside it that tell where in the file the data belongs.
+//! records that give the offsets of the data in the file.
 //!
 //! There are three versions. In 0.0 every piece has records of its own, in 0.1 one record lists all
-//! pieces, and in 1.0 the list stands in front of the data. Whoever does not know the records sees
-//! a file of another name and content.
+//! pieces, and in 1.0 the list stands in front of the data. A reader that does not know the records
+//! sees a file with another name and content.
 
 use std::io::{self, Read};
 
 use tar::{Entry, EntryType};
 
-/// What the records say of a file.
+/// A sparse file, from its records.
 pub(super) struct Sparse {
-    /// What the entry itself is called is made up.
+    /// The real name; that of the entry is made up.
     pub(super) name: Option<Vec<u8>>,
-    /// How long the file is, holes and all.
+    /// The size of the file, including holes.
     pub(super) size: u64,
     map: Map,
 }
@@ -23,45 +23,45 @@ enum Map {
     InFront,
 }
 
-/// Data in a file: where, and how much.
+/// A data segment: offset and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) at: u64,
     pub(super) length: u64,
 }
 
-/// Why the records do not describe a file.
+/// Errors of sparse records.
 #[derive(Debug, thiserror::Error)]
 pub enum SparseError {
-    #[error("version {0} of sparse files is not known")]
+    #[error("unsupported sparse format version {0}")]
     Version(String),
-    #[error("{0} is no number in its records")]
+    #[error("invalid number {0} in the sparse records")]
     Number(String),
-    #[error("only files are sparse")]
+    #[error("sparse entry is not a regular file")]
     Kind,
-    #[error("the records do not say how large it is")]
+    #[error("sparse records lack the file size")]
     NoSize,
-    #[error("the map has a position without a length")]
+    #[error("sparse map has an offset without a length")]
     Odd,
-    #[error("the data ends before the map in front of it does")]
+    #[error("data ends before the sparse map")]
     Cut,
-    #[error("the map is longer than any that is of use")]
+    #[error("sparse map is too long")]
     Long,
-    #[error("the map goes back, or beyond the end of the file, at {0}")]
+    #[error("sparse map goes backwards or beyond the end of the file at {0}")]
     Order(u64),
-    #[error("the map tells of {told} bytes of data, and there are {found}")]
-    Data { told: u64, found: u64 },
+    #[error("sparse map lists {listed} bytes of data, found {found}")]
+    Data { listed: u64, found: u64 },
     #[error(transparent)]
     Read(#[from] io::Error),
 }
 
 const PREFIX: &[u8] = b"GNU.sparse.";
 const BLOCK: u64 = 512;
-/// A map in front of the data may be so long: as long as one beside it.
+/// The limit of a map in front of the data, as for one in the records.
 const LONGEST_MAP: u64 = super::LARGEST_HEADERS;
 
 impl Sparse {
-    /// None: the entry is what it looks like.
+    /// None if the entry is not sparse.
     pub(super) fn of(entry: &mut Entry<'_, impl Read>) -> Result<Option<Self>, SparseError> {
         let kind = entry.header().entry_type();
         let mut records = Records::default();
@@ -80,8 +80,8 @@ impl Sparse {
         Ok(sparse)
     }
 
-    /// Where the data belongs that `data` has left when this returns. `stored`: how long it was
-    /// before.
+    /// The segments of the remaining data in `data`, after the map was read. `stored`: the size of
+    /// the entry.
     pub(super) fn pieces(
         self,
         data: &mut impl Read,
@@ -96,7 +96,7 @@ impl Sparse {
     }
 }
 
-/// The records of one entry, in the order in which they came.
+/// The records of one entry, in order.
 #[derive(Default)]
 struct Records {
     any: bool,
@@ -122,7 +122,7 @@ impl Records {
                 let all = value.split(|byte| *byte == b',').map(number);
                 self.numbers = all.collect::<Result<_, _>>()?;
             }
-            // How many pieces there are is seen from the pieces.
+            // The number of segments is redundant.
             _ => {}
         }
 
@@ -156,8 +156,8 @@ impl Records {
     }
 }
 
-/// The map in front of the data, and how long it is: numbers on lines of their own, of which the
-/// first says how many pieces follow, up to the end of a block.
+/// Reads the map in front of the data, and its length: one number per line, the first being the
+/// number of segments, padded to a block.
 fn read_map(data: &mut impl Read) -> Result<(Vec<Piece>, u64), SparseError> {
     let (mut numbers, mut line) = (Vec::new(), Vec::new());
     let mut read = 0;
@@ -208,9 +208,9 @@ fn pairs(numbers: &[u64]) -> Result<Vec<Piece>, SparseError> {
     }
 }
 
-/// Pieces follow each other, end within the file, and are all the data there is.
+/// Segments must be ordered, end within the file, and cover all data.
 fn check(pieces: &[Piece], size: u64, found: u64) -> Result<(), SparseError> {
-    let (mut end, mut told) = (0, 0);
+    let (mut end, mut listed) = (0, 0);
     for piece in pieces {
         let piece_end = piece
             .at
@@ -222,18 +222,18 @@ fn check(pieces: &[Piece], size: u64, found: u64) -> Result<(), SparseError> {
             _ => return Err(SparseError::Order(piece.at)),
         }
 
-        // Pieces that do not overlap are together no longer than the file.
-        told += piece.length;
+        // Segments that do not overlap are together no longer than the file.
+        listed += piece.length;
     }
 
-    if told == found {
+    if listed == found {
         Ok(())
     } else {
-        Err(SparseError::Data { told, found })
+        Err(SparseError::Data { listed, found })
     }
 }
 
-/// A number in decimal digits, and nothing else.
+/// A decimal number.
 fn number(text: &[u8]) -> Result<u64, SparseError> {
     let wrong = || {
         let start = &text[..text.len().min(LONGEST_SHOWN)];
@@ -248,5 +248,5 @@ fn number(text: &[u8]) -> Result<u64, SparseError> {
         .ok_or_else(wrong)
 }
 
-/// So much of what is no number is shown.
+/// The limit of an invalid number in errors.
 const LONGEST_SHOWN: usize = 24;

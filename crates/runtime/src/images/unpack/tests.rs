@@ -1,4 +1,4 @@
-//! Layers that are as they should be, and layers that mean harm.
+//! Unpacks valid layers and hostile ones.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -97,7 +97,7 @@ fn later_entries_take_the_place_of_earlier_ones() {
 }
 
 #[test]
-fn marks_become_those_of_overlay() {
+fn whiteouts_become_overlay_whiteouts() {
     let layer = Layer::new();
     let mut archive = Archive::new();
     archive.file("d/.wh.gone", b"", |_| {});
@@ -213,7 +213,7 @@ fn what_a_link_of_the_layer_leads_to_is_made_inside_the_layer() {
 }
 
 #[test]
-fn a_folder_that_is_told_of_through_a_link_is_not_only_implied() {
+fn a_folder_with_an_entry_through_a_link_is_not_implied() {
     let layer = Layer::new();
     let mut archive = Archive::new();
     archive.entry(EntryType::Symlink, "var/run", "/run");
@@ -382,13 +382,13 @@ fn a_layer_grows_no_further_than_it_may() {
     check(&deep.done(), "more than 100 entries");
     let mut headers = Archive::new();
     headers.raw(EntryType::XHeader, &vec![b'x'; 9 << 20]);
-    check(&headers.done(), "a header is larger");
+    check(&headers.done(), "a header is too large");
 
     let mut longer = Archive::new();
     longer.raw(EntryType::GNULongName, &vec![b'x'; 9 << 20]);
-    check(&longer.done(), "a header is larger");
+    check(&longer.done(), "a header is too large");
 
-    check(&vec![0; 9 << 20], "a header is larger");
+    check(&vec![0; 9 << 20], "a header is too large");
     check(
         b"this is not an archive, but longer than a block of one"
             .repeat(20)
@@ -492,7 +492,7 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
         assert!(text.contains(expected), "{shown:?}: {text}");
 
         assert!(
-            expected.contains("larger than") || text.contains("the sparse file \"f\""),
+            expected.contains("larger than") || text.contains("sparse file \"f\""),
             "{shown:?}: {text}"
         );
 
@@ -516,19 +516,19 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
     listed("0,4,2,4", b"somemore", "goes back");
 
     listed("100,4,0,4", b"somemore", "goes back");
-    listed("998,4", b"some", "beyond the end of the file, at 998");
+    listed("998,4", b"some", "beyond the end of the file at 998");
     listed("18446744073709551615,4", b"some", "beyond the end");
     listed(
         "18446744073709551616,4",
         b"some",
-        "\"18446744073709551616\" is no number",
+        "invalid number \"18446744073709551616\"",
     );
 
-    listed("-1,4", b"some", "\"-1\" is no number");
-    listed("0,4,", b"some", "\"\" is no number");
-    listed("0,4,8", b"some", "position without a length");
-    listed("0,4", b"something", "4 bytes of data, and there are 9");
-    listed("0,9", b"some", "9 bytes of data, and there are 4");
+    listed("-1,4", b"some", "invalid number \"-1\"");
+    listed("0,4,", b"some", "invalid number \"\"");
+    listed("0,4,8", b"some", "offset without a length");
+    listed("0,4", b"something", "4 bytes of data, found 9");
+    listed("0,9", b"some", "9 bytes of data, found 4");
     check(&[("GNU.sparse.map", b"0,4")], b"some", "how large");
 
     let huge = (u64::MAX).to_string();
@@ -551,7 +551,7 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
     versioned(b"2", b"0", "version 2.0");
 
     versioned(b"1", b"1", "version 1.1");
-    versioned(b"x", b"0", "\"x\" is no number");
+    versioned(b"x", b"0", "invalid number \"x\"");
 
     let in_front = |map: &str, expected: &str| {
         let mut content = map.as_bytes().to_vec();
@@ -559,14 +559,14 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
         content.extend_from_slice(b"some");
         check(&V1, &content, expected);
     };
-    in_front("1\n0\n5\n", "5 bytes of data, and there are 4");
+    in_front("1\n0\n5\n", "5 bytes of data, found 4");
 
     in_front("1\n999\n4\n", "beyond the end");
-    in_front("18446744073709551615\n0\n4\n", "longer than any");
-    in_front("9223372036854775807\n0\n4\n", "ends before the map");
-    in_front("1\nx\n", "\"x\" is no number");
-    check(&V1, b"1\n0\n", "ends before the map");
-    check(&V1, &[b'7'; 9 << 20], "longer than any");
+    in_front("18446744073709551615\n0\n4\n", "sparse map is too long");
+    in_front("9223372036854775807\n0\n4\n", "ends before the sparse map");
+    in_front("1\nx\n", "invalid number \"x\"");
+    check(&V1, b"1\n0\n", "ends before the sparse map");
+    check(&V1, &[b'7'; 9 << 20], "sparse map is too long");
 }
 
 #[test]

@@ -1,25 +1,22 @@
-//! Which system calls a container may make when nothing else is said: the set that container
-//! runtimes have settled on.
+//! The system calls of the default seccomp profile, as in other container runtimes.
 //!
-//! What needs a capability is allowed to those who have it. Each call has its number in programs of
-//! 64 bits and in those of 32 bits, which know some calls only by older or newer names. All of them
-//! agree with the tables of `golang.org/x/sys` 0.49 (64 and 32 bits) and of `linux-raw-sys` 0.12
-//! (these and x32), where a call that we say is not there is not either.
+//! Some are allowed only with a capability. Each has its 64-bit and its 32-bit number; some exist
+//! only in one of them. All numbers match the tables of `golang.org/x/sys` 0.49 (64 and 32 bits)
+//! and of `linux-raw-sys` 0.12 (these and x32).
 
-/// A call: its name, its number with 64 bits, its number with 32 bits.
+/// A system call: name, 64-bit number, 32-bit number.
 pub(super) type Call = (&'static str, u32, u32);
 
-/// There is no such call in this kind of program.
+/// The system call does not exist in this ABI.
 pub(super) const NO: u32 = u32::MAX;
 
-/// Those that are allowed by their arguments, or refused in a way of their own.
+/// Calls whose arguments are checked, or that return another errno.
 pub(super) const CLONE: Call = ("clone", 56, 120);
 pub(super) const CLONE3: Call = ("clone3", 435, 435);
 pub(super) const SOCKET: Call = ("socket", 41, 359);
 pub(super) const PERSONALITY: Call = ("personality", 135, 136);
 
-/// Calls of 64 bits that have another number where pointers have 32 bits (x32), and those that are
-/// not there.
+/// 64-bit calls that have another number in x32, or do not exist there.
 #[rustfmt::skip]
 pub(super) const OF_X32: &[(u32, u32)] = &[
     (13, 512), (15, 513), (16, 514), (19, 515), (20, 516), (45, 517), (46, 518), (47, 519), (59, 520),
@@ -29,9 +26,9 @@ pub(super) const OF_X32: &[(u32, u32)] = &[
     (322, 545), (327, 546), (328, 547), (134, NO), (156, NO), (205, NO), (211, NO), (214, NO), (215, NO),
 ];
 
-/// Allowed to everybody, whatever the arguments.
+/// Allowed for all containers, whatever the arguments.
 #[rustfmt::skip]
-pub(super) const EVERYBODY: &[Call] = &[
+pub(super) const ALWAYS_ALLOWED: &[Call] = &[
     ("_llseek", NO, 140), ("_newselect", NO, 142), ("accept", 43, NO), ("accept4", 288, 364),
     ("access", 21, 33), ("adjtimex", 159, 124), ("alarm", 37, 27), ("arch_prctl", 158, 384),
     ("bind", 49, 361), ("brk", 12, 45), ("cachestat", 451, 451), ("capget", 125, 184),

@@ -1,10 +1,10 @@
 //! The seccomp filter of a container, as a program for the kernel.
 //!
-//! The program looks at the number of a call, in few cases at its first argument, and says yes, or
-//! EPERM. A call newer than all that it knows gets ENOSYS, so that programs fall back to what there
-//! was before. Numbers mean other calls in programs of 32 bits (i386, and x32 with short pointers):
-//! each kind has a section of its own. It is assembled here and loaded by the supervisor, for
-//! containers and for what is executed in them.
+//! The program checks the number of a system call, in few cases its first argument, and allows it
+//! or returns EPERM. A call newer than all known ones gets ENOSYS, so that programs fall back to an
+//! older one. Numbers differ between ABIs (i386, and x32 with 32-bit pointers): each ABI has its
+//! own section. The program is assembled here and loaded by the supervisor, for containers and for
+//! exec.
 
 mod calls;
 
@@ -15,7 +15,9 @@ use coracle_cri::v1::security_profile::ProfileType;
 
 use super::capabilities::has;
 use crate::error::Error;
-use calls::{CLONE, CLONE3, Call, EVERYBODY, NO, OF_X32, PERSONALITY, SOCKET, WITH_CAPABILITY};
+use calls::{
+    ALWAYS_ALLOWED, CLONE, CLONE3, Call, NO, OF_X32, PERSONALITY, SOCKET, WITH_CAPABILITY,
+};
 
 /// The programs to load; none for a container that is not confined.
 pub(super) fn filter(
@@ -33,11 +35,11 @@ pub(super) fn filter(
     {
         ProfileType::Unconfined => Ok(Vec::new()),
         ProfileType::RuntimeDefault => Ok(vec![assemble(&runtime_default(capabilities))]),
-        ProfileType::Localhost => Err(Error::Unsupported("a seccomp profile from a file")),
+        ProfileType::Localhost => Err(Error::Unsupported("a localhost seccomp profile")),
     }
 }
 
-// Classic BPF: load a word, jump, return; and what seccomp puts where.
+// Classic BPF opcodes, and the offsets in `seccomp_data`.
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
 const JUMP: u16 = 0x05;
@@ -52,7 +54,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const ERRNO: u32 = 0x0005_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;
 
-/// The numbers of calls below are those of one kind of machine.
+/// The system call numbers below are those of x86_64.
 const _: () = assert!(
     cfg!(target_arch = "x86_64"),
     "no filter is known for this architecture"
@@ -61,19 +63,19 @@ const _: () = assert!(
 const X86_64: u32 = 0xc000_003e;
 const I386: u32 = 0x4000_0003;
 
-/// From here on numbers are those of programs with pointers of 32 bits (x32).
+/// Numbers from here on are those of the x32 ABI.
 const SHORT_POINTERS: u32 = 0x4000_0000;
 
 /// Flags of `clone` that make namespaces.
 const NEW_NAMESPACES: u32 = 0x7e02_0000;
 
-/// Personalities that change nothing that matters.
+/// The allowed personalities.
 const PERSONALITIES: [u32; 5] = [0x0, 0x0008, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
-/// Families of sockets that reach the kernel's keys, and other machines of the same host.
+/// Refused socket families: AF_ALG and AF_VSOCK.
 const REFUSED_SOCKETS: [u32; 2] = [38, 40];
 
-/// What numbers mean.
+/// The system call ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abi {
     Native,
@@ -141,7 +143,7 @@ fn runtime_default(capabilities: u64) -> Vec<Instruction> {
     program
 }
 
-/// What holds for one kind of programs. The number is loaded.
+/// The section of one ABI. The system call number is loaded.
 fn section(abi: Abi, capabilities: u64) -> Vec<Instruction> {
     let allowed = allowed(abi, capabilities);
     let newest = allowed.last().copied().unwrap_or_default();
@@ -181,7 +183,7 @@ fn allowed(abi: Abi, capabilities: u64) -> BTreeSet<u32> {
     let gated = WITH_CAPABILITY
         .iter()
         .filter(|(capability, _)| has(capabilities, capability));
-    let calls = EVERYBODY
+    let calls = ALWAYS_ALLOWED
         .iter()
         .chain(gated.flat_map(|(_, calls)| calls.iter()));
     calls.filter_map(|call| abi.number(*call)).collect()
@@ -202,9 +204,8 @@ fn edges(allowed: &BTreeSet<u32>) -> Vec<u32> {
     candidates.into_iter().filter(is_edge).collect()
 }
 
-/// Halves the numbers until the answer is known, instead of comparing with one after the other: the
-/// kernel asks for the answer to every number each time that the filter is loaded. `is_allowed`:
-/// what holds below the first edge.
+/// A binary search over the numbers instead of a linear one: the kernel evaluates the filter for
+/// every number each time it is loaded. `is_allowed`: the result below the first edge.
 fn search(edges: &[u32], is_allowed: bool) -> Vec<Instruction> {
     let middle = edges.len() / 2;
     let Some((edge, above)) = edges[middle..].split_first() else {
@@ -220,14 +221,14 @@ fn search(edges: &[u32], is_allowed: bool) -> Vec<Instruction> {
     let mut whole = vec![jump(JUMP_IF_NOT_LESS, *edge, skip, 0)];
     whole.extend(below);
 
-    // Every edge turns the answer around.
+    // Every edge inverts the result.
     whole.extend(search(above, is_allowed == (middle % 2 == 1)));
 
     whole
 }
 
-/// Processes may be made, namespaces may not. Into the arguments of `clone3` no filter can look:
-/// who calls it is told that it does not exist, and falls back to `clone`.
+/// Allows `clone` without new namespaces. A filter cannot inspect the arguments of `clone3`, so it
+/// returns ENOSYS and callers fall back to `clone`.
 fn clones(abi: Abi) -> Vec<Instruction> {
     let mut program = when(abi, CLONE3, &[answer(refusal(libc::ENOSYS))]);
     let no_namespaces = [
@@ -247,7 +248,7 @@ fn clones(abi: Abi) -> Vec<Instruction> {
     program
 }
 
-/// These instructions, which answer in any case, for one call alone.
+/// Runs `then`, which always returns, for one system call.
 fn when(abi: Abi, call: Call, then: &[Instruction]) -> Vec<Instruction> {
     let Some(number) = abi.number(call) else {
         return Vec::new();
@@ -280,7 +281,7 @@ fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Instruction {
     }
 }
 
-/// Passes over so many instructions, however many they are.
+/// Skips `over` instructions, without the limit of conditional jumps.
 fn far_jump(over: usize) -> Instruction {
     jump(JUMP, u32::try_from(over).expect("programs are short"), 0, 0)
 }
@@ -307,7 +308,7 @@ fn assemble(program: &[Instruction]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What the program answers, played by hand.
+    /// Interprets the program.
     fn play(program: &[Instruction], architecture: u32, call: u32, argument: u32) -> u32 {
         let (mut at, mut word) = (0, 0);
         loop {
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_lets_programs_work_and_keeps_them_from_the_kernel() {
+    fn the_default_filter_allows_common_system_calls_and_refuses_dangerous_ones() {
         let check = |capabilities, call: i64, argument, expected| {
             check(
                 capabilities,
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_newer_than_the_filter_does_not_exist() {
+    fn system_calls_newer_than_the_filter_return_enosys() {
         check(0, X86_64, 466, 0, ALLOW);
         check(0, X86_64, 467, 0, ENOSYS);
         check(0, X86_64, 0x3fff_ffff, 0, ENOSYS);
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_is_found_among_those_that_are_allowed_or_not() {
+    fn the_search_finds_the_result_of_every_number() {
         let by_arguments = [CLONE, CLONE3, SOCKET, PERSONALITY];
         for capabilities in [0, ADMIN, u64::MAX] {
             let program = runtime_default(capabilities);

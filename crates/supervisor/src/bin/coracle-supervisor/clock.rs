@@ -1,4 +1,4 @@
-//! The wall clock, and how it is written into logs.
+//! The wall clock, and its format in container logs.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -8,14 +8,14 @@ pub(crate) fn now() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Nanoseconds by a clock that never jumps.
-pub(crate) fn ticking() -> i64 {
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn monotonic() -> i64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// A time as RFC 3339 has it, in UTC with all nine digits.
-pub(crate) fn stamp(nanoseconds: i64) -> String {
+/// Formats a time as RFC 3339, in UTC with nine fractional digits.
+pub(crate) fn rfc3339(nanoseconds: i64) -> String {
     let (seconds, fraction) = (
         nanoseconds.div_euclid(1_000_000_000),
         nanoseconds.rem_euclid(1_000_000_000),
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn times_are_written_as_rfc_3339_has_them() {
-        let check = |nanoseconds, expected: &str| assert_eq!(stamp(nanoseconds), expected);
+        let check = |nanoseconds, expected: &str| assert_eq!(rfc3339(nanoseconds), expected);
         check(0, "1970-01-01T00:00:00.000000000Z");
         check(951_782_399_000_000_001, "2000-02-28T23:59:59.000000001Z");
         check(951_782_400_000_000_000, "2000-02-29T00:00:00.000000000Z");

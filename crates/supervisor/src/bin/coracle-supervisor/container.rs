@@ -1,4 +1,4 @@
-//! What the supervisor keeps of a container, from its creation to its deletion.
+//! A container in the supervisor, from creation to deletion.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -9,38 +9,38 @@ use coracle_supervisor::protocol::{
 };
 use rustix::process::{Signal, pidfd_send_signal};
 
+use crate::folder::{ContainerFolder, write_private};
 use crate::output::{Log, Output, Spool, Stream};
-use crate::place::{Place, write_private};
 use crate::step::{During as _, StepError};
 
 pub(crate) struct Container {
-    /// What is written down of it.
+    /// Its record.
     pub(crate) held: Held,
-    pub(crate) place: Place,
-    /// None: it was gone when we took over.
+    pub(crate) folder: ContainerFolder,
+    /// None: it had exited when this supervisor took over.
     pub(crate) pidfd: Option<OwnedFd>,
     pub(crate) stage: Stage,
-    /// How far its process is, until it is the program.
+    /// The progress socket of its process, until the exec.
     pub(crate) sync: Option<OwnedFd>,
     pub(crate) warnings: Vec<String>,
-    /// The writing end of its input.
+    /// The write end of its input.
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) terminal: Option<OwnedFd>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) log: Log,
 }
 
-/// Who waits for an answer: the connection, and the number of the request.
+/// Identifies a pending request: its connection and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     pub(crate) connection: u64,
     pub(crate) number: u64,
 }
 
 pub(crate) enum Stage {
-    Creating(Asker),
+    Creating(Requester),
     Created,
-    Starting(Asker),
+    Starting(Requester),
     Running,
     Exited(Exit),
 }
@@ -48,14 +48,14 @@ pub(crate) enum Stage {
 impl Container {
     pub(crate) fn new(
         held: Held,
-        place: Place,
+        folder: ContainerFolder,
         stage: Stage,
         pidfd: Option<OwnedFd>,
         log: Log,
     ) -> Self {
         Self {
             held,
-            place,
+            folder,
             pidfd,
             stage,
             sync: None,
@@ -67,18 +67,18 @@ impl Container {
         }
     }
 
-    /// Nobody will write to it any more.
+    /// Closes its input for good.
     pub(crate) fn close_input(&mut self) {
         self.stdin = None;
-        self.place.close_input();
+        self.folder.close_input();
     }
 
-    /// What keeps a stream of its output for who takes over; none where there is no log.
+    /// The spool of an output stream, for a successor; none if there is no log.
     pub(crate) fn spool(&self, stream: Stream) -> Result<Option<Spool>, StepError> {
         if self.held.log.is_none() {
             return Ok(None);
         }
-        let path = self.place.path(&format!("{}.spool", stream.name()));
+        let path = self.folder.path(&format!("{}.spool", stream.name()));
         Spool::open(&path)
             .map(Some)
             .during(|| format!("open {path}"))
@@ -88,7 +88,7 @@ impl Container {
         self.pidfd.as_ref().ok_or(Failure::NoSuchContainer {})
     }
 
-    /// Kills its first process, if that has not ended.
+    /// Kills its first process.
     pub(crate) fn kill(&self) {
         if let Some(pidfd) = &self.pidfd {
             pidfd_send_signal(pidfd, Signal::KILL).unwrap_or_default();
@@ -113,8 +113,7 @@ impl Container {
         matches!(self.stage, Stage::Exited(_))
     }
 
-    /// Ends what the first process left behind. The kernel does that itself where the PID namespace
-    /// ends with it.
+    /// Kills the remaining processes. With its own PID namespace, the kernel does this.
     pub(crate) fn kill_rest(&self) {
         if !self.held.shares_pids {
             return;
@@ -128,7 +127,7 @@ impl Container {
                 let Some(tasks) = tasks.first() else { return };
                 for pid in fs::read_to_string(tasks).unwrap_or_default().lines() {
                     if let Some(pid) = pid.parse().ok().and_then(rustix::process::Pid::from_raw) {
-                        // It may have ended meanwhile.
+                        // It may have exited meanwhile.
                         rustix::process::kill_process(pid, Signal::KILL).unwrap_or_default();
                     }
                 }
@@ -136,7 +135,7 @@ impl Container {
         }
     }
 
-    /// How often the kernel killed in this container for want of memory.
+    /// The number of OOM kills in this container.
     pub(crate) fn oom_kills(&self) -> u64 {
         let Some(counter) = &self.held.oom else {
             return 0;
@@ -149,7 +148,7 @@ impl Container {
             .unwrap_or(0)
     }
 
-    /// Writes how it ended, whole or not at all.
+    /// Writes the exit file atomically.
     pub(crate) fn record(&self, exit: &Exit) -> Result<(), StepError> {
         let step = || format!("write {}", self.held.exit_file);
         let unfinished = format!("{}.new", self.held.exit_file);
@@ -158,12 +157,12 @@ impl Container {
     }
 }
 
-/// What is written down of a container whose first process has this pid.
+/// The record of a container with this first process.
 pub(crate) fn held(spec: &ContainerSpec, pid: i32) -> Held {
     Held {
         id: spec.id.clone(),
         pid,
-        born: process::born(pid).unwrap_or_default(),
+        born: process::start_time(pid).unwrap_or_default(),
         running: false,
         terminal: spec.process.terminal,
         join: spec.join.clone(),

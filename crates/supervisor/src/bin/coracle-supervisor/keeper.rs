@@ -1,11 +1,11 @@
 //! The keeper of a node: the parent of all supervisors, which holds the streams, terminals and
-//! pidfds of containers, so that they are there after the runtime and a supervisor were killed
+//! pidfds of containers, so that they survive when the runtime and a supervisor are killed
 //! together.
 //!
-//! A pipe ends with the last process that has it open, and with it all that was printed and not
-//! read yet; and how a process ended is told to its parent alone. The runtime holds what its
-//! supervisors hold, and this process holds it too, for the whole node. What a supervisor leaves
-//! behind when it is killed becomes our child. We end when we hold nothing.
+//! A pipe and its unread content are lost when the last process closes it, and only the parent of a
+//! process gets its exit status. The runtime holds copies of its supervisors' descriptors, and this
+//! process holds them too, for the whole node. Children of a killed supervisor are reparented to
+//! the keeper. It exits when it holds nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ use crate::server::exit_code;
 use crate::service::{detach, take_listener};
 use crate::sys::{self, Cloned};
 
-/// The argument that asks for this.
+/// The argument that selects this mode.
 pub(crate) const MODE: &str = "keep";
 
 #[derive(Default)]
@@ -30,30 +30,30 @@ struct Keeper {
     /// By owner.
     held: BTreeMap<String, Held>,
     connections: Vec<OwnedFd>,
-    /// It was told to let go of the last that it held.
-    over: bool,
+    /// The last owner was released.
+    exiting: bool,
 }
 
 struct Held {
     belongings: Belongings,
     descriptors: Vec<OwnedFd>,
-    /// How the owner's first process ended, if that was told to us.
+    /// The exit code of the owner's first process, if the keeper reaped it.
     ended: Option<i32>,
 }
 
-/// Serves the socket that is our standard input. Somebody is connected to it when we begin.
+/// Serves the socket on standard input. The runtime is already connected.
 pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
     detach(c"coracle-keep", cgroups)?;
     set_child_subreaper(Some(rustix::process::getpid()))?;
 
-    // All others are blocked from here on: nothing but a kill ends us.
+    // All other signals are blocked: only SIGKILL ends this process.
     let signals = sys::take_signals()?;
     let (_, most) = sys::limit(libc::RLIMIT_NOFILE)?;
     sys::set_limit(libc::RLIMIT_NOFILE, most, most)?;
     let listener = take_listener()?;
 
     let mut keeper = Keeper::default();
-    while !keeper.over {
+    while !keeper.exiting {
         let all = [&listener, &signals].into_iter().chain(&keeper.connections);
         let mut events: Vec<PollFd<'_>> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
         match poll(&mut events, None) {
@@ -68,10 +68,10 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
 
         if ready[1] {
             while sys::next_signal(signals.as_fd()).is_some() {}
-            keeper.collect();
+            keeper.reap();
         }
 
-        keeper.converse(&ready[2..]);
+        keeper.handle_messages(&ready[2..]);
 
         if ready[0] {
             while let Ok(connection) = accept_with(&listener, SocketFlags::CLOEXEC) {
@@ -79,15 +79,15 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
             }
         }
 
-        keeper.over |= keeper.held.is_empty() && keeper.connections.is_empty();
+        keeper.exiting |= keeper.held.is_empty() && keeper.connections.is_empty();
     }
 
     Ok(())
 }
 
 impl Keeper {
-    /// Collects every process that has ended, and remembers how those did whose owners we know.
-    fn collect(&mut self) {
+    /// Reaps all exited processes, and records the exit codes of known owners.
+    fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();
             for held in self
@@ -100,8 +100,8 @@ impl Keeper {
         }
     }
 
-    /// Answers one message of each connection that has one, and forgets those who are gone.
-    fn converse(&mut self, ready: &[bool]) {
+    /// Handles one message of each ready connection, and drops closed ones.
+    fn handle_messages(&mut self, ready: &[bool]) {
         let mut still_there = Vec::new();
         for (connection, ready) in std::mem::take(&mut self.connections).into_iter().zip(ready) {
             if !ready || self.answer(&connection).is_ok() {
@@ -111,11 +111,11 @@ impl Keeper {
         self.connections = still_there;
     }
 
-    /// An error when nobody is at the other end any more, or nobody who makes sense.
+    /// Handles one message. An error closes the connection.
     fn answer(&mut self, connection: &OwnedFd) -> io::Result<()> {
         let (message, descriptors) =
             socket::receive(connection)?.ok_or(io::ErrorKind::ConnectionReset)?;
-        let say = |answer: &FromKeeper| socket::send(connection, &encode(answer), &[]);
+        let reply = |answer: &FromKeeper| socket::send(connection, &encode(answer), &[]);
         match decode(&message).map_err(io::Error::other)? {
             ToKeeper::Hold { belongings } => {
                 self.hold(belongings, descriptors);
@@ -123,12 +123,12 @@ impl Keeper {
             }
             ToKeeper::Release { owner } => {
                 self.held.remove(&owner);
-                self.over = self.held.is_empty();
-                say(&FromKeeper::Released {
+                self.exiting = self.held.is_empty();
+                reply(&FromKeeper::Released {
                     left: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
                 })
             }
-            ToKeeper::Return {} => self.give_back(connection),
+            ToKeeper::Return {} => self.return_all(connection),
             ToKeeper::Spawn { owner, words } => match spawn(&words, descriptors) {
                 Ok((pid, pidfd)) => {
                     let answer = encode(&FromKeeper::Spawned { pid });
@@ -144,14 +144,14 @@ impl Keeper {
 
                     sent
                 }
-                Err(errno) => say(&FromKeeper::Failed {
+                Err(errno) => reply(&FromKeeper::Failed {
                     errno: errno.raw_os_error(),
                 }),
             },
             ToKeeper::How { owner } => {
-                // It may have ended a moment ago.
-                self.collect();
-                say(&FromKeeper::Ended {
+                // It may have exited just now.
+                self.reap();
+                reply(&FromKeeper::Ended {
                     code: self.held.get(&owner).and_then(|held| held.ended),
                 })
             }
@@ -175,7 +175,7 @@ impl Keeper {
         );
     }
 
-    fn give_back(&self, connection: &OwnedFd) -> io::Result<()> {
+    fn return_all(&self, connection: &OwnedFd) -> io::Result<()> {
         for Held {
             belongings,
             descriptors,
@@ -197,7 +197,7 @@ impl Keeper {
     }
 }
 
-/// Starts a program, which has our cgroups and nothing else of ours.
+/// Starts a program in the keeper's cgroups.
 fn spawn(words: &[String], descriptors: Vec<OwnedFd>) -> Result<(i32, OwnedFd), Errno> {
     let [program, stdin, stderr] =
         <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Errno::INVAL)?;
@@ -210,7 +210,7 @@ fn spawn(words: &[String], descriptors: Vec<OwnedFd>) -> Result<(i32, OwnedFd), 
             let connected =
                 rustix::stdio::dup2_stdin(stdin).and_then(|()| rustix::stdio::dup2_stderr(stderr));
             if connected.is_ok() {
-                // All else is closed by this. Where it fails, nobody will be reached at the socket.
+                // Exec closes all other descriptors. If it fails, connections to the socket fail.
                 sys::execve(
                     &format!("/proc/self/fd/{}", program.as_raw_fd()),
                     words,

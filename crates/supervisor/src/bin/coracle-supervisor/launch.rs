@@ -1,5 +1,5 @@
-//! Making a process, the parent's half: pipes, namespaces of the child, the clone, and what the
-//! child says on its way.
+//! The parent's side of starting a process: namespaces of the child, the clone, and the progress
+//! messages of the child.
 
 use std::convert::Infallible;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,39 +15,39 @@ use rustix::thread::{
 use crate::step::{During as _, StepError};
 use crate::sys::{self, Cloned};
 
-/// A process that was just made.
+/// A process that was just started.
 pub(crate) struct Launched {
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
-    /// Through which it tells how far it is, and waits for its gate. Does not block.
+    /// The progress socket: reports the setup and releases the process at its gate. Non-blocking.
     pub(crate) sync: OwnedFd,
 }
 
-/// In whose PID namespace a process is born.
+/// The PID namespace of a new process.
 #[derive(Clone, Copy)]
-pub(crate) enum PidPlace<'a> {
+pub(crate) enum PidNamespace<'a> {
     New,
     Host,
     /// Of the process with this pidfd.
     Of(&'a OwnedFd),
 }
 
-/// What a new process tells its supervisor, in order.
+/// Progress messages of a new process, in order.
 pub(crate) enum Progress {
-    /// Something the host refused and that we can do without.
+    /// A setting that the host refused and that is optional.
     Warning(String),
     /// The terminal that it opened.
     Terminal(OwnedFd),
-    /// All is prepared; it waits at the gate.
+    /// The setup is complete; it waits at the gate.
     Ready,
     Failed(Failure),
-    /// The program runs, or the process is gone.
+    /// The program runs, or the process has exited.
     Over,
 }
 
-/// Makes a process and runs `child` in it, which becomes another program or says why not.
+/// Clones a process and runs `child` in it, which execs a program or returns an error.
 pub(crate) fn launch(
-    pid_place: PidPlace<'_>,
+    pid_namespace: PidNamespace<'_>,
     namespaces: u64,
     join: &Join,
     child: impl FnOnce(&ChildSync) -> Result<Infallible, StepError>,
@@ -66,13 +66,13 @@ pub(crate) fn launch(
     };
 
     let namespaces = namespaces
-        | if matches!(pid_place, PidPlace::New) {
+        | if matches!(pid_namespace, PidNamespace::New) {
             libc::CLONE_NEWPID as u64
         } else {
             0
         };
 
-    let home = enter(&pid_place)?;
+    let home = enter(&pid_namespace)?;
     let cloned = sys::clone3(namespaces, cgroup.as_ref().map(|folder| folder.as_fd()));
     if matches!(cloned, Ok(Cloned::Child)) {
         drop(ours);
@@ -84,11 +84,11 @@ pub(crate) fn launch(
             .during(|| "return to the host's PID namespace".to_owned())?;
     }
 
-    match cloned.during(|| "make a process".to_owned())? {
+    match cloned.during(|| "clone a process".to_owned())? {
         Cloned::Child => unreachable!("the child became a program or ended"),
         Cloned::Parent { pid, pidfd } => {
             rustix::io::ioctl_fionbio(&ours, true)
-                .during(|| "make a socket not block".to_owned())?;
+                .during(|| "set a socket non-blocking".to_owned())?;
             Ok(Launched {
                 pid,
                 pidfd,
@@ -98,9 +98,9 @@ pub(crate) fn launch(
     }
 }
 
-/// Lets children be born in a PID namespace, and answers with the way back.
-fn enter(place: &PidPlace<'_>) -> Result<Option<OwnedFd>, StepError> {
-    let PidPlace::Of(pidfd) = place else {
+/// Sets the PID namespace of new children, and returns a descriptor of the old one.
+fn enter(place: &PidNamespace<'_>) -> Result<Option<OwnedFd>, StepError> {
+    let PidNamespace::Of(pidfd) = place else {
         return Ok(None);
     };
     let home = rustix::fs::open(
@@ -125,7 +125,7 @@ fn open_folder(folder: &str) -> Result<OwnedFd, StepError> {
     .during(|| format!("open {folder}"))
 }
 
-/// The child: joins its cgroups, does the rest, and never comes back.
+/// The child: joins its cgroups, runs `child`, and never returns.
 fn become_program(
     sync: &ChildSync,
     join: &Join,
@@ -133,11 +133,11 @@ fn become_program(
 ) -> ! {
     sys::reset_signals();
     let Err(error) = join_cgroups(join).and_then(|()| child(sync));
-    sync.tell(FAILED, &encode(&Failure::from(error)), None);
+    sync.send(FAILED, &encode(&Failure::from(error)), None);
     sys::exit_now(127)
 }
 
-/// Writing `0` means the writer; into `tasks`, because into `cgroup.procs` waits for an RCU grace
+/// Writing `0` moves the writer. `tasks` is used because `cgroup.procs` waits for an RCU grace
 /// period.
 fn join_cgroups(join: &Join) -> Result<(), StepError> {
     let Join::V1 { tasks } = join else {
@@ -156,18 +156,18 @@ fn join_cgroups(join: &Join) -> Result<(), StepError> {
     Ok(())
 }
 
-/// The child's end of the socket between a new process and its supervisor.
+/// The child's end of the progress socket.
 pub(crate) struct ChildSync {
     socket: OwnedFd,
 }
 
 impl ChildSync {
     pub(crate) fn warn(&self, text: &str) {
-        self.tell(WARNING, text.as_bytes(), None);
+        self.send(WARNING, text.as_bytes(), None);
     }
 
     pub(crate) fn hand_over_terminal(&self, terminal: &OwnedFd) {
-        self.tell(TERMINAL, &[], Some(terminal));
+        self.send(TERMINAL, &[], Some(terminal));
     }
 
     /// Closes every descriptor of this process but the standard streams and this end.
@@ -175,24 +175,24 @@ impl ChildSync {
         sys::close_others(&self.socket)
     }
 
-    /// Waits until the supervisor opens the gate. Ends the process if it never will.
+    /// Waits until the supervisor opens the gate. Exits if the supervisor is gone.
     pub(crate) fn wait_at_gate(&self) {
-        self.tell(READY, &[], None);
+        self.send(READY, &[], None);
         if !matches!(socket::receive(&self.socket), Ok(Some(_))) {
             sys::exit_now(127);
         }
     }
 
-    fn tell(&self, kind: u8, text: &[u8], terminal: Option<&OwnedFd>) {
+    fn send(&self, kind: u8, text: &[u8], terminal: Option<&OwnedFd>) {
         let mut message = vec![kind];
         message.extend_from_slice(text);
         let descriptors: Vec<_> = terminal.iter().map(|terminal| terminal.as_fd()).collect();
-        // A supervisor that is gone has nobody left to tell: the gate will say so.
+        // If the supervisor is gone, waiting at the gate fails.
         socket::send(&self.socket, &message, &descriptors).unwrap_or_default();
     }
 }
 
-/// What a new process says next; none when nothing has arrived.
+/// The next progress message; none if nothing has arrived.
 pub(crate) fn next_progress(sync: &OwnedFd) -> Option<Progress> {
     let (message, mut descriptors) = match socket::receive(sync) {
         Ok(Some(message)) => message,
@@ -209,11 +209,11 @@ pub(crate) fn next_progress(sync: &OwnedFd) -> Option<Progress> {
     })
 }
 
-/// Lets a process that waits at its gate go on.
+/// Releases a process that waits at its gate.
 pub(crate) fn open_gate(sync: &OwnedFd) -> Result<(), StepError> {
     let mut go = Vec::new();
     true.put(&mut go);
-    socket::send(sync, &go, &[]).during(|| "open the gate".to_owned())
+    socket::send(sync, &go, &[]).during(|| "release the process".to_owned())
 }
 
 const WARNING: u8 = 0;

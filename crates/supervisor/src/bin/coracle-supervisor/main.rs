@@ -1,24 +1,24 @@
 //! The supervisor of one pod.
 //!
-//! `coracle-supervisor SANDBOX FOLDER` is given a listening socket as its standard input, and
-//! serves it in one thread ([`server`]): requests come in, processes are made ([`launch`] in this
-//! process, [`init`] in the new one), what they print goes into logs ([`output`]), how they end
-//! goes into files. `coracle-supervisor pause` is the first process of a PID namespace that a pod's
-//! containers share ([`pause`]). `coracle-supervisor keep CGROUPS` is the parent of all of these,
-//! and holds what a runtime that may be killed holds of them ([`keeper`]).
+//! `coracle-supervisor SANDBOX FOLDER` gets a listening socket as standard input and serves it in
+//! one thread ([`server`]): it handles requests, starts processes ([`launch`] in this process,
+//! [`init`] in the new one), writes their output to log files ([`output`]) and their exit status to
+//! files. `coracle-supervisor pause` is PID 1 of a PID namespace shared by a pod's containers
+//! ([`pause`]). `coracle-supervisor keep CGROUPS` is the parent of all of these and holds copies of
+//! their descriptors ([`keeper`]).
 //!
-//! It never blocks but in its event loop, and does not end when whoever started it does. What it
-//! holds is written down in the pod's folder ([`place`]): if it is killed, the next one that is
-//! started there takes over.
+//! It blocks only in its event loop, and outlives the process that started it. Its state is
+//! recorded in the pod's folder ([`folder`]): if it is killed, the next one that is started there
+//! takes over.
 
 mod clock;
 mod container;
+mod folder;
 mod init;
 mod keeper;
 mod launch;
 mod output;
 mod pause;
-mod place;
 mod server;
 mod service;
 mod step;
@@ -26,9 +26,8 @@ mod sys;
 
 use std::process::ExitCode;
 
-/// What is freed is at once one piece with what lies beside it, and taken again. The system's
-/// allocator keeps small pieces aside: a supervisor that has started its containers would keep
-/// twice what it needs.
+/// Coalesces freed memory at once. The system allocator caches small chunks: a supervisor would
+/// keep twice the memory that it needs after starting its containers.
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
@@ -40,7 +39,7 @@ fn main() -> ExitCode {
         [keeper::MODE, ref cgroups @ ..] => keeper::run(cgroups),
         [_, pod] => server::run(pod),
         _ => {
-            eprintln!("coracle-supervisor: a sandbox and a folder are wanted");
+            eprintln!("usage: coracle-supervisor SANDBOX FOLDER | pause | keep CGROUP...");
             return ExitCode::FAILURE;
         }
     };

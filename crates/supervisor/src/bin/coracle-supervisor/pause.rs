@@ -1,5 +1,5 @@
-//! The first process of a PID namespace that a pod's containers share: it reaps what they leave,
-//! and ends when told.
+//! The pause process: PID 1 of a PID namespace shared by a pod's containers. It reaps orphans and
+//! exits on a signal.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use rustix::process::{WaitOptions, wait};
 
 use crate::sys;
 
-/// The argument that asks for this.
+/// The argument that selects this mode.
 pub(crate) const MODE: &str = "pause";
 
 pub(crate) fn run() -> ExitCode {

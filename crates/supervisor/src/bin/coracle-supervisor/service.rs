@@ -1,4 +1,4 @@
-//! What a process is that outlives whoever started it, and how it is reached.
+//! Daemon setup: detaches from the parent and takes over the listening socket.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -8,13 +8,13 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::setsid;
 
-/// Leaves the cgroups and the session of whoever started us, and takes a name.
+/// Leaves the cgroups and the session of the parent, and sets the process name.
 pub(crate) fn detach(name: &CStr, cgroups: &[&str]) -> io::Result<()> {
     for file in cgroups {
         fs::write(file, "0")?;
     }
 
-    // Whoever started us may be the leader of our session already; then we lead one too.
+    // EPERM: this process already leads a session.
     setsid().map(drop).or_else(|errno| {
         if errno == Errno::PERM {
             Ok(())
@@ -25,17 +25,16 @@ pub(crate) fn detach(name: &CStr, cgroups: &[&str]) -> io::Result<()> {
 
     rustix::thread::set_name(name)?;
 
-    // Where the host does not let us, we are as likely to be killed as others.
+    // Without permission the score stays as it is.
     fs::write("/proc/self/oom_score_adj", "-998").unwrap_or_default();
 
     Ok(())
 }
 
-/// The listening socket that is our standard input. Accepting from it does not block.
+/// Takes the listening socket from standard input, non-blocking.
 pub(crate) fn take_listener() -> io::Result<OwnedFd> {
     let listener = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    // No process that we start may hold our socket: when we are gone, nobody is to be reached
-    // there.
+    // Children must not inherit the socket: after an exit, connections must be refused.
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     rustix::io::ioctl_fionbio(&listener, true)?;
     Ok(listener)

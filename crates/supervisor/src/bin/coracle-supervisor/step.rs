@@ -1,5 +1,4 @@
-//! A step on the way to a running program that failed: what was tried, on what, and what the kernel
-//! said.
+//! The error of a failed step: what was attempted, and the errno.
 
 use coracle_supervisor::protocol::Failure;
 use rustix::io::Errno;
@@ -28,7 +27,7 @@ impl From<StepError> for Failure {
     }
 }
 
-/// Names the step that an error belongs to.
+/// Adds the failed step to an error.
 pub(crate) trait During<T> {
     fn during(self, step: impl FnOnce() -> String) -> Result<T, StepError>;
 }

@@ -1,5 +1,4 @@
-//! System calls that no safe crate has. Everything here is a thin wrapper that takes and returns
-//! safe types.
+//! Wrappers for system calls that no safe crate has. All take and return safe types.
 #![expect(unsafe_code, reason = "raw system calls")]
 
 use std::ffi::CString;
@@ -8,13 +7,13 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
-/// What happened to a clone: we are the child, or we have one.
+/// The result of a clone, in the child or in the parent.
 pub(crate) enum Cloned {
     Child,
     Parent { pid: i32, pidfd: OwnedFd },
 }
 
-/// Clones this process, which must have one thread: then the child may do whatever it likes.
+/// Clones this process, which must be single-threaded, so that the child may run any code.
 pub(crate) fn clone3(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Cloned> {
     let mut pidfd: RawFd = -1;
 
@@ -42,7 +41,7 @@ pub(crate) fn clone3(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Res
     match i32::try_from(pid).expect("a pid, 0 or -1") {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Cloned::Child),
-        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+        // SAFETY: the kernel has just given us this descriptor, and it has no other owner.
         pid => Ok(Cloned::Parent {
             pid,
             pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
@@ -115,7 +114,7 @@ pub(crate) fn next_signal(signals: BorrowedFd<'_>) -> Option<u32> {
     (got == signal.len()).then_some(u32::from_ne_bytes(number))
 }
 
-/// Gives a new process the signals that a program expects: none blocked, all at their default.
+/// Resets the signal mask and dispositions to their defaults.
 pub(crate) fn reset_signals() {
     // SAFETY: setting a default disposition and an empty mask installs no handler; the kernel
     // refuses what cannot be set.
@@ -167,7 +166,7 @@ pub(crate) fn load_seccomp(program: &[u8]) -> rustix::io::Result<()> {
     if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// Becomes another program. Returns only if that failed.
+/// Execs a program. Returns only on failure.
 pub(crate) fn execve(path: &str, args: &[String], env: &[String]) -> Errno {
     let terminated = |texts: &[String]| {
         texts
@@ -197,7 +196,7 @@ pub(crate) fn execve(path: &str, args: &[String], env: &[String]) -> Errno {
     last_errno()
 }
 
-/// Ends this process at once, without running anything of the parent's on the way.
+/// Exits at once, without running destructors or exit handlers.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: `_exit` takes any number and does not return.
     unsafe { libc::_exit(code) }
@@ -226,8 +225,7 @@ fn close_range(
     if first > last {
         return Ok(());
     }
-    // SAFETY: whoever still owns one of these is about to become another program, or to exit, and
-    // uses none before.
+    // SAFETY: the owners of these descriptors do not use them before the exec or exit.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
@@ -236,7 +234,7 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Leaves namespaces that processes with one thread may leave.
+/// Unshares namespaces.
 pub(crate) fn unshare(flags: rustix::thread::UnshareFlags) -> rustix::io::Result<()> {
     // SAFETY: this process has one thread, and descriptors are not unshared.
     unsafe { rustix::thread::unshare_unsafe(flags) }

@@ -1,4 +1,4 @@
-//! Giving up rights: who a program runs as, and what it may do.
+//! Drops privileges: user, groups, capabilities, seccomp.
 
 use coracle_supervisor::protocol::Process;
 use rustix::fs::{Gid, Uid};
@@ -12,13 +12,13 @@ use rustix::thread::{
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// The highest capability of the kernels we know; the running one may know fewer.
+/// The highest possible capability; the running kernel may know fewer.
 const MOST_CAPABILITIES: u32 = 63;
 
-/// Becomes the user and keeps the capabilities that the program is to have.
-pub(super) fn assume(process: &Process) -> Result<(), StepError> {
-    // Without no_new_privs a filter may only be loaded while we still have CAP_SYS_ADMIN; with it,
-    // the later the better.
+/// Sets user, groups, capabilities and seccomp filter of the process.
+pub(super) fn apply(process: &Process) -> Result<(), StepError> {
+    // Without no_new_privs a filter can only be loaded with CAP_SYS_ADMIN; with it, the later the
+    // better.
     if !process.no_new_privileges {
         load_filters(process)?;
     }
@@ -32,37 +32,34 @@ pub(super) fn assume(process: &Process) -> Result<(), StepError> {
         .iter()
         .map(|group| Gid::from_raw(*group))
         .collect();
-    set_thread_groups(&groups).during(|| "set the groups".to_owned())?;
+    set_thread_groups(&groups).during(|| "set supplementary groups".to_owned())?;
 
     let gid = Gid::from_raw(process.gid);
-    set_thread_res_gid(gid, gid, gid).during(|| format!("become group {}", process.gid))?;
+    set_thread_res_gid(gid, gid, gid).during(|| format!("set gid {}", process.gid))?;
     let uid = Uid::from_raw(process.uid);
-    set_thread_res_uid(uid, uid, uid).during(|| format!("become user {}", process.uid))?;
+    set_thread_res_uid(uid, uid, uid).during(|| format!("set uid {}", process.uid))?;
     set_capabilities(None, capability_sets(process))
         .during(|| "set the capabilities".to_owned())?;
-    set_keep_capabilities(false).during(|| "keep no more capabilities".to_owned())?;
+    set_keep_capabilities(false).during(|| "clear keep-capabilities".to_owned())?;
 
     for capability in bits(process.capabilities.ambient) {
         configure_capability_in_ambient_set(CapabilitySet::from_bits_retain(1 << capability), true)
-            .during(|| format!("keep capability {capability} across programs"))?;
+            .during(|| format!("raise ambient capability {capability}"))?;
     }
 
     if process.no_new_privileges {
-        set_no_new_privs(true).during(|| "give up new privileges".to_owned())?;
+        set_no_new_privs(true).during(|| "set no_new_privs".to_owned())?;
         load_filters(process)?;
     }
 
     Ok(())
 }
 
-/// The kernel takes -1 for "as it is", which is root here.
+/// The kernel takes -1 as "unchanged", which is root here.
 fn refuse_unchanged(process: &Process) -> Result<(), StepError> {
     let mut all = process.groups.iter().chain([&process.uid, &process.gid]);
     match all.any(|id| *id == u32::MAX) {
-        true => Err(StepError::new(
-            "become a user or group with the number -1",
-            Errno::INVAL,
-        )),
+        true => Err(StepError::new("set uid or gid -1", Errno::INVAL)),
         false => Ok(()),
     }
 }
@@ -73,7 +70,8 @@ fn load_filters(process: &Process) -> Result<(), StepError> {
     })
 }
 
-/// Drops what is not in the bounding set. The kernel says EINVAL beyond the last one it knows.
+/// Drops capabilities outside the bounding set. The kernel returns EINVAL beyond the last one it
+/// knows.
 fn bound(keep: u64) -> Result<(), StepError> {
     for capability in 0..=MOST_CAPABILITIES {
         if keep & (1 << capability) != 0 {

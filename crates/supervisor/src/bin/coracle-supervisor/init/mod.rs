@@ -1,17 +1,17 @@
-//! Making a process, the child's half: from the clone to the program.
+//! The child's side of starting a process: from the clone to the exec.
 //!
-//! A container's first process enters the pod's namespaces, builds its root filesystem ([`root`],
-//! [`mounts`], [`own`]) and turns it into its root, then waits at the gate. A further process
-//! enters the namespaces of the container. Both then give up what they may not keep ([`identity`])
-//! and become the program ([`program`]).
+//! A container's first process joins the pod's namespaces, builds its root filesystem ([`root`],
+//! [`mounts`], [`filesystems`]), pivots into it, then waits at the gate for the start request. An
+//! exec process joins the namespaces of the container. Both then drop privileges ([`identity`]) and
+//! exec the program ([`program`]).
 //!
-//! What runs here is a copy of the supervisor with one thread, so it may allocate; but what it does
-//! to itself is seen by a container that may be hostile from the moment it enters its namespaces.
+//! This code runs in a single-threaded clone of the supervisor, so it may allocate; but from the
+//! moment it joins the namespaces, a hostile container can observe it.
 
+mod filesystems;
 mod identity;
 mod mounts;
 mod null;
-mod own;
 mod program;
 mod root;
 mod terminal;
@@ -32,7 +32,7 @@ use rustix::thread::{
 use crate::launch::ChildSync;
 use crate::step::{During as _, StepError};
 use crate::sys;
-use own::Own;
+use filesystems::NewFilesystems;
 
 /// The three standard streams of a process without a terminal.
 pub(crate) struct Streams {
@@ -41,7 +41,7 @@ pub(crate) struct Streams {
     pub(crate) stderr: OwnedFd,
 }
 
-/// Becomes the first process of a container.
+/// Runs as the first process of a container.
 pub(crate) fn container(
     spec: &ContainerSpec,
     streams: Option<&Streams>,
@@ -55,12 +55,12 @@ pub(crate) fn container(
     }
 
     join(&spec.namespaces)?;
-    let root = root::enter_new(spec)?;
-    own::furnish_root(&root, spec)?;
+    let root = root::prepare(spec)?;
+    filesystems::populate_root(&root, spec)?;
     let own = mounts::make(&root, spec)?;
-    mounts::hide(&root, &own, &spec.masked)?;
+    mounts::mask(&root, &own, &spec.masked)?;
 
-    mounts::freeze(&root, &spec.readonly)?;
+    mounts::make_readonly(&root, &spec.readonly)?;
     own.seal()?;
     root.folder(&spec.process.cwd)?;
     root::pivot(&root)?;
@@ -82,7 +82,7 @@ pub(crate) fn container(
     program(&spec.process, sync)
 }
 
-/// Becomes one more process of the container whose first process has this pidfd.
+/// Runs as an exec process of the container with this pidfd.
 pub(crate) fn exec(
     process: &Process,
     container: BorrowedFd<'_>,
@@ -99,7 +99,7 @@ pub(crate) fn exec(
     move_into_thread_name_spaces(container, all)
         .during(|| "join the container's namespaces".to_owned())?;
     let terminal = if process.terminal {
-        Some(terminal::open(process, &Own::default(), sync)?)
+        Some(terminal::open(process, &NewFilesystems::default(), sync)?)
     } else {
         None
     };
@@ -108,7 +108,7 @@ pub(crate) fn exec(
     program(process, sync)
 }
 
-/// Becomes the pause process of a pod's PID namespace.
+/// Runs as the pause process of a pod's PID namespace.
 pub(crate) fn pause(sync: &ChildSync) -> Result<Infallible, StepError> {
     setsid().during(|| "start a session".to_owned())?;
     sync.wait_at_gate();
@@ -122,17 +122,17 @@ pub(crate) fn pause(sync: &ChildSync) -> Result<Infallible, StepError> {
     ))
 }
 
-/// What every new process does first, while it is still alone.
+/// The first steps of every process, before it joins namespaces.
 fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
     setsid().during(|| "start a session".to_owned())?;
 
-    // What is made on the way has the mode that is asked for.
+    // Created files get exactly the requested mode.
     rustix::process::umask(Mode::empty());
 
-    // Nobody in the container may trace this process, or read its memory and descriptors, before it
-    // is the program.
+    // Before the exec, no process of the container may trace this one or read its memory and
+    // descriptors.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .during(|| "become untraceable".to_owned())?;
+        .during(|| "clear the dumpable flag".to_owned())?;
 
     if let Some(score) = process.oom_score_adj
         && let Err(error) = fs::write("/proc/self/oom_score_adj", score.to_string())
@@ -140,7 +140,7 @@ fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
         if error.kind() != std::io::ErrorKind::PermissionDenied {
             return Err(error).during(|| format!("set oom_score_adj to {score}"));
         }
-        sync.warn("the host does not let us lower oom_score_adj");
+        sync.warn("the host does not allow lowering oom_score_adj");
     }
 
     process
@@ -149,13 +149,13 @@ fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
         .try_for_each(|limit| set_limit(limit, sync))
 }
 
-/// Sets a resource limit, as far as the host lets us.
+/// Sets a resource limit, as far as the host allows.
 fn set_limit(limit: &ResourceLimit, sync: &ChildSync) -> Result<(), StepError> {
     match sys::set_limit(limit.resource, limit.soft, limit.hard) {
         Err(Errno::PERM) => {
             let (_, most) =
                 sys::limit(limit.resource).during(|| "read a resource limit".to_owned())?;
-            sync.warn("the host does not let us raise resource limits");
+            sync.warn("the host does not allow raising resource limits");
             sys::set_limit(limit.resource, limit.soft.min(most), most)
                 .during(|| format!("set resource limit {}", limit.resource))
         }
@@ -190,11 +190,11 @@ fn join(namespaces: &Namespaces) -> Result<(), StepError> {
 }
 
 fn rustix_unshare(flags: UnshareFlags) -> Result<(), StepError> {
-    sys::unshare(flags).during(|| "make a cgroup namespace".to_owned())
+    sys::unshare(flags).during(|| "unshare the cgroup namespace".to_owned())
 }
 
-/// Makes the terminal or the pipes the standard streams. Where the host's null device was meant to
-/// be one, the container's is: who owns it may change it.
+/// Sets the terminal or the pipes as standard streams. The host's null device is replaced by the
+/// container's: a program could change its owner and mode.
 fn connect(
     terminal: Option<&OwnedFd>,
     streams: Option<&Streams>,
@@ -209,18 +209,18 @@ fn connect(
     };
 
     if terminal.is_none() {
-        three.iter().for_each(|pipe| give_to(pipe, user));
+        three.iter().for_each(|pipe| chown_pipe(pipe, user));
     }
 
-    let nothing = if three.iter().any(|one| null::is_null(one)) {
+    let null_device = if three.iter().any(|one| null::is_null(one)) {
         Some(null().during(step)?)
     } else {
         None
     };
 
     for one in &mut three {
-        match &nothing {
-            Some(nothing) if null::is_null(one) => *one = nothing,
+        match &null_device {
+            Some(null_device) if null::is_null(one) => *one = null_device,
             _ => {}
         }
     }
@@ -232,39 +232,37 @@ fn connect(
     connected.during(step)
 }
 
-/// Programs open `/dev/stdout` anew, so a pipe belongs to the user. Another file is not ours to
-/// give.
-fn give_to(stream: &OwnedFd, user: u32) {
+/// Gives a pipe to the user, since programs reopen `/dev/stdout`. Other files are left alone.
+fn chown_pipe(stream: &OwnedFd, user: u32) {
     let is_pipe =
         fstat(stream).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Fifo);
     if is_pipe && user != 0 {
-        // Who does not open it anew does not miss it.
+        // Only programs that reopen it need this.
         fchown(stream, Some(Uid::from_raw(user)), None::<Gid>).unwrap_or_default();
     }
 }
 
-/// The last way: the gate, then no more rights than the program may have, then the program.
+/// The last steps: waits at the gate, drops privileges, execs the program.
 fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError> {
-    // Folders of the host are among them, and what the container made of its files may lead to
-    // descriptors.
+    // Some are folders of the host, which the container could reach through `/proc/self/fd`.
     sync.close_others()
         .during(|| "close descriptors".to_owned())?;
     sync.wait_at_gate();
 
-    // Relative to the root that is now ours; some folders only the user may enter, some only root.
+    // Some folders only the user may enter, some only root, so both are tried.
     let entered = enter(&process.cwd);
-    identity::assume(process)?;
+    identity::apply(process)?;
 
     if entered.is_err() {
-        enter(&process.cwd).during(|| format!("enter {}", process.cwd))?;
+        enter(&process.cwd).during(|| format!("chdir to {}", process.cwd))?;
     }
 
     rustix::process::umask(Mode::from_raw_mode(0o022));
 
-    program::become_it(process)
+    program::exec_program(process)
 }
 
-/// Makes a folder the current one, unless the way there leads through a descriptor of some process.
+/// Changes the working directory, without following magic links to descriptors.
 fn enter(folder: &str) -> rustix::io::Result<()> {
     let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat2(CWD, folder, how, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;

@@ -1,4 +1,4 @@
-//! What is mounted in a container, each by descriptors from end to end.
+//! Mounts of a container, all done by descriptors.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -10,14 +10,13 @@ use rustix::mount::{
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
+use super::filesystems::{self, NewFilesystems};
 use super::null;
-use super::own::{self, Own};
 use super::root::{self, Root};
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// Files in `/proc` that others may be mounted over, as programs that tell a container of its
-/// limits do.
+/// Files in `/proc` that may be mounted over, as lxcfs does.
 const PROC_FILES: [&str; 10] = [
     "/proc/cpuinfo",
     "/proc/diskstats",
@@ -31,16 +30,19 @@ const PROC_FILES: [&str; 10] = [
     "/proc/sys/crypto/fips_enabled",
 ];
 
-/// Mounts everything, and answers with what is the container's own.
-pub(super) fn make<'s>(root: &Root, spec: &'s ContainerSpec) -> Result<Own<'s>, StepError> {
-    let mut own = Own::default();
+/// Mounts everything, and returns the new filesystems.
+pub(super) fn make<'s>(
+    root: &Root,
+    spec: &'s ContainerSpec,
+) -> Result<NewFilesystems<'s>, StepError> {
+    let mut own = NewFilesystems::default();
     for (number, mount) in spec.mounts.iter().enumerate() {
         match mount {
             MountSpec::Bind { bind } => make_bind(root, bind)?,
             MountSpec::New { filesystem } => {
                 own.add(filesystem, make_new(root, spec, number, filesystem)?)
             }
-            // Made in the file system that it is in.
+            // Created with its filesystem.
             MountSpec::Link { .. } => {}
         }
     }
@@ -87,7 +89,7 @@ fn make_bind(root: &Root, bind: &Bind) -> Result<(), StepError> {
         root.file(&bind.target)?
     };
 
-    // What masks `/proc` and makes it read-only relies on its being there.
+    // Masking and read-only paths rely on the real `/proc`.
     let covers_proc = is_proc(&target).during(step)? && !PROC_FILES.contains(&bind.target.as_str());
     if covers_proc && !is_proc(&tree).during(step)? {
         return Err(StepError::new(
@@ -111,9 +113,9 @@ fn make_new(
 ) -> Result<OwnedFd, StepError> {
     let step = || format!("mount {} at {}", filesystem.kind, filesystem.target);
     let mount = new_mount(filesystem).during(step)?;
-    own::furnish(&mount, spec, number)?;
+    filesystems::populate(&mount, spec, number)?;
 
-    // Whoever reads these trusts that they are the kernel's.
+    // Programs trust these to be the kernel's.
     let trusted = matches!(filesystem.kind.as_str(), "proc" | "sysfs");
     let target = if trusted {
         root.plain_folder(&filesystem.target)?
@@ -145,8 +147,12 @@ pub(super) fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> 
     )
 }
 
-/// Covers paths, so that nothing of them can be read.
-pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), StepError> {
+/// Masks paths, so that they cannot be read.
+pub(super) fn mask(
+    root: &Root,
+    own: &NewFilesystems<'_>,
+    paths: &[String],
+) -> Result<(), StepError> {
     for path in paths {
         let Some(target) = root.find_plain(path)? else {
             continue;
@@ -170,7 +176,7 @@ pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), S
 }
 
 /// Makes paths read-only, by mounting them over themselves.
-pub(super) fn freeze(root: &Root, paths: &[String]) -> Result<(), StepError> {
+pub(super) fn make_readonly(root: &Root, paths: &[String]) -> Result<(), StepError> {
     for path in paths {
         let Some(target) = root.find_plain(path)? else {
             continue;

@@ -1,5 +1,5 @@
-//! The null device, which is looked at before it is trusted, and is never the host's where somebody
-//! could change it: its owner and mode are everybody's.
+//! The null device. It is verified before use, and the host's is never exposed where a container
+//! could change its owner or mode.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -10,35 +10,34 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
+use super::filesystems::{DEV, NewFilesystems};
 use super::mounts::new_mount;
-use super::own::{DEV, Own};
 use crate::sys;
 
 const NAME: &str = "null";
 
 /// A mount of the null device, to cover a file with.
-pub(super) fn cover(own: &Own<'_>) -> rustix::io::Result<OwnedFd> {
+pub(super) fn cover(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     if let Some(Ok(null)) = own.open(DEV, NAME, OFlags::PATH) {
         let tree = open_tree(checked(null)?, "", flags | OpenTreeFlags::AT_EMPTY_PATH)?;
         return Ok(tree);
     }
-    // A container with another's `/dev` has none of its own: it gets the host's, of which it can
-    // change nothing.
+    // A container with a volume at `/dev` has no null device: use the host's, read-only.
     let tree = checked(open_tree(CWD, "/dev/null", flags)?)?;
     sys::mount_setattr(tree.as_fd(), libc::MOUNT_ATTR_RDONLY, 0, false)?;
     Ok(tree)
 }
 
-/// Opens the null device of a container that is being made.
-pub(super) fn of_new(own: &Own<'_>) -> rustix::io::Result<OwnedFd> {
+/// Opens the null device of a container that is being created.
+pub(super) fn of_new(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
     match own.open(DEV, NAME, OFlags::RDWR) {
         Some(Ok(null)) => checked(null),
-        _ => made(),
+        _ => create(),
     }
 }
 
-/// Opens the null device of a container that runs, and has perhaps put something else there.
+/// Opens the null device of a running container, which may have replaced it.
 pub(super) fn of_running() -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let found = openat2(
@@ -48,7 +47,7 @@ pub(super) fn of_running() -> rustix::io::Result<OwnedFd> {
         Mode::empty(),
         ResolveFlags::NO_MAGICLINKS,
     );
-    found.and_then(checked).or_else(|_| made())
+    found.and_then(checked).or_else(|_| create())
 }
 
 pub(super) fn is_null(file: &OwnedFd) -> bool {
@@ -66,8 +65,8 @@ fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// One in a file system that nobody will ever see.
-fn made() -> rustix::io::Result<OwnedFd> {
+/// Creates one in a detached filesystem.
+fn create() -> rustix::io::Result<OwnedFd> {
     let mount = new_mount(&Filesystem {
         kind: "tmpfs".to_owned(),
         ..Filesystem::default()

@@ -1,4 +1,4 @@
-//! Finding the program and becoming it.
+//! Looks up the program in PATH and execs it.
 
 use std::convert::Infallible;
 
@@ -8,11 +8,11 @@ use rustix::io::Errno;
 use crate::step::StepError;
 use crate::sys;
 
-/// Where programs are looked for when the environment does not say.
+/// The default PATH.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Becomes the program. The texts of what goes wrong are those that users know from other runtimes.
-pub(super) fn become_it(process: &Process) -> Result<Infallible, StepError> {
+/// Execs the program. The error texts are those of other runtimes.
+pub(super) fn exec_program(process: &Process) -> Result<Infallible, StepError> {
     let Some(name) = process.args.first() else {
         return Err(StepError::new("exec: no command", Errno::INVAL));
     };

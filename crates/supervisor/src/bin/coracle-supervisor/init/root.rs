@@ -1,7 +1,8 @@
-//! A container's root filesystem: made a mount of its own, found one's way in it, and entered.
+//! A container's root filesystem: cloned into a private mount, path resolution in it, and
+//! pivot_root.
 //!
 //! Every path inside it is resolved against its root by descriptors, so that neither a symbolic
-//! link nor `..` nor somebody who swaps folders meanwhile leads to the host.
+//! link nor `..` nor a concurrent rename leads to the host.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -20,17 +21,18 @@ use rustix::mount::{
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// As many links as the kernel follows.
+/// The kernel's limit of links.
 const MOST_LINKS: usize = 40;
 
-/// The root of the container that is being made, seen from the host's.
+/// The root of the container, in the host's mount namespace view.
 pub(super) struct Root {
     folder: OwnedFd,
 }
 
-/// Makes the root filesystem a private mount of its own in this process' mount namespace.
-pub(super) fn enter_new(spec: &ContainerSpec) -> Result<Root, StepError> {
-    // What the host mounts later arrives (slave), and only what is shared on purpose goes back.
+/// Clones the root filesystem into a private mount in this process' mount namespace.
+pub(super) fn prepare(spec: &ContainerSpec) -> Result<Root, StepError> {
+    // Later mounts of the host propagate in (slave); mounts propagate back only if shared
+    // explicitly.
     let base = match spec.propagation {
         Propagation::Shared {} => MountPropagationFlags::SHARED,
         Propagation::Private {} | Propagation::Slave {} => MountPropagationFlags::DOWNSTREAM,
@@ -39,9 +41,9 @@ pub(super) fn enter_new(spec: &ContainerSpec) -> Result<Root, StepError> {
     mount_change("/", base | MountPropagationFlags::REC)
         .during(|| "set the propagation of mounts".to_owned())?;
 
-    // The mount under the one we pivot into must not be shared, or the host would see what we do.
+    // pivot_root requires a private parent mount.
     mount_change(spec.rootfs.as_str(), MountPropagationFlags::PRIVATE)
-        .during(|| format!("make {} private, which must be a mount", spec.rootfs))?;
+        .during(|| format!("make mount {} private", spec.rootfs))?;
     let tree = open_tree(
         CWD,
         spec.rootfs.as_str(),
@@ -72,20 +74,20 @@ pub(super) fn enter_new(spec: &ContainerSpec) -> Result<Root, StepError> {
 }
 
 impl Root {
-    /// What is at a path, if anything.
+    /// Opens a path, if it exists.
     pub(super) fn find(&self, path: &str) -> Result<Option<OwnedFd>, StepError> {
         match self.open(path, ResolveFlags::empty()) {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(StepError::new(
-                format!("find {path} in the container"),
+                format!("resolve {path} in the container"),
                 errno,
             )),
         }
     }
 
-    /// What is at a path that no link leads to, if anything. For what is mounted over the kernel's
-    /// own files: where a volume hides them, a link in it leads to what is not to be touched.
+    /// Opens a path that contains no links, if it exists. For mounts over the kernel's own files:
+    /// where a volume hides them, a link in it could lead anywhere.
     pub(super) fn find_plain(&self, path: &str) -> Result<Option<OwnedFd>, StepError> {
         match self.open(path, ResolveFlags::NO_SYMLINKS) {
             Ok(found) => Ok(Some(found)),
@@ -97,7 +99,7 @@ impl Root {
         }
     }
 
-    /// The folder at a path; made with all above it where it is missing.
+    /// Opens the folder at a path, creating it and its parents if missing.
     pub(super) fn folder(&self, path: &str) -> Result<OwnedFd, StepError> {
         match self.find(path)? {
             Some(found) => Ok(found),
@@ -105,7 +107,7 @@ impl Root {
         }
     }
 
-    /// The file at a path; made with all folders above it where it is missing.
+    /// Opens the file at a path, creating it and its parents if missing.
     pub(super) fn file(&self, path: &str) -> Result<OwnedFd, StepError> {
         match self.find(path)? {
             Some(found) => Ok(found),
@@ -113,25 +115,25 @@ impl Root {
         }
     }
 
-    /// The folder at a path that no link may lead to: what is mounted there is trusted afterwards.
+    /// Opens the folder at a path without following links: what is mounted there is trusted.
     pub(super) fn plain_folder(&self, path: &str) -> Result<OwnedFd, StepError> {
         match self.open(path, ResolveFlags::NO_SYMLINKS) {
             Ok(found) => Ok(found),
             Err(Errno::NOENT) => self.make(path, false),
             Err(errno) => Err(StepError::new(
-                format!("find {path} in the container without links"),
+                format!("resolve {path} in the container without symlinks"),
                 errno,
             )),
         }
     }
 
-    /// The folder in which the last name of a path is, and that name.
+    /// The parent folder of a path, and the last name.
     pub(super) fn parent<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), StepError> {
         let path = path.trim_end_matches('/');
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         if matches!(name, "" | "." | "..") {
             return Err(StepError::new(
-                format!("find the folder of {path}"),
+                format!("resolve the parent of {path}"),
                 Errno::INVAL,
             ));
         }
@@ -146,7 +148,7 @@ impl Root {
         let how = how | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let path = if path.is_empty() { "/" } else { path };
 
-        // The kernel asks to try again when something was renamed on the way.
+        // The kernel asks to retry after a concurrent rename.
         loop {
             match openat2(
                 &self.folder,
@@ -161,9 +163,9 @@ impl Root {
         }
     }
 
-    /// Walks a path name by name, following links within the root, and makes what is missing.
+    /// Walks a path name by name, following links within the root, and creates what is missing.
     fn make(&self, path: &str, file: bool) -> Result<OwnedFd, StepError> {
-        let step = || format!("make {path} in the container");
+        let step = || format!("create {path} in the container");
         let mut above: Vec<OwnedFd> = Vec::new();
         let mut here = self.folder.try_clone().during(step)?;
         let mut names: VecDeque<String> = split(path).collect();
@@ -240,16 +242,16 @@ fn enter_or_make(here: &OwnedFd, name: &str, file: bool) -> rustix::io::Result<E
         .map_err(|_| Errno::ILSEQ)
 }
 
-/// What kind of file a descriptor is.
+/// The file type of a descriptor.
 pub(super) fn kind(file: &OwnedFd) -> rustix::io::Result<FileType> {
     Ok(FileType::from_raw_mode(
         statat(file, "", AtFlags::EMPTY_PATH)?.st_mode,
     ))
 }
 
-/// Makes it the root of this process, and the host's tree unreachable.
+/// Makes it the root of this process, and detaches the host's tree.
 pub(super) fn pivot(root: &Root) -> Result<(), StepError> {
-    let step = || "enter the root filesystem".to_owned();
+    let step = || "pivot_root into the root filesystem".to_owned();
     let host = rustix::fs::open(
         "/",
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -261,7 +263,7 @@ pub(super) fn pivot(root: &Root) -> Result<(), StepError> {
     rustix::process::pivot_root(".", ".").during(step)?;
     rustix::process::fchdir(&host).during(step)?;
 
-    // What we unmount now must stay mounted on the host.
+    // The unmount must not propagate to the host.
     mount_change(
         ".",
         MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
@@ -273,7 +275,7 @@ pub(super) fn pivot(root: &Root) -> Result<(), StepError> {
     rustix::process::chdir("/").during(step)
 }
 
-/// What can be said of the root only when everything in it is made.
+/// Sets propagation and read-only of the root, after everything in it is created.
 pub(super) fn finish(spec: &ContainerSpec) -> Result<(), StepError> {
     let propagation = match spec.propagation {
         Propagation::Private {} => None,

@@ -1,5 +1,5 @@
-//! A terminal of the container's own: opened inside, handed to the supervisor, made the controlling
-//! one.
+//! The terminal of a container: opened in its `/dev/pts`, passed to the supervisor, made the
+//! controlling terminal.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -11,22 +11,22 @@ use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 
-use super::own::{DEV, Own, PTS};
+use super::filesystems::{DEV, NewFilesystems, PTS};
 use crate::launch::ChildSync;
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// Opens a terminal in the container's own `/dev/pts` and answers with the program's side of it.
+/// Opens a terminal in the container's own `/dev/pts` and returns the program's side.
 pub(super) fn open(
     process: &Process,
-    own: &Own<'_>,
+    own: &NewFilesystems<'_>,
     sync: &ChildSync,
 ) -> Result<OwnedFd, StepError> {
     let step = || "open a terminal".to_owned();
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let ours = match own.open(PTS, "ptmx", flags) {
         Some(opened) => opened,
-        // A container that runs may have anything there; so may one with a `/dev` from elsewhere.
+        // A running container, or a volume at `/dev`, may have anything there.
         None => openat2(
             CWD,
             "/dev/pts/ptmx",
@@ -45,7 +45,7 @@ pub(super) fn open(
     )
     .during(step)?;
 
-    // Its group is that of all terminals, as the mount of `/dev/pts` says.
+    // The group is set by the mount options of `/dev/pts`.
     fchown(&theirs, Some(Uid::from_raw(process.uid)), None::<Gid>).during(step)?;
 
     sys::take_terminal(theirs.as_fd()).during(step)?;
@@ -54,7 +54,7 @@ pub(super) fn open(
     Ok(theirs)
 }
 
-/// Nothing but what makes terminals may be asked for one.
+/// Verifies that a file is a ptmx device of devpts.
 fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
     let about = fstat(&file)?;
     let makes_terminals = FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
@@ -67,10 +67,10 @@ fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// The controlling terminal of the first process is the container's console. A `/dev` from
-/// elsewhere need not have a place for it, and none is made there.
-pub(super) fn console(terminal: &OwnedFd, own: &Own<'_>) -> Result<(), StepError> {
-    let step = || "make /dev/console".to_owned();
+/// Mounts the terminal of the first process at `/dev/console`. A volume at `/dev` need not have
+/// that file, and none is created there.
+pub(super) fn console(terminal: &OwnedFd, own: &NewFilesystems<'_>) -> Result<(), StepError> {
+    let step = || "mount /dev/console".to_owned();
     let place = match own.open(DEV, "console", OFlags::PATH) {
         Some(place) => place,
         None => {

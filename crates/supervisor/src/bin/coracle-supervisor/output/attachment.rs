@@ -1,24 +1,24 @@
-//! Somebody who is attached to a container's output, and gets a copy from then on.
+//! A client attached to a container's output: it gets a copy of everything from then on.
 //!
-//! Who reads slowly makes the container wait, as a terminal would. Who does not read at all is let
-//! go: no client may stop a container.
+//! A slow client blocks the container, as a terminal would. A client that reads nothing is
+//! disconnected: no client may stop a container.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-/// What may wait for somebody who reads slowly before the container has to wait too.
+/// The buffer of a slow client; when it is full, the container blocks.
 const MOST_WAITING: usize = 256 << 10;
 
-/// How long somebody for whom that much waits may take nothing, in nanoseconds.
-const PATIENCE: i64 = 2_000_000_000;
+/// How long a client with a full buffer may read nothing, in nanoseconds.
+const STALL_TIMEOUT: i64 = 2_000_000_000;
 
 pub(crate) struct Attachment {
     pub(crate) token: u64,
-    /// None when they are gone.
+    /// None when the client is gone.
     sink: Option<OwnedFd>,
     waiting: Vec<u8>,
-    /// Since when the container waits and nothing was taken, by the clock that never jumps.
+    /// Since when the buffer is full without progress, on the monotonic clock.
     stalled: Option<i64>,
     ending: bool,
 }
@@ -42,13 +42,13 @@ impl Attachment {
         }
     }
 
-    /// Nothing more will come: who reads sees the end when all is read.
+    /// Closes the stream after the buffered data is written.
     pub(crate) fn end(&mut self) {
         self.ending = true;
         self.flush();
     }
 
-    /// Writes what waits, as far as it is taken.
+    /// Writes buffered data, as far as possible without blocking.
     pub(crate) fn flush(&mut self) {
         while let Some(sink) = &self.sink {
             if self.waiting.is_empty() {
@@ -70,7 +70,7 @@ impl Attachment {
         }
     }
 
-    /// Nobody reads any more.
+    /// Disconnects the client.
     pub(crate) fn close(&mut self) {
         self.sink = None;
         self.waiting.clear();
@@ -80,10 +80,10 @@ impl Attachment {
         self.waiting.len() > MOST_WAITING
     }
 
-    /// When its time is over; none while it holds nobody up.
+    /// When it is disconnected; none while its buffer is not full.
     pub(crate) fn deadline(&mut self, now: i64) -> Option<i64> {
         self.is_full()
-            .then(|| *self.stalled.get_or_insert(now) + PATIENCE)
+            .then(|| *self.stalled.get_or_insert(now) + STALL_TIMEOUT)
     }
 
     pub(crate) fn is_gone(&self) -> bool {
@@ -106,25 +106,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_nothing_has_a_deadline_and_who_takes_something_another_one() {
+    fn a_stalled_reader_has_a_deadline_that_progress_resets() {
         let (reader, writer) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).unwrap();
         let mut attachment = Attachment::new(1, writer);
         attachment.send(&[0; 1000]);
         assert_eq!(attachment.deadline(10), None, "nothing waits");
 
         attachment.send(&vec![0; 2 * MOST_WAITING]);
-        assert_eq!(attachment.deadline(10), Some(10 + PATIENCE));
-        assert_eq!(attachment.deadline(20), Some(10 + PATIENCE));
+        assert_eq!(attachment.deadline(10), Some(10 + STALL_TIMEOUT));
+        assert_eq!(attachment.deadline(20), Some(10 + STALL_TIMEOUT));
 
         attachment.flush();
         assert_eq!(
             attachment.deadline(30),
-            Some(10 + PATIENCE),
+            Some(10 + STALL_TIMEOUT),
             "nothing was taken"
         );
 
         rustix::io::read(&reader, &mut [0; 8192]).unwrap();
         attachment.flush();
-        assert_eq!(attachment.deadline(40), Some(40 + PATIENCE));
+        assert_eq!(attachment.deadline(40), Some(40 + STALL_TIMEOUT));
     }
 }

@@ -1,4 +1,4 @@
-//! Lines of a log, in the form that CRI asks for: `TIME STREAM F|P TEXT`.
+//! Formats log lines as CRI requires: `TIME STREAM F|P TEXT`.
 //!
 //! `P` is a part of a line that is longer than a log line may be, `F` a whole line or the last part
 //! of one.
@@ -11,7 +11,7 @@ const LONGEST: usize = 16 << 10;
 
 pub(super) struct Lines {
     name: &'static [u8],
-    /// What was read of a line that has not ended yet.
+    /// The beginning of an unfinished line.
     begun: Vec<u8>,
 }
 
@@ -25,18 +25,18 @@ impl Lines {
 
     /// Adds to `out` the log lines that are complete with this chunk.
     pub(super) fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
-        self.feed_at(chunk, &clock::stamp(clock::now()), out);
+        self.feed_at(chunk, &clock::rfc3339(clock::now()), out);
     }
 
-    /// Adds what remains when nothing more comes. It has no newline, so it is a part.
+    /// Adds the rest at the end of the stream. It has no newline, so it is a partial line.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
         if !self.begun.is_empty() {
             let text = std::mem::take(&mut self.begun);
-            self.line(&text, &clock::stamp(clock::now()), b'P', out);
+            self.line(&text, &clock::rfc3339(clock::now()), b'P', out);
         }
     }
 
-    /// How much of a line was read that has not ended yet.
+    /// The length of the unfinished line.
     pub(super) fn begun(&self) -> u64 {
         self.begun.len() as u64
     }
@@ -47,7 +47,7 @@ impl Lines {
             self.begin(&rest[..end], stamp, out);
             let text = std::mem::take(&mut self.begun);
             self.line(&text, stamp, b'F', out);
-            // Its memory is used again.
+            // Reuse the buffer.
             self.begun = text;
             self.begun.clear();
             rest = &rest[end + 1..];
@@ -55,7 +55,7 @@ impl Lines {
         self.begin(rest, stamp, out);
     }
 
-    /// Adds to the line that has begun; what is too long goes out in parts.
+    /// Adds to the unfinished line; longer lines are written in parts.
     fn begin(&mut self, text: &[u8], stamp: &str, out: &mut Vec<u8>) {
         self.begun.extend_from_slice(text);
         while self.begun.len() > LONGEST {

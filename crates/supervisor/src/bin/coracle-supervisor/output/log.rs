@@ -1,34 +1,34 @@
-//! A container's log file. A disk that is full loses lines, never the container's time.
+//! A container's log file. On a full disk lines are dropped; the container is never blocked.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 
 use super::Stream;
-use crate::place::private;
+use crate::folder::private;
 use crate::step::{During as _, StepError};
 
 pub(crate) struct Log {
     path: Option<String>,
     file: Option<File>,
-    /// How far we are, for who takes over.
+    /// The progress file, for a successor.
     progress: Option<File>,
     now: Progress,
     /// Lines that could not be written.
     pub(crate) dropped: u64,
 }
 
-/// How much of what was printed is in which log.
+/// The logged offsets, as in the progress file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Progress {
     inode: u64,
     length: u64,
-    /// Of each stream, how much of its spool.
+    /// Per stream, the logged length of its spool.
     done: [u64; 2],
 }
 
 impl Log {
-    /// Opens the log, and goes on where somebody else was killed.
+    /// Opens the log, and resumes where a predecessor was killed.
     pub(crate) fn open(path: Option<&str>, progress: &str) -> Result<Self, StepError> {
         let Some(path) = path else {
             return Ok(Self {
@@ -58,14 +58,14 @@ impl Log {
             now: before.unwrap_or_default(),
             dropped: 0,
         };
-        log.take_up(before);
+        log.resume(before);
 
         Ok(log)
     }
 
-    /// Cuts off what is in a spool and will be written again, and a line that is not whole; and
-    /// remembers where we are.
-    fn take_up(&mut self, before: Option<Progress>) {
+    /// Truncates output that is in a spool and will be written again, and a partial line; and saves
+    /// the offset.
+    fn resume(&mut self, before: Option<Progress>) {
         let Some(file) = &self.file else { return };
         let Ok(about) = file.metadata() else { return };
         let known = before
@@ -83,12 +83,12 @@ impl Log {
         self.save();
     }
 
-    /// How much of a stream's spool is in the log.
+    /// The logged length of a stream's spool.
     pub(crate) fn done(&self, stream: Stream) -> u64 {
         self.now.done[stream as usize]
     }
 
-    /// From now on so much of a stream's spool is in the log.
+    /// Records the logged length of a stream's spool.
     pub(crate) fn commit(&mut self, stream: Stream, done: u64) {
         self.now.done[stream as usize] = done;
         self.save();
@@ -96,25 +96,25 @@ impl Log {
 
     fn save(&self) {
         if let Some(progress) = &self.progress {
-            // Where even this does not fit, who takes over may repeat or lose some lines.
+            // If this fails (full disk), a successor may repeat or lose some lines.
             progress
                 .write_all_at(&self.now.encode(), 0)
                 .unwrap_or_default();
         }
     }
 
-    /// Goes on in a new file at the same path. If that cannot be opened, the old one is kept.
+    /// Continues in a new file at the same path. If that cannot be opened, the old one is kept.
     pub(crate) fn reopen(&mut self) -> Result<(), StepError> {
         let Some(path) = &self.path else {
             return Ok(());
         };
         self.file = Some(append(path).during(|| format!("open log {path}"))?);
-        self.take_up(None);
+        self.resume(None);
         Ok(())
     }
 
-    /// Writes whole lines that are kept nowhere else: who takes over may not cut them off.
-    pub(crate) fn write_for_good(&mut self, text: &[u8]) {
+    /// Writes lines that are not spooled: a successor must not truncate them.
+    pub(crate) fn write_unspooled(&mut self, text: &[u8]) {
         let before = self.now;
         self.now.length += text.len() as u64;
         self.save();
@@ -125,7 +125,7 @@ impl Log {
         }
     }
 
-    /// Writes whole lines, or as many of them as fit.
+    /// Writes complete lines, or as many of them as fit.
     pub(crate) fn write(&mut self, text: &[u8]) {
         let Some(file) = &mut self.file else { return };
         let mut written = 0;
@@ -145,7 +145,7 @@ impl Log {
         }
     }
 
-    /// Takes the part of a line back that was written, and counts what is lost.
+    /// Removes a partially written line, and counts the lost lines.
     fn drop_rest(&mut self, text: &[u8], written: usize) {
         let whole = text[..written]
             .iter()
@@ -156,7 +156,7 @@ impl Log {
         let Some(file) = &self.file else { return };
         let length = self.now.length.saturating_sub((written - whole) as u64);
 
-        // If even this fails there is one broken line in the log.
+        // If this fails, one broken line stays in the log.
         if file.set_len(length).is_ok() {
             self.now.length = length;
         }
@@ -191,7 +191,7 @@ impl Progress {
     }
 }
 
-/// Where the last line ends that begins before this place in a log.
+/// The end of the last complete line before an offset.
 fn end_of_lines(file: &File, length: u64) -> u64 {
     let mut end = length;
     let mut chunk = [0; 4096];

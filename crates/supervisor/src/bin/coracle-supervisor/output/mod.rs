@@ -1,5 +1,5 @@
-//! What a container prints: read from its pipes or its terminal, written into its log, copied to
-//! who is attached.
+//! Output of a container: read from its pipes or terminal, written to its log, copied to attached
+//! clients.
 
 mod attachment;
 mod lines;
@@ -17,7 +17,7 @@ pub(crate) use spool::Spool;
 
 use lines::Lines;
 
-/// How much is read at once, and how often before others have their turn.
+/// The read size, and the number of reads before other streams are served.
 const CHUNK: usize = 16 << 10;
 const TURNS: usize = 32;
 
@@ -28,7 +28,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Its name in the container's folder, and in its log.
+    /// Its name in the container's folder and log.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Stream::Stdout => STDOUT,
@@ -37,7 +37,7 @@ impl Stream {
     }
 }
 
-/// Reads at most a chunk in place of what is there. Only as much memory is touched as is read.
+/// Reads at most one chunk, replacing the content. Touches only as much memory as is read.
 fn read(source: &OwnedFd, chunk: &mut Vec<u8>) -> rustix::io::Result<usize> {
     chunk.clear();
     chunk.reserve_exact(CHUNK);
@@ -47,10 +47,10 @@ fn read(source: &OwnedFd, chunk: &mut Vec<u8>) -> rustix::io::Result<usize> {
 /// One stream of a container's output.
 pub(crate) struct Output {
     pub(crate) stream: Stream,
-    /// None when it has ended; or it is a terminal that somebody else has kept, and will give back.
+    /// None when it has ended, or for a terminal that the runtime will return.
     pub(crate) source: Option<OwnedFd>,
     lines: Lines,
-    /// None where nothing is kept for who takes over: there is no log, or no room.
+    /// None if nothing is spooled: there is no log, or the disk is full.
     spool: Option<Spool>,
     pub(crate) attachments: Vec<Attachment>,
 }
@@ -58,11 +58,11 @@ pub(crate) struct Output {
 /// Why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pumped {
-    /// Nothing more is there now.
+    /// Nothing more to read now.
     Empty,
-    /// There may be more, but it is somebody else's turn.
+    /// There may be more; other streams are next.
     Enough,
-    /// There will never be more.
+    /// End of the stream.
     Ended,
 }
 
@@ -77,7 +77,7 @@ impl Output {
         }
     }
 
-    /// Writes into the log what an earlier supervisor read and did not write.
+    /// Logs output that a previous supervisor spooled and did not log.
     pub(crate) fn resume(&mut self, log: &mut Log) {
         let Some(spool) = &self.spool else { return };
         let rest = spool.rest(log.done(self.stream));
@@ -86,7 +86,7 @@ impl Output {
         self.write(&text, log);
     }
 
-    /// Reads what is there, at most a few chunks unless `all` is wanted.
+    /// Reads available output; at most a few chunks unless `all`.
     pub(crate) fn pump(&mut self, log: &mut Log, all: bool) -> Pumped {
         let mut chunk = Vec::new();
         let mut text = Vec::new();
@@ -104,9 +104,9 @@ impl Output {
             match taken {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Pumped::Empty,
-                // There is no room for what nobody may ever need.
+                // The disk is full: continue without a spool.
                 Err(_) if self.spool.is_some() => self.give_up_spool(log),
-                // A terminal says EIO when the last program has closed it.
+                // A terminal returns EIO when the last program has closed it.
                 Ok(0) | Err(_) => {
                     self.end_lines(log);
                     self.attachments.iter_mut().for_each(Attachment::end);
@@ -122,8 +122,7 @@ impl Output {
                     self.lines.feed(&chunk, &mut text);
 
                     if self.spool.as_ref().is_some_and(Spool::is_overdue) {
-                        // A line without an end: so far it is a part, and what was kept of it can
-                        // go.
+                        // A very long line: log it as a part, so that the spool can be truncated.
                         self.lines.end(&mut text);
                     }
 
@@ -142,36 +141,36 @@ impl Output {
         Pumped::Enough
     }
 
-    /// Writes what there is of a line that will not go on.
+    /// Logs an unfinished line.
     fn end_lines(&mut self, log: &mut Log) {
         let mut text = Vec::new();
         self.lines.end(&mut text);
         self.write(&text, log);
     }
 
-    /// From now on nothing is kept for who takes over, who is not to write again what was.
+    /// Stops spooling. A successor must not log the spool again.
     fn give_up_spool(&mut self, log: &mut Log) {
         if let Some(spool) = self.spool.take() {
             log.commit(self.stream, spool.end());
         }
     }
 
-    /// Writes lines into the log, and how far that is.
+    /// Logs lines, and records the logged length.
     fn write(&mut self, text: &[u8], log: &mut Log) {
         if text.is_empty() {
             return;
         }
         let Some(spool) = &mut self.spool else {
-            return log.write_for_good(text);
+            return log.write_unspooled(text);
         };
         log.write(text);
         log.commit(self.stream, spool.end() - self.lines.begun());
-        if self.lines.begun() == 0 && spool.begin_anew() {
+        if self.lines.begun() == 0 && spool.truncate_if_large() {
             log.commit(self.stream, 0);
         }
     }
 
-    /// Whether somebody who is attached is too slow: then the container waits, as it would on a
+    /// Whether an attached client is too slow: then the container blocks, as it would on a
     /// terminal.
     pub(crate) fn is_held_up(&self) -> bool {
         self.attachments.iter().any(Attachment::is_full)

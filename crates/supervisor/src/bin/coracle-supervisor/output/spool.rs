@@ -1,10 +1,10 @@
-//! What was read of a container's output and may not be in its log yet.
+//! The spool: output that was read from a container and may not be in its log yet.
 //!
-//! The kernel moves bytes from the pipe into a file in one step: whenever we are killed, each is in
-//! one of the two. From a terminal they are copied in two: what was read a moment before we are
-//! killed is lost. How much of the file is in the log is written down after each write to the log
-//! ([`super::Log::commit`]), so whoever takes over cuts the log there and goes on: no line is lost,
-//! none comes twice.
+//! `splice` moves bytes from the pipe into a file atomically: if the supervisor is killed, each
+//! byte is in one of the two. From a terminal they are copied in two steps, so bytes just read may
+//! be lost. The spool offset that is in the log is recorded after each write to the log
+//! ([`super::Log::commit`]), so a successor truncates the log there and continues: no line is lost
+//! or duplicated.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::{CHUNK, read};
-use crate::place::private;
+use crate::folder::private;
 
-/// How much may be in the file before it begins anew where a line ends, and before it does so in
-/// any case.
+/// The size at which the spool is truncated at the end of a line, and the size at which it is
+/// truncated in any case.
 const LONGEST: u64 = 1 << 20;
 const OVERDUE: u64 = 2 << 20;
 
@@ -48,8 +48,8 @@ impl Spool {
         self.end
     }
 
-    /// Moves what there is in a pipe or a terminal, a chunk at most; in `chunk` is then a copy of
-    /// it.
+    /// Moves available data from a pipe or terminal into the spool, at most one chunk, and copies
+    /// it to `chunk`.
     pub(super) fn take(
         &mut self,
         source: &OwnedFd,
@@ -64,7 +64,7 @@ impl Spool {
             CHUNK,
             SpliceFlags::NONBLOCK,
         ) {
-            // One of the two has to be a pipe.
+            // splice needs a pipe; a terminal is copied.
             Err(Errno::INVAL) => return self.copy(source, chunk),
             moved => moved?,
         };
@@ -81,7 +81,7 @@ impl Spool {
 
     fn copy(&mut self, source: &OwnedFd, chunk: &mut Vec<u8>) -> rustix::io::Result<usize> {
         let count = read(source, chunk)?;
-        // Where there is no room for it, it goes into the log now, or is lost if we are killed
+        // On a full disk it goes directly into the log, and is lost if this process is killed
         // before.
         if self.file.write_all_at(chunk, self.end).is_ok() {
             self.end += count as u64;
@@ -91,14 +91,14 @@ impl Spool {
         Ok(count)
     }
 
-    /// Whether all that was taken is in there.
+    /// Whether the spool contains everything that was read.
     pub(super) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// What an earlier supervisor moved and did not write into the log.
+    /// Output that a previous supervisor spooled and did not log.
     pub(super) fn rest(&self, done: u64) -> Vec<u8> {
-        // It was killed between emptying the file and saying so.
+        // It was killed between truncating the spool and recording it.
         let done = if done > self.end { 0 } else { done };
         let mut rest = vec![0; usize::try_from(self.end - done).unwrap_or_default()];
         match self.file.read_exact_at(&mut rest, done) {
@@ -107,13 +107,13 @@ impl Spool {
         }
     }
 
-    /// Whether it has waited too long for a chunk that ends with a line.
+    /// Whether the spool is too large without an end of line.
     pub(super) fn is_overdue(&self) -> bool {
         self.end > OVERDUE
     }
 
-    /// Begins anew, if that is worth it. All that is in there must be in the log.
-    pub(super) fn begin_anew(&mut self) -> bool {
+    /// Truncates a large spool. All of it must be logged.
+    pub(super) fn truncate_if_large(&mut self) -> bool {
         let worth = self.end > LONGEST && self.file.set_len(0).is_ok();
         if worth {
             self.end = 0;

@@ -1,8 +1,8 @@
-//! Taking over: what a supervisor before us held is found in the pod's folder.
+//! Takes over the containers of a previous supervisor, from the records in the pod's folder.
 //!
-//! Its containers are nobody's children of ours. Their streams are pipes with names, their ends are
-//! heard of by pidfd, and what had been read of their output and was not in the log yet is written
-//! now. Commands that were started in them have nobody who waits for them any more.
+//! These containers are not our children. Their streams are named pipes, their exits are reported
+//! by pidfd, and output that was spooled but not logged is written now. Exec processes are not
+//! taken over.
 
 use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,11 +16,11 @@ use super::processes::Pause;
 use super::requests::wrong_phase;
 use super::{Server, Source};
 use crate::container::{Container, Stage};
+use crate::folder::ContainerFolder;
 use crate::output::{Log, Output, Stream};
-use crate::place::Place;
 use crate::step::StepError;
 
-/// The place of the pause process; no container has such an id.
+/// The folder of the pause process; no container has this ID.
 const PAUSE: &str = "pause";
 
 impl Server {
@@ -32,22 +32,24 @@ impl Server {
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
         {
-            let place = Place::of(&self.pod, &name);
-            match place.load() {
+            let folder = ContainerFolder::of(&self.pod, &name);
+            match folder.load() {
                 Some(held) if name == PAUSE => self.adopt_pause(&held),
                 Some(held) => {
-                    if let Err(error) = self.adopt(held, place) {
-                        eprintln!("coracle-supervisor: container {name} is lost: {error:?}");
+                    if let Err(error) = self.adopt(held, folder) {
+                        eprintln!(
+                            "coracle-supervisor: cannot take over container {name}: {error:?}"
+                        );
                     }
                 }
-                // It was just being made; what waits at a gate that is gone ends.
-                None => place.remove(),
+                // It was being created; a process at a closed gate exits.
+                None => folder.remove(),
             }
         }
     }
 
-    fn adopt(&mut self, held: Held, place: Place) -> Result<(), StepError> {
-        let log = Log::open(held.log.as_deref(), &place.path("progress"))?;
+    fn adopt(&mut self, held: Held, folder: ContainerFolder) -> Result<(), StepError> {
+        let log = Log::open(held.log.as_deref(), &folder.path("progress"))?;
         let exit = fs::read(&held.exit_file)
             .ok()
             .and_then(|bytes| decode::<Exit>(&bytes).ok());
@@ -55,8 +57,8 @@ impl Server {
         let (id, running) = (held.id.clone(), held.running);
 
         let stage = exit.map_or(Stage::Running, Stage::Exited);
-        let mut container = Container::new(held, place, stage, found, log);
-        container.stdin = container.place.input();
+        let mut container = Container::new(held, folder, stage, found, log);
+        container.stdin = container.folder.input();
         let streams: &[Stream] = if container.held.terminal {
             &[Stream::Stdout]
         } else {
@@ -81,7 +83,8 @@ impl Server {
         self.containers.insert(id.clone(), Box::new(container));
 
         if !watched {
-            // It ended before we could look; or it waits at a gate that nobody can open any more.
+            // It exited before it was watched; or it waits at a gate that cannot be opened any
+            // more.
             self.container_ended(&id, None);
         }
 
@@ -91,10 +94,10 @@ impl Server {
     fn adopt_output(&mut self, container: &mut Container, stream: Stream) -> Result<(), StepError> {
         let spool = container.spool(stream)?;
         if container.held.terminal {
-            // Somebody keeps it, and will give it back.
+            // The runtime has the terminal, and will return it.
             container.outputs.push(Output::new(stream, None, spool));
         } else {
-            let source = container.place.reader(stream.name())?;
+            let source = container.folder.reader(stream.name())?;
             self.add_output(container, stream, source, spool)?;
         }
 
@@ -105,7 +108,7 @@ impl Server {
         Ok(())
     }
 
-    /// A container ended that is not our child.
+    /// Handles the exit of a container that is not our child.
     pub(super) fn adopted_ended(&mut self, id: &str) {
         let token =
             self.token_of(|source| matches!(source, Source::Adopted { id: of } if of == id));
@@ -119,12 +122,12 @@ impl Server {
         }
     }
 
-    /// Writes down the pause process, so that it is found again.
+    /// Records the pause process, for a successor.
     pub(super) fn hold_pause(&self, pid: i32) -> Result<(), StepError> {
-        let place = Place::of(&self.pod, PAUSE);
-        place.create()?;
-        let born = process::born(pid).unwrap_or_default();
-        place.save(&Held {
+        let folder = ContainerFolder::of(&self.pod, PAUSE);
+        folder.create()?;
+        let born = process::start_time(pid).unwrap_or_default();
+        folder.save(&Held {
             id: PAUSE.to_owned(),
             pid,
             born,
@@ -145,7 +148,7 @@ impl Server {
                 pid: held.pid,
                 pidfd,
                 sync: None,
-                asker: None,
+                requester: None,
             });
         }
     }
@@ -156,7 +159,7 @@ impl Server {
         }
     }
 
-    /// Somebody has kept the terminal of a container that we took over.
+    /// Takes the terminal of an adopted container from the runtime.
     pub(super) fn return_terminal(
         &mut self,
         id: &str,
@@ -164,10 +167,10 @@ impl Server {
     ) -> Result<(), Failure> {
         let terminal = descriptors
             .pop()
-            .ok_or_else(|| wrong_phase("a terminal is wanted"))?;
+            .ok_or_else(|| wrong_phase("the request carries no terminal descriptor"))?;
         let container = self.find(id)?;
         if container.terminal.is_some() || !container.held.terminal {
-            return Err(wrong_phase("the container does not miss its terminal"));
+            return Err(wrong_phase("the container still has its terminal"));
         }
         self.set_terminal(id, terminal);
         Ok(())

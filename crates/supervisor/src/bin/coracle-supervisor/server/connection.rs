@@ -1,4 +1,4 @@
-//! Connections: requests in, replies out, none of which ever blocks.
+//! Client connections: non-blocking requests and replies.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,15 +9,15 @@ use coracle_supervisor::socket;
 use rustix::event::epoll::EventFlags;
 
 use super::Server;
-use crate::container::Asker;
+use crate::container::Requester;
 
-/// Replies that may wait for somebody who does not read them, before we hang up.
+/// The limit of queued replies, after which the connection is closed.
 const MOST_WAITING: usize = 10_000;
 
 pub(super) struct Connection {
     socket: OwnedFd,
     waiting: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
-    /// It has said hello, and wants to hear of exits.
+    /// It has sent `Hello`, and gets exit events.
     pub(super) listens: bool,
 }
 
@@ -30,7 +30,7 @@ impl Connection {
         }
     }
 
-    /// Sends what waits. Says whether the other side is still there.
+    /// Sends queued messages. Returns whether the connection is still open.
     fn flush(&mut self) -> bool {
         while let Some((message, descriptors)) = self.waiting.front() {
             let borrowed: Vec<_> = descriptors
@@ -50,8 +50,8 @@ impl Connection {
 }
 
 impl Server {
-    /// Reads requests, and goes on with replies.
-    pub(super) fn converse(&mut self, token: u64, flags: EventFlags) {
+    /// Reads requests, and sends queued replies.
+    pub(super) fn handle_messages(&mut self, token: u64, flags: EventFlags) {
         if flags.contains(EventFlags::OUT) {
             self.flush(token);
         }
@@ -64,11 +64,11 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Ok(Some((message, descriptors))) => match decode::<FromRuntime>(&message) {
                     Ok(message) => {
-                        let asker = Asker {
+                        let requester = Requester {
                             connection: token,
                             number: message.number,
                         };
-                        self.answer(asker, message.request, descriptors);
+                        self.answer(requester, message.request, descriptors);
                     }
                     Err(_) => return self.hang_up(token),
                 },
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// Sends a message, now or when there is room for it. Who is gone gets nothing.
+    /// Sends or queues a message. Ignored if the connection is closed.
     pub(super) fn send(&mut self, token: u64, message: Vec<u8>, descriptors: Vec<OwnedFd>) {
         let Some(connection) = self.connections.get_mut(&token) else {
             return;

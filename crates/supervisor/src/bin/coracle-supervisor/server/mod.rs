@@ -1,9 +1,9 @@
-//! The event loop: connections, signals, new processes on their way, and output.
+//! The event loop: connections, signals, starting processes, and output.
 //!
-//! Requests ([`requests`]) start things and remember who asked; what happens to processes
-//! ([`processes`]) and streams ([`streams`]) answers them. What a supervisor before us held is
-//! taken over first ([`adopt`]). Everything that can be waited for has a token, and a [`Source`]
-//! that says what it is.
+//! Requests ([`requests`]) start operations and remember the requester; events of processes
+//! ([`processes`]) and streams ([`streams`]) produce the replies. Containers of a previous
+//! supervisor are taken over first ([`adopt`]). Every watched descriptor has a token and a
+//! [`Source`].
 
 mod adopt;
 mod connection;
@@ -20,14 +20,14 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::set_child_subreaper;
 
-use crate::container::{Asker, Container};
+use crate::container::{Container, Requester};
 use crate::service::{detach, take_listener};
 use crate::sys;
 use connection::Connection;
 pub(crate) use processes::exit_code;
 use processes::{Exec, Pause};
 
-/// What an event is about.
+/// The source of an event.
 #[derive(Clone)]
 enum Source {
     Listener,
@@ -48,7 +48,7 @@ enum Source {
         id: String,
         index: usize,
     },
-    /// The first process of a container that somebody else started.
+    /// The first process of an adopted container.
     Adopted {
         id: String,
     },
@@ -64,7 +64,7 @@ struct Server {
     sources: BTreeMap<u64, Source>,
     next_token: u64,
     connections: BTreeMap<u64, Connection>,
-    /// Boxed: a node of the map has room for eleven, and a pod has one or two.
+    /// Boxed: a B-tree node allocates eleven entries, and a pod has one or two.
     containers: BTreeMap<String, Box<Container>>,
     /// By pid.
     execs: BTreeMap<i32, Exec>,
@@ -72,7 +72,7 @@ struct Server {
     quitting: bool,
 }
 
-/// Serves the socket that is our standard input, until somebody asks us to quit.
+/// Serves the socket on standard input, until a `Quit` request.
 pub(crate) fn run(pod: &str) -> io::Result<()> {
     detach(c"coracle-pod", &[])?;
     let mut server = Server::new(pod)?;
@@ -81,7 +81,7 @@ pub(crate) fn run(pod: &str) -> io::Result<()> {
     let mut events = Vec::with_capacity(64);
     while !server.quitting {
         events.clear();
-        let timeout = server.let_stalled_go();
+        let timeout = server.disconnect_stalled();
         match epoll::wait(
             &server.epoll,
             rustix::buffer::spare_capacity(&mut events),
@@ -132,7 +132,7 @@ impl Server {
         match source {
             Source::Listener => self.accept(),
             Source::Signals => self.reap(),
-            Source::Connection => self.converse(token, flags),
+            Source::Connection => self.handle_messages(token, flags),
             Source::ContainerSync { id } => self.container_progress(id),
             Source::ExecSync { pid } => self.exec_progress(*pid),
             Source::PauseSync => self.pause_progress(),
@@ -165,11 +165,11 @@ impl Server {
         Ok(token)
     }
 
-    /// Must come before a descriptor is closed: a copy that somebody else holds would keep its
+    /// Must be called before a descriptor is closed: a copy in another process would keep its
     /// events coming.
     fn unwatch(&mut self, what: BorrowedFd<'_>, token: u64) {
         self.sources.remove(&token);
-        // It is not in there when it could not be watched, as a file cannot be.
+        // Regular files are not in epoll.
         epoll::delete(&self.epoll, what).unwrap_or_default();
     }
 
@@ -184,17 +184,17 @@ impl Server {
             .map(|(token, _)| *token)
     }
 
-    fn reply(&mut self, asker: Asker, reply: Reply, descriptors: Vec<OwnedFd>) {
+    fn reply(&mut self, requester: Requester, reply: Reply, descriptors: Vec<OwnedFd>) {
         let message = encode(&FromSupervisor {
-            number: asker.number,
+            number: requester.number,
             reply,
         });
-        self.send(asker.connection, message, descriptors);
+        self.send(requester.connection, message, descriptors);
     }
 
-    fn refuse(&mut self, asker: Asker, failure: impl Into<Failure>) {
+    fn refuse(&mut self, requester: Requester, failure: impl Into<Failure>) {
         self.reply(
-            asker,
+            requester,
             Reply::Failed {
                 failure: failure.into(),
             },
@@ -203,7 +203,7 @@ impl Server {
     }
 }
 
-/// A copy of a descriptor, to be sent away.
+/// A copy of a descriptor, to be sent.
 fn copy(descriptor: &OwnedFd) -> Vec<OwnedFd> {
     descriptor.try_clone().into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Processes: how far new ones are, and how they ended.
+//! Processes: progress of starting ones, and exits.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -8,18 +8,18 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 use super::requests::wrong_phase;
 use super::{Server, Source, copy};
 use crate::clock;
-use crate::container::{Asker, Container, Stage};
+use crate::container::{Container, Requester, Stage};
 use crate::launch::{self, Progress};
 use crate::output::Stream;
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// The exit code of a container of which nobody saw how it ended.
+/// The exit code of a container whose exit status is unknown.
 const UNKNOWN_EXIT: i32 = 255;
 
-/// One more process in a container.
+/// An exec process.
 pub(super) struct Exec {
-    pub(super) asker: Asker,
+    pub(super) requester: Requester,
     pub(super) pidfd: OwnedFd,
     sync: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
@@ -31,13 +31,13 @@ pub(super) struct Pause {
     pub(super) pid: i32,
     pub(super) pidfd: OwnedFd,
     pub(super) sync: Option<OwnedFd>,
-    pub(super) asker: Option<Asker>,
+    pub(super) requester: Option<Requester>,
 }
 
 impl Exec {
-    pub(super) fn new(asker: Asker, pidfd: OwnedFd, sync: OwnedFd) -> Self {
+    pub(super) fn new(requester: Requester, pidfd: OwnedFd, sync: OwnedFd) -> Self {
         Self {
-            asker,
+            requester,
             pidfd,
             sync: Some(sync),
             terminal: None,
@@ -47,7 +47,7 @@ impl Exec {
 }
 
 impl Server {
-    /// Hears what a container's first process says on its way.
+    /// Handles progress messages of a container's first process.
     pub(super) fn container_progress(&mut self, id: &str) {
         while let Some(container) = self.containers.get_mut(id) {
             let Some(progress) = container.sync.as_ref().and_then(launch::next_progress) else {
@@ -57,12 +57,12 @@ impl Server {
                 Progress::Warning(text) => container.warnings.push(text),
                 Progress::Terminal(terminal) => self.set_terminal(id, terminal),
                 Progress::Ready => {
-                    if let Stage::Creating(asker) = container.stage {
+                    if let Stage::Creating(requester) = container.stage {
                         container.stage = Stage::Created;
                         let warnings = std::mem::take(&mut container.warnings);
                         let pid = container.held.pid;
                         let pidfd = container.pidfd.as_ref().map(copy).unwrap_or_default();
-                        self.reply(asker, Reply::Created { pid, warnings }, pidfd);
+                        self.reply(requester, Reply::Created { pid, warnings }, pidfd);
                     }
                 }
                 Progress::Failed(failure) => return self.container_failed(id, failure),
@@ -72,12 +72,12 @@ impl Server {
                         return;
                     };
                     match container.stage {
-                        Stage::Starting(asker) => {
+                        Stage::Starting(requester) => {
                             container.stage = Stage::Running;
-                            self.reply(asker, Reply::Done {}, Vec::new());
+                            self.reply(requester, Reply::Done {}, Vec::new());
                         }
                         Stage::Creating(_) => {
-                            let text = "the process ended before it was prepared";
+                            let text = "the process exited during container setup";
                             self.container_failed(id, wrong_phase(text));
                         }
                         _ => {}
@@ -93,7 +93,7 @@ impl Server {
         let Some(mut container) = self.containers.remove(id) else {
             return;
         };
-        // Without its output the container would hang as soon as the terminal is full.
+        // If its output is not read, the container would block.
         if self.listen_to_terminal(&mut container, terminal).is_err() {
             container.kill();
         }
@@ -107,7 +107,7 @@ impl Server {
     ) -> Result<(), StepError> {
         let ours = terminal
             .try_clone()
-            .during(|| "copy a terminal".to_owned())?;
+            .during(|| "duplicate the terminal".to_owned())?;
         container.terminal = Some(terminal);
 
         if container.outputs.is_empty() {
@@ -115,28 +115,27 @@ impl Server {
             return self.add_output(container, Stream::Stdout, ours, spool);
         }
 
-        // It goes on where the supervisor before us was.
+        // Continues the output of the previous supervisor.
         self.watch_output(container, &ours, 0)?;
         container.outputs[0].source = Some(ours);
 
         Ok(())
     }
 
-    /// A container that could not be made is forgotten; one that could not become its program has
-    /// ended.
+    /// Handles a failed setup: a container in creation is dropped; one in start has exited.
     fn container_failed(&mut self, id: &str, failure: Failure) {
         self.close_sync(id);
         let Some(container) = self.containers.get_mut(id) else {
             return;
         };
         match container.stage {
-            Stage::Creating(asker) => {
+            Stage::Creating(requester) => {
                 self.forget(id);
-                self.refuse(asker, failure);
+                self.refuse(requester, failure);
             }
-            Stage::Starting(asker) => {
+            Stage::Starting(requester) => {
                 container.stage = Stage::Created;
-                self.refuse(asker, failure);
+                self.refuse(requester, failure);
             }
             _ => {}
         }
@@ -156,23 +155,23 @@ impl Server {
 
     pub(super) fn exec_progress(&mut self, pid: i32) {
         while let Some(exec) = self.execs.get_mut(&pid) {
-            let asker = exec.asker;
+            let requester = exec.requester;
             let Some(progress) = exec.sync.as_ref().and_then(launch::next_progress) else {
                 return;
             };
             match progress {
-                // The container has said the same when it was made.
+                // Already reported when the container was created.
                 Progress::Warning(_) => {}
                 Progress::Terminal(terminal) => exec.terminal = Some(terminal),
                 Progress::Ready => {
                     if let Some(sync) = &exec.sync {
-                        // If it has ended meanwhile, its end says so.
+                        // If it has exited meanwhile, that is reported separately.
                         launch::open_gate(sync).unwrap_or_default();
                     }
                 }
                 Progress::Failed(failure) => {
                     exec.failed = true;
-                    self.refuse(asker, failure);
+                    self.refuse(requester, failure);
                 }
                 Progress::Over => {
                     let (failed, terminal) = (exec.failed, exec.terminal.take());
@@ -187,7 +186,7 @@ impl Server {
 
                     if !failed {
                         self.reply(
-                            asker,
+                            requester,
                             Reply::ExecStarted { pid },
                             terminal.into_iter().collect(),
                         );
@@ -212,24 +211,25 @@ impl Server {
                 }
                 Progress::Warning(_) | Progress::Terminal(_) => {}
                 Progress::Failed(failure) => {
-                    let asker = pause.asker;
+                    let requester = pause.requester;
                     self.pause = None;
-                    if let Some(asker) = asker {
-                        self.refuse(asker, failure);
+                    if let Some(requester) = requester {
+                        self.refuse(requester, failure);
                     }
                     return;
                 }
                 Progress::Over => {
-                    let (asker, pid, pidfd) = (pause.asker.take(), pause.pid, copy(&pause.pidfd));
+                    let (requester, pid, pidfd) =
+                        (pause.requester.take(), pause.pid, copy(&pause.pidfd));
                     let sync = pause.sync.take();
                     let token = self.token_of(|source| matches!(source, Source::PauseSync));
                     if let (Some(sync), Some(token)) = (sync, token) {
                         self.unwatch(sync.as_fd(), token);
                     }
 
-                    if let Some(asker) = asker {
+                    if let Some(requester) = requester {
                         self.reply(
-                            asker,
+                            requester,
                             Reply::Created {
                                 pid,
                                 warnings: Vec::new(),
@@ -244,7 +244,7 @@ impl Server {
         }
     }
 
-    /// Collects every process that has ended.
+    /// Reaps all exited processes.
     pub(super) fn reap(&mut self) {
         while sys::next_signal(self.signals.as_fd()).is_some() {}
 
@@ -261,7 +261,7 @@ impl Server {
         }
     }
 
-    /// The container whose first process had this pid until now.
+    /// The running container with this first process.
     fn container_of(&self, pid: i32) -> Option<String> {
         let mut alive = self
             .containers
@@ -278,11 +278,11 @@ impl Server {
             return;
         };
         if !exec.failed {
-            self.reply(exec.asker, Reply::ExecExited { code }, Vec::new());
+            self.reply(exec.requester, Reply::ExecExited { code }, Vec::new());
         }
     }
 
-    /// A container ended, with this code if anybody saw it.
+    /// Handles the exit of a container, with its code if known.
     pub(super) fn container_ended(&mut self, id: &str, code: Option<i32>) {
         self.container_progress(id);
         let Some(container) = self.containers.get(id) else {
@@ -294,7 +294,7 @@ impl Server {
 
         container.kill_rest();
 
-        // All that it has printed is in the log before anybody hears that it ended.
+        // All output is logged before the exit is reported.
         self.drain(id);
         let Some(container) = self.containers.get_mut(id) else {
             return;
@@ -333,7 +333,7 @@ impl Server {
     }
 }
 
-/// The exit code, or 128 and the signal.
+/// The exit code, or 128 + signal.
 pub(crate) fn exit_code(status: WaitStatus) -> i32 {
     status
         .exit_status()

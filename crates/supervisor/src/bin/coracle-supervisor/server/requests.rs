@@ -1,4 +1,4 @@
-//! Requests: each starts something, or is answered at once.
+//! Request handlers.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -10,59 +10,64 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::processes::{Exec, Pause};
 use super::{Server, Source, copy};
-use crate::container::{self, Asker, Container, Stage};
+use crate::container::{self, Container, Requester, Stage};
+use crate::folder::ContainerFolder;
 use crate::init::{self, Streams};
-use crate::launch::{self, Launched, PidPlace};
+use crate::launch::{self, Launched, PidNamespace};
 use crate::output::{Log, Output, Spool, Stream};
-use crate::place::Place;
 use crate::step::{During as _, StepError};
 
 impl Server {
-    pub(super) fn answer(&mut self, asker: Asker, request: Request, descriptors: Vec<OwnedFd>) {
+    pub(super) fn answer(
+        &mut self,
+        requester: Requester,
+        request: Request,
+        descriptors: Vec<OwnedFd>,
+    ) {
         let done = match request {
-            Request::Hello {} => return self.welcome(asker),
-            Request::Create { spec } => self.create(asker, &spec),
-            Request::Exec { spec } => self.exec(asker, &spec, descriptors),
-            Request::Pause { join } => self.start_pause(asker, &join),
+            Request::Hello {} => return self.welcome(requester),
+            Request::Create { spec } => self.create(requester, &spec),
+            Request::Exec { spec } => self.exec(requester, &spec, descriptors),
+            Request::Pause { join } => self.start_pause(requester, &join),
             Request::Attach {
                 container,
                 stdout,
                 stderr,
-            } => self.attach(asker, &container, [stdout, stderr], descriptors),
-            Request::Start { container } => self.start(asker, &container),
-            Request::Signal { container, signal } => {
-                self.signal(&container, signal).map(|()| self.done(asker))
-            }
+            } => self.attach(requester, &container, [stdout, stderr], descriptors),
+            Request::Start { container } => self.start(requester, &container),
+            Request::Signal { container, signal } => self
+                .signal(&container, signal)
+                .map(|()| self.done(requester)),
             Request::KillExec { exec } => {
-                self.kill_exec(Asker {
+                self.kill_exec(Requester {
                     number: exec,
-                    ..asker
+                    ..requester
                 });
-                self.done(asker);
+                self.done(requester);
                 Ok(())
             }
             Request::CloseStdin { container } => self
                 .find(&container)
                 .map(Container::close_input)
-                .map(|()| self.done(asker)),
+                .map(|()| self.done(requester)),
             Request::ReopenLog { container } => self
                 .find(&container)
                 .and_then(|container| container.log.reopen().map_err(Failure::from))
-                .map(|()| self.done(asker)),
-            Request::Delete { container } => self.delete(&container).map(|()| self.done(asker)),
+                .map(|()| self.done(requester)),
+            Request::Delete { container } => self.delete(&container).map(|()| self.done(requester)),
             Request::ReturnTerminal { container } => self
                 .return_terminal(&container, descriptors)
-                .map(|()| self.done(asker)),
-            Request::Quit {} => self.quit().map(|()| self.done(asker)),
+                .map(|()| self.done(requester)),
+            Request::Quit {} => self.quit().map(|()| self.done(requester)),
         };
 
         if let Err(failure) = done {
-            self.refuse(asker, failure);
+            self.refuse(requester, failure);
         }
     }
 
-    fn done(&mut self, asker: Asker) {
-        self.reply(asker, Reply::Done {}, Vec::new());
+    fn done(&mut self, requester: Requester) {
+        self.reply(requester, Reply::Done {}, Vec::new());
     }
 
     pub(super) fn find(&mut self, id: &str) -> Result<&mut Container, Failure> {
@@ -72,8 +77,8 @@ impl Server {
             .ok_or(Failure::NoSuchContainer {})
     }
 
-    fn welcome(&mut self, asker: Asker) {
-        if let Some(connection) = self.connections.get_mut(&asker.connection) {
+    fn welcome(&mut self, requester: Requester) {
+        if let Some(connection) = self.connections.get_mut(&requester.connection) {
             connection.listens = true;
         }
 
@@ -85,7 +90,7 @@ impl Server {
 
         let pause = self.pause.as_ref().map(|pause| pause.pid);
         self.reply(
-            asker,
+            requester,
             Reply::Welcome {
                 version: VERSION,
                 containers,
@@ -95,15 +100,15 @@ impl Server {
         );
     }
 
-    fn create(&mut self, asker: Asker, spec: &ContainerSpec) -> Result<(), Failure> {
+    fn create(&mut self, requester: Requester, spec: &ContainerSpec) -> Result<(), Failure> {
         if self.containers.contains_key(&spec.id) {
-            return Err(wrong_phase("the container is there already"));
+            return Err(wrong_phase("the container already exists"));
         }
 
-        let place = Place::of(&self.pod, &spec.id);
-        let made = self.launch_container(asker, spec, &place);
+        let folder = ContainerFolder::of(&self.pod, &spec.id);
+        let made = self.launch_container(requester, spec, &folder);
         if made.is_err() {
-            place.remove();
+            folder.remove();
         }
 
         let mut container = made?;
@@ -112,7 +117,7 @@ impl Server {
         };
         if let Some(descriptor) = container.sync.take() {
             self.watch(descriptor.as_fd(), sync, EventFlags::IN)
-                .during(|| "watch a process".to_owned())?;
+                .during(|| "watch the process".to_owned())?;
             container.sync = Some(descriptor);
         }
 
@@ -121,32 +126,32 @@ impl Server {
         Ok(())
     }
 
-    /// The container's streams and its first process.
+    /// Creates the container's streams and starts its first process.
     fn launch_container(
         &mut self,
-        asker: Asker,
+        requester: Requester,
         spec: &ContainerSpec,
-        place: &Place,
+        folder: &ContainerFolder,
     ) -> Result<Container, Failure> {
-        place.create()?;
-        let log = Log::open(spec.log.as_deref(), &place.path("progress"))?;
+        folder.create()?;
+        let log = Log::open(spec.log.as_deref(), &folder.path("progress"))?;
         let pipes = if spec.process.terminal {
             None
         } else {
-            Some(place.make_pipes(spec.stdin)?)
+            Some(folder.make_pipes(spec.stdin)?)
         };
 
-        let pid_place = match &spec.namespaces.pid {
-            Pid::Own {} => PidPlace::New,
-            Pid::Host {} => PidPlace::Host,
-            Pid::Pod {} => PidPlace::Of(
+        let pid_namespace = match &spec.namespaces.pid {
+            Pid::Own {} => PidNamespace::New,
+            Pid::Host {} => PidNamespace::Host,
+            Pid::Pod {} => PidNamespace::Of(
                 &self
                     .pause
                     .as_ref()
                     .ok_or_else(|| wrong_phase("the pod has no pause process"))?
                     .pidfd,
             ),
-            Pid::Container { id } => PidPlace::Of(
+            Pid::Container { id } => PidNamespace::Of(
                 self.containers
                     .get(id)
                     .ok_or(Failure::NoSuchContainer {})?
@@ -156,19 +161,19 @@ impl Server {
 
         let namespaces = u64::from(libc::CLONE_NEWNS.cast_unsigned());
         let theirs = pipes.as_ref().map(|pipes| &pipes.theirs);
-        let launched = launch::launch(pid_place, namespaces, &spec.join, |sync| {
+        let launched = launch::launch(pid_namespace, namespaces, &spec.join, |sync| {
             init::container(spec, theirs, sync)
         })?;
         let held = container::held(spec, launched.pid);
 
-        // If this fails the process ends at its gate, which goes away with us.
-        place.save(&held)?;
-        let place = Place::of(&self.pod, &spec.id);
+        // If this fails, the process exits at its closed gate.
+        folder.save(&held)?;
+        let folder = ContainerFolder::of(&self.pod, &spec.id);
 
         let mut container = Container::new(
             held,
-            place,
-            Stage::Creating(asker),
+            folder,
+            Stage::Creating(requester),
             Some(launched.pidfd),
             log,
         );
@@ -188,7 +193,7 @@ impl Server {
         Ok(container)
     }
 
-    /// Watches one more stream of a container's output.
+    /// Adds and watches an output stream of a container.
     pub(super) fn add_output(
         &mut self,
         container: &mut Container,
@@ -221,17 +226,17 @@ impl Server {
         Ok(())
     }
 
-    fn start(&mut self, asker: Asker, id: &str) -> Result<(), Failure> {
+    fn start(&mut self, requester: Requester, id: &str) -> Result<(), Failure> {
         let container = self.find(id)?;
         let (Stage::Created, Some(sync)) = (&container.stage, &container.sync) else {
             return Err(wrong_phase("the container is not in the state created"));
         };
-        // Written down before: if we are killed now, who comes after us finds it running, or hears
-        // of its end.
+        // Recorded before: if this process is killed now, a successor finds it running, or sees its
+        // exit.
         container.held.running = true;
-        container.place.save(&container.held)?;
+        container.folder.save(&container.held)?;
         launch::open_gate(sync)?;
-        container.stage = Stage::Starting(asker);
+        container.stage = Stage::Starting(requester);
         Ok(())
     }
 
@@ -246,7 +251,7 @@ impl Server {
 
     fn exec(
         &mut self,
-        asker: Asker,
+        requester: Requester,
         spec: &ExecSpec,
         descriptors: Vec<OwnedFd>,
     ) -> Result<(), Failure> {
@@ -262,7 +267,11 @@ impl Server {
                 stderr,
             }),
             (_, true) => None,
-            (Err(_), false) => return Err(wrong_phase("three streams are wanted")),
+            (Err(_), false) => {
+                return Err(wrong_phase(
+                    "exec without a terminal needs three descriptors",
+                ));
+            }
         };
 
         let pidfd = container
@@ -270,44 +279,45 @@ impl Server {
             .try_clone()
             .during(|| "copy a descriptor".to_owned())?;
 
-        let launched = launch::launch(PidPlace::Of(&pidfd), 0, &spec.join, |sync| {
+        let launched = launch::launch(PidNamespace::Of(&pidfd), 0, &spec.join, |sync| {
             init::exec(&spec.process, pidfd.as_fd(), streams.as_ref(), sync)
         })?;
         let Launched { pid, pidfd, sync } = launched;
         self.watch(sync.as_fd(), Source::ExecSync { pid }, EventFlags::IN)
-            .during(|| "watch a process".to_owned())?;
-        self.execs.insert(pid, Exec::new(asker, pidfd, sync));
+            .during(|| "watch the process".to_owned())?;
+        self.execs.insert(pid, Exec::new(requester, pidfd, sync));
 
         Ok(())
     }
 
     fn start_pause(
         &mut self,
-        asker: Asker,
+        requester: Requester,
         join: &coracle_supervisor::protocol::Join,
     ) -> Result<(), Failure> {
         if self.pause.is_some() {
-            return Err(wrong_phase("the pod has a pause process already"));
+            return Err(wrong_phase("the pod already has a pause process"));
         }
 
-        let Launched { pid, pidfd, sync } = launch::launch(PidPlace::New, 0, join, init::pause)?;
+        let Launched { pid, pidfd, sync } =
+            launch::launch(PidNamespace::New, 0, join, init::pause)?;
         self.watch(sync.as_fd(), Source::PauseSync, EventFlags::IN)
-            .during(|| "watch a process".to_owned())?;
+            .during(|| "watch the process".to_owned())?;
 
         self.hold_pause(pid)?;
         self.pause = Some(Pause {
             pid,
             pidfd,
             sync: Some(sync),
-            asker: Some(asker),
+            requester: Some(requester),
         });
 
         Ok(())
     }
 
-    fn kill_exec(&mut self, asker: Asker) {
-        if let Some(exec) = self.execs.values().find(|exec| exec.asker == asker) {
-            // It may have ended already.
+    fn kill_exec(&mut self, requester: Requester) {
+        if let Some(exec) = self.execs.values().find(|exec| exec.requester == requester) {
+            // It may have exited already.
             pidfd_send_signal(&exec.pidfd, Signal::KILL).unwrap_or_default();
         }
     }
@@ -317,10 +327,9 @@ impl Server {
         if matches!(container.stage, Stage::Running | Stage::Starting(_)) {
             return Err(wrong_phase("the container is running"));
         }
-        // One that waits at its gate ends when the gate goes away; until it is reaped nobody needs
-        // to know it.
+        // A process at its gate exits when the gate is closed, and is reaped later.
         container.kill();
-        container.place.remove();
+        container.folder.remove();
         self.forget(id);
         Ok(())
     }
@@ -352,7 +361,7 @@ pub(super) fn wrong_phase(text: &str) -> Failure {
     }
 }
 
-/// The descriptor through which somebody writes to a container: its terminal, or its input.
+/// The descriptor of a container's input: its terminal or its stdin pipe.
 pub(super) fn input_of(container: &Container) -> Vec<OwnedFd> {
     container
         .terminal

@@ -1,4 +1,4 @@
-//! Streams of containers: output to log and attachments, input from who is attached.
+//! Streams of containers: output to log and attached clients, input from attached clients.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -9,12 +9,12 @@ use rustix::event::epoll::EventFlags;
 use super::requests::{input_of, wrong_phase};
 use super::{Server, Source};
 use crate::clock;
-use crate::container::Asker;
+use crate::container::Requester;
 use crate::output::{Attachment, Pumped, Stream};
 use crate::step::During as _;
 
 impl Server {
-    /// Reads what a container has printed.
+    /// Reads the output of a container.
     pub(super) fn pump(&mut self, id: &str, index: usize, token: u64) {
         let Some(container) = self.containers.get_mut(id) else {
             return;
@@ -31,10 +31,10 @@ impl Server {
             self.listen_to_output(id, index, false);
         }
 
-        self.tend_attachments(id, index);
+        self.update_attachments(id, index);
     }
 
-    /// Reads everything that is there, of a container that has ended.
+    /// Reads all remaining output of a container that has exited.
     pub(super) fn drain(&mut self, id: &str) {
         let count = self
             .containers
@@ -53,7 +53,7 @@ impl Server {
                 self.end_output(id, index, token);
             }
 
-            self.tend_attachments(id, index);
+            self.update_attachments(id, index);
         }
     }
 
@@ -96,10 +96,10 @@ impl Server {
         }
     }
 
-    /// Copies a container's output from now on.
+    /// Attaches a client to a container's output.
     pub(super) fn attach(
         &mut self,
-        asker: Asker,
+        requester: Requester,
         id: &str,
         wanted: [bool; 2],
         descriptors: Vec<OwnedFd>,
@@ -119,7 +119,7 @@ impl Server {
             self.add_attachment(id, stream, sink)?;
         }
 
-        self.reply(asker, Reply::Attached { terminal }, input);
+        self.reply(requester, Reply::Attached { terminal }, input);
 
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Server {
             index,
         };
 
-        // Errors are always told of, so we hear when the reader is gone.
+        // Errors and hang-ups are always reported by epoll.
         let token = self
             .watch(sink.as_fd(), source, EventFlags::empty())
             .during(step)?;
@@ -148,7 +148,7 @@ impl Server {
         Ok(())
     }
 
-    /// An attachment has room again, or is gone.
+    /// Handles an attachment that is writable again, or closed.
     pub(super) fn attachment_event(
         &mut self,
         id: &str,
@@ -175,13 +175,13 @@ impl Server {
             self.listen_to_output(id, index, true);
         }
 
-        self.tend_attachments(id, index);
+        self.update_attachments(id, index);
     }
 
-    /// Lets those go who hold a container up and take nothing. Answers how long the next of them
-    /// has; none: nobody is.
-    pub(super) fn let_stalled_go(&mut self) -> Option<Timespec> {
-        let now = clock::ticking();
+    /// Disconnects clients that block a container and read nothing. Returns the time until the next
+    /// deadline; none if there is none.
+    pub(super) fn disconnect_stalled(&mut self) -> Option<Timespec> {
+        let now = clock::monotonic();
         let mut over = Vec::new();
 
         let mut next: Option<i64> = None;
@@ -203,7 +203,7 @@ impl Server {
         }
 
         for (id, index) in over {
-            self.tend_attachments(&id, index);
+            self.update_attachments(&id, index);
             self.listen_to_output(&id, index, true);
         }
 
@@ -213,8 +213,8 @@ impl Server {
         })
     }
 
-    /// Waits for room where something waits, and forgets who is gone.
-    fn tend_attachments(&mut self, id: &str, index: usize) {
+    /// Updates the watched events of attachments, and drops closed ones.
+    fn update_attachments(&mut self, id: &str, index: usize) {
         let Some(container) = self.containers.get_mut(id) else {
             return;
         };
@@ -257,7 +257,7 @@ impl Server {
         }
     }
 
-    /// Forgets a container with all that was watched for it.
+    /// Removes a container and all its watches.
     pub(super) fn forget(&mut self, id: &str) {
         let Some(container) = self.containers.remove(id) else {
             return;
