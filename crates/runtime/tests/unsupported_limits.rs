@@ -15,8 +15,8 @@ use tracing::{Event, Metadata, Subscriber};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unsupported_limit_is_logged_once() {
-    let heard = WarningRecorder::default();
-    tracing::subscriber::set_global_default(heard.clone()).unwrap();
+    let recorded = WarningRecorder::default();
+    tracing::subscriber::set_global_default(recorded.clone()).unwrap();
     let node = Node::new("withheld").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     assert_eq!(withheld(&node).await, [""], "nothing was asked for");
@@ -61,7 +61,7 @@ async fn an_unsupported_limit_is_logged_once() {
 
     assert_eq!(withheld(&node).await, said);
 
-    let heard: Vec<String> = heard
+    let recorded: Vec<String> = recorded
         .0
         .lock()
         .unwrap()
@@ -69,11 +69,11 @@ async fn an_unsupported_limit_is_logged_once() {
         .filter(|line| line.contains(&said[0]))
         .cloned()
         .collect();
-    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert_eq!(recorded.len(), 1, "{recorded:?}");
 
     assert!(
-        heard[0].contains("host cannot apply a container setting"),
-        "{heard:?}"
+        recorded[0].contains("host cannot apply a container setting"),
+        "{recorded:?}"
     );
 
     node.clear().await;

@@ -27,7 +27,7 @@ use crate::sys;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) type Answer = (Reply, Vec<OwnedFd>);
-type Waiting = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Answer>>>>;
+type PendingReplies = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Answer>>>>;
 
 /// An unsolicited event.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) enum SupervisorEvent {
 pub(crate) struct Supervisor {
     socket: Arc<AsyncFd<OwnedFd>>,
     next: AtomicU64,
-    waiting: Waiting,
+    pending: PendingReplies,
     reader: JoinHandle<()>,
     state: Arc<watch::Sender<ConnectionState>>,
 }
@@ -102,12 +102,12 @@ impl Supervisor {
         let socket = sys::watch(dial(folder)?)
             .map_err(Error::io("watch the socket of the supervisor in", folder))?;
         let socket = Arc::new(socket);
-        let waiting = Waiting::default();
+        let pending = PendingReplies::default();
 
         let state = Arc::new(watch::Sender::new(ConnectionState::Connected));
         let reader = tokio::spawn(read(
             Arc::clone(&socket),
-            Arc::clone(&waiting),
+            Arc::clone(&pending),
             Arc::clone(&state),
             events,
         ));
@@ -115,7 +115,7 @@ impl Supervisor {
         let supervisor = Self {
             socket,
             next: AtomicU64::new(1),
-            waiting,
+            pending,
             reader,
             state,
         };
@@ -209,7 +209,7 @@ impl Supervisor {
     ) -> Result<(u64, mpsc::UnboundedReceiver<Answer>), Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answers) = mpsc::unbounded_channel();
-        self.waiting
+        self.pending
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(number, sender);
@@ -237,7 +237,7 @@ impl Supervisor {
     }
 
     fn forget(&self, number: u64) {
-        self.waiting
+        self.pending
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&number);
@@ -253,7 +253,7 @@ impl Drop for Supervisor {
 /// Dispatches replies to the waiting callers, until the connection closes.
 async fn read(
     socket: Arc<AsyncFd<OwnedFd>>,
-    waiting: Waiting,
+    pending: PendingReplies,
     state: Arc<watch::Sender<ConnectionState>>,
     events: mpsc::UnboundedSender<SupervisorEvent>,
 ) {
@@ -276,19 +276,19 @@ async fn read(
             continue;
         }
 
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
         let last = matches!(reply, Reply::ExecExited { .. } | Reply::Welcome { .. });
 
-        if let Some(sender) = waiting.get(&number) {
+        if let Some(sender) = pending.get(&number) {
             sender.send((reply, descriptors)).unwrap_or_default();
         }
         if last {
-            waiting.remove(&number);
+            pending.remove(&number);
         }
     }
 
     state.send_replace(ConnectionState::Closed);
-    waiting
+    pending
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clear();

@@ -240,11 +240,11 @@ async fn listen(
     sandbox: Weak<Sandbox>,
     mut events: mpsc::UnboundedReceiver<SupervisorEvent>,
 ) {
-    while let Some(events) = events.recv().await {
+    while let Some(event) = events.recv().await {
         let (Some(strong), Some(pod)) = (node.upgrade(), sandbox.upgrade()) else {
             return;
         };
-        match events {
+        match event {
             SupervisorEvent::Exited { container, exit } => {
                 let Ok(container) = strong.container(&container) else {
                     continue;

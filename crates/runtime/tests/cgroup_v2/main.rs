@@ -73,7 +73,7 @@ fn first_process(place: &str) -> String {
     )
 }
 
-/// The panic of the UML kernel on processors with AMX, which it does not support.
+/// What the UML kernel prints on processors with AMX, which it does not support.
 const TOO_MUCH_STATE: &str = "ptrace set fp regs failed";
 
 #[test]

@@ -57,26 +57,26 @@ pub(crate) fn container(
     join(&spec.namespaces)?;
     let root = root::prepare(spec)?;
     filesystems::populate_root(&root, spec)?;
-    let own = mounts::make(&root, spec)?;
-    mounts::mask(&root, &own, &spec.masked)?;
+    let filesystems = mounts::make(&root, spec)?;
+    mounts::mask(&root, &filesystems, &spec.masked)?;
 
     mounts::make_readonly(&root, &spec.readonly)?;
-    own.seal()?;
+    filesystems.seal()?;
     root.folder(&spec.process.cwd)?;
     root::pivot(&root)?;
     let terminal = if spec.process.terminal {
-        Some(terminal::open(&spec.process, &own, sync)?)
+        Some(terminal::open(&spec.process, &filesystems, sync)?)
     } else {
         None
     };
 
     if let Some(terminal) = &terminal {
-        terminal::console(terminal, &own)?;
+        terminal::console(terminal, &filesystems)?;
     }
 
     root::finish(spec)?;
     connect(terminal.as_ref(), streams, spec.process.uid, || {
-        null::of_new(&own)
+        null::of_new(&filesystems)
     })?;
 
     program(&spec.process, sync)

@@ -35,19 +35,19 @@ pub(super) fn make<'s>(
     root: &Root,
     spec: &'s ContainerSpec,
 ) -> Result<NewFilesystems<'s>, StepError> {
-    let mut own = NewFilesystems::default();
+    let mut filesystems = NewFilesystems::default();
     for (number, mount) in spec.mounts.iter().enumerate() {
         match mount {
             MountSpec::Bind { bind } => make_bind(root, bind)?,
             MountSpec::New { filesystem } => {
-                own.add(filesystem, make_new(root, spec, number, filesystem)?)
+                filesystems.add(filesystem, make_new(root, spec, number, filesystem)?)
             }
             // Created with its filesystem.
             MountSpec::Link { .. } => {}
         }
     }
 
-    Ok(own)
+    Ok(filesystems)
 }
 
 fn make_bind(root: &Root, bind: &Bind) -> Result<(), StepError> {
@@ -150,7 +150,7 @@ pub(super) fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> 
 /// Masks paths, so that they cannot be read.
 pub(super) fn mask(
     root: &Root,
-    own: &NewFilesystems<'_>,
+    filesystems: &NewFilesystems<'_>,
     paths: &[String],
 ) -> Result<(), StepError> {
     for path in paths {
@@ -167,7 +167,7 @@ pub(super) fn mask(
                 ..Filesystem::default()
             })
         } else {
-            null::cover(own)
+            null::cover(filesystems)
         };
         attach(&cover.during(step)?, &target).during(step)?;
     }

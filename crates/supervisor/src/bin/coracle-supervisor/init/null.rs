@@ -17,9 +17,9 @@ use crate::sys;
 const NAME: &str = "null";
 
 /// A mount of the null device, to cover a file with.
-pub(super) fn cover(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
+pub(super) fn cover(filesystems: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    if let Some(Ok(null)) = own.open(DEV, NAME, OFlags::PATH) {
+    if let Some(Ok(null)) = filesystems.open(DEV, NAME, OFlags::PATH) {
         let tree = open_tree(checked(null)?, "", flags | OpenTreeFlags::AT_EMPTY_PATH)?;
         return Ok(tree);
     }
@@ -30,8 +30,8 @@ pub(super) fn cover(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Opens the null device of a container that is being created.
-pub(super) fn of_new(own: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
-    match own.open(DEV, NAME, OFlags::RDWR) {
+pub(super) fn of_new(filesystems: &NewFilesystems<'_>) -> rustix::io::Result<OwnedFd> {
+    match filesystems.open(DEV, NAME, OFlags::RDWR) {
         Some(Ok(null)) => checked(null),
         _ => create(),
     }

@@ -19,12 +19,12 @@ use crate::sys;
 /// Opens a terminal in the container's own `/dev/pts` and returns the program's side.
 pub(super) fn open(
     process: &Process,
-    own: &NewFilesystems<'_>,
+    filesystems: &NewFilesystems<'_>,
     sync: &ChildSync,
 ) -> Result<OwnedFd, StepError> {
     let step = || "open a terminal".to_owned();
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let ours = match own.open(PTS, "ptmx", flags) {
+    let ours = match filesystems.open(PTS, "ptmx", flags) {
         Some(opened) => opened,
         // A running container, or a volume at `/dev`, may have anything there.
         None => openat2(
@@ -69,9 +69,12 @@ fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
 
 /// Mounts the terminal of the first process at `/dev/console`. A volume at `/dev` need not have
 /// that file, and none is created there.
-pub(super) fn console(terminal: &OwnedFd, own: &NewFilesystems<'_>) -> Result<(), StepError> {
+pub(super) fn console(
+    terminal: &OwnedFd,
+    filesystems: &NewFilesystems<'_>,
+) -> Result<(), StepError> {
     let step = || "mount /dev/console".to_owned();
-    let place = match own.open(DEV, "console", OFlags::PATH) {
+    let place = match filesystems.open(DEV, "console", OFlags::PATH) {
         Some(place) => place,
         None => {
             let how = ResolveFlags::NO_SYMLINKS;
