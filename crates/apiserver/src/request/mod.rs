@@ -19,7 +19,7 @@ pub use query::Query;
 pub(crate) use query::decode_path;
 pub use verb::Verb;
 
-use crate::authn::Caller;
+use coracle_kinds::Caller;
 
 /// An authenticated and authorized request, without its body.
 #[derive(Clone, Copy)]
