@@ -77,7 +77,7 @@ fn several_documents_are_shown_apart() {
         format!("{YAML}---\n{YAML}")
     );
     let error = refused(&["-o", "protobuf"], two.as_bytes());
-    assert!(error.contains("give one object at a time"), "{error}");
+    assert!(error.contains("pass one object at a time"), "{error}");
 }
 
 #[test]
