@@ -79,7 +79,7 @@ pub fn pieces(content_type: &str, pieces: LongList, gzip: bool) -> Answer {
     let frames = pieces.map(|piece| match piece {
         Ok(piece) => Ok(Frame::data(piece)),
         Err(error) => {
-            warn!(error = %error.message, "a list breaks off");
+            warn!(error = %error.message, "list response aborted");
             Err(BrokenOff::from(error.message))
         }
     });

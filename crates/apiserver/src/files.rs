@@ -87,13 +87,13 @@ impl<T> FromFiles<T> {
 
         match read(&self.files, &self.make) {
             Ok((found, content)) => {
-                info!(files = ?self.files, "read again");
+                info!(files = ?self.files, "reloaded files");
                 *stamps = found;
                 self.current.store(Arc::new(content));
                 self.changed.notify_waiters();
             }
             Err(error) => {
-                warn!(%error, "has changed and cannot be used: what was read before stays in force")
+                warn!(%error, "cannot reload changed file, keeping the previous content")
             }
         }
     }

@@ -154,17 +154,17 @@ pub struct Doors {
 /// Why a server does not run, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    #[error("an authority of clients or proxies cannot be used")]
+    #[error("cannot load the client CA or the request header CA")]
     Authorities(#[from] FileError),
-    #[error("kubelets cannot be spoken to")]
+    #[error("cannot set up TLS for connections to kubelets")]
     Kubelets(#[source] FileError),
-    #[error("tokens cannot be judged: {0}")]
+    #[error("cannot set up token authentication: {0}")]
     Tokens(#[from] TokenError),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("the caches cannot be filled")]
+    #[error("cannot load the watch caches")]
     Feed(#[from] FeedError),
-    #[error("the listener: {0}")]
+    #[error("cannot set up the listener: {0}")]
     Listener(io::Error),
 }
 

@@ -126,7 +126,7 @@ pub struct Authorities {
 
 /// Why client certificates cannot be judged at all.
 #[derive(Debug, thiserror::Error)]
-#[error("the client CA cannot be used: {0}")]
+#[error("cannot use the client CA: {0}")]
 pub struct BadClientCa(String);
 
 impl Authorities {

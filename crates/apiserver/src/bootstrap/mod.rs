@@ -173,6 +173,6 @@ fn complain(hook: &Hook, error: &ApiError) {
     warn!(
         hook = hook.name,
         error = error.message,
-        "did not succeed, trying again"
+        "post-start hook failed, retrying"
     );
 }

@@ -60,7 +60,7 @@ async fn ensure(loopback: &Loopback, cidrs: &[String]) -> Result<(), ApiError> {
                 return Ok(());
             }
             Step::Differs => {
-                warn!(wanted = ?cidrs, "the ServiceCIDR {NAME} does not say what the command line does");
+                warn!(name = NAME, wanted = ?cidrs, "ServiceCIDR differs from the command line, leaving it unchanged");
                 return Ok(());
             }
             Step::Nothing => return Ok(()),

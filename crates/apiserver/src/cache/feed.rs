@@ -54,7 +54,7 @@ pub struct Caches {
 /// Why the caches cannot be filled.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    #[error("the store cannot be read")]
+    #[error("cannot read the store")]
     Store(#[from] StoreError),
 }
 
@@ -114,7 +114,7 @@ impl Caches {
     pub async fn caught_up(&self, store: &dyn Store, revision: Revision) {
         while self.applied() < revision {
             if let Err(error) = store.progress().await {
-                warn!(%error, "the store does not tell how far its watch is, asking again");
+                warn!(%error, "cannot request watch progress from the store, retrying");
             }
             if tokio::time::timeout(ASK_EVERY, self.reached(revision))
                 .await
@@ -160,7 +160,7 @@ impl Caches {
             };
             match Entry::stored(key, &kv.value, kv.mod_revision, &cache.storage_version()) {
                 Ok(entry) => drop(contents.entry(prefix).or_default().insert(Arc::new(entry))),
-                Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
+                Err(bad) => error!(%bad, "cannot decode stored object, skipping it"),
             }
         }
 
@@ -195,7 +195,7 @@ impl Caches {
     pub async fn run(&self, store: &dyn Store, mut from: Revision) -> Infallible {
         loop {
             let lost = self.follow(store, from).await;
-            warn!(%lost, "what happened meanwhile is no longer kept: the caches are filled anew");
+            warn!(%lost, "store watch lost compacted events, reloading watch caches");
             from = loop {
                 match self.fill(store).await {
                     Ok(at) => break at,
@@ -203,7 +203,7 @@ impl Caches {
                         std::future::pending().await
                     }
                     Err(error) => {
-                        warn!(%error, "the caches cannot be filled, trying again");
+                        warn!(%error, "cannot load watch caches, retrying");
                         tokio::time::sleep(RETRY).await;
                     }
                 }
@@ -223,7 +223,7 @@ impl Caches {
                 Err(lost @ StoreError::Compacted { .. }) => return lost,
                 Err(StoreError::Unavailable(Unavailable::Closed)) => std::future::pending().await,
                 Err(error) => {
-                    warn!(%error, "the store cannot be watched, trying again");
+                    warn!(%error, "cannot watch the store, retrying");
                     tokio::time::sleep(RETRY).await;
                     continue;
                 }
@@ -256,7 +256,7 @@ impl Caches {
                         std::future::pending().await
                     }
                     Err(error) => {
-                        warn!(%error, "the watch of the store ended, taking it up again");
+                        warn!(%error, "store watch ended, resuming it");
                         break;
                     }
                 }
@@ -300,7 +300,7 @@ impl Caches {
                 EventKind::Put => match self.entry(&cache, key, &event.kv) {
                     Ok(entry) => Some(entry),
                     Err(bad) => {
-                        error!(%bad, "a stored object cannot be read and is left out");
+                        error!(%bad, "cannot decode stored object, skipping it");
                         continue;
                     }
                 },

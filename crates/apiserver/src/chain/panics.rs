@@ -25,7 +25,7 @@ pub(super) fn answer(panic: &Panic, method: &Method, uri: &Uri, audit_id: &Heade
     let text = text
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or_default();
-    error!(%method, %uri, ?audit_id, panic = text, "a request panicked");
+    error!(%method, %uri, ?audit_id, panic = text, "request handler panicked");
     let text = "This request caused apiserver to panic. Look in the logs for details.\n";
     plain_text(StatusCode::INTERNAL_SERVER_ERROR, text)
 }

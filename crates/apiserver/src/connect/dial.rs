@@ -84,7 +84,7 @@ async fn converse<B: RequestBody>(
         .map_err(DialError::Http)?;
     tasks.spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!(%error, "a connection to a node or pod ended");
+            tracing::debug!(%error, "connection to node or pod failed");
         }
     });
     sender.send_request(body).await.map_err(DialError::Http)

@@ -82,7 +82,7 @@ impl Connect {
         self.tasks.spawn(async move {
             match tokio::try_join!(client, backend) {
                 Ok((client, backend)) => carry(TokioIo::new(client), TokioIo::new(backend)).await,
-                Err(error) => tracing::debug!(%error, "a connection was not upgraded after all"),
+                Err(error) => tracing::debug!(%error, "connection upgrade failed"),
             }
         });
 

@@ -91,7 +91,7 @@ async fn accept(loopback: &Loopback, hook: &Hook) {
         if let Err(error) = accept_all(loopback, &mut known).await {
             warn!(
                 error = error.message,
-                "the names of a definition could not be accepted, trying again"
+                "cannot update CustomResourceDefinition status, retrying"
             );
             tokio::time::sleep(RETRY).await;
             continue;

@@ -33,7 +33,7 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
             Err(error) => {
                 warn!(
                     error = error.message,
-                    "an APIService of a definition could not be kept, trying again"
+                    "cannot sync APIServices of CustomResourceDefinitions, retrying"
                 );
                 tokio::time::sleep(RETRY).await;
             }

@@ -147,7 +147,7 @@ impl Compiled {
 
         let mut object = self.kept(object);
         if let Err(error) = self.finish(&mut object) {
-            warn!(name = object.meta().name(), %error, "defaults of a stored object are incomplete");
+            warn!(name = object.meta().name(), %error, "cannot apply all defaults to stored object");
         }
 
         object

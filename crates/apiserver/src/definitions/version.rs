@@ -57,7 +57,7 @@ impl Version {
         let preserves = definition.spec.flag("preserveUnknownFields");
         let status = source.at(&["properties", "status"]);
         let declared = Declared::object(&source, preserves).unwrap_or_else(|error| {
-            warn!(%error, version = version.text("name"), "owners of fields are told apart as if there were no schema");
+            warn!(%error, version = version.text("name"), "cannot derive field ownership from the schema, tracking fields without it");
             Declared::object(&anything(), true).expect("anything may be anything")
         });
 
@@ -120,12 +120,12 @@ impl Version {
         self.prune(object);
         self.schema.prune_nulls(object);
         if let Err(error) = self.schema.coerce(object, true) {
-            warn!(%error, "an object within a stored object is none");
+            warn!(%error, "stored object has an invalid embedded object");
         }
         // It is shown with some of them: those that came later can be more than any object may
         // have.
         if let Err(error) = self.default(object) {
-            warn!(name = object.meta().name(), %error, "defaults of a stored object are incomplete");
+            warn!(name = object.meta().name(), %error, "cannot apply all defaults to stored object");
         }
     }
 }

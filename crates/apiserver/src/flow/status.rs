@@ -43,7 +43,7 @@ pub(super) async fn write(
             Err(error) => warn!(
                 name,
                 error = error.message,
-                "a flow schema's status could not be written"
+                "cannot update FlowSchema status"
             ),
             Ok(()) => {}
         }

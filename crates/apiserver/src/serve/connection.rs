@@ -62,7 +62,7 @@ const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<Serving>) {
     if let Err(error) = stream.set_nodelay(true) {
-        return debug!(%address, %error, "the connection is gone already");
+        return debug!(%address, %error, "client closed the connection before it was set up");
     }
 
     let socket = Arc::new(stream);
@@ -74,7 +74,7 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
         }
         Err(_) => {
             serving.chain.metrics.handshake_errors.add(1);
-            return debug!(%address, "TLS handshake took too long");
+            return debug!(%address, "TLS handshake timed out");
         }
     };
 

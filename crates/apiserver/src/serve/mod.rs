@@ -80,11 +80,11 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
                             drop(permit);
                         });
                     }
-                    None => debug!(%address, "connection refused: too many are open"),
+                    None => debug!(%address, "connection refused: too many open connections"),
                 },
                 // Too many open files, say: the next one may go through.
                 Err(error) => {
-                    info!(%error, "a connection could not be accepted");
+                    info!(%error, "cannot accept connection");
                     tokio::time::sleep(AFTER_FAILURE).await;
                 }
             },
@@ -99,7 +99,7 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
     {
         info!(
             connections = connections.len(),
-            "still open after the time to drain: cut off"
+            "closing connections that are still open after the drain timeout"
         );
         connections.shutdown().await;
     }

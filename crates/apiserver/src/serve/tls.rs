@@ -33,9 +33,9 @@ pub struct CertificateFiles {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("the serving certificate cannot be used")]
+    #[error("cannot use the serving certificate")]
     Certificate(#[from] FileError),
-    #[error("TLS cannot be set up")]
+    #[error("cannot set up TLS")]
     Settings(#[from] rustls::Error),
 }
 

@@ -30,7 +30,7 @@ pub async fn run(store: &dyn Store, every: Duration) {
         tokio::time::sleep(every).await;
         match turn(store, seen).await {
             Ok(now) => seen = now,
-            Err(error) => warn!(%error, "the past could not be forgotten"),
+            Err(error) => warn!(%error, "compaction failed"),
         }
     }
 }
@@ -77,8 +77,8 @@ async fn turn(store: &dyn Store, seen: Seen) -> Result<Seen, StoreError> {
     }
 
     match store.compact(seen.revision).await {
-        Ok(()) => debug!(revision = %seen.revision, "what was before is forgotten"),
-        // Somebody was faster.
+        Ok(()) => debug!(revision = %seen.revision, "compacted store"),
+        // Another server compacted first.
         Err(StoreError::Compacted { .. }) => {}
         Err(error) => return Err(error),
     }
