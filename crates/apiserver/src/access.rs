@@ -1,5 +1,5 @@
-//! Who comes in, and what they may do: what the chain asks about every request, and the registry
-//! about some.
+//! Access control as the server is configured: authenticators and authorizers, used by the chain
+//! for every request and by the registry for some.
 
 use std::path::PathBuf;
 use std::sync::Arc;

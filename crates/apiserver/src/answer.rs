@@ -1,4 +1,4 @@
-//! Answers: what the road came to, as an HTTP response.
+//! HTTP responses: objects, lists, streams and errors.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Work that may take long: it does not hold up other requests.
+//! Work that may take long, run so that it does not delay other requests.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 

@@ -1,4 +1,4 @@
-//! Kinds that will go: whoever asks for one is told so, whatever becomes of the request.
+//! Deprecated kinds: every request for one gets a warning, whatever its result.
 
 use crate::ApiError;
 use crate::answer::{self, Answer};

@@ -1,8 +1,9 @@
-//! Content of files that is read again when they change, so that certificates are replaced without a
-//! restart.
+//! Content of files that is read again when they change, so that certificates are replaced without
+//! a restart.
 //!
-//! No watch: users ask for the content, and at most once a second the files are checked. Content
-//! that cannot be used (half written, say) is logged, and the last good content stays in force.
+//! There is no file watch: the files are checked when the content is used, at most once a second.
+//! Content that is invalid (half written, for example) is logged, and the last valid content stays
+//! in use.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,6 +1,6 @@
 //! Health: `/healthz`, `/livez` and `/readyz`, as a whole and check by check.
 //!
-//! A check is listed only where there is something behind it. Their order is upstream's.
+//! Only checks that really check something are listed. Their order is upstream's.
 
 use std::sync::Arc;
 use std::time::Duration;

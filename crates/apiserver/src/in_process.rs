@@ -1,7 +1,7 @@
-//! The door for components of the same process: no socket, no TLS, and the same chain.
+//! Client connections of components in the same process: no socket, no TLS, and the same chain.
 //!
-//! Whoever assembles the process says who a component is; authorization, flow control, admission
-//! and everything that follows are the same as for a connection.
+//! The code that assembles the process sets the user of each component; authorization, flow
+//! control, admission and everything that follows are the same as for a connection.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The server as its own client: what it keeps in the API itself goes through the registry like
-//! everybody's, under the name `system:apiserver`.
+//! The server as its own client: its own objects are written through the registry like those of any
+//! client, as `system:apiserver`.
 
 use std::sync::Arc;
 

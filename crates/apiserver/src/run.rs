@@ -1,5 +1,6 @@
-//! The server assembled: caches over a store, the road over the caches, the chain before the road,
-//! a listener before it all; and beside them what keeps the cluster's own objects.
+//! Assembles and runs the server: the caches over a store, the registry over the caches, the chain
+//! in front of it, a listener in front of all; and beside them the controllers of the cluster's own
+//! objects.
 
 use std::convert::Infallible;
 use std::io;

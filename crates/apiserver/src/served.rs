@@ -1,4 +1,4 @@
-//! What a path can name: a resource of the catalogue's own, or one that a definition adds at run
+//! The resources that a path can name: the catalogue's own, and those that definitions add at run
 //! time.
 
 use std::sync::Arc;

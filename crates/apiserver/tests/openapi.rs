@@ -1,5 +1,5 @@
-//! The documents of a server, compared with the facts of a real one: every type, every field, all
-//! that schemas say.
+//! The documents of a server, compared with those of a real one: every type, every field, the whole
+//! of every schema.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 

@@ -1,5 +1,5 @@
-//! DefaultTolerationSeconds: a pod stays five minutes on a node that is not ready or not reachable,
-//! unless it says otherwise.
+//! DefaultTolerationSeconds: a pod tolerates a node that is not ready or unreachable for five
+//! minutes, unless it sets its own toleration.
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};

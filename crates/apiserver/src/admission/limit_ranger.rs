@@ -1,5 +1,5 @@
-//! LimitRanger: what containers ask for where they do not say, and how much pods and claims may ask
-//! for.
+//! LimitRanger: default requests and limits of containers, and bounds on what pods and claims
+//! request.
 
 use std::collections::BTreeMap;
 

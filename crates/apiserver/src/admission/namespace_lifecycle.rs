@@ -1,5 +1,5 @@
-//! NamespaceLifecycle: nothing is made in a namespace that does not exist or is going, and the
-//! system's own stay.
+//! NamespaceLifecycle: no object is created in a namespace that does not exist or is terminating,
+//! and system namespaces cannot be deleted.
 
 use async_trait::async_trait;
 use coracle_api::Value;

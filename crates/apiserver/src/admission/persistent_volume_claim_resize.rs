@@ -1,4 +1,4 @@
-//! PersistentVolumeClaimResize: a claim grows only where its class lets it.
+//! PersistentVolumeClaimResize: a claim grows only if its storage class allows expansion.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Priority: a pod's class becomes its number, and one class at most is for everybody who names
-//! none.
+//! Priority: resolves a pod's priority class to its value, and allows one global default class at
+//! most.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! RuntimeClass: a pod of a class costs what the class costs, and goes where the class goes.
+//! RuntimeClass: adds the overhead, node selector and tolerations of its class to a pod.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! ServiceAccount: a pod acts as an account that exists, with a token to show for it.
+//! ServiceAccount: a pod runs as a service account that exists, with its token mounted.
 //!
-//! A new pod that names no account gets the namespace's `default`, a volume with a token in every
-//! container that has nothing at that place, and the account's secrets for pulling images. A pod
-//! that mirrors what a node runs by itself is left as it is, and may have none of this.
+//! A new pod that names no account gets the namespace's `default`, a token volume mounted in every
+//! container that has no mount at that path, and the account's image pull secrets. A mirror pod is
+//! not changed, and may not use any of these.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};

@@ -1,9 +1,9 @@
 //! Client certificates: the common name is the user, the organizations are the groups.
 //!
-//! A certificate is asked for in the TLS handshake and judged here, so that a bad one is an answer
-//! with a Status and not a broken connection. The judgement holds for the connection, until the
-//! certificate expires or the authorities change: a signature costs more than the rest of a
-//! request.
+//! A certificate is requested in the TLS handshake and verified here, so that a bad one results in
+//! a response with a Status and not in a broken connection. The result is cached for the connection
+//! until the certificate expires or the CAs change: verifying a signature costs more than the rest
+//! of a request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

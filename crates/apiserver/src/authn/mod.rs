@@ -1,9 +1,8 @@
-//! Who is asking: the chain of authenticators.
+//! Authentication: the chain of authenticators.
 //!
-//! Each looks at what a request presents and says whom it knows, that it knows nobody, or that what
-//! was presented is wrong. The first who knows somebody is believed; a wrong credential beside a
-//! good one does no harm, alone it is a
-//! 401. Whoever presents nothing is `system:anonymous`, where that is allowed.
+//! Each reads the credentials of a request and returns a user, no opinion, or an error. The first
+//! user wins; an invalid credential beside a valid one is ignored, alone it is a 401. A request
+//! without credentials is `system:anonymous`, where that is allowed.
 
 mod certificate;
 mod request_header;

@@ -1,8 +1,8 @@
-//! The front proxy: a server before this one that says whom it speaks for, in headers, and who it
-//! is, with a certificate.
+//! The front proxy: a server that forwards requests, names their user in headers, and authenticates
+//! itself with a client certificate.
 //!
-//! The headers count only beside a certificate of the proxy's own authority and, where names are
-//! given, of one of these names. From anybody else they are taken away, never believed.
+//! The headers count only beside a certificate of the request header CA and, where names are
+//! configured, with one of these common names. They are removed from all other requests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

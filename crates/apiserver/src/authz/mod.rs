@@ -1,7 +1,7 @@
-//! May they: the chain of authorizers.
+//! Authorization: the chain of authorizers.
 //!
-//! Each allows, denies, or has no opinion; the first of the former two decides, and what nobody
-//! allows is refused. Those of `system:masters` are never asked about.
+//! Each allows, denies, or has no opinion; the first that allows or denies decides, and what none
+//! allows is refused. Members of `system:masters` are always allowed.
 
 mod attributes;
 pub mod node;

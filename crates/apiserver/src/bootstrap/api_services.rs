@@ -1,5 +1,5 @@
-//! An APIService for every group and version that this server answers itself. They are made at the
-//! start: one that an administrator deletes stays away until the next.
+//! An APIService for every group and version that this server serves itself. They are created at
+//! startup: one that an administrator deletes is recreated at the next start.
 
 use coracle_api::catalog::{self, Resource};
 use coracle_api::{Value, typed};

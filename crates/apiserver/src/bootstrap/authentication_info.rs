@@ -1,7 +1,7 @@
-//! The ConfigMap `extension-apiserver-authentication`: servers behind the aggregator read there
-//! whom this one trusts.
+//! The ConfigMap `extension-apiserver-authentication`, from which aggregated API servers read the
+//! CAs that this server trusts.
 //!
-//! Several servers write it, so that what others trust stays; authorities that have expired go.
+//! Several servers write it, so the CAs of others are kept; expired ones are removed.
 
 use std::collections::BTreeSet;
 

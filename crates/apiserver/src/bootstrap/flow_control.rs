@@ -1,8 +1,8 @@
-//! The flow schemas and priority levels of a new cluster, and their upkeep.
+//! The default flow schemas and priority levels, created and kept up to date.
 //!
-//! Those that a cluster cannot do without are always brought back to what they were; the others
-//! unless an administrator has taken them over, by saying so in an annotation or, without one, by
-//! having changed them. What was once made here and no longer belongs to a new cluster goes.
+//! Mandatory ones are always restored. Suggested ones are updated unless an administrator has taken
+//! them over, by the annotation or, without one, by changing the spec. Objects that earlier
+//! versions created and that are no longer defaults are deleted.
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};

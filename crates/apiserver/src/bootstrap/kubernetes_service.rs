@@ -1,8 +1,8 @@
-//! The Service `kubernetes` in `default`, which leads pods to the API server, with its Endpoints
-//! and EndpointSlice.
+//! The Service `kubernetes` in `default`, through which pods reach the API server, with its
+//! Endpoints and EndpointSlice.
 //!
-//! The Service is made where it is missing and otherwise left alone; the addresses are kept to be
-//! those of the servers that serve.
+//! The Service is created if it is missing and otherwise not changed; the addresses are kept to be
+//! those of the running servers.
 
 use std::net::IpAddr;
 

@@ -1,8 +1,9 @@
-//! What every cluster has: made at the start, and kept where upstream keeps it.
+//! The objects that every cluster has: created at startup, and reconciled where upstream reconciles
+//! them.
 //!
-//! Each part is a hook that health shows. It makes its objects through the registry like any
-//! client, as `system:apiserver`; those that must not be missing are looked after whenever they
-//! change.
+//! Each part is a post-start hook with a health check. It writes its objects through the registry
+//! like any client, as `system:apiserver`; those that must not be missing are reconciled whenever
+//! they change.
 
 pub(crate) mod api_services;
 mod authentication_info;

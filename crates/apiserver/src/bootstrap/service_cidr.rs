@@ -1,5 +1,5 @@
-//! The ServiceCIDR `kubernetes`: the addresses that the command line sets aside for Services. It
-//! comes back when it is deleted; one that says something else than the command line is left alone.
+//! The ServiceCIDR `kubernetes`: the Service address ranges of the command line. It is recreated
+//! when it is deleted; one with other ranges is not changed.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value, typed};

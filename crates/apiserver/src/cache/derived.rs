@@ -1,5 +1,5 @@
-//! What is derived from caches: an index, a graph. Whoever reads it brings it up to date first, so
-//! that nothing polls, nothing lags behind an answered write, and what nobody asks for costs
+//! State derived from caches, such as an index or a graph. A reader updates it before it reads, so
+//! that nothing polls, nothing lags behind an acknowledged write, and state that is not read costs
 //! nothing.
 
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! From the store into the caches: one watch over everything, applied in order.
+//! Feeds the caches: one watch over the whole store, applied in order.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

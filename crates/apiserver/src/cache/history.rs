@@ -1,8 +1,8 @@
-//! What happened, in order: a chain of segments that one writer appends to and every watcher reads.
+//! Recent events in order: a chain of segments that one writer appends to and every watcher reads.
 //!
-//! A watcher holds a cursor into the chain. Nobody waits for a slow one: whoever is overtaken by
-//! the window finds the chain cut behind its segment and has to start anew, so that a reader that
-//! has stopped holds one segment and no more.
+//! A watcher holds a cursor into the chain, and the writer never waits for a slow one: a watcher
+//! that falls out of the window finds the chain cut behind its segment and has to list again. So a
+//! reader that has stopped retains one segment and no more.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

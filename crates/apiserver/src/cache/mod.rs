@@ -2,8 +2,8 @@
 //!
 //! One feed watches the store and applies each change to the cache of its resource: a persistent
 //! map of shared entries (a list or a page is a snapshot that costs a pointer), a history for
-//! watchers, and queues for those who care for a part of it. A write is answered when the feed has
-//! applied it, so whoever reads afterwards sees it.
+//! watchers, and queues for watchers of a part of it. A write is acknowledged when the feed has
+//! applied it, so later reads see it.
 
 mod custom;
 mod derived;

@@ -1,7 +1,7 @@
-//! How far the caches have come, and those who wait until they are further.
+//! The revision that the caches have applied, and waiting for a later one.
 //!
-//! Whoever waits is woken once, when what they wait for is there, in the order of what they wait
-//! for and then of their coming: a simulation of the server is the same every time.
+//! Each waiter is woken once, when its revision is reached, in the order of revisions and then of
+//! arrival: a simulation of the server is deterministic.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

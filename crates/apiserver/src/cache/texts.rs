@@ -1,4 +1,4 @@
-//! Several short texts in one piece of memory: what selectors look at, kept for every version of
+//! Several short texts in one allocation: the fields that selectors read, for every version of
 //! every object.
 
 use coracle_store::Thin;

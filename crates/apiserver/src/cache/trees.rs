@@ -1,9 +1,10 @@
 //! Objects as trees that several readers in this process share: a version of an object is decoded
-//! once, however many of them hear of it.
+//! once for all of them.
 //!
-//! An entry knows its tree as long as somebody holds it. Most readers hold only what they make of
-//! it, and all hear of a change within moments: the newest trees are held here for them. What this
-//! server writes itself is not even decoded: the writer leaves the tree that it wrote.
+//! An entry refers to its tree as long as a reader holds it. Most readers hold only what they
+//! derive from it, and all receive a change at about the same time: the newest trees are held here
+//! for them. What this server writes itself is not even decoded: the writer leaves the tree that it
+//! wrote.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,4 +1,5 @@
-//! How long a short request may take: as long as it asks for, never longer than the server allows.
+//! The deadline of a request that is not long-running: its `timeout` parameter, at most the
+//! server's own timeout.
 
 use std::time::Duration;
 

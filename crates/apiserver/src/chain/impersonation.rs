@@ -1,9 +1,9 @@
-//! Impersonation: acting as somebody else, where that is allowed.
+//! Impersonation: acting as another user, where that is allowed.
 //!
-//! Headers say as whom. Whoever asks is tried in several ways, the narrow ones first: each of them
-//! asks for a right on whom to be *and* for one on what is to be done meanwhile
-//! (`impersonate-on:MODE:VERB`); the old way asks for the former alone, as `impersonate`. What is
-//! refused in all ways is refused in the words of the first.
+//! Headers name the user. Several modes are tried, the constrained ones first: each requires a
+//! permission on the impersonated identity *and* one on the action (`impersonate-on:MODE:VERB`);
+//! the legacy mode requires only the former, as `impersonate`. If all modes refuse, the response
+//! has the error of the first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! What every request passes on its way to the handler, and every answer on its way back.
+//! The filters that every request passes before the handler, and every response after it.
 //!
-//! Outermost first: the audit id; a panic becomes a 500; how long it may take; who asks; which flow
-//! it belongs to; may they. What the handler answers gets the headers that all answers have.
+//! Outermost first: audit id, panic recovery, deadline, authentication, flow classification,
+//! authorization. Responses get the headers that all responses have.
 
 mod deadline;
 mod impersonation;

@@ -1,5 +1,5 @@
-//! A panic on the road of one request is that request's 500, a line in the log, and nobody else's
-//! business.
+//! Panic recovery: a panic while one request is handled becomes a 500 response and a log line, and
+//! does not affect other requests.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;

@@ -1,5 +1,5 @@
-//! Connections to nodes and pods: TCP, TLS where it is wanted, HTTP/1.1. Errors are told as Go
-//! tells them: people know those texts.
+//! Connections to nodes and pods: TCP, optional TLS, HTTP/1.1. Errors have the texts of Go's net
+//! package, which users know.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A request handed on to somebody else, and the answer handed back: as HTTP, or, where both sides
-//! leave that, as whatever bytes come.
+//! Forwards a request to a backend and its response to the client: as HTTP, or as raw bytes after
+//! an upgrade.
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};

@@ -1,9 +1,9 @@
-//! Subresources that lead to somebody else: the logs, commands and ports of pods at their node's
-//! kubelet, and proxies to pods, services and nodes.
+//! Connecting subresources: logs, exec, attach and port-forward at the pod's kubelet, and proxies
+//! to pods, services and nodes.
 //!
-//! [`options`] are read from the query, [`place`] says where it goes, [`nodes`] who we are there;
-//! [`dial`] connects and [`forward`] hands on, also where the client leaves HTTP: then bytes are
-//! carried both ways and nobody looks at them.
+//! [`options`] are parsed from the query, [`place`] resolves the backend, [`nodes`] has the TLS
+//! settings for it; [`dial`] connects and [`forward`] forwards the request. After an upgrade, bytes
+//! are copied both ways without being read.
 
 mod dial;
 mod forward;

@@ -1,4 +1,4 @@
-//! Who this server is to kubelets, and whom it takes for one.
+//! TLS settings for connections to kubelets and pods: the client certificate, and the CAs to trust.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a client says in the query of a connecting subresource, and how it is told to the node.
+//! The query options of a connecting subresource, and the query that the kubelet gets.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, FieldErrors};

@@ -1,5 +1,5 @@
-//! Where a request is to be handed on to: which container, which node, which pod behind which
-//! service. Pure: what is looked up is given. Texts are upstream's.
+//! Resolves where a request is forwarded to: which container, which node, which pod behind which
+//! service. Pure: lookups are passed in. Texts are upstream's.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,4 @@
-//! What a proxied answer says about where things are, made true for whoever asked through the
-//! proxy.
+//! Rewrites locations and links in a proxied response, so that they work through the proxy.
 //!
 //! A redirect to a path of the backend becomes one below the proxy's path; so do links in a page.
 

@@ -1,4 +1,4 @@
-//! The end of a definition: its objects go first, then what keeps it.
+//! Finalizes a deleted definition: deletes its objects, then removes its finalizer.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What the server does for definitions: their status, their end, their APIServices. Each part
-//! looks at all definitions when one has changed, and writes only what is not so yet.
+//! The controllers of CustomResourceDefinitions: status, finalization, APIServices. Each reads all
+//! definitions when one has changed, and writes only what differs.
 
 mod finalizing;
 mod naming;

@@ -1,4 +1,4 @@
-//! Which names a definition may have: those that no other of its group has. Pure.
+//! Which names a definition may use: those that no other definition of its group has. Pure.
 
 use std::collections::BTreeSet;
 

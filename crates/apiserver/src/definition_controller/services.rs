@@ -1,4 +1,4 @@
-//! An APIService for every group and version that definitions serve, kept as long as they do.
+//! An APIService for every group and version that definitions serve, deleted with the last of them.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,8 @@
-//! Objects of custom resources: judged by the schema of the version that they were written in.
+//! The strategy of custom resources: objects are validated by the schema of the version that they
+//! were written in.
 //!
-//! Rules in CEL are not evaluated. Where something else is wrong upstream says that it did not look
-//! at them either, and so do we.
+//! CEL rules are not evaluated. Where other validation fails, upstream reports that it did not
+//! evaluate them either, and so does this.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! What there is to discover: the catalogue's own groups and what definitions add to them.
+//! The groups, versions and resources that are served: the catalogue's own, and those that
+//! definitions add.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

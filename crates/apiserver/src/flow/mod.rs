@@ -1,9 +1,9 @@
-//! When: which flow schema a request belongs to, and so which priority level.
+//! Flow control: which flow schema a request matches, and so which priority level.
 //!
 //! The schemas are objects like all others. [`run`] follows them and the priority levels in the
-//! caches, compiles them anew at every change ([`rules`]), and tells each schema whether its level
-//! exists ([`status`]). A request is compared with the compiled rules alone. Queues and seats do
-//! not exist yet: whatever the level, a request goes on at once.
+//! caches, compiles them at every change ([`rules`]), and reports in the status of each schema
+//! whether its level exists ([`status`]). A request is compared with the compiled rules only.
+//! Queues and seats are not implemented yet: whatever the level, a request is executed at once.
 
 mod matching;
 mod rules;

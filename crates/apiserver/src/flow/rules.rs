@@ -1,8 +1,8 @@
-//! Flow schemas, compiled: the first that matches a request is the one it belongs to.
+//! Compiled flow schemas: a request belongs to the first that matches it.
 //!
-//! Order is by precedence, then by name. Schemas whose level does not exist do not count. What no
-//! schema matches falls to `catch-all`; `exempt` and `catch-all` hold even where nobody has made
-//! the objects.
+//! They are ordered by precedence, then by name. Schemas whose level does not exist are ignored. A
+//! request that no schema matches belongs to `catch-all`; `exempt` and `catch-all` are in force
+//! even if their objects do not exist.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Each flow schema is told whether the priority level it names exists.
+//! The condition `Dangling` of each flow schema: whether the priority level it names is missing.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};

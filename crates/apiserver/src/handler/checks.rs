@@ -1,4 +1,4 @@
-//! What is checked of a request before its object is touched.
+//! Checks of a request before its object is read or written.
 
 use coracle_api::catalog::Resource;
 use coracle_api::catalog::Subresource;

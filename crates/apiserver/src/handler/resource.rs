@@ -1,4 +1,4 @@
-//! A request about a resource: the registry does what the verb says, the answer is rendered.
+//! A request for a resource: calls the registry by verb and renders the response.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Metrics, in upstream's names: what `/metrics` tells.
+//! Metrics, with upstream's names: what `/metrics` returns.
 //!
-//! Every number is truly measured: counted as things happen ([`series`], [`request`], [`store`]),
-//! or read from where it is when somebody asks (the caches, the [`process`]). Nothing here belongs
-//! to the whole process, so that several servers can live in one.
+//! Every number is measured: counted as events happen ([`series`], [`request`], [`store`]), or read
+//! at its source for each scrape (the caches, the [`process`]). Nothing here is global to the
+//! process, so that several servers can run in one.
 
 mod process;
 mod request;

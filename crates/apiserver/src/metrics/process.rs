@@ -1,4 +1,4 @@
-//! The process as the kernel sees it: time, memory, files. Read when somebody asks.
+//! Process metrics from the kernel: CPU time, memory, file descriptors. Read for each scrape.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What is counted of a request: that it came, how long it took, how it ended.
+//! Request metrics: counts, durations and results.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

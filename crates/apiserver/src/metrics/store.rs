@@ -1,4 +1,4 @@
-//! The store, with a watch in hand: how long each operation takes, and which fail.
+//! A store that measures each operation: how long it takes, and which fail.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The text that Prometheus reads.
+//! The Prometheus text format.
 
 use std::fmt::{Display, Write};
 

@@ -1,4 +1,4 @@
-//! A whole document, written part by part: no more than one path or type is ever a tree.
+//! A whole document, written part by part: only one path or type at a time is a tree in memory.
 
 use std::io::{self, Write};
 

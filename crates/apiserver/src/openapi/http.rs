@@ -1,4 +1,4 @@
-//! Documents over HTTP: in which form, and whether the client has it already.
+//! Documents over HTTP: media type, ETag, caching.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,10 +1,10 @@
-//! The documents that somebody has asked for, kept as little as possible.
+//! A cache of the documents that were requested, in as little memory as possible.
 //!
-//! A document is made when it is first asked for, compressed while it is written, and kept so: all
-//! of them together are a megabyte or two. Its hash stays, since the index names the hash of every
-//! one; its content may have to be made again if there is too much of it. When kinds come and go,
-//! the documents that they are in are forgotten. Those who take a document as it was before it was
-//! compressed share one copy, which is there as long as one of them reads.
+//! A document is built when it is first requested, compressed while it is written, and kept
+//! compressed: all of them together are a megabyte or two. Its hash is kept, since the index has
+//! the hash of every document; its content is dropped and rebuilt if the cache is too large. When
+//! kinds are added or removed, the documents that contain them are dropped. Readers of an
+//! uncompressed document share one copy, which exists as long as one of them reads.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

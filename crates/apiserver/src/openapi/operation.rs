@@ -1,5 +1,5 @@
-//! What can be asked of a path, before anybody decides how to write it down: both versions of the
-//! document are made from these.
+//! The operations of a path, independent of the version of the document: both versions are made
+//! from these.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! Custom resources as their authors describe them.
+//! The published schemas of custom resources.
 //!
-//! Version 3 shows the schema as it is. Version 2 knows no alternatives and no null, and its
-//! readers take what is not named for forbidden: what it cannot say is left out, as upstream does.
+//! Version 3 has the schema as it is. Version 2 has no alternatives and no null, and its readers
+//! reject fields that are not listed: what it cannot express is left out, as upstream does.
 
 use coracle_api::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! Types as schemas: what a struct of the catalogue looks like in a document.
 //!
-//! Both versions say the same in different words: version 3 wraps a reference that has something
-//! beside it in `allOf` and tells defaults, version 2 does neither.
+//! The versions differ in two ways: version 3 wraps a reference that has siblings in `allOf` and
+//! has defaults, version 2 does neither.
 
 use coracle_api::catalog::{
     FieldRef, ListType, MapType, Node, Patch, Presence, RawKind, Shape, Struct, Union,

@@ -1,5 +1,5 @@
-//! The parts that the API is documented in: one for each group and version, and small ones for what
-//! stands beside them.
+//! The sections that the API is documented in: one for each group and version, and small ones for
+//! the paths beside them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Where the next page of a list begins: upstream's token.
+//! Continue tokens of paged lists, in upstream's format.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

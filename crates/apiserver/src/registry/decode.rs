@@ -1,5 +1,5 @@
-//! The body of a write: bytes to an object of the kind that the path names, refused in upstream's
-//! words.
+//! Decodes the body of a write into an object of the kind that the path names. Errors have
+//! upstream's texts.
 
 use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, split_api_version};

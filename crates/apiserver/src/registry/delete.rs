@@ -1,8 +1,8 @@
-//! Delete: at once, or first marked when somebody has to finish something.
+//! Delete: at once, or by setting a deletion timestamp first.
 //!
-//! An object goes in one step when nothing holds it: no finalizer, no grace. Otherwise it is marked
-//! with the time at which it should be gone, and whoever takes the last hold away removes it.
-//! [`plan`] decides which it is, from the object and the options alone.
+//! An object without finalizers and grace period is removed in one step. Otherwise its deletion
+//! timestamp is set, and the update that removes the last finalizer or ends the grace period
+//! removes it. [`plan`] decides which it is, from the object and the options alone.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Objects that go away by themselves: events, a while after they were last written.
+//! Objects that expire: events, some time after they were last written.
 //!
-//! The store takes them away: each hangs on a lease. A lease is a write of its own, so one serves
-//! all that is written within a while, and its objects live that much longer at most.
+//! The store removes them: each is attached to a lease. Granting a lease is a write of its own, so
+//! one lease is shared by all writes within an interval, and objects live that much longer at most.
 
 use bytes::Bytes;
 use coracle_store::{LeaseId, Put, Revision, Store, StoreError, SwapError};

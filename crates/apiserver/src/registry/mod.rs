@@ -1,9 +1,8 @@
-//! What can be done with objects: one road for every kind.
+//! The verbs on objects: one code path for every kind.
 //!
-//! A request that has been taken apart, authenticated and allowed arrives at one of the verbs here.
-//! Writes go: decode, admit, shape and judge by the kind's [`strategy`], encode once,
-//! compare-and-swap in the store, wait until the cache has it. Reads stop at the cache. Kinds with
-//! behaviour of their own live below, in the folder of their group.
+//! A request that is parsed, authenticated and authorized arrives at one of the verbs here. A write
+//! is decoded, admitted, prepared and validated by the kind's [`strategy`], encoded once, compared
+//! and swapped in the store, and acknowledged when the cache has it. Reads stop at the cache.
 
 mod cluster;
 mod continuation;

@@ -1,4 +1,4 @@
-//! Who owns which fields: `managedFields` on every write, and server-side apply.
+//! Field ownership: `managedFields` on every write, and server-side apply.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Patch: the current object with a client's change put into it, then the road of an update.
+//! Patch: applies a client's change to the current object, then continues as an update.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Get and list: from the cache, at the revision that the client asks for.
+//! Get and list: from the cache, at the requested revision.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Update: a new version of an object, if nobody else was faster.
+//! Update: writes a new version of an object, unless it was changed concurrently.
 
 use std::sync::Arc;
 

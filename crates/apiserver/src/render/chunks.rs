@@ -1,8 +1,8 @@
-//! A long list, piece by piece: its body is never whole in memory, in whatever form and shape.
+//! A long list in chunks: its body is never in memory as a whole, in any media type and shape.
 //!
-//! Every form of a list is a beginning, the items, and an end ([`Frame`]). The items are made as
-//! the client reads them, by `Items`. Protobuf says how long the list is before it begins, so there
-//! everything is encoded once to be counted, and again to be sent.
+//! Every encoding of a list is a beginning, the items, and an end ([`Frame`]). The items are
+//! encoded as the client reads them, by `Items`. Protobuf has the length of the list in front, so
+//! there everything is encoded once to be counted, and again to be sent.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};

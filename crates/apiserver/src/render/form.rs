@@ -1,4 +1,4 @@
-//! The form of an answer: which media type, and whether people read it.
+//! The form of a response: its media type, and whether it is pretty-printed.
 
 use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Struct};

@@ -1,13 +1,12 @@
-//! Objects as the bytes that the client asked for.
+//! Encodes objects as the client requested.
 //!
-//! `Accept` says two things: a form (JSON, YAML, protobuf) and a shape (the object itself, its
-//! metadata alone, a table for people). A [`Rendering`] is both, negotiated once per request. An
-//! object comes in as an entry of the cache or as a tree ([`Shown`]), and is written as JSON in its
-//! shape: `whole`, `partial` or `table`. Another form is made of that JSON in the end.
-//! [`EventWriter`] does the same for the events of a watch. Status and headers are `answer`'s
-//! matter.
+//! `Accept` has two parts: a form (JSON, YAML, protobuf) and a shape (the object itself, its
+//! metadata only, a table). A [`Rendering`] is both, negotiated once per request. An object is an
+//! entry of the cache or a tree ([`Shown`]), and is written as JSON in its shape: `whole`,
+//! `partial` or `table`. Other forms are converted from that JSON. [`EventWriter`] does the same
+//! for the events of a watch. Status codes and headers are set by `answer`.
 //!
-//! Nothing in here does I/O; what is the time is handed in.
+//! Nothing here does I/O; the current time is passed in.
 
 mod chunks;
 mod events;

@@ -1,5 +1,4 @@
-//! The metadata of objects alone, for clients to whom the rest does not matter: collectors of
-//! garbage, caches of owners.
+//! The metadata of objects only, for clients that need no more, such as the garbage collector.
 
 use coracle_api::codec::media_type::MetaVersion;
 

@@ -1,4 +1,4 @@
-//! JSON for people: what a browser or curl shows.
+//! Pretty-printed JSON, for browsers and curl.
 
 use crate::request::Query;
 

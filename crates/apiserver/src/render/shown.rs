@@ -1,5 +1,4 @@
-//! An object on its way out: a version that the cache holds, or a tree that was made for this
-//! answer.
+//! An object to encode: a version that the cache holds, or a tree that was made for this response.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Objects as they are: the bytes of the cache, straight through.
+//! Whole objects: the bytes of the cache, without decoding.
 
 use coracle_api::catalog::{BUILTIN, Struct};
 use coracle_api::codec::protobuf;

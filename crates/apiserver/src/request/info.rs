@@ -1,8 +1,8 @@
-//! The path of a request, taken apart: which resource, which object, which verb.
+//! Parses the path of a request: which resource, which object, which verb.
 //!
 //! Kubernetes paths are regular: `/api/v1/…` for the core group, `/apis/GROUP/VERSION/…` for the
 //! others, then `namespaces/NS/` where the resource is namespaced, then resource, name and
-//! subresource. Everything else is not about a resource.
+//! subresource. Everything else is a non-resource path.
 
 use coracle_api::Text;
 use http::Method;

@@ -1,5 +1,5 @@
-//! The options of a request: query parameters (or a body, for deletes) read, and judged in
-//! upstream's words.
+//! The options of a request, parsed from query parameters (or a body, for deletes) and validated
+//! with upstream's texts.
 
 use std::time::Duration;
 

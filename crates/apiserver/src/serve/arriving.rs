@@ -1,10 +1,10 @@
-//! The body of a request on its way in, and what becomes of the part that nobody reads.
+//! The incoming body of a request, and what happens to the part that is not read.
 //!
-//! In HTTP/1.1 the next request stands behind the body of this one, and whoever writes a whole body
-//! before it listens loses the answer if the connection is closed meanwhile. So [`Arriving`] leaves
-//! what the chain has not read in [`Left`], where it is found when there is an answer: a short rest
-//! is read before the answer goes, and the connection goes on; a long one is read, up to a bound,
-//! while the answer goes, and the connection ends.
+//! In HTTP/1.1 the next request follows the body of this one, and a client that writes a whole body
+//! before it reads loses the response if the connection is closed meanwhile. So [`Arriving`] leaves
+//! what the chain has not read in [`Left`], for when there is a response: a short rest is read
+//! before the response is sent, and the connection continues; a long one is read, up to a bound,
+//! while the response is sent, and the connection ends.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

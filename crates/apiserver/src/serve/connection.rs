@@ -1,5 +1,4 @@
-//! One connection: TLS, then HTTP/1.1 or HTTP/2 as the handshake agreed, until either side has had
-//! enough.
+//! One connection: TLS, then HTTP/1.1 or HTTP/2 as negotiated, until either side closes it.
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};

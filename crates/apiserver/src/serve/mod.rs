@@ -1,10 +1,10 @@
-//! Connections: TLS, HTTP/1.1 and HTTP/2, and the end of both.
+//! Connections: TLS, HTTP/1.1 and HTTP/2, and shutdown.
 //!
-//! Each connection is a task of its own in a set that the server owns ([`connection`]), on a socket
-//! that is shared with whoever watches for its end ([`socket`]) and treated with bounded patience
-//! ([`pace`]). Certificates are read again when their files change ([`files`](crate::files), [`tls`]). At
-//! shutdown the listener closes first, then every connection finishes what it has begun, and what
-//! takes too long is cut off.
+//! Each connection is a task in a set that the server owns ([`connection`]), on a socket that is
+//! shared with a check for its end ([`socket`]) and has timeouts ([`pace`]). Certificates are read
+//! again when their files change ([`files`](crate::files), [`tls`]). At shutdown the listener
+//! closes first, then every connection finishes its requests, and those that take too long are
+//! closed.
 
 mod arriving;
 mod connection;

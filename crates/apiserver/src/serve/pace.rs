@@ -1,9 +1,9 @@
-//! How patient the server is with a connection: how long headers may take to come, how long nothing
-//! may be asked, how long an answer may wait to be read.
+//! The timeouts of a connection: how long headers may take, how long a connection may be idle, how
+//! long a response may wait to be read.
 //!
-//! [`Paced`] is the stream of a connection that notes when bytes come and when they cannot leave;
-//! [`Pace`] counts what is under way and says when patience ends. No timer runs for a connection
-//! that is at work.
+//! [`Paced`] is the stream of a connection that notes when bytes arrive and when they cannot be
+//! sent; [`Pace`] counts the requests in flight and computes when a timeout ends. No timer runs for
+//! a connection that is busy.
 
 use std::collections::BTreeSet;
 use std::io;

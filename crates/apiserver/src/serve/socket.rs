@@ -1,9 +1,9 @@
 //! The socket of a connection, shared: HTTP reads and writes it, and beside that the server notices
-//! when the peer has said its last word.
+//! when the peer has closed its side.
 //!
-//! A peer may close its side and still wait for an answer. So the end of what it sends is not the
-//! end of the connection, and nobody who writes an endless answer would notice that the peer is
-//! gone: this does.
+//! A peer may close its side and still wait for a response. So the end of what it sends is not the
+//! end of the connection, and the writer of an endless response would not notice that the peer has
+//! closed: this module does.
 
 use std::io;
 use std::pin::Pin;

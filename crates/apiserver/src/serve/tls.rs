@@ -1,7 +1,7 @@
-//! TLS: our certificate, and a client's if it has one.
+//! TLS: the serving certificate, and optional client certificates.
 //!
-//! Client certificates are asked for, never demanded and not judged here: the handshake only proves
-//! that the client holds the key of what it presents.
+//! Client certificates are requested, not required, and not verified here: the handshake only
+//! proves that the client holds the key of the certificate that it presents.
 
 use std::fmt;
 use std::path::PathBuf;

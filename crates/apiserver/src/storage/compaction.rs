@@ -1,7 +1,7 @@
-//! Forgetting the past of an etcd, in turns with the other servers that use it.
+//! Compacts an etcd, in turns with the other servers that use it.
 //!
-//! A key's version is the number of the round. Whoever raises it first has the round, and forgets
-//! what was before the revision that it saw in the round before: so the last interval is always
+//! A key's version is the number of the round. The first server to raise it has the round, and
+//! compacts up to the revision that it saw in the round before: so the last interval is always
 //! kept, and at most two of them.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Keys: `/registry` above, another prefix below if one was asked for.
+//! Maps keys between `/registry` and the configured prefix.
 
 use bytes::Bytes;
 use coracle_store::{End, KeyRange, KeyValue};

@@ -1,4 +1,4 @@
-//! Values: the object as upstream keeps it.
+//! Values: objects in upstream's storage format.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A watch: its events in the form that was asked for, until its time is over, its reader is too
-//! slow, or the server ends.
+//! A watch: its events in the requested form, until it times out, its reader is too slow, or the
+//! server shuts down.
 
 mod events;
 

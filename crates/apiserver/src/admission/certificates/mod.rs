@@ -1,7 +1,8 @@
-//! Certificates: who may approve and sign what a signer is asked for, and whom nobody may be made.
+//! Certificate admission: who may approve and sign requests for a signer, and which subjects are
+//! never allowed.
 //!
-//! Authorization of a request says who may write approvals at all; for which signers is asked here,
-//! of the virtual resource `signers`, where the object is at hand.
+//! Authorization only decides who may write approvals at all. These plugins have the object, so
+//! they authorize the verb on the virtual resource `signers` for its signer.
 
 mod approval;
 mod signing;

@@ -1,7 +1,7 @@
 //! NodeRestriction: a kubelet writes its own Node, the status of its own pods, and little else.
 //!
-//! Authorization lets every node write nodes and pods; whose they are is seen here, where the
-//! object is at hand.
+//! Authorization allows every node to write nodes and pods; this plugin has the object and checks
+//! that it belongs to the node.
 
 mod node;
 mod pod;

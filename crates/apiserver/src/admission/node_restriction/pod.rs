@@ -1,4 +1,4 @@
-//! Pods: a node makes mirrors of its static pods, and writes the status of its own.
+//! Pods: a node creates mirror pods of its static pods, and writes the status of its own pods.
 
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;

@@ -1,4 +1,4 @@
-//! What no pod should do that is not trusted with its node.
+//! The checks of the level `baseline`: known privilege escalations.
 
 use std::collections::BTreeSet;
 

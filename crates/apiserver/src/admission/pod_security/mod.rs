@@ -1,10 +1,10 @@
-//! PodSecurity: pods keep to the level of security that their namespace's labels ask for.
+//! PodSecurity: pods must meet the security level that the labels of their namespace set.
 //!
 //! Labels become a [`Policy`](policy::Policy) of three modes; each mode has a level and the version
-//! of its rules. A pod that violates what is enforced is refused, one that violates what is to be
-//! warned of is told so. Kinds that have a template of pods are only warned of, and so is whoever
-//! raises the level of a namespace over pods that are there. `baseline` and `restricted` have the
-//! rules.
+//! of its checks. A pod that violates the enforced level is refused; one that violates the warn
+//! level gets a warning. Kinds with a pod template only get warnings, and so does an update that
+//! raises the level of a namespace above that of its existing pods. `baseline` and `restricted`
+//! have the checks.
 
 mod baseline;
 mod policy;

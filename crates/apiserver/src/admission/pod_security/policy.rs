@@ -1,4 +1,4 @@
-//! What the labels of a namespace ask for.
+//! The policy that the labels of a namespace set.
 
 use std::fmt;
 

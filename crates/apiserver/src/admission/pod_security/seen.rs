@@ -1,4 +1,4 @@
-//! A pod as the rules look at it: containers of all three sorts are alike.
+//! A pod as the checks read it: containers of all three sorts are alike.
 
 use std::collections::BTreeSet;
 

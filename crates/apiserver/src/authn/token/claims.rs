@@ -1,4 +1,4 @@
-//! What the token of a service account says, and whether all that it speaks of still lives.
+//! The claims of a service account token, and whether the objects that they name still exist.
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};

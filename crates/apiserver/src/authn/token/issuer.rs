@@ -1,4 +1,4 @@
-//! Makes tokens of service accounts, and the documents with which others verify them.
+//! Issues service account tokens, and the documents with which others verify them.
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};

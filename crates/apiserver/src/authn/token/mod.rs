@@ -1,8 +1,8 @@
-//! Tokens: who holds one is whom it was made for.
+//! Bearer tokens.
 //!
-//! A request's bearer token is shown to each who may know it: the static file, service accounts,
-//! bootstrap tokens. The first who knows it is believed. What a token is good for is told by its
-//! audiences; those that a reader does not name are the API's own.
+//! The token of a request is passed to each token authenticator in turn: the static file, service
+//! accounts, bootstrap tokens. The first that knows it wins. A token is valid for its audiences; a
+//! request that names none means those of the API server.
 
 mod bootstrap;
 mod claims;

@@ -1,9 +1,8 @@
-//! Tokens of service accounts: those that the API issues, bound to an account and perhaps to a pod,
-//! a node or a secret, and those of old that are kept in a secret.
+//! Service account tokens: those that the API issues, bound to an account and perhaps to a pod, a
+//! node or a secret, and legacy ones that are stored in a secret.
 //!
-//! That a signature is good never changes and is remembered. Whether the account and what the token
-//! is bound to still live is asked every time, of the watch cache: who deletes a pod ends its
-//! token.
+//! That a signature is valid never changes and is cached. Whether the account and the bound object
+//! still exist is looked up in the watch cache every time: deleting a pod invalidates its token.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

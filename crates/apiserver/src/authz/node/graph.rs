@@ -1,4 +1,4 @@
-//! Which node has to do with which objects, through the pods that are bound to it.
+//! Which node is related to which objects, through the pods that are bound to it.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! The Node authorizer: a kubelet reads what the pods on its node need, and no more.
 //!
-//! Users are `system:node:NAME` of the group `system:nodes`. Secrets, config maps, claims, volumes
-//! and service accounts are theirs where a pod that is bound to the node leads to them ([`graph`]);
-//! leases, CSINodes, their own Node and pods by their names; the rest is what the role
-//! `system:node` says.
+//! Users are `system:node:NAME` in the group `system:nodes`. They may read secrets, config maps,
+//! claims, volumes and service accounts that a pod bound to the node refers to ([`graph`]), and
+//! write leases, CSINodes, their own Node and pods by name; the rest is decided by the rules of the
+//! role `system:node`.
 
 mod graph;
 mod references;

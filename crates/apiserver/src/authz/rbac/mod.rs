@@ -1,8 +1,7 @@
-//! RBAC: roles say what may be done, bindings who may.
+//! RBAC: roles have rules, bindings grant roles to subjects.
 //!
-//! The [`policy`] is derived from the watch cache and found by subject, so that an answer costs a
-//! few lookups and the rules of the bindings that name the user; nothing is allocated on the way to
-//! an Allow.
+//! The [`policy`] is derived from the watch cache and indexed by subject, so that a decision costs
+//! a few lookups and the rules of the bindings that name the user; an Allow allocates nothing.
 
 pub mod policy;
 #[cfg(test)]

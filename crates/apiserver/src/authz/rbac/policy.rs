@@ -1,4 +1,4 @@
-//! All roles and bindings, as they are asked: by subject, and within a namespace.
+//! All roles and bindings, indexed by subject and namespace.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Generated roles and bindings, written and changed and deleted, and everything that anybody may
-//! ask about them: the index against an evaluation that reads all objects every time.
+//! Random roles and bindings are created, changed and deleted; after each step every decision of
+//! the index is compared with an evaluation that reads all objects.
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::{Value, typed};

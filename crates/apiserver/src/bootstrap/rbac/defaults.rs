@@ -1,4 +1,4 @@
-//! What a new cluster allows whom: tables of rules and subjects, made into objects.
+//! The default roles and bindings: tables of rules and subjects, turned into objects.
 
 use coracle_api::codec::yaml;
 use coracle_api::{Map, Value};

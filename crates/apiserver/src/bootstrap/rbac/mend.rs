@@ -1,4 +1,4 @@
-//! What is missing in a role or binding that every cluster has.
+//! Reconciles a default role or binding with its stored object.
 
 use coracle_api::{Map, Value, typed};
 use coracle_kinds::rbac::{Rule, covers};

@@ -1,4 +1,4 @@
-//! The messages of version 2: members, numbers, and what they are.
+//! The messages of version 2: members, field numbers and types.
 
 use coracle_api::Value;
 

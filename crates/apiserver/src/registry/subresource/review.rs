@@ -1,7 +1,7 @@
-//! Objects that are sent to be answered and are never kept: reviews, and requests for tokens.
+//! Objects that are answered and never stored: reviews, and token requests.
 //!
-//! They come the way of every create up to the point where it would be judged: decoded, defaulted,
-//! owned, admitted. The answer is the object itself, with what was asked for in it.
+//! They are handled like every create up to validation: decoded, defaulted, given field owners,
+//! admitted. The response is the object itself, with its status filled in.
 
 use coracle_api::codec::canonical;
 use coracle_api::{Value, defaults};

@@ -1,4 +1,4 @@
-//! SelfSubjectRulesReview: what may I do in a namespace?
+//! SelfSubjectRulesReview: the rules that apply to the user in a namespace.
 
 use coracle_api::{Map, Text, Value};
 use coracle_kinds::Part;

@@ -1,8 +1,8 @@
-//! `scale`: how many replicas something has, shown as an object of its own.
+//! `scale`: the replicas of an object, as an object of its own.
 //!
-//! A Scale is made from its parent, changed as any object is (put, patched, applied), and goes back
-//! into the parent as a number and the owners of that number. The parent then takes the road of an
-//! update.
+//! A Scale is made from its parent, changed as any object is (put, patched, applied), and written
+//! back into the parent: the number of replicas and the owners of that field. The parent is then
+//! updated like any object.
 
 use coracle_api::apply::{FieldPath, Form, Owners, Scale, Tracker, Type, only_version, rules};
 use coracle_api::codec::canonical;

@@ -1,4 +1,4 @@
-//! SelfSubjectReview: who am I?
+//! SelfSubjectReview: the user of the request.
 
 use coracle_api::time::Time;
 use coracle_api::{Map, Value};

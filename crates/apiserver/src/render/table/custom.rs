@@ -1,4 +1,4 @@
-//! The rows of custom resources: what the columns of a definition lead to.
+//! The rows of custom resources: the values at the JSON paths of a definition's columns.
 
 use coracle_api::Value;
 use coracle_api::field_error::as_json;
