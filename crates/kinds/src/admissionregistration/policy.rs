@@ -129,19 +129,19 @@ impl Strategy for MutatingPolicies {
     }
 }
 
-/// Whether nothing changed that conditions could have become wrong by.
+/// Whether nothing changed that the validity of match conditions depends on.
 fn same_conditions(new: &Value, old: &Value) -> bool {
     ["paramKind", "matchConditions"]
         .into_iter()
         .all(|name| new.at(&["spec", name]) == old.at(&["spec", name]))
 }
 
-/// What policies of both sorts begin with.
+/// The fields that policies of both kinds share.
 struct Opening<'a> {
     failure_policy: Option<&'a str>,
     param_kind: Option<&'a ParamKind>,
     constraints: Option<&'a MatchResources>,
-    /// None: they are not looked at again.
+    /// None: they are unchanged and not validated again.
     conditions: Option<&'a [MatchCondition]>,
     changing: bool,
 }

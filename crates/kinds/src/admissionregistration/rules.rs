@@ -14,7 +14,7 @@ use crate::validate::{internal, items, one_of};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
-/// What can still be changed: nothing of what goes.
+/// Operations with an object to change: all but DELETE.
 const CHANGING: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
 pub(super) const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
@@ -167,7 +167,7 @@ pub(super) fn validate_match(found: &MatchResources, at: &Path<'_>, errors: &mut
     }
 }
 
-/// Validates operations where the object is to be changed.
+/// Validates operations where the object is to be mutated.
 pub(super) fn validate_changing(found: &MatchResources, at: &Path<'_>, errors: &mut Errors) {
     for operation in items(&found.resource_rules)
         .iter()

@@ -1,7 +1,7 @@
 //! Event: something happened to an object.
 //!
 //! Two APIs share the kind: the core one, whose events were always loosely validated, and
-//! `events.k8s.io`, which asks for the newer fields, refuses the older ones, and lets a series grow
+//! `events.k8s.io`, which requires the newer fields, refuses the older ones, and lets a series grow
 //! but nothing else change.
 
 use coracle_api::field_error::{FieldError, refuse, shown};
@@ -30,7 +30,8 @@ struct Events;
 impl Strategy for Events {
     type Object = Event;
 
-    /// The core API does not validate metadata itself; the other does so after the shared checks.
+    /// The core API does not validate metadata itself; `events.k8s.io` does so after the shared
+    /// checks.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata::NONE
     }
@@ -82,8 +83,8 @@ impl Strategy for Events {
     }
 }
 
-/// What an update leaves as it was, in upstream's order, which has the reason twice; and how it is
-/// shown.
+/// Fields that an update must not change, in upstream's order, which has the reason twice; and how
+/// errors show them.
 const KEPT: [(&str, Shown); 14] = [
     ("involvedObject", Shown::Reference),
     ("reason", Shown::Text),
@@ -101,7 +102,7 @@ const KEPT: [(&str, Shown); 14] = [
     ("reportingInstance", Shown::Text),
 ];
 
-/// How a field looks in a complaint.
+/// How an error shows a field.
 #[derive(Clone, Copy)]
 enum Shown {
     Text,
@@ -154,7 +155,7 @@ fn is_strict(cx: &Context<'_>) -> bool {
     cx.resource.group == "events.k8s.io"
 }
 
-/// What both APIs ask.
+/// Validates what both APIs require.
 fn validate_loosely(event: &View<'_, Event>, cx: &Context<'_>, errors: &mut Errors) {
     let namespace = event.tree.meta().namespace();
     let about = text(&event.involved_object.namespace);
@@ -187,7 +188,7 @@ fn validate_loosely(event: &View<'_, Event>, cx: &Context<'_>, errors: &mut Erro
     );
 }
 
-/// What is asked of events that say when they happened.
+/// Validates events with an `eventTime`.
 fn validate_new_style(event: &Event, cx: &Context<'_>, errors: &mut Errors) {
     let controller = text(&event.reporting_component);
     let at = if is_strict(cx) {
@@ -230,7 +231,7 @@ fn validate_new_style(event: &Event, cx: &Context<'_>, errors: &mut Errors) {
     }
 }
 
-/// What only `events.k8s.io` asks of a new event.
+/// Validates what only `events.k8s.io` requires of a new event.
 fn validate_strictly(event: &View<'_, Event>, errors: &mut Errors) {
     if event.event_time.is_none() {
         errors.push(FieldError::required(&Path::Root.field("eventTime"), ""));
@@ -284,7 +285,7 @@ fn validate_series(event: &Event, errors: &mut Errors) {
     }
 }
 
-/// How long most texts of an event may be, and its message.
+/// The most characters of most texts of an event, and of its message.
 const SHORT: usize = 128;
 const LONG: usize = 1024;
 
@@ -302,7 +303,7 @@ fn print_row(event: &Event, now: Timestamp) -> Row {
 
     let count = match (&event.series, event.count) {
         (Some(series), _) => series.count.unwrap_or_default(),
-        // The newer API does not count what happened once.
+        // The newer API does not count an event that happened once.
         (None, None | Some(0)) => 1,
         (None, Some(count)) => count,
     };
@@ -336,7 +337,7 @@ fn target(event: &Event) -> String {
     }
 }
 
-/// Who reports it, and from where.
+/// The component that reports it, and its host.
 fn source(event: &Event) -> String {
     let source = event.source.as_ref();
     let component = cells::or(

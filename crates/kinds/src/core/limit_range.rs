@@ -1,4 +1,4 @@
-//! LimitRange: bounds and defaults of what one pod, container or claim may ask for.
+//! LimitRange: bounds and defaults for the resources of one pod, container or claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,7 +172,7 @@ fn validate_names(
     }
 }
 
-/// What one item says about one resource.
+/// The amounts of one item for one resource.
 struct Amounts<'a> {
     name: &'a str,
     min: Option<Quantity>,
@@ -184,7 +184,8 @@ struct Amounts<'a> {
 
 impl Amounts<'_> {
     fn validate(&self, at: &Path<'_>, errors: &mut Errors) {
-        // The field, the amount shown there, and the two that must be in order, with their names.
+        // The field, the amount that errors show, and the two that must be in order, with their
+        // names.
         let orders = [
             (
                 "min",

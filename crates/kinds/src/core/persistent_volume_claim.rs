@@ -93,8 +93,8 @@ impl Strategy for PersistentVolumeClaims {
     }
 }
 
-/// Both ways to name a source say the same. What the old way never could say is taken away, unless
-/// it is there.
+/// Makes `dataSource` and `dataSourceRef` agree. A `dataSource` of an unsupported kind is dropped,
+/// unless the claim has it already.
 fn settle_sources(new: &mut Value, old: Option<&Value>) {
     let given = |claim: &Value, name: &str| {
         claim
@@ -166,7 +166,7 @@ fn same(new: &Value, old: &Value, errors: &mut Errors) {
         };
     };
 
-    // A volume is named once.
+    // The volume is set once.
     if before
         .get("volumeName")
         .and_then(Value::as_str)
@@ -250,7 +250,7 @@ fn same(new: &Value, old: &Value, errors: &mut Errors) {
     attributes_class_stays(new, old, errors);
 }
 
-/// A class that was applied is not taken away.
+/// Validates that a class that was applied is not removed.
 fn attributes_class_stays(new: &Value, old: &Value, errors: &mut Errors) {
     let class = ["spec", "volumeAttributesClassName"];
     if new.at(&class) == old.at(&class)
@@ -318,7 +318,7 @@ fn validate_status(new: &View<'_, PersistentVolumeClaim>, errors: &mut Errors) {
     }
 }
 
-/// Of Kubernetes' own only storage can be had.
+/// Of Kubernetes' own resource names only `storage` is valid.
 fn resource_key(name: &str, at: &Path<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     refuse(at, name, names::qualified_name(name), errors);
@@ -343,7 +343,7 @@ fn print_row(claim: &PersistentVolumeClaim, now: Timestamp) -> Row {
         .and_then(|spec| spec.volume_name.as_deref())
         .unwrap_or_default();
 
-    // What a claim asks for is not what it has: without a volume it has nothing.
+    // The requested size is not the capacity: an unbound claim has none.
     let (capacity, modes) = match volume {
         "" => (String::new(), String::new()),
         _ => (
@@ -370,7 +370,7 @@ fn print_row(claim: &PersistentVolumeClaim, now: Timestamp) -> Row {
     ]
 }
 
-/// `RWO,ROX`: in this order, each once.
+/// `RWO,ROX`: in this order, without duplicates.
 pub(super) fn access_modes(modes: Option<&[String]>) -> String {
     let known = [
         ("ReadWriteOnce", "RWO"),
@@ -389,7 +389,7 @@ pub(super) fn access_modes(modes: Option<&[String]>) -> String {
     shown.join(",")
 }
 
-/// The class, where an old annotation counts more than the field.
+/// The class; the old annotation takes precedence over the field.
 pub(super) fn storage_class<'a>(metadata: &'a ObjectMeta, field: Option<&'a str>) -> &'a str {
     let annotations = metadata.annotations.as_ref();
     let annotated = annotations

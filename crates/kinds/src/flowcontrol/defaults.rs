@@ -1,4 +1,4 @@
-//! The flow schemas and priority levels that every cluster begins with.
+//! The flow schemas and priority levels that every cluster starts with.
 
 use k8s_openapi::api::flowcontrol::v1::{
     ExemptPriorityLevelConfiguration, FlowDistinguisherMethod, FlowSchema, FlowSchemaSpec,
@@ -20,11 +20,11 @@ const EVERYBODY: &[Who] = &[
     Who::Group("system:authenticated"),
 ];
 
-/// Whom a schema is for.
+/// The subjects of a schema.
 enum Who {
     User(&'static str),
     Group(&'static str),
-    /// Every account of a namespace.
+    /// Every service account of a namespace.
     AccountsOf(&'static str),
 }
 
@@ -263,7 +263,7 @@ fn level(name: &str, spec: PriorityLevelConfigurationSpec) -> PriorityLevelConfi
     }
 }
 
-/// `queues`: cards per hand, and queues to deal them from; without, what does not fit is refused.
+/// `queues`: hand size and number of queues; without them, excess requests are rejected.
 fn limited(
     shares: i32,
     lendable_percent: i32,

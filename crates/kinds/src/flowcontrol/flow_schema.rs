@@ -1,4 +1,4 @@
-//! FlowSchema: which requests belong together.
+//! FlowSchema: which requests are in which priority level and flow.
 
 use coracle_api::field_error::{FieldError, as_json, refuse};
 use coracle_api::time::Timestamp;
@@ -84,7 +84,7 @@ impl Strategy for FlowSchemas {
     }
 }
 
-/// Whether a schema that holds in every cluster says what it always says.
+/// Whether a mandatory schema has its mandatory spec.
 fn is_fixed(name: &str, spec: &FlowSchemaSpec) -> bool {
     let fixed = flow_schemas()
         .into_iter()

@@ -1,4 +1,4 @@
-//! Ingress: which requests from outside go to which service.
+//! Ingress: which requests from outside are routed to which service.
 
 use std::collections::BTreeSet;
 
@@ -96,12 +96,12 @@ impl Strategy for Ingresses {
     }
 }
 
-/// Faults that the old object has already.
+/// Invalid fields that the old object has already.
 #[derive(Clone, Copy, Default)]
 struct Kept {
-    /// Names of secrets that no secret could have.
+    /// Invalid names of secrets.
     secrets: bool,
-    /// Bad rules of hosts with an asterisk.
+    /// Invalid rules of wildcard hosts.
     wildcard_rules: bool,
 }
 
@@ -340,7 +340,7 @@ fn validate_service(service: &IngressServiceBackend, at: &Path<'_>, errors: &mut
     }
 }
 
-/// The address of each place where requests arrive, if it has one.
+/// The IP address of each load balancer ingress, if it has one.
 fn addresses<'a>(ingress: &'a View<'_, Ingress>) -> Vec<Option<&'a str>> {
     let balancer = ingress
         .status
@@ -392,7 +392,7 @@ fn validate_status(new: &View<'_, Ingress>, old: &View<'_, Ingress>, errors: &mu
     }
 }
 
-/// So many hosts are shown.
+/// The most hosts that are printed.
 const FEW: usize = 3;
 
 fn print_row(ingress: &Ingress, now: Timestamp) -> Row {
@@ -412,7 +412,7 @@ fn print_row(ingress: &Ingress, now: Timestamp) -> Row {
     ]
 }
 
-/// The first hosts. What comes behind them is counted in rules, whether these have a host or not.
+/// The first hosts. The rest is counted in rules, whether these have a host or not.
 fn hosts(rules: &[IngressRule]) -> String {
     let mut shown: Vec<&str> = Vec::new();
     let mut more = false;
@@ -432,7 +432,7 @@ fn hosts(rules: &[IngressRule]) -> String {
     }
 }
 
-/// Addresses of load balancers, or their names where they have no address.
+/// Addresses of load balancers, or their host names where they have no address.
 fn address(ingress: &Ingress) -> String {
     let balancer = ingress
         .status

@@ -1,5 +1,4 @@
-//! NetworkPolicy: which pods may exchange traffic. Stored, but not enforced yet, which a warning
-//! says.
+//! NetworkPolicy: which pods may exchange traffic. Stored, but not enforced yet; a warning says so.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::ip::Network;
@@ -89,10 +88,10 @@ impl Strategy for NetworkPolicies {
     }
 }
 
-/// Faults that the old policy has already.
+/// Invalid fields that the old policy has already.
 struct Kept {
     values: Values,
-    /// Networks that stand there, however they are written.
+    /// The old CIDRs, which need not be canonical.
     networks: Vec<String>,
 }
 
@@ -142,7 +141,7 @@ struct Rule<'a> {
     peers_name: &'static str,
 }
 
-/// What comes in, then what goes out.
+/// Ingress rules, then egress rules.
 fn rules(spec: &NetworkPolicySpec) -> Vec<Rule<'_>> {
     let incoming = items(&spec.ingress)
         .iter()

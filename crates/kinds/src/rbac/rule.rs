@@ -1,11 +1,11 @@
-//! Rules: which verbs on which resources or paths, and whether one allows something.
+//! Rules: which verbs on which resources or paths, and whether a rule allows a request.
 
 use coracle_api::Text;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::access::{Attributes, Subject, What};
 
-/// A rule of a role, as it is asked millions of times.
+/// A rule of a role, compact because it is matched against every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub verbs: Box<[Text]>,
@@ -74,7 +74,7 @@ fn has(own: &[Text], wanted: &str) -> bool {
     own.iter().any(|own| own == ALL || own == wanted)
 }
 
-/// `*`, `pods`, `pods/log`, `*/scale`. A rule about a resource says nothing of its subresources.
+/// `*`, `pods`, `pods/log`, `*/scale`. A rule about a resource does not include its subresources.
 fn resource_matches(own: &str, resource: &str, subresource: &str) -> bool {
     if own == ALL {
         return true;

@@ -18,7 +18,7 @@ pub(crate) fn name(name: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Validates a name that a container may ask for.
+/// Validates a name that a container may request.
 pub(crate) fn name_in_container(found: &str, at: &Path<'_>, errors: &mut Errors) {
     name(found, at, errors);
     if !found.contains('/') {
@@ -69,7 +69,7 @@ pub(crate) fn read(written: &Written) -> Quantity {
     written.0.parse().unwrap_or_default()
 }
 
-/// A quantity as messages show it.
+/// A quantity as errors show it.
 pub(crate) fn shown(quantity: &Quantity) -> String {
     as_json(&Value::string(quantity.to_string()))
 }

@@ -1,15 +1,15 @@
-//! Groups of the community's are for kinds that the community has agreed on: an annotation says
-//! where.
+//! Protected API groups (`k8s.io`, `kubernetes.io`): an annotation links to the approval of the API
+//! by the Kubernetes community.
 
 use coracle_api::go_text::Quoted;
 
 pub const ANNOTATION: &str = "api-approved.kubernetes.io";
 
-/// What the annotation says, and what is to be said of that.
+/// The state of the approval annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     Given,
-    /// The annotation says that there is none.
+    /// The annotation says that the API is unapproved.
     Bypassed,
     Missing,
     Invalid,
@@ -31,7 +31,7 @@ impl Approval {
         }
     }
 
-    /// In upstream's words.
+    /// The message of the condition, as upstream has it.
     pub fn explained(self, annotation: Option<&str>) -> String {
         let annotation = annotation.unwrap_or_default();
         match self {
@@ -57,7 +57,7 @@ impl Approval {
     }
 }
 
-/// Whether kinds of a group are the community's to agree on.
+/// Whether APIs of a group need the approval of the Kubernetes community.
 pub fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|name| {
         group

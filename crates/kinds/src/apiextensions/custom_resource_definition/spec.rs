@@ -1,4 +1,4 @@
-//! The spec of a definition, in the order in which upstream looks at it.
+//! The spec of a definition, in the order in which upstream validates it.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -11,7 +11,7 @@ use super::{columns, conversion, demands, names, subresources, versions};
 use crate::strategy::{Errors, SPEC};
 use crate::validate::one_of;
 
-/// What is asked of a definition; of a changed one no more than the old one kept.
+/// What a definition must satisfy; a changed one no more than the old one did.
 pub(super) struct Wanted {
     pub(super) schemas: Demands,
     /// Every version has a schema.
@@ -97,7 +97,8 @@ pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mu
     );
 }
 
-/// All patterns are kept for as long as the definition is, so their sum is bounded too.
+/// All patterns are held in memory for as long as the definition exists, so their sum is bounded
+/// too.
 fn validate_patterns(definition: &Definition<'_>, errors: &mut Errors) {
     let mut left = check::MOST_PATTERN_WEIGHT;
     for props in definition.schemas() {
@@ -127,7 +128,7 @@ fn validate_group(group: &str, errors: &mut Errors) {
     }
 }
 
-/// A schema, and what can be said of its rules without reading their language.
+/// Validates a schema, and its rules as far as this is possible without parsing CEL.
 pub(super) fn validate_schema(
     schema: Option<&coracle_api::Value>,
     with_status: bool,

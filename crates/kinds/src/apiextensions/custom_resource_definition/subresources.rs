@@ -40,7 +40,7 @@ pub(super) fn validate(subresources: Option<&Map>, at: &Path<'_>, errors: &mut E
     }
 }
 
-/// Whether a path begins as every path does; says so where it does not.
+/// Whether a path begins with a dot; adds an error where it does not.
 pub(super) fn is_simple(path: &str, at: &Path<'_>, errors: &mut Errors) -> bool {
     let simple = path.starts_with('.');
     if !simple {

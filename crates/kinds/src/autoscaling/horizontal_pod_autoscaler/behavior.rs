@@ -1,4 +1,4 @@
-//! How fast an autoscaler goes up or down.
+//! `behavior`: how fast an autoscaler scales up and down.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;

@@ -1,4 +1,4 @@
-//! What an autoscaler goes by.
+//! The metrics of an autoscaler.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::{Path, names};
@@ -215,13 +215,13 @@ fn validate_identifier(metric: &MetricIdentifier, at: &Path<'_>, errors: &mut Er
     }
 }
 
-/// What a source wants of its target.
+/// What the target of a source must have.
 #[derive(Clone, Copy)]
 enum Wants {
-    /// A value or an average, and what it says if there is neither.
+    /// A value or an average; the text is the error if there is neither.
     ValueOrAverage(&'static str),
     Average,
-    /// A share of what was asked for or an average, but not both.
+    /// A utilization (percentage of the request) or an average, but not both.
     UtilizationOrAverage,
 }
 

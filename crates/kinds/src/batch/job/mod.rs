@@ -1,6 +1,6 @@
-//! Job: pods that are to succeed so many times. [`spec`] is shared with CronJobs, [`policies`] says
-//! when it failed or succeeded early, [`indexes`] reads lists of indexes, [`status`] validates what
-//! controllers say of it.
+//! Job: pods that must succeed a number of times. [`spec`] is shared with CronJobs, [`policies`]
+//! are the failure and success policies, [`indexes`] parses lists of indexes, [`status`] validates
+//! what controllers write.
 
 mod indexes;
 mod policies;
@@ -107,7 +107,7 @@ impl Strategy for Jobs {
 
 const OWN: OwnMetadata = OwnMetadata::named(names::dns1123_subdomain);
 
-/// Pods of a job that does not select them by hand are labelled with what it is.
+/// Labels the pods of a job without a manual selector with the job's identity.
 fn generate_selector(job: &mut Value) {
     let (name, uid) = (job.meta().name().to_owned(), job.meta().uid().to_owned());
     let Some(spec) = job.as_object_mut().map(|job| job.object_mut("spec")) else {
@@ -136,7 +136,7 @@ fn whole(new: &View<'_, Job>, old: Option<&View<'_, Job>>, cx: &Context<'_>, err
     let nothing = JobSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
 
-    // The last of the pods has the longest name.
+    // The pod with the highest index has the longest name.
     if let Some(completions) = spec
         .completions
         .filter(|completions| spec::is_indexed(spec) && *completions > 0)
@@ -154,7 +154,8 @@ fn whole(new: &View<'_, Job>, old: Option<&View<'_, Job>>, cx: &Context<'_>, err
     }
 }
 
-/// Labels that were there before the pods had them by two names are not asked for.
+/// Validates the generated selector. Jobs from before the pods had prefixed labels need not have
+/// these.
 fn generated_selector(new: &View<'_, Job>, old: Option<&Value>, errors: &mut Errors) {
     let shown = new
         .tree
@@ -252,7 +253,7 @@ fn validate_spec(
     }
 }
 
-/// Validates that what a job is about stays.
+/// Validates that immutable fields do not change.
 fn unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
     let nothing = JobSpec::default();
     let (spec, before) = (
@@ -302,7 +303,7 @@ fn unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
     same_policy(new.tree, old.tree, "successPolicy", shown, errors);
 }
 
-/// Policies are shown as the structs that they are.
+/// Validates that a policy does not change; the error shows the struct.
 fn same_policy(
     new: &Value,
     old: &Value,
@@ -319,7 +320,7 @@ fn same_policy(
     }
 }
 
-/// The template of a job that waits may still be given a place to run and other resources.
+/// The scheduling directives and resources of a suspended job's template may change.
 fn same_template(new: &Value, old: &View<'_, Job>, errors: &mut Errors) {
     let nothing = Value::object();
     let template = new.at(&["spec", "template"]).unwrap_or(&nothing);

@@ -1,6 +1,6 @@
-//! What controllers say of a job: it ends once, for one reason, and what was counted stays counted.
+//! The status of a job: it finishes once, for one reason, and its counters never decrease.
 //!
-//! A rule is only asked where something of it changed, so that a job that breaks it already stays
+//! A rule is only checked where its fields changed, so that a job that violates it already stays
 //! writable.
 
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ impl Change<'_> {
         self.new.tree.at(&["status", field]) != self.old.tree.at(&["status", field])
     }
 
-    /// How a field of the status is shown.
+    /// How errors show a field of the status.
     fn shown(&self, field: &str) -> String {
         self.new
             .tree
@@ -360,7 +360,7 @@ impl Change<'_> {
             self.lower("failed", status.failed, errors);
         }
 
-        // A job that is scaled down may have succeeded less often than before.
+        // A job that is scaled down may have fewer succeeded pods than before.
         let scales = spec::is_indexed(&self.spec) && self.spec.completions == self.spec.parallelism;
         if !scales && status.succeeded.unwrap_or_default() < before.succeeded.unwrap_or_default() {
             self.lower("succeeded", status.succeeded, errors);
@@ -408,7 +408,7 @@ impl Change<'_> {
     }
 }
 
-/// A complaint about conditions, which are not shown.
+/// Adds an error about conditions, whose value is not shown.
 fn validate_condition(why: &str, errors: &mut Errors) {
     let at = STATUS.field("conditions");
     errors.push(FieldError {

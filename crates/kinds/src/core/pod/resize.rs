@@ -13,8 +13,8 @@ use super::{part, qos, same};
 use crate::strategy::{Errors, SPEC};
 use crate::validate::items;
 
-/// Shapes the write: everything but resources and what is to happen when they change is as it was.
-/// Where the containers are not the same, validation reports it.
+/// Prepares the write: everything but resources and resize policies is carried over. Where the
+/// containers are not the same, validation reports it.
 pub(super) fn shape(new: &mut Value, old: &Value) {
     let count = |pod: &Value, list: &str| {
         pod.at(&["spec", list])
@@ -84,7 +84,7 @@ fn put(into: &mut Map, name: &str, value: Option<&Value>) {
     };
 }
 
-/// Why a pod can never be resized; upstream says so and nothing else.
+/// Why a pod can never be resized; upstream reports this error alone.
 pub(super) fn impossible(old: &Pod) -> Option<FieldError> {
     let nowhere = Path::Root.field("");
     let annotations = old.metadata.annotations.as_ref();
@@ -99,7 +99,7 @@ pub(super) fn impossible(old: &Pod) -> Option<FieldError> {
     windows.then(|| FieldError::forbidden(&nowhere, "windows pods cannot be resized"))
 }
 
-/// Validates the change of a spec that by itself has been validated.
+/// Validates the change of a spec that has been validated by itself.
 pub(super) fn validate_update(
     new: &PodSpec,
     old: &PodSpec,
@@ -203,7 +203,7 @@ fn is_set(resources: Option<&ResourceRequirements>) -> bool {
     resources.is_some_and(|resources| any(&resources.requests) || any(&resources.limits))
 }
 
-/// Whether the containers are those of before, in their order.
+/// Validates that the containers are the same, in the same order.
 fn same_containers(new: &PodSpec, old: &PodSpec, errors: &mut Errors) -> bool {
     let before = errors.len();
     let lists = [
@@ -317,10 +317,10 @@ fn only_cpu_and_memory(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
 fn put_back(container: &mut Container, old: &Container) {
     let mut given = container.resources.take().unwrap_or_default();
     put_back_resources(&mut given, old.resources.as_ref());
-    // Upstream forgets claims here, so that a container which has some cannot be resized.
+    // Upstream omits claims here, so that a container which has some cannot be resized.
     given.claims = None;
     let none = ResourceRequirements::default();
-    // No resources, and resources with nothing in them, are the same.
+    // Absent and empty resources are the same.
     container.resources = if given == none && old.resources.is_none() {
         None
     } else {
@@ -328,7 +328,7 @@ fn put_back(container: &mut Container, old: &Container) {
     };
 }
 
-/// CPU and memory as they were.
+/// Restores CPU and memory to the old values.
 fn put_back_resources(given: &mut ResourceRequirements, old: Option<&ResourceRequirements>) {
     put_back_amounts(
         &mut given.requests,

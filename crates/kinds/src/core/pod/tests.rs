@@ -1,4 +1,4 @@
-//! Tables for what may change in a pod, and for what its writer is told.
+//! Table tests for updates of pods and their warnings.
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::{canonical, json};
@@ -13,7 +13,7 @@ use crate::strategy::Errors;
 
 const NOW: Timestamp = Timestamp::from_unix(0, 0);
 
-/// A pod with these members, defaults, and the form that the server keeps.
+/// A pod with these members and defaults, in stored form.
 fn tree(members: &str) -> Value {
     let kind = BUILTIN.kind("", "v1", "Pod").unwrap();
     let of = BUILTIN.root(kind);
@@ -30,7 +30,7 @@ fn view(tree: &Value) -> Pod {
     typed::from_tree(tree).unwrap()
 }
 
-/// A pod with this in its spec beside one good container.
+/// A pod with this in its spec beside one valid container.
 fn with_spec(spec: &str) -> String {
     let comma = if spec.is_empty() { "" } else { "," };
     format!(
@@ -42,7 +42,7 @@ fn spec_of(spec: &str) -> PodSpec {
     view(&tree(&with_spec(spec))).spec.unwrap()
 }
 
-/// `expected`: what each complaint begins with.
+/// `expected`: the prefix of each error.
 fn compare(errors: &[FieldError], expected: &[&str], of: &str) {
     let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), expected.len(), "{of}: {found:#?}");
@@ -101,7 +101,7 @@ fn little_of_a_pod_may_change() {
         &[other],
     );
 
-    // The same amount in other words is no change.
+    // The same quantity written otherwise is no change.
     check(
         r#""overhead":{"memory":"1Gi"}"#,
         r#""overhead":{"memory":"1073741824"}"#,
@@ -260,7 +260,7 @@ fn only_amounts_of_cpu_and_memory_are_resized() {
         &[],
     );
 
-    // What is not the subresource's is not looked at.
+    // Fields that are not the subresource's are ignored.
     check(
         &old,
         &pod(

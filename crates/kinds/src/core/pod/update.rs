@@ -1,5 +1,5 @@
 //! What may change in a pod: images, its deadline, further tolerations, fewer gates; and, while it
-//! is gated, where it may go.
+//! is gated, where it may be scheduled.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const UPDATABLE: &str = "pod updates may not change fields other than \
      `spec.tolerations` (only additions to existing tolerations),\
      `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Validates the change of a spec that by itself has been validated.
+/// Validates the change of a spec that has been validated by itself.
 pub(super) fn validate_update(
     new: &PodSpec,
     old: &PodSpec,
@@ -81,8 +81,7 @@ pub(super) fn validate_update(
     }
 }
 
-/// Validates the images of containers that are as many as they were; whether it makes sense to look
-/// further.
+/// Validates the images of containers whose number is unchanged. Returns whether to continue.
 fn images(new: &[Container], old: &[Container], at: &Path<'_>, errors: &mut Errors) -> bool {
     if new.len() != old.len() {
         errors.push(FieldError::forbidden(
@@ -111,7 +110,7 @@ fn images(new: &[Container], old: &[Container], at: &Path<'_>, errors: &mut Erro
     true
 }
 
-/// Validates a deadline, which can be set and can come sooner; whether it makes sense to look further.
+/// Validates a deadline, which can be set and shortened. Returns whether to continue.
 fn deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
     let at = SPEC.field("activeDeadlineSeconds");
     let before = errors.len();
@@ -136,7 +135,7 @@ fn deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-/// Validates tolerations: those of old stay, but for how long they hold.
+/// Validates tolerations: old ones are kept, except for their `tolerationSeconds`.
 fn added_tolerations(
     new: &[Toleration],
     old: &[Toleration],
@@ -186,7 +185,7 @@ fn removed_gates(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
     }
 }
 
-/// Puts back what may change, so that the rest can be compared.
+/// Restores the mutable fields, so that the rest can be compared.
 fn forget_updatable(rest: &mut PodSpec, old: &PodSpec) {
     for (container, old) in rest.containers.iter_mut().zip(&old.containers) {
         container.image.clone_from(&old.image);
@@ -214,7 +213,7 @@ fn forget_updatable(rest: &mut PodSpec, old: &PodSpec) {
     }
 }
 
-/// Validates where a pod may go that is not yet to be scheduled: its choice can become narrower.
+/// Validates the scheduling fields of a gated pod, which can become more restrictive.
 fn gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     if rest.node_selector != old.node_selector {
         let new = rest.node_selector.clone().unwrap_or_default();
@@ -296,8 +295,8 @@ fn narrower(new: Option<&NodeAffinity>, old: Option<&NodeAffinity>, errors: &mut
     }
 }
 
-/// Whether a term keeps its requirements, in their place. An empty one matches nothing and stays
-/// so.
+/// Whether a term keeps its requirements, in the same positions. An empty one matches nothing and
+/// must stay empty.
 fn only_adds(new: &NodeSelectorTerm, old: &NodeSelectorTerm) -> bool {
     let lists = [
         (items(&new.match_expressions), items(&old.match_expressions)),

@@ -55,7 +55,7 @@ impl Ranges {
         Ranges(found.into_iter().map(|(_, network)| network).collect())
     }
 
-    /// The family of Services that ask for none.
+    /// The default family.
     pub(super) fn primary(&self) -> &'static str {
         self.families().next().unwrap_or(V4)
     }
@@ -270,11 +270,11 @@ async fn take_this(
     }
 }
 
-/// How long ago an address must have been taken to count as left behind: upstream repairs as late.
+/// The age from which an address counts as left behind: as in upstream's repair loop.
 const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(60);
 
-/// Whether an address was taken for this very Service, by a write that the server did not finish.
-/// No other code would release it.
+/// Whether an address was allocated for this very Service, by a write that the server did not
+/// finish. No other code would release it.
 fn is_left_behind(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> bool {
     let Some(found) = cx
         .cluster
@@ -300,14 +300,14 @@ fn is_left_behind(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> bool 
     is_own && is_old
 }
 
-/// First and last address that a Service may have: not the network itself, and not what IPv4
-/// broadcasts to.
+/// First and last address that a Service may have: neither the network address nor the IPv4
+/// broadcast address.
 fn usable(network: Network) -> std::ops::RangeInclusive<IpAddr> {
     let last = network.size() - if network.address.is_ipv4() { 2 } else { 1 };
     network.nth(1)..=network.nth(last.max(1))
 }
 
-/// How many addresses at the beginning of a range are left for those who name theirs.
+/// How many addresses at the beginning of a range are left for static allocation.
 fn left_for_named(network: Network) -> u64 {
     match network.size() {
         size if size <= 16 => 0,
@@ -354,7 +354,7 @@ async fn take_any(
     Err(Refused::Full)
 }
 
-/// Makes the object that says whose an address is.
+/// Creates the IPAddress object that records the owner of an address.
 async fn record(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> Result<(), Refused> {
     let text = address.to_string();
 

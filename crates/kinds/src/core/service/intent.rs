@@ -1,5 +1,5 @@
-//! What a client means by a Service: old clients know one address where there may be two, and leave
-//! out what was allocated.
+//! Requests of old clients: they support one address where there may be two, and leave out what was
+//! allocated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ServiceSpec;
 
 use super::spec::SpecExt;
 
-/// Brings `clusterIP` and `clusterIPs` together, looking at nothing else.
+/// Makes `clusterIP` and `clusterIPs` agree, regardless of other fields.
 pub(super) fn settle_cluster_ips(new: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     let Some(old) = old else {
         if !new.cluster_ip().is_empty() && new.cluster_ips().is_empty() {
@@ -17,7 +17,7 @@ pub(super) fn settle_cluster_ips(new: &mut ServiceSpec, old: Option<&ServiceSpec
     };
     let same_first = old.cluster_ip() == new.cluster_ip();
 
-    // A client that knows only the first changes something else.
+    // The client only supports `clusterIP` and changes something else.
     if new.cluster_ips().is_empty() && same_first {
         new.cluster_ips = old.cluster_ips.clone();
     }
@@ -32,7 +32,7 @@ pub(super) fn settle_cluster_ips(new: &mut ServiceSpec, old: Option<&ServiceSpec
     }
 }
 
-/// What was allocated stays, where the client does not mention it.
+/// Carries over what was allocated, where the client leaves it out.
 pub(super) fn keep_allocated(new: &mut ServiceSpec, old: &ServiceSpec) {
     if old.needs_cluster_ip() && new.needs_cluster_ip() {
         if new.cluster_ip().is_empty() {
@@ -96,8 +96,8 @@ fn keep_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// A Service that becomes of another type loses what that type does not have, unless the client
-/// says something new about it: that is validated.
+/// A Service whose type changes loses the fields that the new type does not have, unless the client
+/// changes them: then they are validated.
 pub(super) fn drop_what_the_type_has_not(new: &mut ServiceSpec, old: &ServiceSpec) {
     if old.needs_cluster_ip() && !new.needs_cluster_ip() {
         if old.cluster_ip() == new.cluster_ip() && old.cluster_ips() == new.cluster_ips() {

@@ -139,7 +139,7 @@ impl Held {
     fn take_any(&mut self, cx: &Context<'_>) -> Result<i32, Refused> {
         let ports = cx.cluster.node_ports();
         if self.dry_run {
-            // Nothing is looked for: the answer tells that there would be a port, not which.
+            // Nothing is allocated: the response has some port, not necessarily the final one.
             let after = ports.range.end().saturating_add(1);
             let any = self
                 .taken
@@ -192,7 +192,7 @@ pub(super) fn reserve(
     }
 
     if let Some(old) = old {
-        // Another type may have none, though they still stand there.
+        // Another type may have none, though the fields are still set.
         let mut kept = new.clone();
         intent::drop_what_the_type_has_not(&mut kept, old);
         let kept: BTreeSet<u16> = of(&kept).into_iter().collect();

@@ -1,4 +1,4 @@
-//! What is wrong with a Service.
+//! Validates a Service.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ pub(super) fn service(new: &Service, old: Option<&Service>, errors: &mut Errors)
     traffic(spec, errors);
 }
 
-/// A list of texts as complaints show it.
+/// A list of texts as errors show it.
 pub(super) fn list(texts: &[String]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| Quoted(text).to_string()).collect();
     format!("[{}]", quoted.join(","))
@@ -213,7 +213,7 @@ fn client_ip(spec: &ServiceSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Addresses, families and policy among each other.
+/// Validates addresses, families and policy against each other.
 pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Errors) {
     if spec.is("ExternalName") {
         return;
@@ -255,7 +255,7 @@ pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors:
         refuse_all("may only hold up to 2 values", errors);
     }
 
-    // What follows would only repeat that an address is none.
+    // Further checks would only repeat that an address is invalid.
     if !all_valid {
         return;
     }
@@ -375,7 +375,7 @@ fn type_and_repeats(spec: &ServiceSpec, errors: &mut Errors) {
     let mut seen = std::collections::HashSet::new();
     for (place, port) in spec.ports().iter().enumerate() {
         if !seen.insert((port.protocol.as_deref(), port.port)) {
-            // The pair is shown as the struct that it is a part of.
+            // The error shows the struct that the pair is a part of.
             let shown = format!(
                 "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
                 Quoted(port.protocol.as_deref().unwrap_or_default()),
@@ -402,7 +402,7 @@ fn source_ranges(
 
     let balanced = spec.is("LoadBalancer");
     if !ranges.is_empty() {
-        // The name is upstream's.
+        // The field name is upstream's.
         let at = SPEC.field("LoadBalancerSourceRanges");
         if !balanced {
             errors.push(FieldError::forbidden(&at, FOR_LOAD_BALANCERS));

@@ -1,8 +1,8 @@
-//! The row of a Pod: what its containers come to, in one word.
+//! The row of a Pod: the state of its containers, in one word.
 //!
-//! The phase says little, so the word is looked for where something is wrong or under way: first in
-//! the containers that initialize, and once these are through, in the others. Restarts are counted
-//! in the same places. Deletion has the last word.
+//! The phase is not specific, so the reason comes from what fails or is in progress: first the init
+//! containers, and once these are done, the others. Restarts are counted for the same containers.
+//! Deletion takes precedence.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -50,7 +50,7 @@ pub(super) fn print_row(pod: &Pod, now: Timestamp) -> Row {
     row
 }
 
-/// What was seen of a pod's containers.
+/// The summary of a pod's containers.
 struct Seen {
     reason: String,
     ready: usize,
@@ -109,7 +109,7 @@ fn look(pod: &Pod) -> Seen {
 
     let (mut running, mut failed) = (false, None);
 
-    // The first container has the last word, so they are seen from the end.
+    // The first container takes precedence, so they are visited from the end.
     for container in status
         .iter()
         .flat_map(|status| status.container_statuses.iter().flatten())
@@ -131,7 +131,7 @@ fn look(pod: &Pod) -> Seen {
     }
 
     if seen.reason == "Completed" {
-        // One container that is through does not make a pod that is.
+        // A pod with one completed container need not be completed.
         let ready = status
             .iter()
             .flat_map(|status| status.conditions.iter().flatten())
@@ -148,7 +148,7 @@ fn look(pod: &Pod) -> Seen {
     seen
 }
 
-/// How far the containers that initialize have come.
+/// The progress of the init containers.
 #[derive(Default)]
 struct Begun {
     /// Why the pod is still initializing; absent: it is not.
@@ -197,7 +197,7 @@ fn look_at_init_containers(pod: &Pod) -> Begun {
     begun
 }
 
-/// Names of the containers that initialize, and whether they go on beside the others.
+/// Names of the init containers, and whether each is a sidecar.
 fn init_containers(pod: &Pod) -> impl Iterator<Item = (&str, bool)> {
     let containers = pod
         .spec
@@ -235,7 +235,7 @@ fn phase(pod: &Pod) -> &str {
         .unwrap_or_default()
 }
 
-/// What the pod says without its containers.
+/// The reason of the pod itself, without its containers.
 fn first_word(pod: &Pod) -> String {
     let status = pod.status.as_ref();
     let mut conditions = status

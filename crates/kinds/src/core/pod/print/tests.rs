@@ -1,4 +1,4 @@
-//! Pods in all the states that people ask about.
+//! The rows of pods in all common states.
 
 use coracle_api::codec::json;
 use coracle_api::typed::from_tree;
@@ -6,7 +6,7 @@ use coracle_api::typed::from_tree;
 use super::*;
 use crate::print::tests::noon;
 
-/// A pod with two containers, two that initialize and a sidecar among them.
+/// A pod with two containers, two init containers and a sidecar.
 fn row_of(metadata: &str, spec: &str, status: &str) -> Row {
     let pod = format!(
         r#"{{"metadata":{{"name":"p","creationTimestamp":"2026-03-01T11:00:00Z"{metadata}}},
@@ -101,7 +101,7 @@ fn a_pod_is_what_its_containers_are() {
 
     check(&phase("Failed", FAILED, COMPLETED), "0/2 | Error | 0");
 
-    // The first container has the last word, unless it only says that it is through.
+    // The first container takes precedence, unless it is only completed.
     check(&phase("Failed", COMPLETED, FAILED), "0/2 | Error | 0");
     check(&phase("Running", COMPLETED, RUNNING), "1/2 | NotReady | 0");
     let ready = r#""conditions":[{"type":"Ready","status":"True"}],"#;
@@ -191,7 +191,7 @@ fn a_pod_that_initializes_says_how_far_it_is() {
         "0/3 | Init:ExitCode:2 | 0",
     );
 
-    // Initialized once, only the sidecar counts beside the containers.
+    // After initialization only the sidecar counts beside the containers.
     check(
         &[COMPLETED, STARTED, COMPLETED],
         &running,

@@ -1,4 +1,4 @@
-//! The statuses of containers: who they run as, and how their devices are.
+//! The statuses of containers: their users, and the health of their devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +98,7 @@ fn validate_user(status: &ContainerStatus, os: &str, at: &Path<'_>, errors: &mut
     }
 }
 
-/// What a container asks for: names of resources, and of claims as its status names them.
+/// What a container requests: names of resources, and of claims as its status names them.
 struct Asked<'c> {
     requests: BTreeSet<&'c str>,
     claims: BTreeSet<String>,
@@ -127,7 +127,7 @@ impl<'c> Asked<'c> {
     }
 }
 
-/// Statuses of containers that are not there are let through.
+/// Statuses of unknown containers are accepted.
 fn allocated(
     status: &ContainerStatus,
     asked: Option<&Asked<'_>>,

@@ -75,7 +75,7 @@ fn to_nodes(affinity: &NodeAffinity, at: &Path<'_>, options: &Options, errors: &
         let at = at.index(index);
         weight(term.weight, &at, errors);
 
-        // Values that no label can have were always let through here; a warning tells of them.
+        // Invalid label values were always accepted here; they cause a warning.
         node_selector::term(
             &term.preference,
             Values::Kept,

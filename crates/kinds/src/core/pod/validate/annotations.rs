@@ -1,4 +1,4 @@
-//! Annotations that mean something to pods.
+//! Annotations with a meaning for pods.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::validate::text;
 
 type Annotations = BTreeMap<String, String>;
 
-/// Validates those that mean something.
+/// Validates the annotations with a meaning.
 pub(super) fn annotations(
     annotations: Option<&Annotations>,
     spec: &PodSpec,
@@ -74,8 +74,7 @@ pub(super) fn annotations(
     }
 }
 
-/// What an annotation says about the cost of deleting the pod: a number without plus sign or
-/// leading zeros.
+/// The value of the pod deletion cost annotation: a number without plus sign or leading zeros.
 pub(in crate::core::pod) fn deletion_cost(text: &str) -> Option<i32> {
     let canonical =
         text == "0" || text.starts_with(|first: char| first == '-' || ('1'..='9').contains(&first));
@@ -127,7 +126,7 @@ fn app_armor(container: &str, profile: &str, spec: &PodSpec, at: &Path<'_>, erro
     }
 }
 
-/// Validates a change of annotations that must stay as they are.
+/// Validates that immutable annotations do not change.
 pub(in crate::core::pod) fn changed(
     new: Option<&Annotations>,
     old: Option<&Annotations>,

@@ -1,4 +1,4 @@
-//! `resourceClaims`: devices that a pod claims.
+//! `resourceClaims`: the devices of a pod.
 
 use std::collections::BTreeSet;
 

@@ -11,7 +11,7 @@ use super::{required_word, word};
 use crate::strategy::Errors;
 use crate::validate::text;
 
-/// What variables can be set from.
+/// Fields that environment variables can be set from.
 pub(super) const OF_VARIABLES: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -24,7 +24,7 @@ pub(super) const OF_VARIABLES: &[&str] = &[
     "status.podIPs",
 ];
 
-/// What files can be made from.
+/// Fields that files can be made from.
 pub(super) const OF_FILES: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -33,7 +33,7 @@ pub(super) const OF_FILES: &[&str] = &[
     "metadata.uid",
 ];
 
-/// Fields that the pod of v1 has a name for, though not every one is for everybody.
+/// Supported field paths of a v1 pod, though not each in every context.
 const KNOWN: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -85,7 +85,7 @@ pub(super) fn field(
         }
         ("v1", Some(("metadata.labels", key))) => refuse(at, key, qualified_name(key), errors),
         ("v1", None) if KNOWN.contains(&path) => word(path, allowed, &place, errors),
-        // Old clients say so.
+        // The old name of the field.
         ("v1", None) if path == "spec.host" => word("spec.nodeName", allowed, &place, errors),
         (version, subscripted) => {
             let why = match (version, subscripted) {

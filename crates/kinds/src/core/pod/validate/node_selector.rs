@@ -41,7 +41,7 @@ pub(super) fn term(term: &NodeSelectorTerm, values: Values, at: &Path<'_>, error
     }
 }
 
-/// Whether some value of an expression is no label value.
+/// Whether some value of an expression is an invalid label value.
 pub(in crate::core::pod) fn has_bad_value(terms: &[NodeSelectorTerm]) -> bool {
     let expressions = terms.iter().flat_map(|term| items(&term.match_expressions));
     expressions

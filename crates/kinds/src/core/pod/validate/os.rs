@@ -1,5 +1,4 @@
-//! `os`: what a pod for the one system may not say about the other, and Windows' processes of the
-//! host.
+//! `os`: fields that pods of one operating system may not have, and Windows host processes.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -133,7 +132,7 @@ fn windows_container(context: &SecurityContext, at: &Path<'_>, errors: &mut Erro
     }
 }
 
-/// Validates which containers are processes of a Windows host: all or none, and in its network.
+/// Validates which containers are Windows host processes: all or none, and in the host network.
 pub(super) fn host_processes(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let spec = frame.spec;
     let asked = |options: Option<&WindowsSecurityContextOptions>| {

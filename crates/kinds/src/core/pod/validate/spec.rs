@@ -14,7 +14,7 @@ use crate::core::pod::options::Options;
 use crate::strategy::Errors;
 use crate::validate::{items, text};
 
-/// Validates a spec. `metadata` is there for a pod, whose name becomes part of others'.
+/// Validates a spec. `metadata` is given for a pod, whose name becomes part of other names.
 pub(in crate::core::pod) fn spec(
     spec: &PodSpec,
     metadata: Option<&ObjectMeta>,
@@ -121,7 +121,7 @@ pub(in crate::core::pod) fn spec(
     container::files_of_variables(spec, at, errors);
 }
 
-/// The names of other objects, and of the pod in its network.
+/// Validates the names of other objects, and the host name of the pod.
 fn names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     for (found, name) in [
         (&spec.service_account_name, "serviceAccountName"),
@@ -149,7 +149,7 @@ fn names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The classes that a pod is of, and what comes with them.
+/// Validates the runtime and priority classes, and what comes with them.
 fn classes(spec: &PodSpec, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(found) = spec
         .priority_class_name

@@ -111,8 +111,8 @@ fn min_domains(domains: i32, action: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Validates keys whose values the pod's own labels give. A pod's selector has got their expressions
-/// already.
+/// Validates keys whose values are those of the pod's own labels. The selector of a pod has their
+/// expressions already.
 pub(in crate::core::pod) fn label_keys(
     matching: &[String],
     mismatching: &[String],
@@ -157,7 +157,7 @@ pub(in crate::core::pod) fn label_keys(
     }
 }
 
-/// A key that the selector names a second time: once is from the pod's own label.
+/// Validates that the selector names no key a second time: once is from the pod's own label.
 fn selected_besides(keys: &[String], selector: &LabelSelector, at: &Path<'_>, errors: &mut Errors) {
     let places: BTreeMap<&String, usize> = keys
         .iter()
@@ -185,7 +185,7 @@ fn selected_besides(keys: &[String], selector: &LabelSelector, at: &Path<'_>, er
     }
 }
 
-/// The rule before v1.34, which holds on for pods that keep only that.
+/// The rule before v1.34, which still applies to pods that only satisfy that.
 fn older_label_keys(
     keys: &[String],
     selector: Option<&LabelSelector>,

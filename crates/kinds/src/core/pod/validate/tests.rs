@@ -1,5 +1,5 @@
-//! Tables for the validation of specs. The recorded answers of a real server have the breadth; these
-//! have what is easily broken, and what those do not reach.
+//! Table tests for the validation of specs. The recorded answers of a real server cover the
+//! breadth; these cover what is easily broken, and what those do not reach.
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::json;
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use super::*;
 
-/// A pod with this in its spec beside one good container, and with defaults.
+/// A pod with this in its spec beside one valid container, and with defaults.
 fn pod(spec: &str) -> Pod {
     let text = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p"}},
@@ -29,7 +29,7 @@ fn read(text: &str) -> Pod {
     typed::from_tree(&tree).unwrap()
 }
 
-/// `expected`: what each complaint begins with.
+/// `expected`: the prefix of each error.
 fn compare(errors: &[FieldError], expected: &[&str], of: &str) {
     let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), expected.len(), "{of}: {found:#?}");
@@ -89,7 +89,7 @@ fn a_volume_has_one_source_and_a_name_of_its_own() {
         ],
     );
 
-    // What is wrong inside a second source is not looked at; two slips in the names are upstream's.
+    // A second source is not validated; two mistakes in the names are upstream's.
     check(
         r#""volumes":[{"name":"a","gcePersistentDisk":{}},{"name":"b","emptyDir":{},"downwardAPI":{}}]"#,
         &[
@@ -157,8 +157,8 @@ fn names_of_containers_are_unique_across_their_lists() {
 fn rules_of_restarting_need_a_policy() {
     let rules = r#""restartPolicyRules":[{"action":"Bark"}]"#;
 
-    // Upstream looks at the rules of a regular container even so, and not at those of one that runs
-    // before.
+    // Upstream validates the rules of a regular container even so, and not those of an init
+    // container.
     check(
         &format!(r#""initContainers":[{{"name":"i","image":"i",{rules}}}]"#),
         &["spec.initContainers[0].restartPolicy: Required value"],

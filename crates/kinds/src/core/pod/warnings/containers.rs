@@ -1,4 +1,4 @@
-//! Warnings about containers one by one.
+//! Warnings about single containers.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::fractions;
 use crate::validate::{items, text};
 use crate::warnings::Gathered;
 
-/// `place` is the spec's, `noted` that of the annotations.
+/// `place` is the path of the spec, `noted` that of the annotations.
 pub(super) fn containers(
     spec: &PodSpec,
     metadata: &ObjectMeta,
@@ -51,7 +51,7 @@ pub(super) fn containers(
 
         let key = format!("{APP_ARMOR_PREFIX}{}", container.name);
 
-        // Of pods this is told before the annotation becomes a field.
+        // For pods this warning is returned before the annotation becomes a field.
         let unset =
             is_template && context.is_none_or(|context| context.app_armor_profile.is_none());
         if let Some(value) = annotation(&key).filter(|_| unset)
@@ -77,7 +77,7 @@ pub(super) fn containers(
     });
 }
 
-/// Variables that replace others of the same name, rather than adding to them.
+/// Warns about variables that replace others of the same name.
 fn hidden_variables(container: &Container, at: &Path<'_>, warnings: &mut Gathered) {
     let mut seen = BTreeSet::new();
     for (index, variable) in items(&container.env).iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the writer of a pod, or of a template, should know though nothing is wrong.
+//! Warnings about valid pods and pod templates.
 
 mod containers;
 mod paths;
@@ -25,7 +25,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// Of a new pod.
+/// Warnings about a new pod.
 pub(super) fn new_pod(pod: &Pod) -> Vec<String> {
     let mut warnings = Gathered::default();
     let messages = dns1123_label(text(&pod.metadata.name));
@@ -44,7 +44,7 @@ pub(super) fn new_pod(pod: &Pod) -> Vec<String> {
     warnings.into_texts()
 }
 
-/// Of a template that is new, or changed.
+/// Warnings about a new or changed template.
 pub(crate) fn template(template: &PodTemplateSpec, at: &Path<'_>) -> Vec<String> {
     let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
     let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
@@ -157,7 +157,7 @@ fn node_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gath
     }
 }
 
-/// Values are told of where they are not refused.
+/// Warns about values where they are not refused.
 fn node_term(term: &NodeSelectorTerm, values: bool, at: &Path<'_>, warnings: &mut Gathered) {
     for (index, expression) in items(&term.match_expressions).iter().enumerate() {
         let at = at.field("matchExpressions");
@@ -288,7 +288,7 @@ fn deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Gathered) {
     old(volume.rbd.is_some(), "rbd");
 }
 
-/// Aliases and secrets that stand there twice.
+/// Warns about duplicate aliases and secrets.
 fn repeated(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     let mut seen = BTreeSet::new();
     for (index, alias) in items(&spec.host_aliases).iter().enumerate() {
@@ -328,7 +328,7 @@ fn repeated(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     }
 }
 
-/// Amounts of bytes that are no whole number.
+/// Warns about fractional amounts of bytes.
 fn fractions(amounts: Option<&Amounts>, names: &[&str], at: &Path<'_>, warnings: &mut Gathered) {
     for name in names {
         let found: Option<Quantity> = amounts.and_then(|amounts| amounts.get(*name)).map(read);
@@ -404,7 +404,7 @@ fn addresses(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     }
 }
 
-/// What is to be said of a label of nodes whose time is over.
+/// The warning for a deprecated node label.
 pub(crate) fn deprecated_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",

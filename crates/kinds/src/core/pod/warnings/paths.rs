@@ -1,4 +1,4 @@
-//! Warnings about files of a volume that would stand in the same place, or one below the other.
+//! Warnings about files of a volume whose paths collide: equal, or one below the other.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Volume, Volum
 use crate::validate::{items, text};
 use crate::warnings::Gathered;
 
-/// A file and where it comes from; where that goes without saying, nothing.
+/// A file and its source; empty where the source is obvious.
 struct File {
     path: String,
     source: String,
@@ -67,7 +67,7 @@ pub(super) fn overlapping(volumes: &[Volume], warnings: &mut Gathered) {
     }
 }
 
-/// Two files collide where one is the other, or below it.
+/// Two files collide where their paths are equal, or one is below the other.
 fn collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Gathered) {
     let mut seen = Folders::new();
     for (index, file) in files
@@ -94,7 +94,7 @@ fn collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Gathered
     }
 }
 
-/// The files that were met, as a tree of folders: a list of them, however deep one lies in another.
+/// The files so far, as a tree of folders in a flat list, so that depth needs no recursion.
 struct Folders<'f> {
     folders: Vec<Folder>,
     /// The folder of a name within another.
@@ -103,7 +103,7 @@ struct Folders<'f> {
 
 #[derive(Default)]
 struct Folder {
-    /// Those with this very path.
+    /// The files with exactly this path.
     files: Vec<usize>,
     folders: Vec<usize>,
 }
@@ -130,7 +130,7 @@ impl<'f> Folders<'f> {
         self.folders[at].files.push(file);
     }
 
-    /// Those above, at and below a path, in the order in which they were added.
+    /// The files above, at and below a path, in the order in which they were added.
     fn colliding(&self, path: &'f str) -> Vec<usize> {
         let mut found = Vec::new();
         let mut at = Some(0);

@@ -1,4 +1,4 @@
-//! Warnings about ports that get in each other's way.
+//! Warnings about conflicting ports.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,11 +10,11 @@ use super::super::validate::every_container;
 use crate::validate::{items, text};
 use crate::warnings::Gathered;
 
-/// Ports of one number and protocol, in the order in which they stand there.
+/// Ports of one number and protocol, in the order of the spec.
 #[derive(Default)]
 struct Alike {
     places: Vec<String>,
-    /// Which of them have this port of the node, and there this address.
+    /// Which of them have this host port, by host IP.
     bound: HashMap<i32, HashMap<String, Vec<usize>>>,
 }
 
@@ -76,8 +76,7 @@ impl Alike {
         self.places.push(place);
     }
 
-    /// Warns of each of these that gets in the way of another port. Only those that do are looked
-    /// at.
+    /// Warns about each of these that conflicts with another port. Only those that do are visited.
     fn warn(&self, port: &ContainerPort, place: &str, warnings: &mut Gathered) {
         for (other, relation) in self.related(port) {
             if warnings.is_full() {
@@ -88,7 +87,7 @@ impl Alike {
         }
     }
 
-    /// How these stand to a port, in their order.
+    /// How these relate to a port, in their order.
     fn related(
         &self,
         port: &ContainerPort,

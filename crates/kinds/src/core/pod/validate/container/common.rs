@@ -1,4 +1,4 @@
-//! What is asked of every container.
+//! Checks of every container.
 
 use std::collections::BTreeSet;
 

@@ -134,7 +134,7 @@ pub(super) fn sources(sources: &[EnvFromSource], at: &Path<'_>, errors: &mut Err
             whole(&reference.name, &place.field("secretRef"), errors);
         }
 
-        // The place is the list's, which is upstream's slip.
+        // The path is the list's, which is a mistake of upstream's.
         match (&source.config_map_ref, &source.secret_ref) {
             (None, None) => {
                 let detail = "must specify one of: `configMapRef` or `secretRef`";
@@ -149,8 +149,8 @@ pub(super) fn sources(sources: &[EnvFromSource], at: &Path<'_>, errors: &mut Err
     }
 }
 
-/// A ConfigMap or Secret that is taken whole. Upstream validates its name as one that is yet to be
-/// completed.
+/// Validates the name of a ConfigMap or Secret in `envFrom`. Upstream validates it as the prefix of
+/// a generated name.
 fn whole(name: &str, at: &Path<'_>, errors: &mut Errors) {
     match name {
         "" => errors.push(FieldError::required(&at.field("name"), "")),

@@ -1,4 +1,5 @@
-//! Containers that are put into a running pod, to look around: nothing may depend on them.
+//! Ephemeral containers: they are added to a running pod for debugging, and nothing may depend on
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +82,7 @@ fn not_serving(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The container that an ephemeral one is, but for its target.
+/// An ephemeral container as a container, without its target.
 pub(in crate::core::pod) fn as_container(given: &EphemeralContainer) -> Container {
     let EphemeralContainer {
         args,

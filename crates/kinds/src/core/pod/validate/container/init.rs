@@ -1,4 +1,4 @@
-//! Containers that run before the others; those that are restarted always stay beside them.
+//! Init containers; those that are always restarted are sidecars.
 
 use std::collections::BTreeSet;
 

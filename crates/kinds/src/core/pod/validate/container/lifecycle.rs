@@ -1,4 +1,4 @@
-//! Hooks, and what hooks and probes do.
+//! Lifecycle hooks, and the handlers of hooks and probes.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
@@ -29,7 +29,7 @@ pub(super) fn lifecycle(
     }
 }
 
-/// One of the things that a hook or a probe can do.
+/// One of the actions of a hook or a probe.
 #[derive(Default)]
 pub(super) struct Handler<'a> {
     exec: Option<&'a ExecAction>,
@@ -61,7 +61,7 @@ impl<'a> Handler<'a> {
     }
 }
 
-/// Validates that it is one thing, and that one; further ones are only counted.
+/// Validates that there is exactly one action, and that one; further ones are only counted.
 pub(super) fn handler(
     handler: &Handler<'_>,
     grace: Option<i64>,
@@ -136,8 +136,8 @@ fn http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// A hook that sleeps is done before the pod's time is over. Where that time is missing, that is
-/// said elsewhere.
+/// A hook that sleeps must end within the grace period. A missing grace period is reported
+/// elsewhere.
 fn sleep(seconds: i64, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
         let detail =

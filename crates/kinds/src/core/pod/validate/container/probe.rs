@@ -1,4 +1,4 @@
-//! Probes: whether a container has started, lives, and is ready.
+//! Startup, liveness and readiness probes.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -8,7 +8,7 @@ use super::lifecycle::{Handler, handler};
 use crate::strategy::Errors;
 use crate::validate::not_negative;
 
-/// Validates a probe of a container's life, or of its start.
+/// Validates a liveness or startup probe.
 pub(super) fn liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
     let Some(probe) = probe else { return };
     any(probe, at, errors);

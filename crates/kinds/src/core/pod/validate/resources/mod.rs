@@ -1,4 +1,4 @@
-//! Requests and limits: of a container, of a pod, and what a pod costs besides.
+//! Requests and limits of a container and of a pod, and the overhead of a pod.
 
 mod of_pod;
 
@@ -41,7 +41,7 @@ pub(super) fn of_container(
     );
 }
 
-/// Validates what a pod costs its node besides its containers.
+/// Validates the overhead of a pod.
 pub(super) fn overhead(overhead: &Amounts, at: &Path<'_>, options: &Options, errors: &mut Errors) {
     let as_limits = ResourceRequirements {
         limits: Some(overhead.clone()),
@@ -58,7 +58,7 @@ pub(super) fn overhead(overhead: &Amounts, at: &Path<'_>, options: &Options, err
     );
 }
 
-/// Whether some amount of huge pages is no whole number of them.
+/// Whether some amount of huge pages is not a multiple of the page size.
 pub(in crate::core::pod) fn has_broken_pages(amounts: Option<&Amounts>) -> bool {
     amounts
         .into_iter()

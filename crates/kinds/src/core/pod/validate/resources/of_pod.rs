@@ -1,4 +1,4 @@
-//! `resources` of a pod: what its containers have in all.
+//! `resources` of a pod: the total of its containers.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(in crate::core::pod::validate) fn of_pod(
     consistent(frame.spec, resources, &at, errors);
 }
 
-/// Validates the name of something that a pod can ask for as a whole.
+/// Validates the name of a pod-level resource.
 fn of_whole_pod(name: &str, at: &Path<'_>, errors: &mut Errors) {
     let before = errors.len();
     resources::name(name, at, errors);
@@ -62,7 +62,7 @@ fn of_whole_pod(name: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The whole is not less than its parts.
+/// Validates that the pod-level amounts are not less than those of the containers.
 fn consistent(
     spec: &PodSpec,
     resources: &ResourceRequirements,
@@ -128,8 +128,8 @@ fn consistent(
 
 type Totals = BTreeMap<String, Quantity>;
 
-/// What the containers of a pod need at once, at most: all regular ones and those that stay beside
-/// them, or one that runs before with those that were started already.
+/// The most that the containers of a pod need at once: all regular ones and the sidecars, or one
+/// init container with the sidecars that were started before it.
 fn total(spec: &PodSpec, of: impl Fn(&ResourceRequirements) -> Option<&Amounts>) -> Totals {
     let amounts = |container: &Container| -> Totals {
         let given = container.resources.as_ref().and_then(&of);

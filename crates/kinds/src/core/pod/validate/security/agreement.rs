@@ -1,4 +1,4 @@
-//! Annotations and fields that say the same: where both are given they agree.
+//! Annotations and fields for the same profile must agree where both are given.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -99,7 +99,7 @@ fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors:
     );
 }
 
-/// Says that the types differ, or that they are the same and the files differ.
+/// The error for types that differ, or for files that differ where the types are the same.
 fn disagreement(
     what: &str,
     of: &str,

@@ -1,4 +1,4 @@
-//! Disks and shares of clouds.
+//! Disks and file shares of cloud providers.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -25,7 +25,7 @@ pub(super) fn aws_disk(
     partition(source.partition, at, errors);
 }
 
-/// Zero is fine: the whole disk.
+/// Validates a partition; zero is the whole disk.
 fn partition(partition: Option<i32>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(partition) = partition.filter(|partition| !(0..=255).contains(partition)) {
         let detail = "must be between 1 and 255, inclusive";

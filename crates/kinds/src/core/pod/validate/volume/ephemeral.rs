@@ -1,4 +1,4 @@
-//! `ephemeral`: a claim that is made for the pod, and goes with it.
+//! `ephemeral`: a claim that is created for the pod and deleted with it.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
@@ -58,7 +58,7 @@ fn metadata(metadata: &ObjectMeta, at: &Path<'_>, errors: &mut Errors) {
 
     let text = |given: &Option<String>| given.as_deref().is_some_and(|text| !text.is_empty());
 
-    // The odd name is upstream's, which makes it from a field of a struct.
+    // The odd name is upstream's, which derives it from a struct field.
     let given = [
         (text(&metadata.name), "name"),
         (text(&metadata.generate_name), "generateName"),

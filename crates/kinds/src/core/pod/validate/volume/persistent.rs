@@ -15,11 +15,10 @@ use super::{cloud, iqn, local, network};
 use crate::strategy::Errors;
 use crate::validate::{required, text};
 
-/// The longest that a volume's name and its portal may be together where an initiator is named.
+/// The most characters of a volume's name and its portal together where an initiator is named.
 const LONGEST_PORTAL: usize = 64;
 
-/// Validates the first source that is given, and says of the others that they are too many. `name` is
-/// the volume's.
+/// Validates the first source, and adds an error for each further one. `name` is the volume's.
 pub(crate) fn persistent(
     spec: &PersistentVolumeSpec,
     name: &str,
@@ -64,7 +63,7 @@ pub(crate) fn persistent(
     validate.source(&spec.cinder, "cinder", cinder);
     validate.source(&spec.fc, "fc", network::fibre_channel);
 
-    // Upstream never finds this one too many.
+    // Upstream never reports this one as a further source.
     let given = std::mem::take(&mut validate.given);
     validate.source(&spec.flex_volume, "flexVolume", flex_volume);
     validate.given |= given;

@@ -31,7 +31,7 @@ pub(super) fn projected(
     }
 }
 
-/// Validates one source. What is wrong with its paths is said of the volume, at `at`.
+/// Validates one source. Errors about its paths name the volume, at `at`.
 fn source<'p>(
     source: &'p VolumeProjection,
     paths: &mut BTreeSet<&'p str>,
@@ -148,7 +148,7 @@ fn token(
     }
 }
 
-/// Whether some token of a pod has a path that would be refused.
+/// Whether some token of a pod has an invalid path.
 pub(in crate::core::pod) fn has_reserved_token_path(spec: &PodSpec) -> bool {
     let projected = items(&spec.volumes)
         .iter()
