@@ -16,7 +16,7 @@ use crate::ApiError;
 use crate::byte_budget::Reservation;
 use crate::render::{Form, LongList};
 
-/// A body breaks off only where it is handed on from somebody else.
+/// A body fails midway only where it is forwarded from a backend.
 pub type Body = UnsyncBoxBody<Bytes, BrokenOff>;
 pub type BrokenOff = Box<dyn std::error::Error + Send + Sync>;
 pub type Answer = Response<Body>;
@@ -106,8 +106,7 @@ pub fn empty(status: StatusCode) -> Answer {
     response
 }
 
-/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after
-/// all.
+/// The response to HEAD: that of GET without the body, which HTTP/2 would send otherwise.
 pub fn without_body(mut answer: Answer) -> Answer {
     if let Some(length) = answer.body().size_hint().exact() {
         answer

@@ -23,7 +23,7 @@ pub struct FromFiles<T> {
     files: Vec<PathBuf>,
     make: Make<T>,
     current: ArcSwap<T>,
-    /// When the files were last looked at, in seconds.
+    /// When the files were last checked, in seconds.
     looked: AtomicI64,
     stamps: Mutex<Vec<Stamp>>,
     changed: Notify,
@@ -31,7 +31,7 @@ pub struct FromFiles<T> {
 
 type Make<T> = Box<dyn Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync>;
 
-/// What tells one content of a file from another.
+/// Identifies a version of a file's content.
 type Stamp = (SystemTime, u64);
 
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ impl<T> FromFiles<T> {
         })
     }
 
-    /// What the files say now.
+    /// The current content of the files.
     pub fn current(&self, now: Timestamp) -> Arc<T> {
         let now = now.unix_seconds();
         if self.looked.swap(now, Ordering::Relaxed) != now {

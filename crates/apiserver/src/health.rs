@@ -17,7 +17,7 @@ use crate::request::Query;
 /// How long the store may take to answer.
 const STORE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Everything that is asked about.
+/// Everything that health checks read.
 pub struct Health {
     pub store: Arc<dyn Store>,
     pub lifecycle: Arc<Lifecycle>,
@@ -25,7 +25,7 @@ pub struct Health {
     pub hooks: Vec<Arc<Hook>>,
 }
 
-/// Which of the three is asked.
+/// Which of the three endpoints is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Healthz,
@@ -109,7 +109,7 @@ impl Health {
             match self.check(check).await {
                 Ok(()) => text.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
-                    // Everybody may ask; the reason is for the log.
+                    // The endpoint is public; the reason is only logged.
                     text.push_str(&format!("[-]{name} failed: reason withheld\n"));
                     failed.push(format!("{name}: {why}"));
                 }

@@ -51,7 +51,7 @@ use crate::storage::compaction;
 /// pending.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a server is to be. Made once, from a command line.
+/// The configuration of a server, made once from a command line.
 pub struct Config {
     /// Its certificate, with what leads to the authority, and the key.
     pub certificate: CertificateFiles,
@@ -60,19 +60,19 @@ pub struct Config {
     pub http2: bool,
     /// How many requests one HTTP/2 connection may have open.
     pub http2_streams: u32,
-    /// Who signs client certificates; absent: nobody is known by a certificate.
+    /// The CAs of client certificates; absent: client certificates are not accepted.
     pub client_authorities: Option<PathBuf>,
-    /// Who may say in headers whom a request is for.
+    /// The front proxies whose headers are trusted.
     pub front_proxy: Option<FrontProxyConfig>,
     pub tokens: TokenConfig,
-    /// Who decides what may be done, in their order.
+    /// The authorizers, in order.
     pub authorization: Vec<Mode>,
     /// Whether requests without credentials are let in, as `system:anonymous`.
     pub anonymous: bool,
     /// Whether others write to the store as well.
     pub shared_store: bool,
-    /// How long the store's past is kept, where nobody else sees to that: so long, and at most
-    /// twice as long.
+    /// The compaction interval, where no other component compacts the store: history is kept for
+    /// one interval at least and two at most.
     pub compaction: Option<Duration>,
     /// Which admission plugins are on.
     pub admission: PluginFlags,
@@ -80,11 +80,11 @@ pub struct Config {
     pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
     pub request_timeout: Duration,
-    /// How long a watch lasts at least that does not say; at most twice as long.
+    /// The shortest duration of a watch without a timeout; the longest is twice as long.
     pub min_request_timeout: Duration,
-    /// How long everything is answered as before after the server is told to end.
+    /// How long requests are still served after shutdown has begun.
     pub shutdown_delay: Duration,
-    /// How long an event is kept after it was last written; zero: for ever.
+    /// How long an event is stored after it was last written; zero: forever.
     pub event_ttl: Duration,
     /// Where pods find the server.
     pub advertised: Advertised,
@@ -94,8 +94,8 @@ pub struct Config {
     pub kubelets: KubeletConfig,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
-    /// Whether the objects that every cluster has are made and kept. Simulations of thousands of
-    /// clusters go without.
+    /// Whether the objects that every cluster has are created and reconciled. Simulations of
+    /// thousands of clusters go without.
     pub bootstrap: bool,
 }
 
@@ -146,7 +146,7 @@ impl Config {
 
 /// The ways in.
 pub struct Doors {
-    /// For those who come over the network; absent: nobody does.
+    /// For clients on the network; absent: there are none.
     pub listener: Option<TcpListener>,
     /// For the components of the same process.
     pub in_process: InProcess,
@@ -169,7 +169,7 @@ pub enum RunError {
     Listener(io::Error),
 }
 
-/// Serves at its doors until `stop` says so; `ready` is called once, when the server is ready in
+/// Serves its listeners until `stop` is true; `ready` is called once, when the server is ready in
 /// every respect.
 pub async fn run(
     config: &Config,
@@ -240,7 +240,7 @@ pub async fn run(
     }
 }
 
-/// Feeds the caches, as a task of its own: every write waits for them, so no other part is asked
+/// Feeds the caches in a task of its own: every write waits for them, so no other part is polled
 /// first, and the thread that the server was started on need not be woken for each.
 async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> Infallible {
     let (caches, store) = (caches.clone(), store.clone());
@@ -249,7 +249,7 @@ async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> In
     match feed.join_next().await {
         Some(Ok(never)) => match never {},
         Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The process ends, and whoever waits here with it.
+        // The store is closed: the process ends, and this future with it.
         Some(Err(_)) => std::future::pending().await,
         None => unreachable!("the feed is the one task of its set"),
     }
@@ -388,15 +388,15 @@ async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Stor
     );
 }
 
-/// Opens the door of this process when its components may do what they are there for: those who
-/// came earlier would be refused, and stay away for a second and more. Never returns.
+/// Opens the in-process connection when the roles of components exist: earlier requests would be
+/// refused, and retried only after a second or more. Never returns.
 async fn let_in(door: &InProcess, house: &House) {
     house.hooks.bootstrap.roles.finished().await;
     door.open(house.chain.clone());
     std::future::pending().await
 }
 
-/// Forgets the store's past, if that is this server's to do. Never returns.
+/// Compacts the store, if this server is configured to. Never returns.
 async fn forget(store: &dyn Store, every: Option<Duration>) {
     match every {
         Some(every) => compaction::run(store, every).await,
@@ -404,7 +404,7 @@ async fn forget(store: &dyn Store, every: Option<Duration>) {
     }
 }
 
-/// Says once that the server is ready, and never returns.
+/// Reports once that the server is ready, and never returns.
 async fn announce(hooks: &Hooks, ready: impl FnOnce()) {
     for hook in hooks.all() {
         hook.finished().await;
@@ -413,9 +413,9 @@ async fn announce(hooks: &Hooks, ready: impl FnOnce()) {
     std::future::pending().await
 }
 
-/// Leads the server to its end when it is told to, and never returns: the listener does.
+/// Shuts the server down when `stop` is true, and never returns: the listener does.
 async fn end(lifecycle: &Lifecycle, mut stop: watch::Receiver<bool>, delay: Duration) {
-    // Where whoever could have told us is gone, nobody will.
+    // If the sender was dropped, there will be no stop.
     if stop.wait_for(|stop| *stop).await.is_ok() {
         lifecycle.enter(Stage::Leaving);
         tokio::time::sleep(delay).await;

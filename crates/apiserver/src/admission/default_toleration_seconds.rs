@@ -54,7 +54,7 @@ fn tolerate(spec: &mut Map) {
     spec.insert("tolerations", tolerations);
 }
 
-/// Whether a toleration speaks of the taint at all, whatever it says of it.
+/// Whether a toleration is about the taint, whatever its operator and seconds are.
 fn covers(toleration: &Value, taint: &str) -> bool {
     let part = |name: &str| {
         toleration

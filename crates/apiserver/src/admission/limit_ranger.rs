@@ -55,8 +55,8 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Claims whenever they are written, pods when they are new and when they are resized: nothing else
-/// changes what they ask for. What is going is left alone.
+/// Claims on every write, pods when they are created or resized: nothing else changes what they
+/// request. Objects that are being deleted are ignored.
 fn concerns(attributes: &Attributes<'_>) -> bool {
     let pods = attributes.is_of("", "pods");
     let concerns = match (attributes.operation, attributes.cx.part) {
@@ -82,7 +82,7 @@ fn ranges(attributes: &Attributes<'_>) -> impl Iterator<Item = Vec<LimitRangeIte
     ranges.filter_map(|range| Some(range.spec?.limits))
 }
 
-/// Gives containers what they do not ask for themselves, and says so on the pod.
+/// Sets the default requests and limits of containers, and notes them in an annotation of the pod.
 fn fill_in(pod: &mut Value, range: &[LimitRangeItem]) {
     let (mut requests, mut limits) = (BTreeMap::new(), BTreeMap::new());
     for item in range.iter().filter(|item| item.type_ == "Container") {
@@ -109,7 +109,7 @@ fn fill_in(pod: &mut Value, range: &[LimitRangeItem]) {
             let name = container.str("name").unwrap_or_default().to_owned();
             let resources = container.object_mut("resources");
 
-            // Upstream fills in limits first and tells of requests first.
+            // Upstream sets limits first and lists requests first.
             let limited = fill(resources, "limits", &limits);
             let requested = fill(resources, "requests", &requests);
             for (names, side) in [(requested, "request"), (limited, "limit")] {
@@ -147,7 +147,7 @@ fn fill(resources: &mut Map, side: &str, defaults: &BTreeMap<&String, &Written>)
     names
 }
 
-/// What is asked for, what may be used, and of what these are amounts.
+/// The requested amount, the limit, and the limit range type that they are compared with.
 struct Asked<'a> {
     requests: &'a Amounts,
     limits: &'a Amounts,

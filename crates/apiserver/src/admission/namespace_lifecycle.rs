@@ -49,14 +49,14 @@ fn check(attributes: &Attributes<'_>) -> Result<(), ApiError> {
         return Ok(());
     }
 
-    // One may ask about a namespace that is yet to be.
+    // An access review may name a namespace that does not exist yet.
     if cx.resource.group == "authorization.k8s.io"
         && cx.resource.plural == "localsubjectaccessreviews"
     {
         return Ok(());
     }
 
-    // Whoever deletes must be able to, wherever the object is.
+    // Deleting must be possible, wherever the object is.
     if !cx.resource.namespaced || attributes.operation == Operation::Delete {
         return Ok(());
     }

@@ -57,7 +57,7 @@ fn size(claim: &Value) -> Quantity {
         .unwrap_or_default()
 }
 
-/// The old way to name a class counts more.
+/// The legacy annotation takes precedence over the field.
 fn class(claim: &Value) -> &str {
     let old = claim
         .meta()

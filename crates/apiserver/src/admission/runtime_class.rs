@@ -199,7 +199,7 @@ fn longer(one: Option<Option<i64>>, other: Option<i64>) -> Option<i64> {
     }
 }
 
-/// What a toleration says.
+/// The parts of a toleration.
 struct Parts<'t> {
     key: &'t str,
     operator: &'t str,
@@ -222,7 +222,7 @@ struct Reach<'t> {
 enum Values<'t> {
     Any,
     This(&'t str),
-    /// Nobody knows the operator.
+    /// An unknown operator.
     None(&'t str),
 }
 
@@ -258,7 +258,7 @@ impl<'t> Parts<'t> {
         }
     }
 
-    /// How long it holds where that is asked; `None`: for ever.
+    /// For how many seconds it tolerates NoExecute; `None`: forever.
     fn lasts(&self) -> Option<i64> {
         self.seconds.filter(|_| self.effect == "NoExecute")
     }

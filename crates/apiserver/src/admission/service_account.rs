@@ -98,7 +98,7 @@ impl Plugin for ServiceAccount {
     }
 }
 
-/// What the pod is to be, for the few that have to be looked at closely.
+/// The typed spec, for the few pods that need it.
 fn spec(pod: &Value) -> Result<PodSpec, ApiError> {
     let view = typed::view::<Pod>(pod).map_err(|error| ApiError::internal(error.to_string()))?;
     Ok(view.spec.unwrap_or_default())
@@ -363,7 +363,7 @@ fn volume_references_secret(volume: &k8s_openapi::api::core::v1::Volume) -> bool
             .is_some_and(|csi| csi.node_publish_secret_ref.is_some())
 }
 
-/// What the account lets its pods mount.
+/// The secrets that pods of the account may mount.
 fn mountable(account: &Account) -> BTreeSet<&str> {
     let secrets = account.secrets.iter().flatten();
     secrets

@@ -22,20 +22,20 @@ use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Version};
 use super::{Authenticator, Opinion, Presented, User};
 use crate::files::FromFiles;
 
-/// The extra field that tells which credential was used.
+/// The extra field that names the credential that was used.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// A judgement that was not favourable is asked for again after so many seconds.
+/// A negative result is cached for so many seconds.
 const WRONG_FOR: i64 = 10;
 
 /// The other end of a connection.
 pub struct Peer {
     /// Its own certificate first; empty: it has none.
     chain: Vec<CertificateDer<'static>>,
-    /// As a client, and as a proxy that speaks for others.
+    /// The cached results, as a client and as a front proxy.
     client: Mutex<Option<Judged>>,
     proxy: Mutex<Option<Judged>>,
-    /// A component of this process, whose identity whoever assembled it has said.
+    /// A component of this process, whose user is set by the code that assembles it.
     known: Option<Arc<User>>,
 }
 
@@ -46,12 +46,12 @@ struct Judged {
     judgement: Judgement,
 }
 
-/// What some authorities say of a certificate.
+/// The result of verifying a certificate.
 #[derive(Clone, Debug)]
 pub(super) enum Judgement {
     NoCertificate,
     Good(Arc<User>),
-    /// It is good and names nobody.
+    /// It is valid and has no common name.
     Nameless,
     Wrong(String),
 }
@@ -74,12 +74,12 @@ impl Peer {
         }
     }
 
-    /// Who it is, if nobody need ask.
+    /// The user, if it is known without verification.
     pub fn user(&self) -> Option<&Arc<User>> {
         self.known.as_ref()
     }
 
-    /// What those say who sign the certificates of proxies.
+    /// The result with the CAs of front proxies.
     pub(super) fn proxy(&self, by: &Arc<Authorities>, now: Timestamp) -> Judgement {
         self.judged(&self.proxy, by, now)
     }
@@ -124,7 +124,7 @@ pub struct Authorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// Why client certificates cannot be judged at all.
+/// Why client certificates cannot be verified.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the client CA: {0}")]
 pub struct BadClientCa(String);
@@ -181,9 +181,8 @@ impl Authorities {
 }
 
 impl Authorities {
-    /// Judges a certificate of the first version, as `openssl x509 -req` makes them where nobody
-    /// asks for more: it says nothing of what it is for, and one of the authorities must have
-    /// signed it.
+    /// Verifies a certificate of X.509 version 1, which `openssl x509 -req` makes by default: it
+    /// has no extensions, so any use is allowed, and one of the CAs must have signed it.
     fn judge_old(&self, certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), String> {
         let moment =
             ASN1Time::from_timestamp(now.unix_seconds()).map_err(|error| error.to_string())?;
@@ -207,7 +206,7 @@ impl Authorities {
     }
 }
 
-/// Says which certificate it is and which times do not fit: mostly it is a clock that is wrong.
+/// The error names the certificate and the times that do not fit: mostly a clock is wrong.
 fn check_time(certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), String> {
     let validity = certificate.validity();
     let (begins, ends) = (
@@ -237,7 +236,7 @@ fn check_time(certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), S
     }
 }
 
-/// Judges the certificates of peers. The authorities are read again when their file changes.
+/// Authenticates peers by their certificates. The CAs are read again when their file changes.
 pub struct ClientCertificates {
     pub authorities: Arc<FromFiles<Authorities>>,
 }
@@ -336,7 +335,7 @@ Nh+3fuOGXFiZnKD5Hg==
         let other = Authorities::new(Vec::new()).map(|nobody| nobody.judge(&chain, now));
         assert!(!matches!(other, Ok(Ok(_))), "signed by somebody else");
 
-        // What was changed was signed by nobody.
+        // A changed certificate has no valid signature.
         let mut forged = chain[0].to_vec();
         let place = forged.windows(3).position(|part| part == b"bob").unwrap();
         forged[place] = b'r';

@@ -24,7 +24,7 @@ pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
 
 use crate::ApiError;
 
-/// What a request says about who sends it.
+/// The credentials of a request.
 pub struct Presented<'a> {
     pub peer: &'a Peer,
     pub headers: &'a HeaderMap,
@@ -35,7 +35,7 @@ pub struct Presented<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opinion {
     Known(Arc<User>),
-    /// Nothing was presented that this one could judge.
+    /// There are no credentials of this type.
     Unknown,
     /// Why what was presented is wrong: for the log, never for the client.
     Wrong(String),
@@ -50,9 +50,9 @@ pub trait Authenticator: Send + Sync {
 /// The chain.
 pub struct Authentication {
     pub chain: Vec<Box<dyn Authenticator>>,
-    /// Whether those who present nothing are let in, as nobody.
+    /// Whether requests without credentials are accepted, as anonymous.
     pub anonymous: bool,
-    /// The headers in which proxies say whom they speak for, whether or not one is expected.
+    /// The headers in which front proxies name the user, whether or not one is configured.
     pub proxy_headers: ProxyHeaders,
     /// What was refused a short while ago, and why.
     pub refused: Repeats,
@@ -88,8 +88,8 @@ impl Authentication {
         Err(ApiError::unauthorized())
     }
 
-    /// Takes everything away that says who sends a request: it has been judged, and nobody behind
-    /// us is to see it.
+    /// Removes all credentials from a request: it has been authenticated, and backends must not see
+    /// them.
     pub fn remove_credentials(&self, headers: &mut HeaderMap) {
         headers.remove(header::AUTHORIZATION);
         self.proxy_headers.remove_from(headers);

@@ -27,15 +27,15 @@ use crate::status::Details;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Allow(Grant),
-    /// Nobody else is asked. The reason is told to the client.
+    /// No other authorizer is called. The reason is returned to the client.
     Deny(String),
     NoOpinion(String),
 }
 
-/// Why something is allowed; put into words only for those who ask.
+/// Why something is allowed; formatted only when it is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// There is nothing to say.
+    /// There is no reason.
     Plain,
     Binding(Arc<Binding>),
 }
@@ -50,13 +50,13 @@ impl Grant {
     }
 }
 
-/// What an authorizer can say of all that a user may do in a namespace.
+/// The rules that apply to a user in a namespace, as far as an authorizer can list them.
 #[derive(Debug, Default)]
 pub struct Listing {
     pub rules: Vec<Rule>,
     /// There is more that cannot be listed.
     pub incomplete: bool,
-    /// What stood in the way; empty: nothing.
+    /// The error of an incomplete list; empty: none.
     pub error: String,
 }
 
@@ -136,7 +136,7 @@ impl Authorization {
         matches!(self.decide(attributes).await, Decision::Allow(_))
     }
 
-    /// What the chain as a whole says.
+    /// The decision of the whole chain.
     pub async fn decide(&self, attributes: &Attributes<'_>) -> Decision {
         if attributes.user.is_master() {
             return Decision::Allow(Grant::Plain);
@@ -154,7 +154,7 @@ impl Authorization {
         Decision::NoOpinion(reasons.join("\n"))
     }
 
-    /// What all of the chain say of everything that a user may do in a namespace.
+    /// The rules of all authorizers that apply to a user in a namespace.
     pub fn rules(&self, user: &User, namespace: &str) -> Listing {
         let mut all = Listing::default();
         let mut errors = Vec::new();
@@ -175,7 +175,7 @@ impl Authorization {
     }
 }
 
-/// The refusal of something that is not allowed, in upstream's words.
+/// The error for a request that is not allowed, with upstream's text.
 pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let (user, verb) = (Quoted(&attributes.user.name), attributes.verb);
     let (what, details) = match attributes.what {
@@ -211,7 +211,7 @@ pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
         }
     };
 
-    // Nothing that somebody sent is to look like HTML to a browser.
+    // User input must not be rendered as HTML by a browser.
     let what = what
         .replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -104,7 +104,8 @@ fn wanted() -> impl Iterator<Item = Value> {
     })
 }
 
-/// One that this server answers itself; `managed` says how long it is kept.
+/// One that this server serves itself; `managed` is the value of the label for how it is
+/// reconciled.
 pub(crate) fn api_service(
     group: &str,
     version: &str,

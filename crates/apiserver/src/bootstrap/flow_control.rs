@@ -77,13 +77,14 @@ async fn ensure_one(
         .update(resource, "", Part::Main, MANAGER, &mended)
         .await
     {
-        // Somebody else has changed it or removed it: there will be another round.
+        // It was changed or deleted concurrently: there will be another round.
         Err(error) if matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// What is to be written over `found`; `None`: it is as it should be, or not ours any more.
+/// The object to write over `found`; `None`: it is up to date, or an administrator has taken it
+/// over.
 fn mended(found: &Value, wanted: &Value) -> Option<Value> {
     let annotation = found.meta().annotation(AUTO_UPDATE);
     let mandatory = MANDATORY.contains(&wanted.meta().name());

@@ -74,7 +74,7 @@ async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiE
             .await?;
     }
 
-    // An address that others cannot reach is not one to tell them.
+    // An address that others cannot reach is not published.
     if advertised.address.is_loopback() {
         return Ok(());
     }
@@ -96,7 +96,7 @@ async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiE
     .await
 }
 
-/// Makes an object, or mends these of its members and its labels.
+/// Creates an object, or reconciles these of its members and its labels.
 async fn put(
     loopback: &Loopback,
     resource: &'static Resource,
@@ -170,7 +170,7 @@ fn service(advertised: &Advertised) -> Value {
     })
 }
 
-/// Controllers that mirror Endpoints are told to leave these alone.
+/// The label keeps controllers that mirror Endpoints from mirroring these.
 fn wanted_endpoints(advertised: &Advertised) -> Value {
     let port = EndpointPort {
         name: Some("https".to_string()),

@@ -33,15 +33,15 @@ use crate::loopback::Loopback;
 /// How long a failure is left alone before the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Who owns the fields of what is made here, unless upstream has another name for it.
+/// The field manager of what is created here, unless upstream has another name for it.
 const MANAGER: &str = "kube-apiserver";
 
-/// What a new cluster is to be told.
+/// What the objects are made from.
 pub struct Facts {
     pub advertised: Advertised,
-    /// Who signs client certificates.
+    /// The CAs of client certificates.
     pub client_authorities: Option<Arc<FromFiles<Authorities>>>,
-    /// Who signs the certificates of front proxies.
+    /// The CAs of front proxies.
     pub proxy_authorities: Option<Arc<FromFiles<Authorities>>>,
     pub front_proxy: Option<FrontProxyConfig>,
 }
@@ -144,7 +144,7 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
 ) {
     let mut told = String::new();
     loop {
-        // Listened to before anything is looked at, so that nothing in between is missed.
+        // Subscribed before anything is read, so that no change in between is missed.
         let mut notified: Vec<_> = notifiers
             .iter()
             .map(|notifier| Box::pin(notifier.notified()))

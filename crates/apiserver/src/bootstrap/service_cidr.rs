@@ -16,17 +16,17 @@ use crate::loopback::{Loopback, resource};
 
 const NAME: &str = "kubernetes";
 
-/// Who owns its status.
+/// The field manager of its status.
 const STATUS_MANAGER: &str = "kubernetes-service-cidr-controller";
 
-/// What is to be done about the object.
+/// What to do with the object.
 #[derive(Debug, PartialEq)]
 enum Step {
     Create,
     /// A second family joins the first.
     Replace(Value),
     SayReady,
-    /// It says something else than the command line.
+    /// It differs from the command line.
     Differs,
     Nothing,
 }

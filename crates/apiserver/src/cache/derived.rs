@@ -95,7 +95,7 @@ impl<T: Derive> Derived<T> {
         self.current.store(Arc::new(next));
     }
 
-    /// The state with what has happened since; `None`: some of that is forgotten.
+    /// The state with the events since; `None`: some of them are no longer in the history.
     fn advanced(&self, cursors: &mut [Cursor], current: &Current<T>) -> Option<Current<T>> {
         if cursors.is_empty() {
             return None;

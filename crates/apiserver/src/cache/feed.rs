@@ -29,11 +29,11 @@ pub(super) const ROOT: &str = "/registry/";
 /// How long the feed waits before it tries a failed store again.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
 
-/// How often the store is asked how far its watch is, while somebody waits for it.
+/// How often the store is asked for progress of its watch, while a request waits for it.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// The feed forgets what has left the store's window, and what is no longer fresh, after so many
-/// changes, or when one comes so long after the last time.
+/// The feed drops events that have left the store's window, and stale ones, after so many changes,
+/// or with one that comes so long after the last time.
 const FORGET_EVERY: usize = 1000;
 const FORGET_AFTER: Duration = Duration::from_secs(60);
 
@@ -59,8 +59,8 @@ pub enum FeedError {
 }
 
 impl Caches {
-    /// Empty caches for every built-in resource that is kept. Resources that share storage share a
-    /// cache.
+    /// Empty caches for every built-in resource that is stored. Resources that share storage share
+    /// a cache.
     pub fn new() -> Caches {
         let mut by_prefix: BTreeMap<Text, Arc<Cache>> = BTreeMap::new();
         for resource in coracle_api::catalog::BUILTIN.resources() {
@@ -109,8 +109,8 @@ impl Caches {
         self.applied.get()
     }
 
-    /// As [`Caches::reached`], where the newest change may be none of ours: the store is asked how
-    /// far its watch is.
+    /// As [`Caches::reached`], where the newest change may be outside of the caches: requests
+    /// progress of the store's watch.
     pub async fn caught_up(&self, store: &dyn Store, revision: Revision) {
         while self.applied() < revision {
             if let Err(error) = store.progress().await {
@@ -133,7 +133,7 @@ impl Caches {
     }
 
     /// Fills the caches: everything at the oldest revision the store keeps, then every change
-    /// since, so that watchers resume across a restart. Returns what is to be followed.
+    /// since, so that watchers resume across a restart. Returns the revision to watch from.
     pub async fn fill(&self, store: &dyn Store) -> Result<Revision, FeedError> {
         let status = store.status().await?;
         self.complete_at.get_or_init(|| status.revision);
@@ -211,7 +211,7 @@ impl Caches {
         }
     }
 
-    /// Follows the store until what comes next is lost.
+    /// Follows the store until its next changes are lost.
     async fn follow(&self, store: &dyn Store, mut at: Revision) -> StoreError {
         let (mut since_forgetting, mut forgotten) = (0, Instant::now());
         let mut notifiers = PendingNotifiers::default();
@@ -358,7 +358,7 @@ impl Caches {
         Some((definitions.get(group, plural)?.cache.clone(), key))
     }
 
-    /// The same of a built-in resource, and where in the store it is kept.
+    /// The same of a built-in resource, with its prefix in the store.
     fn built_in<'k>(&self, key: &'k [u8]) -> Option<(&str, &Arc<Cache>, &'k str)> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?;
         // Prefixes have one or two parts: `pods`, `services/specs`.
@@ -380,7 +380,7 @@ impl Default for Caches {
     }
 }
 
-/// An entry on its way; dropped when its write has been answered.
+/// An entry whose write is pending; dropped when the store has answered.
 pub struct PendingWrite<'a> {
     pending_writes: &'a PendingWrites,
     key: &'a Bytes,
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_store_that_is_closed_is_not_asked_again() {
-        // Without a timer, as while the process ends: whoever would wait for a while panics.
+        // Without a timer, as while the process ends: a wait with a timeout panics.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();

@@ -20,8 +20,8 @@ const SEGMENT: usize = 62;
 /// A window holds at most so many events …
 const MAX_EVENTS: usize = 1650 * SEGMENT;
 
-/// … and, beyond the first few, at most so many bytes of objects, and none that happened so long
-/// ago: whoever watches is told every minute how far it has come, and comes back with that.
+/// … and, beyond the first few, at most so many bytes of objects, and none older than this: a
+/// watcher gets a bookmark every minute, and resumes from there.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 const FRESH: Duration = Duration::from_secs(75);
 const FEW_EVENTS: usize = 128;
@@ -52,7 +52,7 @@ struct Segment {
     events: [OnceLock<Event>; SEGMENT],
     next: ArcSwapOption<Segment>,
     begun: Instant,
-    /// The window has passed: what comes next can no longer be read from here.
+    /// The window has passed: the next events can no longer be read from here.
     cut: AtomicBool,
 }
 
@@ -66,7 +66,7 @@ impl Segment {
         })
     }
 
-    /// Lets go of what comes next: whoever still reads here has been overtaken.
+    /// Releases the next segments: readers that are still here have been overtaken.
     fn cut(&self) {
         self.cut.store(true, Ordering::Release);
         self.next.store(None);
@@ -91,7 +91,7 @@ impl Drop for Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overtaken;
 
-/// A place in the chain: what comes next has not been read.
+/// A position in the chain: the events after it have not been read.
 #[derive(Clone)]
 pub struct Cursor {
     segment: Arc<Segment>,
@@ -211,11 +211,11 @@ impl History {
         while self.events > MAX_EVENTS || (self.bytes > MAX_BYTES && self.events > FEW_EVENTS) {
             self.forget_one();
         }
-        // The newest segment tells the time well enough, and costs nothing.
+        // The time of the newest segment is precise enough, and costs nothing.
         self.forget_stale(self.tail.end.segment.begun);
     }
 
-    /// Forgets what is no longer fresh.
+    /// Drops stale events.
     pub(super) fn forget_stale(&mut self, now: Instant) {
         while self.events > FEW_EVENTS && self.oldest_is_stale(now) {
             self.forget_one();
@@ -233,7 +233,7 @@ impl History {
                 .is_some_and(|next| now - next.begun > FRESH)
     }
 
-    /// A cursor before the first event after `revision`; `None`: that is no longer kept.
+    /// A cursor before the first event after `revision`; `None`: the history no longer has it.
     pub(super) fn after(&self, revision: Revision) -> Option<Cursor> {
         if revision < self.forgotten {
             return None;
@@ -276,7 +276,7 @@ impl History {
         self.forgotten
     }
 
-    /// Forgets what happened up to `revision`.
+    /// Drops the events up to `revision`.
     pub(super) fn forget(&mut self, revision: Revision) {
         let is_next = |oldest: &Cursor| {
             let mut next = oldest.clone();

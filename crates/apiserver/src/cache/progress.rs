@@ -34,7 +34,7 @@ impl Progress {
         while let Some(first) = waiting.by_revision.first_entry()
             && first.key().0 <= revision
         {
-            // Who has stopped waiting does not hear it.
+            // A waiter that was dropped is ignored.
             first.remove().send(()).ok();
         }
     }
@@ -45,16 +45,15 @@ impl Progress {
             let Some(there) = self.wait_for(revision) else {
                 return;
             };
-            // It ends without a word only with all of this.
+            // The channel closes without a value only when the caches are dropped.
             drop(there.await);
         }
     }
 
-    /// A place among those who wait, unless it has been reached meanwhile.
+    /// Registers a waiter, unless the revision has been reached meanwhile.
     fn wait_for(&self, revision: Revision) -> Option<oneshot::Receiver<()>> {
         let mut waiting = self.waiting();
-        // Looked at again while nobody can be told: who comes after that is found by those who
-        // tell.
+        // Checked again under the lock: later changes find the waiter.
         if self.get() >= revision {
             return None;
         }

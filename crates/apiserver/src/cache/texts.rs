@@ -50,7 +50,7 @@ impl Texts {
     }
 }
 
-/// Seven bits a byte, the lowest first; the highest bit says that more follow.
+/// Seven bits a byte, the lowest first; the highest bit is set if more follow.
 fn write_length(mut length: usize, out: &mut Vec<u8>) {
     loop {
         let low = u8::try_from(length & 0x7f).expect("seven bits");

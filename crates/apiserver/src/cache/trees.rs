@@ -29,17 +29,17 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 const OWNERS: &str = "managedFields";
 
-/// The tree of an object whose text is longer is not held for readers who may never come.
+/// The tree of an object whose text is longer is not held for possible readers.
 const LARGEST: usize = 16 << 10;
 
-/// The tree of an entry, while somebody holds it.
+/// The tree of an entry, while it is held.
 #[derive(Debug, Default)]
 pub(super) struct Tree(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     tree: Weak<Value>,
-    /// Its `managedFields`, or null: only writers look at them.
+    /// Its `managedFields`, or null: only writers read them.
     owners: Weak<Value>,
 }
 
@@ -63,8 +63,8 @@ struct Held {
 }
 
 impl Newest {
-    /// Returns those that have to go. A tree takes a while to be let go of, and nobody is to wait
-    /// for that.
+    /// Returns those that are to be dropped: dropping a tree takes a while, and is done without the
+    /// lock.
     fn push(&mut self, held: Held) -> Vec<Held> {
         let now = held.since;
         self.bytes += held.bytes;
@@ -85,10 +85,10 @@ impl Newest {
 }
 
 impl SharedTrees {
-    /// The object as a tree in the version that is kept, with its resourceVersion and without
+    /// The object as a tree in the storage version, with its resourceVersion and without
     /// `managedFields`.
     pub fn of(&self, entry: &Entry, of: Struct<'_>) -> Arc<Value> {
-        // Held while it is decoded: whoever comes meanwhile would only do the same.
+        // Held while it is decoded: another caller would only do the same.
         let mut known = lock(&entry.tree.0);
         if let Some(made) = known.tree.upgrade() {
             return made;
@@ -96,8 +96,8 @@ impl SharedTrees {
         self.hold(&mut known, entry.value(of), entry.bytes().len())
     }
 
-    /// The object as a tree of one's own, with all there is: what a writer begins with. Whoever
-    /// wrote it last left it here a moment ago, as a rule.
+    /// The whole object as an owned tree, which a writer begins with. Usually the last writer left
+    /// it here a moment ago.
     pub fn whole(&self, entry: &Entry, of: Struct<'_>) -> Value {
         let known = lock(&entry.tree.0);
         let made = known.tree.upgrade().zip(known.owners.upgrade());
@@ -162,7 +162,7 @@ impl SharedTrees {
         tree
     }
 
-    /// Nothing happens: nobody will ask for what happened last.
+    /// The server is idle: the last changes have been read.
     pub fn let_go(&self) {
         let gone = std::mem::take(&mut *lock(&self.0));
         drop(gone);
@@ -205,7 +205,7 @@ mod tests {
 
         drop(first);
 
-        // Nobody but this place holds it now.
+        // Only the cache of trees holds it now.
         assert!(entry.tree.0.lock().unwrap().tree.upgrade().is_some());
         assert_eq!(trees.whole(&entry, of), entry.value(of));
 

@@ -125,8 +125,8 @@ impl WatchQueues {
         }
     }
 
-    /// Appends an event to the queues that it belongs to and hands each notifier that becomes due to
-    /// `arm`.
+    /// Appends an event to the queues that it belongs to and passes each notifier that becomes due
+    /// to `arm`.
     pub(super) fn append(
         &mut self,
         event: &Event,

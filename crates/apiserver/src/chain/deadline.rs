@@ -20,7 +20,7 @@ pub(super) fn of(query: &Query, longest: Duration) -> Result<Duration, ApiError>
         ))
     })?;
 
-    // Nothing, or less than nothing, is no wish at all.
+    // Zero or a negative value means no timeout is requested.
     Ok(asked
         .to_std()
         .filter(|asked| !asked.is_zero() && *asked < longest)

@@ -26,13 +26,13 @@ const EXTRA: &str = "impersonate-extra-";
 const NODE: &str = "system:node:";
 const NODES: &str = "system:nodes";
 
-/// The extra field that tells on which node the pod of a service account runs.
+/// The extra field that names the node of a service account's pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 /// From so many checks on, one for all of them is tried first.
 const MANY: usize = 4;
 
-/// The user that a request is to be made as, taken out of the headers; `None`: as whoever sent it.
+/// The user to impersonate, removed from the headers; `None`: no impersonation.
 pub(super) fn wanted(headers: &mut HeaderMap) -> Result<Option<User>, ApiError> {
     if !headers
         .keys()
@@ -72,7 +72,7 @@ pub(super) fn wanted(headers: &mut HeaderMap) -> Result<Option<User>, ApiError> 
         )));
     }
 
-    // Nobody behind us is to know that somebody acts as somebody else.
+    // Backends must not see that the request is impersonated.
     let names: Vec<HeaderName> = headers
         .keys()
         .filter(|name| is_ours(name))
@@ -90,7 +90,7 @@ fn is_ours(name: &HeaderName) -> bool {
     *name == USER || *name == UID || *name == GROUP || name.as_str().starts_with(EXTRA)
 }
 
-/// The user as it will be known, if whoever makes the request may act as it.
+/// The impersonated user, if the requester may act as it.
 pub(super) async fn allowed(
     wanted: &User,
     request: &Attributes<'_>,
@@ -132,7 +132,7 @@ enum Mode {
     ArbitraryNode,
     ServiceAccount,
     UserInfo,
-    /// Whoever may be somebody may do everything as them.
+    /// A permission to impersonate includes all actions.
     Legacy,
 }
 
@@ -174,7 +174,7 @@ impl Mode {
     }
 }
 
-/// One way to act as somebody.
+/// One mode of impersonation.
 struct Attempt<'a> {
     mode: Mode,
     authorization: &'a Authorization,
@@ -311,7 +311,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// The group in which users, nodes, groups and service accounts are asked about.
+    /// The API group in which users, nodes, groups and service accounts are authorized.
     fn group_of_names(&self) -> &'static str {
         if self.mode == Mode::Legacy {
             ""

@@ -173,7 +173,7 @@ impl Chain {
         answer
     }
 
-    /// As whom the request is made.
+    /// The effective user of the request.
     async fn impersonated(&self, user: Arc<User>, head: &mut Head) -> Result<Arc<User>, ApiError> {
         let Some(wanted) = impersonation::wanted(&mut head.parts.headers)? else {
             return Ok(user);
@@ -251,7 +251,7 @@ impl Chain {
 #[derive(Clone, Copy, Debug)]
 pub struct LastAnswer;
 
-/// HTTP/2 is dear: who is not known does not keep such a connection.
+/// HTTP/2 is expensive: an unauthenticated client does not keep such a connection.
 fn close_if_expensive(version: Version, answer: &mut Answer) {
     if version == Version::HTTP_2 {
         answer.extensions_mut().insert(LastAnswer);

@@ -30,8 +30,8 @@ fn signer(request: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Refuses who may not do this for a signer, nor for all of the signer's domain. What the object
-/// said before counts: a write cannot change for which signer it is.
+/// Refuses users that may not do this for the signer, nor for all signers of its domain. The signer
+/// of the old object counts: an update cannot change it.
 async fn check(verb: &str, what: &str, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let Some(old) = attributes.old else {
         return Ok(());

@@ -172,7 +172,7 @@ fn status(write: &Write<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A claim: how large it has become, and what stands in the way.
+/// A claim: only the status of a resize.
 pub(super) fn check_claim(write: &Write<'_>) -> Result<(), ApiError> {
     if write.attributes.cx.part != Part::Status {
         return Err(write.refused("may only update PVC status"));

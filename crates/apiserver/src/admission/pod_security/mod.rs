@@ -26,7 +26,7 @@ use seen::Seen;
 
 pub(super) struct PodSecurity;
 
-/// So many pods of a namespace are looked at when its level is raised.
+/// The most pods of a namespace that are checked when its level is raised.
 const MOST_PODS: usize = 3000;
 
 #[async_trait]
@@ -234,7 +234,7 @@ fn judge_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(),
     Ok(())
 }
 
-/// Tells which pods of a namespace would not be let in any more.
+/// Warns of the pods of a namespace that the new level would refuse.
 fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes<'_>) {
     let pods = attributes
         .cx

@@ -45,7 +45,7 @@ impl Plugin for ResourceQuota {
         let mut charges = Vec::new();
         for quota in &found {
             if let Some(charge) = charge(quota, object, attributes).map_err(refused)? {
-                // All are asked before any is charged.
+                // All quotas are checked before any is charged.
                 charged(quota, &charge, attributes).map_err(refused)?;
                 charges.push((quota.meta().name(), charge));
             }
@@ -166,7 +166,7 @@ fn charged(
         })
         .collect();
 
-    // A claim whose volume turned out larger is counted, whatever the quota says.
+    // A claim whose volume turned out larger is counted even if it exceeds the quota.
     if !exceeded.is_empty() && attributes.cx.part != Part::Status {
         let shown = |amounts: &Amounts| {
             let each = exceeded
@@ -187,8 +187,8 @@ fn charged(
     Ok(after)
 }
 
-/// Charges one quota after the other. Where one refuses after all, because somebody was faster,
-/// those before get back what they were charged.
+/// Charges one quota after the other. If one refuses after all, because of a concurrent request,
+/// the charges before it are reverted.
 async fn book(
     charges: &[(&str, Amounts)],
     object: &Value,

@@ -104,7 +104,7 @@ impl Claims {
         map
     }
 
-    /// Whether now is their time, in upstream's words.
+    /// Whether they are valid at this time; the error has upstream's text.
     pub(super) fn check_time(&self, now: Timestamp) -> Result<(), String> {
         let now = now.unix_seconds();
         if self.not_before.is_some_and(|at| now + LEEWAY < at) {
@@ -120,7 +120,7 @@ impl Claims {
     }
 }
 
-/// Whether something that was deleted so long ago counts as gone.
+/// Whether an object's deletion is so long ago that it counts as deleted.
 pub(super) fn is_gone(object: &Value, now: Timestamp) -> bool {
     let deleted = object
         .at(&["metadata", "deletionTimestamp"])

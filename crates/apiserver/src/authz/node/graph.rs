@@ -9,7 +9,7 @@ use super::references::{self, Needs};
 use crate::cache::{Derive, Entry};
 use crate::storage_version::StorageVersion;
 
-/// Kept in step with the caches of [`SOURCES`].
+/// Derived from the caches of [`SOURCES`].
 #[derive(Clone, Default)]
 pub(super) struct Graph {
     /// By node, then by `namespace/name`.

@@ -335,7 +335,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Whether only objects of the node are asked for.
+    /// Whether the selector restricts the request to objects of the node.
     fn selects(&self, field: &str) -> bool {
         let selector = self.subject.field_selector.parse::<FieldSelector>();
         selector.is_ok_and(|selector| selector.exact_value(field) == Some(self.node))

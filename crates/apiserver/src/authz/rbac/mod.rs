@@ -34,7 +34,7 @@ impl Rbac {
         }
     }
 
-    /// What a user may do in a namespace, and what stood in the way of finding out.
+    /// The rules that apply to a user in a namespace, and the errors while they were resolved.
     pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Unresolved>) {
         let (mut rules, mut errors) = (Vec::new(), Vec::new());
         self.policy.read().visit(user, namespace, |_, role| {

@@ -238,7 +238,7 @@ fn users() -> Vec<User> {
     ]
 }
 
-/// Asks everything, and returns how much of it is allowed.
+/// Compares all decisions, and returns how many allow.
 fn compare(seed: u64, policy: &Policy, world: &World) -> usize {
     let mut allowed = 0;
     let mut check = |attributes: &Attributes<'_>| {
@@ -318,7 +318,7 @@ fn the_index_says_what_a_look_at_everything_says() {
             };
             let old = world.get(&(of, key.clone())).map(&entry);
 
-            // Now and then something goes.
+            // Sometimes an object is deleted.
             let new = (dice.below(4) > 0 || old.is_none()).then_some(tree);
             policy.take(
                 of,

@@ -51,7 +51,7 @@ pub(super) fn mended(plural: &str, found: &Value, wanted: &Value) -> Mended {
     }
 }
 
-/// What somebody else has set stays as it is.
+/// Values that are set already are kept.
 fn add_members(metadata: &mut Map, wanted: Option<&Value>, name: &'static str) {
     let Some(wanted) = wanted.and_then(|wanted| wanted.get(name)?.as_object()) else {
         return;

@@ -85,7 +85,7 @@ async fn update(
         .update(of, namespace, Part::Main, MANAGER, object)
         .await
     {
-        // Removed a moment ago: whoever did so meant it.
+        // Deleted a moment ago, on purpose.
         Err(error) if error.code == StatusCode::NOT_FOUND => Ok(()),
         result => result.map(drop),
     }
