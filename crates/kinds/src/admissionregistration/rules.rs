@@ -27,7 +27,7 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
         errors.push(FieldError::required(&place, ""));
     }
 
-    alone(operations, "operations", &place, errors);
+    validate_wildcard_alone(operations, "operations", &place, errors);
 
     for (index, operation) in operations.iter().enumerate() {
         one_of(operation, &OPERATIONS, &place.index(index), errors);
@@ -38,13 +38,13 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
         errors.push(FieldError::required(&at.field("apiGroups"), ""));
     }
 
-    alone(groups, "API groups", &at.field("apiGroups"), errors);
+    validate_wildcard_alone(groups, "API groups", &at.field("apiGroups"), errors);
     let (versions, place) = (items(&rule.api_versions), at.field("apiVersions"));
     if versions.is_empty() {
         errors.push(FieldError::required(&place, ""));
     }
 
-    alone(versions, "API versions", &place, errors);
+    validate_wildcard_alone(versions, "API versions", &place, errors);
 
     for (index, _) in versions
         .iter()
@@ -67,7 +67,7 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
 }
 
 /// A list with `*` has no other entries.
-fn alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_wildcard_alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.len() > 1 && found.iter().any(|item| item == "*") {
         let detail = format!("if '*' is present, must not specify other {what}");
         errors.push(FieldError::invalid(

@@ -112,7 +112,7 @@ impl Strategy for PersistentVolumes {
         self.validate_anew(new, cx, errors);
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
         validate_spec(new, errors);
-        same_source(new.tree, old.tree, errors);
+        validate_same_source(new.tree, old.tree, errors);
 
         let mode = ["spec", "volumeMode"];
         unchanged(
@@ -316,7 +316,7 @@ fn validate_mount_options(new: &View<'_, PersistentVolume>, errors: &mut Errors)
 }
 
 /// Validates that the source is unchanged; a secret for expanding the volume may be added later.
-fn same_source(new: &Value, old: &Value, errors: &mut Errors) {
+fn validate_same_source(new: &Value, old: &Value, errors: &mut Errors) {
     let source = |volume: &Value| {
         let mut spec = volume.get("spec").cloned().unwrap_or_else(Value::object);
         if let Some(members) = spec.as_object_mut() {

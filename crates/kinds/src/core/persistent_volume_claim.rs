@@ -67,7 +67,7 @@ impl Strategy for PersistentVolumeClaims {
             return validate_status(new, errors);
         }
         self.validate_anew(new, cx, errors);
-        same(new.tree, old.tree, errors);
+        validate_same_spec(new.tree, old.tree, errors);
     }
 
     fn warnings(
@@ -148,7 +148,7 @@ fn size(claim: &Value, path: &[&str]) -> Quantity {
         .unwrap_or_default()
 }
 
-fn same(new: &Value, old: &Value, errors: &mut Errors) {
+fn validate_same_spec(new: &Value, old: &Value, errors: &mut Errors) {
     let spec = |claim: &Value| claim.get("spec").cloned().unwrap_or_else(Value::object);
     let (mut now, mut before) = (spec(new), spec(old));
     let class = |claim: &Value| {
@@ -247,11 +247,11 @@ fn same(new: &Value, old: &Value, errors: &mut Errors) {
         errors,
     );
 
-    attributes_class_stays(new, old, errors);
+    validate_attributes_class_kept(new, old, errors);
 }
 
 /// Validates that a class that was applied is not removed.
-fn attributes_class_stays(new: &Value, old: &Value, errors: &mut Errors) {
+fn validate_attributes_class_kept(new: &Value, old: &Value, errors: &mut Errors) {
     let class = ["spec", "volumeAttributesClassName"];
     if new.at(&class) == old.at(&class)
         || old
@@ -304,7 +304,7 @@ fn validate_status(new: &View<'_, PersistentVolumeClaim>, errors: &mut Errors) {
 
     let at = STATUS.field("allocatedResourceStatuses");
     for (name, found) in status.allocated_resource_statuses.iter().flatten() {
-        resource_key(name, &at, errors);
+        validate_resource_key(name, &at, errors);
         if !RESIZES.contains(&found.as_str()) {
             errors.push(FieldError::not_supported(&at, name, &RESIZES));
         }
@@ -312,14 +312,16 @@ fn validate_status(new: &View<'_, PersistentVolumeClaim>, errors: &mut Errors) {
 
     let at = STATUS.field("allocatedResources");
     for (name, amount) in status.allocated_resources.iter().flatten() {
-        if resource_key(name, &at, errors) && basic(name, &at, &resources::read(amount), errors) {
+        if validate_resource_key(name, &at, errors)
+            && basic(name, &at, &resources::read(amount), errors)
+        {
             resources::amount("storage", amount, &at.key(name), errors);
         }
     }
 }
 
 /// Of Kubernetes' own resource names only `storage` is valid.
-fn resource_key(name: &str, at: &Path<'_>, errors: &mut Errors) -> bool {
+fn validate_resource_key(name: &str, at: &Path<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     refuse(at, name, names::qualified_name(name), errors);
     if errors.len() == before && resource_name::is_native(name) && name != "storage" {

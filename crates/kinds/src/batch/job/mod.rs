@@ -60,7 +60,7 @@ impl Strategy for Jobs {
     }
 
     fn validate(&self, new: &View<'_, Job>, cx: &Context<'_>, errors: &mut Errors) {
-        whole(new, None, cx, errors);
+        validate_job(new, None, cx, errors);
     }
 
     fn validate_update(
@@ -74,10 +74,10 @@ impl Strategy for Jobs {
             return status::validate_change(new, old, errors);
         }
         OWN.validate(new.tree, cx, errors);
-        whole(new, Some(old), cx, errors);
+        validate_job(new, Some(old), cx, errors);
         OWN.validate_change(new.tree, old.tree, errors);
         validate_spec(new, Some(old), cx, errors);
-        unchanged(new, old, errors);
+        validate_unchanged(new, old, errors);
     }
 
     fn warnings(
@@ -130,8 +130,13 @@ fn generate_selector(job: &mut Value) {
     selector.get_or_insert_with(UID_LABELS[1], || Value::string(&uid));
 }
 
-fn whole(new: &View<'_, Job>, old: Option<&View<'_, Job>>, cx: &Context<'_>, errors: &mut Errors) {
-    generated_selector(new, old.map(|old| old.tree), errors);
+fn validate_job(
+    new: &View<'_, Job>,
+    old: Option<&View<'_, Job>>,
+    cx: &Context<'_>,
+    errors: &mut Errors,
+) {
+    validate_generated_selector(new, old.map(|old| old.tree), errors);
     validate_spec(new, old, cx, errors);
     let nothing = JobSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
@@ -156,7 +161,7 @@ fn whole(new: &View<'_, Job>, old: Option<&View<'_, Job>>, cx: &Context<'_>, err
 
 /// Validates the generated selector. Jobs from before the pods had prefixed labels need not have
 /// these.
-fn generated_selector(new: &View<'_, Job>, old: Option<&Value>, errors: &mut Errors) {
+fn validate_generated_selector(new: &View<'_, Job>, old: Option<&Value>, errors: &mut Errors) {
     let shown = new
         .tree
         .at(&["spec", "selector"])
@@ -254,7 +259,7 @@ fn validate_spec(
 }
 
 /// Validates that immutable fields do not change.
-fn unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
+fn validate_unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
     let nothing = JobSpec::default();
     let (spec, before) = (
         new.spec.as_ref().unwrap_or(&nothing),
@@ -276,7 +281,7 @@ fn unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
     }
 
     workload::same_selector(new.tree, old.tree, errors);
-    same_template(new.tree, old, errors);
+    validate_same_template(new.tree, old, errors);
     immutable(
         new.tree,
         old.tree,
@@ -293,18 +298,18 @@ fn unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
                 .map(|policy| policies::failure_shown(policy, tree)),
         )
     };
-    same_policy(new.tree, old.tree, "podFailurePolicy", shown, errors);
+    validate_same_policy(new.tree, old.tree, "podFailurePolicy", shown, errors);
 
     for name in ["backoffLimitPerIndex", "managedBy"] {
         immutable(new.tree, old.tree, &["spec", name], "null", errors);
     }
 
     let shown = || internal::pointer(spec.success_policy.as_ref().map(policies::success_shown));
-    same_policy(new.tree, old.tree, "successPolicy", shown, errors);
+    validate_same_policy(new.tree, old.tree, "successPolicy", shown, errors);
 }
 
 /// Validates that a policy does not change; the error shows the struct.
-fn same_policy(
+fn validate_same_policy(
     new: &Value,
     old: &Value,
     name: &str,
@@ -321,7 +326,7 @@ fn same_policy(
 }
 
 /// The scheduling directives and resources of a suspended job's template may change.
-fn same_template(new: &Value, old: &View<'_, Job>, errors: &mut Errors) {
+fn validate_same_template(new: &Value, old: &View<'_, Job>, errors: &mut Errors) {
     let nothing = Value::object();
     let template = new.at(&["spec", "template"]).unwrap_or(&nothing);
     let mut before = old

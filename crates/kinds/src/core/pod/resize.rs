@@ -128,9 +128,9 @@ pub(super) fn validate_update(
 
     let mut rest = new.clone();
     same::align(&mut rest, old);
-    of_pod(&mut rest, old, errors);
+    validate_pod_resources(&mut rest, old, errors);
 
-    if !same_containers(new, old, errors) {
+    if !validate_same_containers(new, old, errors) {
         return;
     }
 
@@ -139,14 +139,14 @@ pub(super) fn validate_update(
         .zip(items(&old.init_containers))
         .enumerate()
     {
-        not_removed(new, old, &SPEC.field("initContainers").index(index), errors);
+        validate_not_removed(new, old, &SPEC.field("initContainers").index(index), errors);
     }
 
     for (index, (new, old)) in new.containers.iter().zip(&old.containers).enumerate() {
-        not_removed(new, old, &SPEC.field("containers").index(index), errors);
+        validate_not_removed(new, old, &SPEC.field("containers").index(index), errors);
     }
 
-    only_cpu_and_memory(&mut rest, old, errors);
+    validate_only_cpu_and_memory(&mut rest, old, errors);
 
     if errors.is_empty() && rest != *old {
         errors.push(FieldError::forbidden(
@@ -157,7 +157,7 @@ pub(super) fn validate_update(
 }
 
 /// Validates the resources of the pod as a whole, and puts them back.
-fn of_pod(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
+fn validate_pod_resources(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     let at = SPEC.field("resources");
 
     if !is_set(old.resources.as_ref()) && !is_set(rest.resources.as_ref()) {
@@ -204,7 +204,7 @@ fn is_set(resources: Option<&ResourceRequirements>) -> bool {
 }
 
 /// Validates that the containers are the same, in the same order.
-fn same_containers(new: &PodSpec, old: &PodSpec, errors: &mut Errors) -> bool {
+fn validate_same_containers(new: &PodSpec, old: &PodSpec, errors: &mut Errors) -> bool {
     let before = errors.len();
     let lists = [
         (&new.containers[..], &old.containers[..], "containers"),
@@ -242,7 +242,7 @@ fn same_containers(new: &PodSpec, old: &PodSpec, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-fn not_removed(new: &Container, old: &Container, at: &Path<'_>, errors: &mut Errors) {
+fn validate_not_removed(new: &Container, old: &Container, at: &Path<'_>, errors: &mut Errors) {
     let none = ResourceRequirements::default();
     let (new, old) = (
         new.resources.as_ref().unwrap_or(&none),
@@ -272,7 +272,7 @@ fn removed(new: Option<&Amounts>, old: Option<&Amounts>) -> bool {
 }
 
 /// Validates that nothing but CPU and memory changes, and puts those back.
-fn only_cpu_and_memory(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
+fn validate_only_cpu_and_memory(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     for (container, old) in rest.containers.iter_mut().zip(&old.containers) {
         put_back(container, old);
         if container != old {

@@ -39,12 +39,12 @@ pub(super) fn validate_update(
     ];
 
     for (new, old, name) in lists {
-        if !images(new, old, &SPEC.field(name), errors) {
+        if !validate_images(new, old, &SPEC.field(name), errors) {
             return;
         }
     }
 
-    if !deadline(
+    if !validate_deadline(
         new.active_deadline_seconds,
         old.active_deadline_seconds,
         errors,
@@ -52,14 +52,14 @@ pub(super) fn validate_update(
         return;
     }
 
-    added_tolerations(
+    validate_tolerations(
         items(&new.tolerations),
         items(&old.tolerations),
         options,
         errors,
     );
 
-    removed_gates(new, old, errors);
+    validate_gates(new, old, errors);
     let mut rest = new.clone();
     same::align(&mut rest, old);
 
@@ -70,7 +70,7 @@ pub(super) fn validate_update(
     forget_updatable(&mut rest, old);
 
     if !items(&old.scheduling_gates).is_empty() {
-        gated(&mut rest, old, errors);
+        validate_gated(&mut rest, old, errors);
     }
 
     if rest != *old {
@@ -82,7 +82,12 @@ pub(super) fn validate_update(
 }
 
 /// Validates the images of containers whose number is unchanged. Returns whether to continue.
-fn images(new: &[Container], old: &[Container], at: &Path<'_>, errors: &mut Errors) -> bool {
+fn validate_images(
+    new: &[Container],
+    old: &[Container],
+    at: &Path<'_>,
+    errors: &mut Errors,
+) -> bool {
     if new.len() != old.len() {
         errors.push(FieldError::forbidden(
             at,
@@ -111,7 +116,7 @@ fn images(new: &[Container], old: &[Container], at: &Path<'_>, errors: &mut Erro
 }
 
 /// Validates a deadline, which can be set and shortened. Returns whether to continue.
-fn deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
+fn validate_deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
     let at = SPEC.field("activeDeadlineSeconds");
     let before = errors.len();
 
@@ -136,7 +141,7 @@ fn deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
 }
 
 /// Validates tolerations: old ones are kept, except for their `tolerationSeconds`.
-fn added_tolerations(
+fn validate_tolerations(
     new: &[Toleration],
     old: &[Toleration],
     options: &Options,
@@ -164,7 +169,7 @@ fn added_tolerations(
     tolerations::tolerations(new, &at, options, errors);
 }
 
-fn removed_gates(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
+fn validate_gates(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
     let at = SPEC.field("schedulingGates");
     let before: BTreeSet<&str> = items(&old.scheduling_gates)
         .iter()
@@ -214,7 +219,7 @@ fn forget_updatable(rest: &mut PodSpec, old: &PodSpec) {
 }
 
 /// Validates the scheduling fields of a gated pod, which can become more restrictive.
-fn gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
+fn validate_gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     if rest.node_selector != old.node_selector {
         let new = rest.node_selector.clone().unwrap_or_default();
         if old
@@ -247,7 +252,7 @@ fn gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
         return;
     }
 
-    narrower(new_nodes.as_ref(), old_nodes.as_ref(), errors);
+    validate_narrower(new_nodes.as_ref(), old_nodes.as_ref(), errors);
 
     let put_back = Affinity {
         node_affinity: old_nodes,
@@ -257,7 +262,7 @@ fn gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     rest.affinity = (old.affinity.is_some() || !nothing_else).then_some(put_back);
 }
 
-fn narrower(new: Option<&NodeAffinity>, old: Option<&NodeAffinity>, errors: &mut Errors) {
+fn validate_narrower(new: Option<&NodeAffinity>, old: Option<&NodeAffinity>, errors: &mut Errors) {
     let terms = |affinity: Option<&NodeAffinity>| -> Option<Vec<NodeSelectorTerm>> {
         let required = affinity?
             .required_during_scheduling_ignored_during_execution

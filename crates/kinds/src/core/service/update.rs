@@ -52,7 +52,7 @@ pub(super) fn validate(new: &Service, old: &Service, errors: &mut Errors) {
     }
 }
 
-fn must_be_single(new: &ServiceSpec, what: &str, errors: &mut Errors) {
+fn validate_single(new: &ServiceSpec, what: &str, errors: &mut Errors) {
     if new.policy() != "SingleStack" {
         let shown = new
             .ip_family_policy
@@ -99,7 +99,7 @@ fn validate_addresses(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors)
     }
 
     if now.len() < before.len() && now.len() == 1 {
-        must_be_single(new, "clusterIP", errors);
+        validate_single(new, "clusterIP", errors);
     }
 }
 
@@ -133,6 +133,6 @@ fn validate_families(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) 
     }
 
     if now.len() < before.len() && now.len() == 1 {
-        must_be_single(new, "ipFamily", errors);
+        validate_single(new, "ipFamily", errors);
     }
 }

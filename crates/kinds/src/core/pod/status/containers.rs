@@ -50,7 +50,7 @@ pub(super) fn validate_statuses(status: &PodStatus, spec: &PodSpec, errors: &mut
 
         for (index, status) in list.iter().enumerate() {
             let asked = by_name.get(status.name.as_str());
-            allocated(status, asked, &STATUS.field(name).index(index), errors);
+            validate_allocated(status, asked, &STATUS.field(name).index(index), errors);
         }
     }
 
@@ -128,7 +128,7 @@ impl<'c> Asked<'c> {
 }
 
 /// Statuses of unknown containers are accepted.
-fn allocated(
+fn validate_allocated(
     status: &ContainerStatus,
     asked: Option<&Asked<'_>>,
     at: &Path<'_>,
@@ -138,18 +138,23 @@ fn allocated(
     for (index, resource) in items(&status.allocated_resources_status).iter().enumerate() {
         let at = at.index(index);
         if let Some(asked) = asked {
-            asked_for(resource, asked, &at, errors);
+            validate_requested(resource, asked, &at, errors);
         }
 
         let mut seen = BTreeSet::new();
         for (index, health) in items(&resource.resources).iter().enumerate() {
             let resources = at.field("resources");
-            self::health(health, &mut seen, &resources.index(index), errors);
+            validate_health(health, &mut seen, &resources.index(index), errors);
         }
     }
 }
 
-fn asked_for(resource: &ResourceStatus, asked: &Asked<'_>, at: &Path<'_>, errors: &mut Errors) {
+fn validate_requested(
+    resource: &ResourceStatus,
+    asked: &Asked<'_>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let (found, detail) = match resource.name.strip_prefix("claim:") {
         Some(claim) => {
             let detail = "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' \
@@ -171,7 +176,7 @@ fn asked_for(resource: &ResourceStatus, asked: &Asked<'_>, at: &Path<'_>, errors
     }
 }
 
-fn health<'h>(
+fn validate_health<'h>(
     health: &'h ResourceHealth,
     seen: &mut BTreeSet<&'h str>,
     at: &Path<'_>,

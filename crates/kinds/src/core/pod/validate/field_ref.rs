@@ -130,7 +130,7 @@ pub(super) fn resource(
         .and_then(|divisor| divisor.0.parse::<Quantity>().ok());
 
     if let Some(divisor) = divisor.filter(|divisor| !divisor.is_zero()) {
-        self::divisor(name, &divisor.to_string(), &at.field("divisor"), errors);
+        validate_divisor(name, &divisor.to_string(), &at.field("divisor"), errors);
     }
 }
 
@@ -138,7 +138,7 @@ fn is_huge_pages(name: &str) -> bool {
     name.starts_with("requests.hugepages-") || name.starts_with("limits.hugepages-")
 }
 
-fn divisor(resource: &str, divisor: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_divisor(resource: &str, divisor: &str, at: &Path<'_>, errors: &mut Errors) {
     const SIZES: &[&str] = &[
         "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
     ];

@@ -14,13 +14,13 @@ pub(super) fn os(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     let Some(os) = &spec.os else { return };
     match os.name.as_str() {
         "" => errors.push(FieldError::required(&at.field("os").field("name"), "")),
-        "linux" => linux(spec, at, errors),
-        "windows" => windows(spec, at, errors),
+        "linux" => validate_linux(spec, at, errors),
+        "windows" => validate_windows(spec, at, errors),
         other => word(other, &["linux", "windows"], &at.field("os"), errors),
     }
 }
 
-fn linux(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_linux(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     let detail = "windows options cannot be set for a linux pod";
     if spec
         .security_context
@@ -49,7 +49,7 @@ fn linux(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
 
 const NOT_FOR_WINDOWS: &str = "cannot be set for a windows pod";
 
-fn windows(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_windows(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     let none = PodSecurityContext::default();
     let context = spec.security_context.as_ref().unwrap_or(&none);
 
@@ -102,12 +102,12 @@ fn windows(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
 
     every_container(spec, at, |container, at| {
         if let Some(context) = &container.security_context {
-            windows_container(context, &at.field("securityContext"), errors);
+            validate_windows_container(context, &at.field("securityContext"), errors);
         }
     });
 }
 
-fn windows_container(context: &SecurityContext, at: &Path<'_>, errors: &mut Errors) {
+fn validate_windows_container(context: &SecurityContext, at: &Path<'_>, errors: &mut Errors) {
     let given = [
         (context.app_armor_profile.is_some(), "appArmorProfile"),
         (context.se_linux_options.is_some(), "seLinuxOptions"),

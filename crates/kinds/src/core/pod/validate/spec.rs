@@ -107,7 +107,7 @@ pub(in crate::core::pod) fn spec(
     host::users(&frame, at, errors);
     host::name_override(spec, at, errors);
 
-    names(spec, at, errors);
+    validate_names(spec, at, errors);
     tolerations::tolerations(
         items(&spec.tolerations),
         &at.field("tolerations"),
@@ -116,13 +116,13 @@ pub(in crate::core::pod) fn spec(
     );
 
     host::aliases(items(&spec.host_aliases), &at.field("hostAliases"), errors);
-    classes(spec, &frame, at, errors);
+    validate_classes(spec, &frame, at, errors);
     os::os(spec, at, errors);
     container::files_of_variables(spec, at, errors);
 }
 
 /// Validates the names of other objects, and the host name of the pod.
-fn names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     for (found, name) in [
         (&spec.service_account_name, "serviceAccountName"),
         (&spec.node_name, "nodeName"),
@@ -150,7 +150,7 @@ fn names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates the runtime and priority classes, and what comes with them.
-fn classes(spec: &PodSpec, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+fn validate_classes(spec: &PodSpec, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(found) = spec
         .priority_class_name
         .as_deref()

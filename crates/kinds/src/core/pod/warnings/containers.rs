@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::super::annotation::{APP_ARMOR_PREFIX, SECCOMP_POD, SECCOMP_PREFIX};
 use super::super::shape::profile_of;
 use super::super::validate::every_container;
-use super::fractions;
+use super::warn_fractions;
 use crate::validate::{items, text};
 use crate::warnings::Gathered;
 
@@ -69,16 +69,16 @@ pub(super) fn containers(
 
         let at_resources = at.field("resources");
         for name in ["memory", "ephemeral-storage"] {
-            fractions(limits, &[name], &at_resources.field("limits"), warnings);
-            fractions(requests, &[name], &at_resources.field("requests"), warnings);
+            warn_fractions(limits, &[name], &at_resources.field("limits"), warnings);
+            warn_fractions(requests, &[name], &at_resources.field("requests"), warnings);
         }
 
-        hidden_variables(container, &at.field("env"), warnings);
+        warn_hidden_variables(container, &at.field("env"), warnings);
     });
 }
 
 /// Warns about variables that replace others of the same name.
-fn hidden_variables(container: &Container, at: &Path<'_>, warnings: &mut Gathered) {
+fn warn_hidden_variables(container: &Container, at: &Path<'_>, warnings: &mut Gathered) {
     let mut seen = BTreeSet::new();
     for (index, variable) in items(&container.env).iter().enumerate() {
         if seen.insert(&variable.name) {

@@ -34,16 +34,16 @@ pub(super) fn overlapping(volumes: &[Volume], warnings: &mut Gathered) {
     for volume in volumes {
         if let Some(source) = &volume.config_map {
             let of = format!("ConfigMap {}", Quoted(&source.name));
-            collisions(volume, &of, &keys(items(&source.items), ""), warnings);
+            warn_collisions(volume, &of, &keys(items(&source.items), ""), warnings);
         }
 
         if let Some(source) = &volume.secret {
             let of = format!("Secret {}", Quoted(text(&source.secret_name)));
-            collisions(volume, &of, &keys(items(&source.items), ""), warnings);
+            warn_collisions(volume, &of, &keys(items(&source.items), ""), warnings);
         }
 
         if let Some(source) = &volume.downward_api {
-            collisions(
+            warn_collisions(
                 volume,
                 "DownwardAPI",
                 &fields(items(&source.items), ""),
@@ -62,13 +62,13 @@ pub(super) fn overlapping(volumes: &[Volume], warnings: &mut Gathered) {
             }
 
             let files: Vec<File> = sources.iter().flat_map(projection).collect();
-            collisions(volume, "Projected", &files, warnings);
+            warn_collisions(volume, "Projected", &files, warnings);
         }
     }
 }
 
 /// Two files collide where their paths are equal, or one is below the other.
-fn collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Gathered) {
+fn warn_collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Gathered) {
     let mut seen = Folders::new();
     for (index, file) in files
         .iter()
@@ -211,7 +211,7 @@ mod tests {
             };
 
             let mut warnings = Gathered::default();
-            collisions(
+            warn_collisions(
                 &volume,
                 "Secret",
                 &[File::new(one, ""), File::new(other, "")],
@@ -233,7 +233,7 @@ mod tests {
     fn files_are_named_in_the_order_in_which_they_stand_there() {
         let files = ["a/b", "c", "a", "a/b/c", "a/b"].map(|path| File::new(path, ""));
         let mut warnings = Gathered::default();
-        collisions(
+        warn_collisions(
             &Volume {
                 name: "v".to_owned(),
                 ..Volume::default()

@@ -41,7 +41,7 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
             ));
         }
 
-        not_serving(&container, &at, errors);
+        validate_forbidden_fields(&container, &at, errors);
         let mounts = at.field("volumeMounts");
         for (place, mount) in items(&given.volume_mounts).iter().enumerate() {
             for (found, name) in [
@@ -59,7 +59,7 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
     }
 }
 
-fn not_serving(container: &Container, at: &Path<'_>, errors: &mut Errors) {
+fn validate_forbidden_fields(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     let no_resources = ResourceRequirements::default();
     let resources = container.resources.as_ref().unwrap_or(&no_resources);
     for (given, name) in [

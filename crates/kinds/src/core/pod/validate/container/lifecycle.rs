@@ -97,14 +97,14 @@ pub(super) fn handler(
         }
         Handler {
             http: Some(http), ..
-        } => http_get(http, &place, errors),
+        } => validate_http_get(http, &place, errors),
         Handler { tcp: Some(tcp), .. } => ports::reference(&tcp.port, &place.field("port"), errors),
         Handler {
             grpc: Some(grpc), ..
         } => ports::number(grpc.port, &place.field("port"), errors),
         Handler {
             sleep: Some(sleep), ..
-        } => self::sleep(sleep.seconds, grace, &place, errors),
+        } => validate_sleep(sleep.seconds, grace, &place, errors),
         _ => unreachable!("the first was found above"),
     }
 
@@ -116,7 +116,7 @@ pub(super) fn handler(
     }
 }
 
-fn http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
+fn validate_http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
     required(text(&http.path), &at.field("path"), errors);
     ports::reference(&http.port, &at.field("port"), errors);
     word(
@@ -138,7 +138,7 @@ fn http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
 
 /// A hook that sleeps must end within the grace period. A missing grace period is reported
 /// elsewhere.
-fn sleep(seconds: i64, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
+fn validate_sleep(seconds: i64, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
         let detail =
             format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");

@@ -31,12 +31,12 @@ pub(in crate::core::pod) use ephemeral::as_container;
 
 /// Validates every container of a spec.
 pub(super) fn all(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
-    regular(frame, &at.field("containers"), errors);
+    validate_regular(frame, &at.field("containers"), errors);
     init::containers(frame, &at.field("initContainers"), errors);
     ephemeral::containers(frame, &at.field("ephemeralContainers"), errors);
 }
 
-fn regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+fn validate_regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let containers = &frame.spec.containers;
     if containers.is_empty() {
         errors.push(FieldError::required(at, ""));
@@ -55,7 +55,7 @@ fn regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
             ));
         }
 
-        serving(container, frame, &at, errors);
+        validate_hooks_and_probes(container, frame, &at, errors);
         restart::policy(container, &at, errors);
     }
 
@@ -63,7 +63,12 @@ fn regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates what only long-running containers have: hooks and probes.
-fn serving(container: &Container, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+fn validate_hooks_and_probes(
+    container: &Container,
+    frame: &Frame<'_>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let grace = frame.spec.termination_grace_period_seconds;
     if let Some(lifecycle) = &container.lifecycle {
         lifecycle::lifecycle(lifecycle, grace, &at.field("lifecycle"), errors);

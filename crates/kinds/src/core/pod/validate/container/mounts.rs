@@ -60,11 +60,16 @@ pub(super) fn mounts(container: &Container, frame: &Frame<'_>, at: &Path<'_>, er
         }
 
         path::descending(expression, &at.field("subPathExpr"), errors);
-        propagation(mount, container, at, errors);
+        validate_propagation(mount, container, at, errors);
     }
 }
 
-fn propagation(mount: &VolumeMount, container: &Container, at: &Path<'_>, errors: &mut Errors) {
+fn validate_propagation(
+    mount: &VolumeMount,
+    container: &Container,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let privileged = container
         .security_context
         .as_ref()

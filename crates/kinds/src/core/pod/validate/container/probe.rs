@@ -11,7 +11,7 @@ use crate::validate::not_negative;
 /// Validates a liveness or startup probe.
 pub(super) fn liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
     let Some(probe) = probe else { return };
-    any(probe, at, errors);
+    validate_probe(probe, at, errors);
     let successes = probe.success_threshold.unwrap_or(0);
     if successes != 1 {
         errors.push(FieldError::invalid(
@@ -24,7 +24,7 @@ pub(super) fn liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors
 
 pub(super) fn readiness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
     let Some(probe) = probe else { return };
-    any(probe, at, errors);
+    validate_probe(probe, at, errors);
     if let Some(seconds) = probe.termination_grace_period_seconds {
         let detail = "must not be set for readinessProbes";
         let place = at.field("terminationGracePeriodSeconds");
@@ -32,7 +32,7 @@ pub(super) fn readiness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Error
     }
 }
 
-fn any(probe: &Probe, at: &Path<'_>, errors: &mut Errors) {
+fn validate_probe(probe: &Probe, at: &Path<'_>, errors: &mut Errors) {
     handler(&Handler::of_probe(probe), None, at, errors);
 
     for (found, name) in [

@@ -47,11 +47,11 @@ pub(super) fn policy(container: &Container, at: &Path<'_>, errors: &mut Errors) 
     }
 
     for (index, given) in rules.iter().enumerate() {
-        rule(given, &at.index(index), errors);
+        validate_rule(given, &at.index(index), errors);
     }
 }
 
-fn rule(rule: &ContainerRestartRule, at: &Path<'_>, errors: &mut Errors) {
+fn validate_rule(rule: &ContainerRestartRule, at: &Path<'_>, errors: &mut Errors) {
     word(
         &rule.action,
         &["Restart", "RestartAllContainers"],

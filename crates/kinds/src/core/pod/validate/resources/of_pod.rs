@@ -9,7 +9,7 @@ use coracle_api::resource_name::is_huge_page;
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 
 use super::super::Frame;
-use super::{Amounts, requirements};
+use super::{Amounts, validate_requirements};
 use crate::strategy::Errors;
 use crate::validate::items;
 use crate::validate::resources::{self, read};
@@ -37,20 +37,20 @@ pub(in crate::core::pod::validate) fn of_pod(
         errors.push(FieldError::forbidden(&at.field("claims"), detail));
     }
 
-    requirements(
+    validate_requirements(
         resources,
-        of_whole_pod,
+        validate_name,
         &frame.claims,
         &at,
         frame.options,
         errors,
     );
 
-    consistent(frame.spec, resources, &at, errors);
+    validate_totals(frame.spec, resources, &at, errors);
 }
 
 /// Validates the name of a pod-level resource.
-fn of_whole_pod(name: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_name(name: &str, at: &Path<'_>, errors: &mut Errors) {
     let before = errors.len();
     resources::name(name, at, errors);
     if errors.len() == before && !matches!(name, "cpu" | "memory") && !is_huge_page(name) {
@@ -63,7 +63,7 @@ fn of_whole_pod(name: &str, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates that the pod-level amounts are not less than those of the containers.
-fn consistent(
+fn validate_totals(
     spec: &PodSpec,
     resources: &ResourceRequirements,
     at: &Path<'_>,

@@ -24,7 +24,7 @@ pub(in crate::core::pod::validate) fn annotations_agree(
         && let Some(annotation) = annotations.get(SECCOMP_POD)
     {
         let place = at.field("securityContext");
-        seccomp(annotation, profile, &place.field("seccompProfile"), errors);
+        validate_seccomp(annotation, profile, &place.field("seccompProfile"), errors);
     }
 
     every_container(spec, at, |container, at| {
@@ -36,7 +36,7 @@ pub(in crate::core::pod::validate) fn annotations_agree(
         let annotation = annotations.get(&format!("{SECCOMP_PREFIX}{}", container.name));
         if let (Some(profile), Some(annotation)) = (profile, annotation) {
             let place = at.field("securityContext");
-            seccomp(annotation, profile, &place.field("seccompProfile"), errors);
+            validate_seccomp(annotation, profile, &place.field("seccompProfile"), errors);
         }
     });
 
@@ -54,12 +54,17 @@ pub(in crate::core::pod::validate) fn annotations_agree(
         let annotation = annotations.get(&format!("{APP_ARMOR_PREFIX}{}", container.name));
         if let (Some(profile), Some(annotation)) = (own.or(of_pod), annotation) {
             let place = at.field("securityContext");
-            app_armor(annotation, profile, &place.field("appArmorProfile"), errors);
+            validate_app_armor(annotation, profile, &place.field("appArmorProfile"), errors);
         }
     });
 }
 
-fn seccomp(annotation: &str, profile: &SeccompProfile, at: &Path<'_>, errors: &mut Errors) {
+fn validate_seccomp(
+    annotation: &str,
+    profile: &SeccompProfile,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let agree = match profile.type_.as_str() {
         "Unconfined" => annotation == "unconfined",
         "RuntimeDefault" => matches!(annotation, "runtime/default" | "docker/default"),
@@ -68,7 +73,7 @@ fn seccomp(annotation: &str, profile: &SeccompProfile, at: &Path<'_>, errors: &m
     };
 
     let file = profile.localhost_profile.as_deref();
-    disagreement(
+    refuse_disagreement(
         "seccomp",
         &profile.type_,
         agree,
@@ -79,7 +84,12 @@ fn seccomp(annotation: &str, profile: &SeccompProfile, at: &Path<'_>, errors: &m
     );
 }
 
-fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors: &mut Errors) {
+fn validate_app_armor(
+    annotation: &str,
+    profile: &AppArmorProfile,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let agree = match profile.type_.as_str() {
         "Unconfined" => annotation == "unconfined",
         "RuntimeDefault" => annotation == "runtime/default",
@@ -88,7 +98,7 @@ fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors:
     };
 
     let file = profile.localhost_profile.as_deref();
-    disagreement(
+    refuse_disagreement(
         "apparmor",
         &profile.type_,
         agree,
@@ -100,7 +110,7 @@ fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors:
 }
 
 /// The error for types that differ, or for files that differ where the types are the same.
-fn disagreement(
+fn refuse_disagreement(
     what: &str,
     of: &str,
     agree: bool,

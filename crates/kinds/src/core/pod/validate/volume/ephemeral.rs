@@ -25,7 +25,7 @@ pub(super) fn ephemeral(
         None => errors.push(FieldError::required(&place, "")),
         Some(template) => {
             if let Some(given) = &template.metadata {
-                metadata(given, &place.field("metadata"), errors);
+                validate_metadata(given, &place.field("metadata"), errors);
             }
             claim::validate_spec(&template.spec, &place.field("spec"), errors);
         }
@@ -43,7 +43,7 @@ pub(super) fn ephemeral(
 }
 
 /// Validates the metadata of a template: labels and annotations, and nothing else.
-fn metadata(metadata: &ObjectMeta, at: &Path<'_>, errors: &mut Errors) {
+fn validate_metadata(metadata: &ObjectMeta, at: &Path<'_>, errors: &mut Errors) {
     validate::annotations(
         metadata.annotations.iter().flatten(),
         &at.field("annotations"),

@@ -16,16 +16,16 @@ use crate::validate::{items, text};
 pub(super) fn secret(source: &SecretVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(text(&source.secret_name), &at.field("secretName"), errors);
     path::mode(source.default_mode, &at.field("defaultMode"), errors);
-    keys(items(&source.items), &at.field("items"), errors);
+    validate_keys(items(&source.items), &at.field("items"), errors);
 }
 
 pub(super) fn config_map(source: &ConfigMapVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(&source.name, &at.field("name"), errors);
     path::mode(source.default_mode, &at.field("defaultMode"), errors);
-    keys(items(&source.items), &at.field("items"), errors);
+    validate_keys(items(&source.items), &at.field("items"), errors);
 }
 
-fn keys(keys: &[KeyToPath], at: &Path<'_>, errors: &mut Errors) {
+fn validate_keys(keys: &[KeyToPath], at: &Path<'_>, errors: &mut Errors) {
     for (index, item) in keys.iter().enumerate() {
         key(item, &at.index(index), errors);
     }

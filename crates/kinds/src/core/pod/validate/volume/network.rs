@@ -118,15 +118,15 @@ pub(super) fn flocker(source: &FlockerVolumeSource, at: &Path<'_>, errors: &mut 
 }
 
 pub(super) fn rbd(source: &RBDVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    monitors(&source.monitors, at, errors);
+    validate_monitors(&source.monitors, at, errors);
     required(&source.image, &at.field("image"), errors);
 }
 
 pub(super) fn cephfs(source: &CephFSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    monitors(&source.monitors, at, errors);
+    validate_monitors(&source.monitors, at, errors);
 }
 
-fn monitors(monitors: &[String], at: &Path<'_>, errors: &mut Errors) {
+fn validate_monitors(monitors: &[String], at: &Path<'_>, errors: &mut Errors) {
     if monitors.is_empty() {
         errors.push(FieldError::required(&at.field("monitors"), ""));
     }
