@@ -249,7 +249,7 @@ async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> In
     match feed.join_next().await {
         Some(Ok(never)) => match never {},
         Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The store is closed: the process ends, and this future with it.
+        // The task was cancelled: the process ends, and this future with it.
         Some(Err(_)) => std::future::pending().await,
         None => unreachable!("the feed is the one task of its set"),
     }

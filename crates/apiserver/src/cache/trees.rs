@@ -162,7 +162,7 @@ impl SharedTrees {
         tree
     }
 
-    /// The server is idle: the last changes have been read.
+    /// Releases the held trees: the server is idle, and the last changes have been read.
     pub fn let_go(&self) {
         let gone = std::mem::take(&mut *lock(&self.0));
         drop(gone);

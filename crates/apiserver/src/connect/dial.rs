@@ -90,7 +90,7 @@ async fn converse<B: RequestBody>(
     sender.send_request(body).await.map_err(DialError::Http)
 }
 
-/// An error of the network, in Go's words.
+/// A network error with the text of Go.
 fn in_go(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),

@@ -67,7 +67,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// `None`: the road of objects is the right one.
+    /// `None`: the request is one for objects.
     pub(crate) fn of(target: &Target) -> Option<What> {
         if !target.group.is_empty() || target.version != "v1" || target.name.is_empty() {
             return None;
@@ -154,7 +154,7 @@ impl Connect {
     }
 
     async fn stream(&self, what: What, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {
-        // A WebSocket begins as a GET, but whoever runs commands does more than read.
+        // A WebSocket begins as a GET, but exec needs the permission to create.
         let attributes = attributes_of(&request.caller.user, request.info, request.query);
         self.registry
             .access
@@ -398,7 +398,8 @@ impl Connect {
     }
 
     fn settings(&self, place: &Place, wanted: Wanted) -> Arc<ClientConfig> {
-        // Whoever serves in a pod has any certificate, and need not know ours.
+        // Servers in pods have arbitrary certificates, and do not get this server's client
+        // certificate.
         let whom = match (place.is_kubelet, wanted) {
             (false, _) => Whom::Stranger,
             (true, Wanted::Any) => Whom::AnyKubelet,

@@ -214,7 +214,7 @@ impl LogOptions {
     }
 }
 
-/// Given, and not one of the words for no.
+/// Set, and not to one of the values for false.
 fn truth(query: &Query, name: &str) -> bool {
     query
         .get(name)

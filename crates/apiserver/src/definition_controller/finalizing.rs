@@ -53,8 +53,8 @@ pub(super) async fn run(loopback: &Loopback) {
     }
 }
 
-/// Definitions that say so somewhere. They can be large, and nearly none goes: only these are
-/// decoded.
+/// Definitions with a deletion timestamp anywhere in their text. They can be large, and few are
+/// being deleted: only these are decoded.
 fn going(loopback: &Loopback) -> Vec<Value> {
     const MARK: &[u8] = b"\"deletionTimestamp\"";
     let cache = loopback.cache(definitions());
@@ -108,8 +108,8 @@ async fn end(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Lets a definition go. It says that it is going until it is gone: in between nothing new may be
-/// made.
+/// Removes the finalizer of a definition. Its condition stays `Terminating` until it is removed, so
+/// that no object is created in between.
 async fn release(loopback: &Loopback, mut definition: Value) -> Result<(), ApiError> {
     definition.meta_mut().remove_finalizer(CLEANUP);
     match loopback

@@ -30,7 +30,7 @@ use naming::Taken;
 /// How long a failure is left alone before the next attempt.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// Who owns the fields that are written here.
+/// The field manager of what is written here.
 pub(super) const MANAGER: &str = "kube-apiserver";
 
 /// What health shows of this, by upstream's names.
@@ -78,13 +78,13 @@ pub(crate) async fn run(loopback: &Loopback, hooks: &Hooks) {
     );
 }
 
-/// Accepts names, and says so.
+/// Accepts names, and reports that in the status.
 async fn accept(loopback: &Loopback, hook: &Hook) {
     let mut known = BTreeMap::new();
     loop {
         let cache = loopback.cache(definitions()).clone();
 
-        // Listened to before anything is looked at, so that nothing in between is missed.
+        // Subscribed before anything is read, so that no change in between is missed.
         let mut notified = std::pin::pin!(cache.notifier().notified());
         notified.as_mut().enable();
 
@@ -102,7 +102,7 @@ async fn accept(loopback: &Loopback, hook: &Hook) {
     }
 }
 
-/// What is looked at of a definition again and again. The whole can be large.
+/// The parts of a definition that are read often. The whole can be large.
 struct Sketch {
     revision: Revision,
     /// Metadata, group and names, status.
@@ -176,8 +176,8 @@ pub(super) fn definitions() -> &'static Resource {
     resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 }
 
-/// Writes the status of a definition, unless somebody else has changed it meanwhile: then it is
-/// looked at again anyway.
+/// Writes the status of a definition, unless it was changed concurrently: then there will be
+/// another round anyway.
 pub(super) async fn write_status(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
     match loopback
         .update(
@@ -203,7 +203,7 @@ pub(super) fn served(definition: Value) -> Result<Value, ApiError> {
     convert(definition, kind).map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// What a definition is to say about itself, where that differs from what it says. Pure.
+/// The new status of a definition, if it differs from the current one. Pure.
 fn plan<'a>(
     sketch: &Sketch,
     all: impl Iterator<Item = &'a Sketch>,
@@ -356,7 +356,7 @@ mod tests {
         let two = planned(&all[1], &all, now).unwrap();
         assert_eq!(says(&two), "ListKindConflict NotAccepted");
 
-        // The other goes, and the name is free.
+        // The other definition is deleted, and the name is free.
         let two = planned(&two, std::slice::from_ref(&two), now).unwrap();
         assert_eq!(says(&two), "NoConflicts InitialNamesAccepted");
     }

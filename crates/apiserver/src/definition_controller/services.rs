@@ -13,7 +13,7 @@ use crate::discovery::ServedGroups;
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
 
-/// Objects whose label says so come and go with their definitions.
+/// Objects with this label are created and deleted with their definitions.
 const ALWAYS: &str = "true";
 
 /// Where the groups of definitions stand in discovery, and their versions.

@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use super::{Replicas, Version};
 
 impl Strategy for Version {
-    /// A schema judges trees.
+    /// The schema validates trees.
     type Object = IgnoredAny;
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
@@ -132,7 +132,7 @@ impl Version {
         }
     }
 
-    /// Says that rules were not looked at where something is of the wrong sort to begin with.
+    /// Reports that rules were not evaluated where a value has the wrong type.
     fn note_rules(&self, errors: &mut Errors) {
         let blocks = |error: &FieldError| {
             matches!(
@@ -152,7 +152,7 @@ impl Version {
     }
 }
 
-/// A write of the status changes nothing else, and of metadata only who owns what.
+/// A write of the status changes nothing else, and of metadata only field ownership.
 fn keep_all_metadata(new: &mut Value, old: &Value) {
     let mut metadata: Map = old
         .get("metadata")
@@ -225,7 +225,7 @@ fn validate_number(object: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// What a path of members leads to, if that is of the wanted type; in the error upstream's words.
+/// The value at a path, if it has the expected type; the error has upstream's text.
 fn nested<'v>(
     object: &'v Value,
     path: &str,

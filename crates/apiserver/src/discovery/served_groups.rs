@@ -23,7 +23,7 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// What can be done with it: a resource whose definition goes takes nothing new.
+    /// Its verbs: a resource whose definition is being deleted has no create.
     pub(super) fn verbs(&self) -> Vec<Text> {
         let left = |verb: &&Text| {
             !self.is_terminating || !matches!(verb.as_str(), "create" | "patch" | "update")

@@ -65,8 +65,7 @@ fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
         assert_eq!(header_of(&answer, header::ETAG).len(), 130);
     }
 
-    // The older version is gone from upstream, and one group alone was never to be had in this
-    // shape.
+    // Upstream has removed the older version, and a single group was never served in this form.
     let old = EVERYTHING.replace("v=v2", "v=v2beta1");
     let plain = ask(
         "/apis",

@@ -38,7 +38,7 @@ impl Flow {
     }
 }
 
-/// Follows schemas and levels for ever; `ready` is told once the first rules are in force.
+/// Follows schemas and levels forever; `ready` is notified once the first rules are in force.
 pub async fn run(flow: &Flow, loopback: &Loopback, ready: &Hook) {
     let (schemas, levels) = (
         loopback.cache(flow_schemas()),
@@ -46,7 +46,7 @@ pub async fn run(flow: &Flow, loopback: &Loopback, ready: &Hook) {
     );
 
     loop {
-        // Asked for before anything is looked at, so that nothing in between is missed.
+        // Subscribed before anything is read, so that no change in between is missed.
         let (schema_notifier, level_notifier) = (schemas.notifier(), levels.notifier());
         let (schema_changed, level_changed) =
             (schema_notifier.notified(), level_notifier.notified());

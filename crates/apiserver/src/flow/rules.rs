@@ -17,7 +17,7 @@ use super::matching;
 use crate::authn::User;
 use crate::request::RequestInfo;
 
-/// The precedence of a schema that does not say.
+/// The default precedence of a schema.
 const DEFAULT_PRECEDENCE: i32 = 1000;
 
 /// What a request is classified as.
@@ -25,7 +25,7 @@ const DEFAULT_PRECEDENCE: i32 = 1000;
 pub struct Class {
     pub flow_schema: String,
     pub priority_level: String,
-    /// `SCHEMA/LEVEL`, for whoever counts.
+    /// `SCHEMA/LEVEL`, for metrics.
     pub flow: Arc<str>,
     /// The objects' identities, as answers carry them; empty where there is no object.
     pub flow_schema_uid: HeaderValue,

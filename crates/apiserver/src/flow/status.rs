@@ -10,10 +10,10 @@ use tracing::warn;
 use super::flow_schemas;
 use crate::loopback::Loopback;
 
-/// Who owns the condition.
+/// The field manager of the condition.
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
-/// What the condition `Dangling` of a schema is to say.
+/// The wanted condition `Dangling` of a schema.
 #[derive(Debug, PartialEq, Eq)]
 struct Dangling {
     status: &'static str,
@@ -21,7 +21,7 @@ struct Dangling {
     message: String,
 }
 
-/// Writes the conditions that do not say so yet.
+/// Writes the conditions that differ.
 pub(super) async fn write(
     loopback: &Loopback,
     schemas: &[FlowSchema],
@@ -50,7 +50,7 @@ pub(super) async fn write(
     }
 }
 
-/// `None`: the schema says it already.
+/// `None`: the schema has it already.
 fn due(schema: &FlowSchema, levels: &[PriorityLevelConfiguration]) -> Option<Dangling> {
     let wanted = &schema.spec.as_ref()?.priority_level_configuration.name;
     let exists = defaults::MANDATORY.contains(&wanted.as_str())

@@ -53,7 +53,7 @@ pub(super) fn check_shape(
     target: &Target,
     verb: Verb,
 ) -> Result<(), ApiError> {
-    // Collections have a name only because a selector says so.
+    // Collections have a name only from a field selector.
     let named = !target.name.is_empty() && !verb.is_of_collection();
     let placed = !target.namespace.is_empty();
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
@@ -93,8 +93,8 @@ pub(super) fn shape_fits(resource: &Resource, target: &Target, verb: Verb) -> bo
     }
 }
 
-/// The type of a patch. Custom resources have no strategic merge patch: their schemas do not say how
-/// lists are merged.
+/// The type of a patch. Custom resources have no strategic merge patch: their schemas do not define
+/// how lists are merged.
 pub(super) fn patch_type(request: &Request<'_>, scope: &Scope<'_>) -> Result<PatchType, ApiError> {
     let known = PatchType::of(request.content_type());
     if scope.custom.is_some() {

@@ -39,14 +39,14 @@ const LEAST_COUNTED: usize = 4 << 10;
 pub struct Server {
     pub registry: Arc<Registry>,
     pub openapi: OpenApi,
-    /// `host:port`, as discovery tells it to clients.
+    /// `host:port`, as discovery returns it to clients.
     pub address: String,
     pub health: Health,
     pub lifecycle: Arc<Lifecycle>,
     pub metrics: Arc<Metrics>,
     /// What leads to nodes and pods.
     pub connect: Connect,
-    /// How long a watch lasts at least that does not say; at most twice as long.
+    /// The shortest duration of a watch without a timeout; the longest is twice as long.
     pub min_watch: Duration,
     /// What components of the same process have noted of objects.
     pub journal: Journal,

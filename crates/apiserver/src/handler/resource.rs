@@ -249,7 +249,7 @@ impl Server {
         Ok(answer::with_warnings(answer, &written.warnings))
     }
 
-    /// The object as it is after a delete, or a Status where it is gone.
+    /// The object after a delete, or a Status if it is removed.
     fn deleted(&self, deleted: &Deleted, request: &Checked<'_>) -> Result<Answer, ApiError> {
         let (Deleted::Pending(entry) | Deleted::Shown(entry) | Deleted::Gone(entry)) = deleted;
         let success = matches!(deleted, Deleted::Gone(_)).then(|| success(entry, &request.scope));

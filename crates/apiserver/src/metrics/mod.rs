@@ -63,7 +63,7 @@ const SIZE_BOUNDS: &[u64] = &[
     1_000_000_000,
 ];
 
-/// Of durations, which are counted in nanoseconds and told in seconds.
+/// Durations are counted in nanoseconds and exported in seconds.
 const SECOND: f64 = 1e9;
 
 /// Everything that is counted as it happens.
@@ -117,20 +117,20 @@ impl Metrics {
         )))
     }
 
-    /// A request goes on; `flow` is `SCHEMA/LEVEL`.
+    /// A request is dispatched; `flow` is `SCHEMA/LEVEL`.
     pub fn dispatched(&self, flow: &Arc<str>) {
         self.flows.of(flow).add(1);
     }
 
-    /// Whether somebody was recognised.
+    /// Whether authentication succeeded.
     pub fn authenticated(&self, success: bool) {
         self.authentication
             .of(&if success { "success" } else { "failure" })
             .add(1);
     }
 
-    /// Where the events of watches of a resource are counted. Those of custom resources are not
-    /// told apart by name, and so not shown.
+    /// The counter of watch events of a resource. Those of custom resources share one counter
+    /// without a name, which is not exported.
     pub fn watch_events(&self, served: &Served) -> Arc<Counter> {
         match served {
             Served::BuiltIn(own) => self.watch_events.of(&Known(own.resource)),

@@ -15,7 +15,7 @@ use super::Metrics;
 use super::series::Gauge;
 use crate::request::{Query, RequestInfo, Target, Verb};
 
-/// What a request was about, as far as metrics tell.
+/// The attributes of a request that are labels of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct About {
     pub(super) verb: &'static str,
@@ -27,14 +27,14 @@ pub(super) struct About {
 }
 
 impl Hash for About {
-    /// Of what tells nearly all apart: it is looked up several times for every request.
+    /// Only of the most distinctive fields: it is computed several times for every request.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.resource.hash(state);
         self.verb.hash(state);
     }
 }
 
-/// A built-in resource, told apart by its place in the catalogue, which is in order of group,
+/// A built-in resource, identified by its index in the catalogue, which is in order of group,
 /// version and name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known(pub(super) &'static Resource);
@@ -112,7 +112,7 @@ impl About {
         })
     }
 
-    /// What every family tells of a request.
+    /// The labels that all families of requests have.
     pub(super) fn labels(&self) -> [(&'static str, &'static str); 6] {
         let of = |name: fn(&'static Resource) -> &'static str| {
             self.resource.map_or("", |known| name(known.0))

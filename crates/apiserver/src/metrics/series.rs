@@ -86,7 +86,7 @@ impl Histogram {
     }
 }
 
-/// Series of one name, told apart by `K`.
+/// Series of one name, with labels `K`.
 pub struct Family<K, V> {
     series: ArcSwap<HashMap<K, Arc<V>>>,
     growing: Mutex<()>,

@@ -10,13 +10,13 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use super::document::{Document, Form};
 use crate::answer::{self, Answer};
 
-/// How long a client may keep a document that it asked for by its hash.
+/// How long a client may cache a document that it requested by its hash.
 const KEPT_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 const JSON: &str = "application/json";
 
-/// The name of the protobuf form, and an older one that is no media type by the book, but asked
-/// for.
+/// The media type of the protobuf form, and an older one that is not valid, but requested by
+/// clients.
 fn protobuf_types(document: &Document) -> [&'static str; 2] {
     match document {
         Document::V2 => [
@@ -45,7 +45,7 @@ pub(super) fn form(document: &Document, headers: &HeaderMap) -> Option<Form> {
     })
 }
 
-/// Whether the client says that it has the document with this tag.
+/// Whether the client has the document with this ETag.
 fn has_already(headers: &HeaderMap, etag: &str) -> bool {
     let values = headers.get_all(header::IF_NONE_MATCH);
     let mut tags = values
@@ -58,7 +58,7 @@ fn has_already(headers: &HeaderMap, etag: &str) -> bool {
     })
 }
 
-/// A document on its way out.
+/// A document to respond with.
 pub(super) struct Found<'d> {
     pub(super) document: &'d Document,
     pub(super) form: Form,

@@ -20,7 +20,7 @@ use ring::digest::{Context, SHA512};
 use super::document::{Document, Form};
 use super::section::Section;
 
-/// How much compressed content is kept.
+/// How much compressed content is cached.
 const KEPT_BYTES: usize = 4 << 20;
 
 /// Why a document could not be made.
@@ -28,10 +28,10 @@ const KEPT_BYTES: usize = 4 << 20;
 #[error("compression failed")]
 pub(super) struct LibraryError(#[from] io::Error);
 
-/// A document as it is kept.
+/// A cached document.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
-    /// SHA-512 of its JSON: the same for both forms, as a client of one may ask for the other.
+    /// SHA-512 of its JSON: the same for both forms, as a client of one may request the other.
     pub(super) hash: Arc<str>,
     content: Content,
 }
@@ -43,7 +43,7 @@ impl Kept {
 
     /// The content as it was before it was compressed.
     pub(super) fn plain(&self) -> Result<Bytes, LibraryError> {
-        // Held while it is made, so that many who ask at once make one.
+        // Held while it is decompressed, so that concurrent requests share one copy.
         let mut plain = self
             .content
             .plain
@@ -63,11 +63,11 @@ impl Kept {
     }
 }
 
-/// What is kept of a document in one form.
+/// The cached content of a document in one form.
 #[derive(Clone, Debug)]
 struct Content {
     gzip: Bytes,
-    /// The same uncompressed, while somebody reads it.
+    /// The same uncompressed, while it is being read.
     plain: Arc<Mutex<Option<Weak<[u8]>>>>,
 }
 
@@ -76,7 +76,7 @@ struct Content {
 #[derive(Default)]
 pub(super) struct Library {
     shelf: Mutex<Shelf>,
-    /// Held by who makes documents, so that many who ask at once make one.
+    /// Held while a document is built, so that concurrent requests build it once.
     making: Mutex<()>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Operation<'c> {
 #[derive(Clone, Copy)]
 pub(super) enum Model<'c> {
     Type(Struct<'c>),
-    /// A stream or a text whose form nobody declares.
+    /// A stream or a text without a schema.
     Text,
 }
 
@@ -99,8 +99,8 @@ impl Parameter {
     }
 }
 
-/// The query parameters that carry the fields of an options kind. What is no text, number or flag
-/// cannot be said in a query that documents describe.
+/// The query parameters for the fields of an options kind. Only texts, numbers and booleans can be
+/// query parameters.
 pub(super) fn query_of(options: Struct<'_>) -> impl Iterator<Item = Parameter> {
     options
         .iter()

@@ -16,7 +16,7 @@ pub(super) fn schema(author: &Map, mut declared: Map, version: Version) -> Map {
 
     let open = schema.flag(PRESERVE) && version == Version::V2;
 
-    // What every object has is the same in all, whatever the author says of it.
+    // The metadata of every object is the same, whatever its schema declares.
     if let Some(Value::Object(own)) = declared.remove("properties").filter(|_| !open) {
         let properties = schema.object_mut("properties");
         for (name, value) in own {
@@ -74,7 +74,7 @@ fn simplify(schema: &mut Map) {
         .for_each(simplify);
 }
 
-/// What may be null cannot be asked for.
+/// A nullable property cannot be required.
 fn forget_nullable(schema: &mut Map) {
     let nullable: Vec<String> = schema
         .below("properties")

@@ -65,7 +65,7 @@ fn declared(of: Struct<'_>, version: Version) -> Map {
     schema
 }
 
-/// In the order in which the fields were declared, as far as their protobuf tags tell.
+/// In the order in which the fields were declared, according to their protobuf tags.
 fn required(of: Struct<'_>) -> Vec<Value> {
     let mut names: Vec<(Vec<u16>, &str)> = of
         .iter()
@@ -233,7 +233,7 @@ fn wrapped(mut schema: Map, version: Version) -> Map {
     schema
 }
 
-/// What a value that is always there is before anybody sets it.
+/// The zero value of a field that is always present.
 fn zero(shape: Shape, presence: Presence) -> Option<Value> {
     if presence.pointer() {
         return None;
@@ -302,8 +302,7 @@ pub(super) fn describe(schema: &mut Map, text: &'static str) {
     }
 }
 
-/// A field's description; the values of an enum are told in it too, for readers who see nothing
-/// else.
+/// A field's description, with the values of an enum, for readers that only see descriptions.
 fn describe_field(schema: &mut Map, text: &'static str, field: FieldRef<'_>) {
     let values = &field.extra().enumeration;
     if values.is_empty() {

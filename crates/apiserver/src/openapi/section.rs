@@ -75,7 +75,7 @@ impl Section {
         }
     }
 
-    /// Where its document is, as the index says it.
+    /// The URL of its document, as in the index.
     pub(super) fn url(&self, hash: &str) -> String {
         format!("/openapi/v3/{}?hash={hash}", self.path())
     }

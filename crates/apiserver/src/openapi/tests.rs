@@ -30,7 +30,7 @@ fn all_documents(catalog: &Catalog) -> Vec<Document> {
         .collect()
 }
 
-/// A catalogue with a kind of somebody's own.
+/// A catalogue with a custom kind.
 fn with_widgets() -> Catalog {
     let mut page = PageBuilder::new();
     let root = page.custom_root(BUILTIN.type_named("meta.v1.ObjectMeta").unwrap());
@@ -266,7 +266,7 @@ fn a_kind_added_at_run_time_is_documented_like_any_other() {
         .is_some()
     );
 
-    // Its metadata is everybody's.
+    // Its metadata is that of every kind.
     let metadata = [
         "components",
         "schemas",

@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant};
 use super::{Registry, Scope};
 use crate::cache::Entry;
 
-/// What goes away, by its prefix in the store.
+/// The resource that expires, by its prefix in the store.
 const EXPIRING: &str = "events";
 
 /// A lease serves for a twentieth of its time, for this long and for so many objects at most.
@@ -19,7 +19,7 @@ const SHARE: u32 = 20;
 const LONGEST_SHARED: Duration = Duration::from_secs(60);
 const MOST_OBJECTS: u32 = 1000;
 
-/// How long such objects live, and the lease that the next of them get.
+/// The time to live of such objects, and the lease that the next of them get.
 pub struct Expiry {
     /// Zero: for ever.
     after: Duration,
@@ -64,7 +64,7 @@ impl Expiry {
         Ok(lease)
     }
 
-    /// A lease that the store does not know is given to nobody else.
+    /// A lease that the store does not know is not used again.
     async fn forget(&self, lease: LeaseId) {
         let mut current = self.current.lock().await;
         if current

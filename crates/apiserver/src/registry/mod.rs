@@ -48,7 +48,7 @@ pub(crate) use read::field_selector;
 pub use read::{List, Wanted};
 pub use subresource::{Call, Content, Reply};
 
-/// The lists of an object may take so many bytes where its fields are looked at.
+/// The most memory for the lists of an object when its fields are read.
 const MOST_IN_VIEW: usize = 64 * 1024 * 1024;
 
 /// Objects of one resource, and the means to work on them.
@@ -58,7 +58,7 @@ pub struct Registry {
     pub admission: Admission,
     pub access: Access,
     pub node_ports: NodePorts,
-    /// When events go away.
+    /// When events expire.
     pub expiry: Expiry,
     /// Whether others write to the store as well: then a cache has to be proven fresh before it is
     /// read.
@@ -73,7 +73,7 @@ pub struct Registry {
     pub random: fn() -> u64,
 }
 
-/// One resource on its way through a request.
+/// The resource of a request.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub resource: &'a Resource,
@@ -82,7 +82,7 @@ pub struct Scope<'a> {
     pub of: Struct<'a>,
     /// What everything in between works on.
     pub storage_version: StorageVersion<'a>,
-    /// Of a custom resource: its definition, and the version that is asked for.
+    /// Of a custom resource: its definition, and the requested version.
     pub custom: Option<(&'a Custom, &'a Version)>,
     /// Of the path; empty for cluster-wide objects and lists over all namespaces.
     pub namespace: &'a str,
@@ -212,7 +212,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// A write of one object on its way through the registry.
+/// A write of one object.
 struct Write<'a> {
     scope: &'a Scope<'a>,
     /// What the kind's strategy knows of it.
@@ -286,9 +286,8 @@ impl Registry {
             .collect()
     }
 
-    /// Brings a decoded object into the one shape that all that follows works on: with the defaults
-    /// of the version it came in, in the version that is kept, and everything written that upstream
-    /// always writes, so that owners own it.
+    /// Normalizes a decoded object: with the defaults of the version it was sent in, in the storage
+    /// version, and with every field that upstream always writes, so that it gets owners.
     fn settle(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
         // Upstream reads `null` as an object without fields.
         if object.is_null() {
@@ -322,8 +321,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever
-    /// reads it there finds them, and admission may have left something to them.
+    /// Sets the defaults of the storage version in an object to store: readers of that version find
+    /// them, and admission may rely on them.
     fn complete(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
         if let Some(definition) = scope.storage_version.definition {
             return Ok(definition.finish(object)?);

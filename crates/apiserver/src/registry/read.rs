@@ -47,8 +47,8 @@ impl Wanted {
         }
     }
 
-    /// What a verb needs to begin with: writes are judged by what there is now, whoever wrote it;
-    /// reads say themselves.
+    /// The revision that a verb needs: writes start from the newest version; reads choose
+    /// themselves.
     pub fn before(verb: Verb) -> Wanted {
         if verb.is_read() {
             Wanted::Any
@@ -65,7 +65,7 @@ impl Wanted {
             (Wanted::NotOlderThan(revision), Some(VersionMatch::Exact)) => {
                 Wanted::Exactly(revision)
             }
-            // Pages are of one version, so the first has to be of the one that was asked for.
+            // Pages are of one revision, so the first has to be of the requested one.
             (Wanted::NotOlderThan(revision), None) if options.limit > 0 => {
                 Wanted::Exactly(revision)
             }
@@ -176,7 +176,7 @@ impl Registry {
         self.caches.complete(&*self.store).await;
         let revision = match wanted {
             Wanted::Any => return Ok(()),
-            // Nobody else writes: what was acknowledged has been applied.
+            // This server is the only writer: what was acknowledged has been applied.
             Wanted::Newest if !self.shared_store => return Ok(()),
             Wanted::Newest => {
                 let newest = self.store.current_revision().await;
@@ -240,7 +240,7 @@ impl Registry {
     }
 }
 
-/// The list of an open token is gone: the client may go on with what there is now.
+/// The revision of a continue token is compacted: the client may continue with the newest one.
 fn expired_page(error: ApiError, page: &Continuation) -> ApiError {
     if error.code != http::StatusCode::GONE {
         return error;
@@ -262,7 +262,7 @@ fn expired_page(error: ApiError, page: &Continuation) -> ApiError {
     expired
 }
 
-/// A field selector over the fields that the resource has, by their names in what is kept.
+/// A field selector over the fields of the resource, by their names in the storage version.
 pub(crate) fn field_selector(scope: &Scope<'_>, text: &str) -> Result<FieldSelector, ApiError> {
     let selector = text
         .parse::<FieldSelector>()

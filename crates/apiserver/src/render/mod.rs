@@ -69,7 +69,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// For those who show them for longer than a request lasts.
+    /// For renderings that outlive a request.
     fn served(served: &'a Served) -> Objects<'a> {
         let (resource, kind, of, storage_version) = (
             served.resource(),
@@ -95,7 +95,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// The body of a long list. An item that has no such form, which nobody knew before, breaks it off.
+/// The body of a long list. An item that cannot be encoded aborts it.
 pub type LongList = Box<dyn Iterator<Item = Result<Bytes, ApiError>> + Send>;
 
 /// How a client wants to see objects.
@@ -105,7 +105,7 @@ pub struct Rendering {
     shape: Shape,
 }
 
-/// What of the objects is shown.
+/// Which part of the objects is encoded.
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
     Whole,
@@ -115,7 +115,7 @@ enum Shape {
     PartialList(MetaVersion),
     Table {
         version: MetaVersion,
-        /// `includeObject` as it was given: it is judged only when there is something to show.
+        /// `includeObject` as it was given: it is validated only when there is something to encode.
         include: String,
     },
 }
@@ -188,8 +188,8 @@ impl Rendering {
         })
     }
 
-    /// Refuses what could not be answered, for a request that changes something: nothing may have
-    /// changed when the client is told so. `list`: the answer is a list.
+    /// Refuses a form that cannot be encoded, before a request changes anything. `list`: the
+    /// response is a list.
     pub fn check(&self, list: bool, scope: &Scope<'_>) -> Result<(), ApiError> {
         match &self.shape {
             Shape::Partial(_) if list => Err(a_list(&Objects::of(scope))),
@@ -287,7 +287,7 @@ impl Rendering {
         self.finish(out, of)
     }
 
-    /// From the JSON of an object to the form that was asked for.
+    /// Converts the JSON of an object to the requested form.
     fn finish(&self, json: Vec<u8>, of: Option<Struct<'static>>) -> Result<Vec<u8>, ApiError> {
         match self.form.media_type {
             MediaType::Json => Ok(self.form.finish(json)),

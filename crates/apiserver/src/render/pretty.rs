@@ -2,7 +2,7 @@
 
 use crate::request::Query;
 
-/// Whether the client is one that shows JSON to people, or says so itself.
+/// Whether the client requests pretty-printing, or is one that shows JSON to users.
 pub(super) fn is_wanted(query: &Query, user_agent: &str) -> bool {
     match query.get("pretty").filter(|text| !text.is_empty()) {
         Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),

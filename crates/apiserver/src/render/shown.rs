@@ -55,7 +55,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The object as a tree, in the version that is kept.
+    /// The object as a tree, in the storage version.
     pub(super) fn kept(self, objects: &Objects<'_>) -> Cow<'a, Value> {
         match self {
             Shown::Entry(entry) => Cow::Owned(entry.value(objects.storage_version.of)),

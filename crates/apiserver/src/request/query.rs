@@ -35,7 +35,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Given, and not one of the words for no.
+    /// Set, and not to one of the values for false.
     pub fn is_true(&self, name: &str) -> bool {
         self.get(name)
             .is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))

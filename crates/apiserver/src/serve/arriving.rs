@@ -36,16 +36,16 @@ const LONG_REST_WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Arriving {
     /// Nothing once it has ended.
     body: Option<Incoming>,
-    /// The client sends nothing before somebody begins to read.
+    /// The client waits for `100 Continue` before it sends the body.
     unasked: bool,
     left: Option<Left>,
 }
 
-/// Where a body is found that nobody reads any longer.
+/// Where a body is left when its reader is dropped.
 #[derive(Clone, Default)]
 pub(super) struct Left(Arc<Mutex<Option<Rest>>>);
 
-/// What nobody has read of a body.
+/// The unread part of a body.
 struct Rest {
     body: Incoming,
     unasked: bool,
@@ -69,12 +69,12 @@ pub(super) fn arriving(request: Request<Incoming>) -> (Request<Arriving>, Option
 }
 
 impl Left {
-    /// Sees to what nobody has read, now that there is an answer; whether the connection can go on
-    /// after it.
+    /// Handles the unread rest, now that there is a response; returns whether the connection can
+    /// continue.
     pub(super) async fn settle(self, work: &AtWork) -> bool {
         let rest = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
 
-        // Nothing: all has been read, or somebody still reads.
+        // Nothing: all has been read, or it is still being read.
         let Some(Rest { mut body, unasked }) = rest else {
             return true;
         };
@@ -98,7 +98,7 @@ impl Left {
     }
 }
 
-/// Reads a body and drops what comes; whether it ended within so many bytes and so much time.
+/// Reads and discards a body; returns whether it ended within so many bytes and so much time.
 async fn reaches_end(body: &mut Incoming, bytes: u64, within: Duration) -> bool {
     let read = async {
         let mut allowed = bytes;
@@ -176,7 +176,8 @@ mod tests {
     use super::*;
     use crate::serve::pace::Pace;
 
-    /// A connection to who refuses everything unread, and says `close` where the connection ends.
+    /// A connection to a server that refuses every request unread, and sends `close` where the
+    /// connection ends.
     fn refusing() -> DuplexStream {
         let (client, server) = duplex(64 * 1024);
         let pace = Pace::new(true);
@@ -206,8 +207,8 @@ mod tests {
         client
     }
 
-    /// Sends all of this, and only then listens: how many answers come, and whether the last one
-    /// says `close`.
+    /// Sends all parts, and only then reads: how many responses there are, and whether the last one
+    /// has `close`.
     async fn answers(parts: &[&[u8]], last: bool) -> (usize, bool) {
         let mut client = refusing();
         for part in parts {

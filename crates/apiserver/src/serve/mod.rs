@@ -82,7 +82,7 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
                     }
                     None => debug!(%address, "connection refused: too many open connections"),
                 },
-                // Too many open files, say: the next one may go through.
+                // Too many open files, for example: the next attempt may succeed.
                 Err(error) => {
                     info!(%error, "cannot accept connection");
                     tokio::time::sleep(AFTER_FAILURE).await;

@@ -31,7 +31,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// `prefix`: what keys begin with, `/registry` unless somebody says otherwise.
+    /// `prefix`: the prefix of keys, `/registry` by default.
     pub fn new(store: Arc<dyn Store>, prefix: &str, media: Media) -> Shared {
         Shared {
             store,

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use crate::storage_version::StorageVersion;
 
-/// `--storage-media-type`: in which form objects are kept that have both.
+/// `--storage-media-type`: the format of objects that have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
     Json,
@@ -18,7 +18,7 @@ pub enum Media {
 }
 
 pub(super) struct Values {
-    /// By prefix below `/registry/`: resources that are kept as protobuf.
+    /// By prefix below `/registry/`: resources that are stored as protobuf.
     protobuf: BTreeMap<Text, StorageVersion<'static>>,
 }
 

@@ -50,7 +50,7 @@ impl Plugin for NodeRestriction {
     }
 }
 
-/// A write by a node: the node, the resource, and the new object.
+/// A write by a node.
 struct Write<'a> {
     node: &'a str,
     /// Absent on a delete.

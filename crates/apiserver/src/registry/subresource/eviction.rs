@@ -25,7 +25,7 @@ use crate::status::Reason;
 /// How often the delete of a pod is tried while others change it.
 const ATTEMPTS: usize = 20;
 
-/// Who charges a budget, as its owners show.
+/// The field manager of a budget's status.
 const MANAGER: &str = "kube-apiserver";
 
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {

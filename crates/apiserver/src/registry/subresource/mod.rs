@@ -76,8 +76,8 @@ impl Call<'_> {
         }
     }
 
-    /// The object that was sent, or that a patch makes of `current`, and what the client is to be
-    /// warned of. Configurations to apply are for whoever knows the owners.
+    /// The object that was sent, or the result of a patch on `current`, and warnings for the
+    /// client. Apply configurations are handled by the owner of the fields.
     pub fn object(&self, current: Option<&Value>) -> Result<(Value, Vec<String>), ApiError> {
         match (&self.content, current) {
             (Content::Object(body), _) => body.object(&self.scope, self.options.field_validation),

@@ -40,7 +40,7 @@ pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
         places.check(parent)?;
         let (scale, noticed) = changed(parent, &places, &scope, call)?;
         warnings = noticed;
-        // What a definition allows, the parent's schema says.
+        // The parent's schema validates what a definition allows.
         if scope.custom.is_none() {
             judge(&scale, call)?;
         }
@@ -104,7 +104,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// A definition says where the selector is as text; others select by what they select by.
+    /// A definition has the path of the selector as text; other kinds have a label selector.
     fn selector(&self, parent: &Value, scope: &Scope<'_>) -> String {
         let given = self.selector.as_ref().and_then(|path| parent.at(path));
         match given {

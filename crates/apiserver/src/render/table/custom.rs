@@ -17,7 +17,7 @@ pub(super) fn row(object: &Value, version: &Version, now: Timestamp) -> Row {
     }
 }
 
-/// Only the first that a path leads to is shown.
+/// Only the first value of a path is shown.
 fn shown(object: &Value, cell: &Cell, now: Timestamp) -> Value {
     let found = cell
         .path
