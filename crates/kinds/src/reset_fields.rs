@@ -74,7 +74,7 @@ mod tests {
     use crate::behaviour;
 
     #[test]
-    fn a_part_resets_what_it_leaves_alone() {
+    fn fields_that_a_part_does_not_write_are_reset() {
         let check = |plural: &str, part: Part, reset: &[&[&str]]| {
             let resource = BUILTIN
                 .resources()

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_version_comes_first() {
+    fn preferred_version_comes_first() {
         let mut versions = [
             "foo1",
             "v1alpha1",

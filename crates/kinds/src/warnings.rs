@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_sent_once_each_and_cut_where_they_are_too_many() {
+    fn warnings_are_deduplicated_and_truncated() {
         let texts = |warnings: &[&str]| {
             warnings
                 .iter()
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_gathered_than_are_sent() {
+    fn no_more_warnings_are_gathered_than_sent() {
         let mut gathered = Gathered::default();
         (0..1_000_000).for_each(|place| gathered.push(format!("warning {place}")));
         assert!(gathered.is_full());

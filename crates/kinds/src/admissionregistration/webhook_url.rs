@@ -205,7 +205,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn a_url_has_a_host_and_a_path_alone() {
+    fn url_has_only_a_host_and_a_path() {
         let check = |url: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             validate_url(url, &Path::Root.field("u"), &mut errors);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_a_service_has_steps_that_are_names() {
+    fn service_path_segments_are_names() {
         let check = |path: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             validate_service(

@@ -64,7 +64,7 @@ impl Strategy for Events {
             validate_series(new, errors);
         }
 
-        for (name, shown) in KEPT {
+        for (name, shown) in IMMUTABLE_FIELDS {
             let found = new.tree.get(name);
             if found != old.tree.get(name) {
                 let at = if name == "reportingComponent" {
@@ -85,26 +85,26 @@ impl Strategy for Events {
 
 /// Fields that an update must not change, in upstream's order, which has the reason twice; and how
 /// errors show them.
-const KEPT: [(&str, Shown); 14] = [
-    ("involvedObject", Shown::Reference),
-    ("reason", Shown::Text),
-    ("message", Shown::Text),
-    ("source", Shown::Source),
-    ("firstTimestamp", Shown::Plain),
-    ("lastTimestamp", Shown::Plain),
-    ("count", Shown::Number),
-    ("reason", Shown::Text),
-    ("type", Shown::Text),
-    ("eventTime", Shown::Plain),
-    ("action", Shown::Text),
-    ("related", Shown::Pointer),
-    ("reportingComponent", Shown::Text),
-    ("reportingInstance", Shown::Text),
+const IMMUTABLE_FIELDS: [(&str, Rendering); 14] = [
+    ("involvedObject", Rendering::Reference),
+    ("reason", Rendering::Text),
+    ("message", Rendering::Text),
+    ("source", Rendering::Source),
+    ("firstTimestamp", Rendering::Plain),
+    ("lastTimestamp", Rendering::Plain),
+    ("count", Rendering::Number),
+    ("reason", Rendering::Text),
+    ("type", Rendering::Text),
+    ("eventTime", Rendering::Plain),
+    ("action", Rendering::Text),
+    ("related", Rendering::Pointer),
+    ("reportingComponent", Rendering::Text),
+    ("reportingInstance", Rendering::Text),
 ];
 
 /// How an error shows a field.
 #[derive(Clone, Copy)]
-enum Shown {
+enum Rendering {
     Text,
     Number,
     /// As it is, or null.
@@ -115,7 +115,7 @@ enum Shown {
     Pointer,
 }
 
-impl Shown {
+impl Rendering {
     fn of(self, found: Option<&Value>) -> String {
         let fields = |names: &[(&str, &str)]| {
             let part = |name: &str| {
@@ -133,8 +133,8 @@ impl Shown {
         };
 
         match (self, found) {
-            (Shown::Source, _) => fields(&[("Component", "component"), ("Host", "host")]),
-            (Shown::Reference, _) | (Shown::Pointer, Some(_)) => fields(&[
+            (Rendering::Source, _) => fields(&[("Component", "component"), ("Host", "host")]),
+            (Rendering::Reference, _) | (Rendering::Pointer, Some(_)) => fields(&[
                 ("Kind", "kind"),
                 ("Namespace", "namespace"),
                 ("Name", "name"),
@@ -144,9 +144,9 @@ impl Shown {
                 ("FieldPath", "fieldPath"),
             ]),
             (_, Some(found)) => shown(found),
-            (Shown::Text, None) => "\"\"".to_owned(),
-            (Shown::Number, None) => "0".to_owned(),
-            (Shown::Plain | Shown::Pointer, None) => "null".to_owned(),
+            (Rendering::Text, None) => "\"\"".to_owned(),
+            (Rendering::Number, None) => "0".to_owned(),
+            (Rendering::Plain | Rendering::Pointer, None) => "null".to_owned(),
         }
     }
 }

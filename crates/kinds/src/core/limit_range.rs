@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_defaults_stand_in_order() {
+    fn bounds_and_defaults_are_in_order() {
         check(
             r#"{"type":"Container","min":{"cpu":"1"},"max":{"cpu":"2"},"default":{"cpu":"2"}}"#,
             &[],
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn types_have_what_they_need_and_nothing_else() {
+    fn types_have_their_required_fields_only() {
         check(
             r#"{"type":"Pod","default":{"cpu":"1"},"defaultRequest":{"cpu":"1"}}"#,
             &[

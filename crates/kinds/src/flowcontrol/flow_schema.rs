@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_begin_with_a_slash_and_end_with_the_only_asterisk() {
+    fn paths_begin_with_a_slash_and_may_end_with_one_asterisk() {
         let check = |path: &str, fault: Option<&str>| assert_eq!(path_fault(path), fault, "{path}");
         for good in ["/", "/a", "/a/*", "/*"] {
             check(good, None);
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_cluster_has_says_what_it_always_says() {
+    fn mandatory_schemas_have_their_mandatory_spec() {
         for schema in flow_schemas() {
             let name = schema.metadata.name.unwrap();
             assert!(is_fixed(&name, &schema.spec.unwrap()), "{name}");

@@ -33,7 +33,7 @@ impl Strategy for Ingresses {
     type Object = Ingress;
 
     fn validate(&self, new: &View<'_, Ingress>, _: &Context<'_>, errors: &mut Errors) {
-        validate_spec(new, Kept::default(), errors);
+        validate_spec(new, OldFaults::default(), errors);
         let class = new
             .spec
             .as_ref()
@@ -64,7 +64,7 @@ impl Strategy for Ingresses {
             return validate_status(new, old, errors);
         }
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
-        validate_spec(new, Kept::of(old), errors);
+        validate_spec(new, OldFaults::of(old), errors);
     }
 
     fn warnings(
@@ -98,17 +98,17 @@ impl Strategy for Ingresses {
 
 /// Invalid fields that the old object has already.
 #[derive(Clone, Copy, Default)]
-struct Kept {
+struct OldFaults {
     /// Invalid names of secrets.
     secrets: bool,
     /// Invalid rules of wildcard hosts.
     wildcard_rules: bool,
 }
 
-impl Kept {
-    fn of(old: &Ingress) -> Kept {
+impl OldFaults {
+    fn of(old: &Ingress) -> OldFaults {
         let Some(spec) = &old.spec else {
-            return Kept::default();
+            return OldFaults::default();
         };
         let is_bad = |rule: &IngressRule| {
             let mut faults = Errors::new();
@@ -118,7 +118,7 @@ impl Kept {
             text(&rule.host).contains('*') && !faults.is_empty()
         };
 
-        Kept {
+        OldFaults {
             secrets: items(&spec.tls)
                 .iter()
                 .any(|tls| !secret_faults(tls).is_empty()),
@@ -127,7 +127,7 @@ impl Kept {
     }
 }
 
-fn validate_spec(ingress: &Ingress, kept: Kept, errors: &mut Errors) {
+fn validate_spec(ingress: &Ingress, kept: OldFaults, errors: &mut Errors) {
     let nothing = IngressSpec::default();
     let spec = ingress.spec.as_ref().unwrap_or(&nothing);
     let rules = items(&spec.rules);
@@ -168,7 +168,7 @@ fn validate_host(host: &str, at: &Path<'_>, errors: &mut Errors) {
     refuse(at, host, rule(host), errors);
 }
 
-fn validate_tls(tls: &IngressTLS, kept: Kept, at: &Path<'_>, errors: &mut Errors) {
+fn validate_tls(tls: &IngressTLS, kept: OldFaults, at: &Path<'_>, errors: &mut Errors) {
     for (index, host) in items(&tls.hosts).iter().enumerate() {
         validate_host(host, &at.field("hosts").index(index), errors);
     }
@@ -189,7 +189,7 @@ fn secret_faults(tls: &IngressTLS) -> names::Messages {
     }
 }
 
-fn validate_rule(rule: &IngressRule, kept: Kept, at: &Path<'_>, errors: &mut Errors) {
+fn validate_rule(rule: &IngressRule, kept: OldFaults, at: &Path<'_>, errors: &mut Errors) {
     let host = text(&rule.host);
     if !host.is_empty() {
         validate_no_address(host, &at.field("host"), errors);

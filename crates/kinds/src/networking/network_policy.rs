@@ -32,7 +32,7 @@ impl Strategy for NetworkPolicies {
     fn validate(&self, new: &View<'_, NetworkPolicy>, _: &Context<'_>, errors: &mut Errors) {
         validate_spec(
             new,
-            &Kept {
+            &OldFaults {
                 values: Values::Judged,
                 networks: Vec::new(),
             },
@@ -47,7 +47,7 @@ impl Strategy for NetworkPolicies {
         _: &Context<'_>,
         errors: &mut Errors,
     ) {
-        validate_spec(new, &Kept::of(old), errors);
+        validate_spec(new, &OldFaults::of(old), errors);
     }
 
     fn warnings(
@@ -89,16 +89,16 @@ impl Strategy for NetworkPolicies {
 }
 
 /// Invalid fields that the old policy has already.
-struct Kept {
+struct OldFaults {
     values: Values,
     /// The old CIDRs, which need not be canonical.
     networks: Vec<String>,
 }
 
-impl Kept {
-    fn of(old: &NetworkPolicy) -> Kept {
+impl OldFaults {
+    fn of(old: &NetworkPolicy) -> OldFaults {
         let Some(spec) = &old.spec else {
-            return Kept {
+            return OldFaults {
                 values: Values::Judged,
                 networks: Vec::new(),
             };
@@ -121,7 +121,7 @@ impl Kept {
         let networks =
             blocks.flat_map(|block| std::iter::once(&block.cidr).chain(items(&block.except)));
 
-        Kept {
+        OldFaults {
             values: if faults.is_empty() {
                 Values::Judged
             } else {
@@ -166,7 +166,7 @@ fn rules(spec: &NetworkPolicySpec) -> Vec<Rule<'_>> {
     incoming.chain(outgoing).collect()
 }
 
-fn validate_spec(policy: &NetworkPolicy, kept: &Kept, errors: &mut Errors) {
+fn validate_spec(policy: &NetworkPolicy, kept: &OldFaults, errors: &mut Errors) {
     let Some(spec) = &policy.spec else { return };
     selector::validate(
         spec.pod_selector.as_ref(),
@@ -254,7 +254,7 @@ fn validate_port(port: &NetworkPolicyPort, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_peer(peer: &NetworkPolicyPeer, kept: &Kept, at: &Path<'_>, errors: &mut Errors) {
+fn validate_peer(peer: &NetworkPolicyPeer, kept: &OldFaults, at: &Path<'_>, errors: &mut Errors) {
     let selectors = [
         ("podSelector", &peer.pod_selector),
         ("namespaceSelector", &peer.namespace_selector),
@@ -281,7 +281,7 @@ fn validate_peer(peer: &NetworkPolicyPeer, kept: &Kept, at: &Path<'_>, errors: &
     }
 }
 
-fn validate_block(block: &IPBlock, kept: &Kept, at: &Path<'_>, errors: &mut Errors) {
+fn validate_block(block: &IPBlock, kept: &OldFaults, at: &Path<'_>, errors: &mut Errors) {
     if block.cidr.is_empty() {
         return errors.push(FieldError::required(&at.field("cidr"), ""));
     }

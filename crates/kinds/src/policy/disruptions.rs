@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_says_why_it_allows_nothing() {
+    fn refused_eviction_has_a_reason() {
         let check = |status: &str, reason: &str, expected: &str| {
             let refused = allows(&budget(status)).err();
             let found = refused
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_are_not_ready_go_free_where_enough_are() {
+    fn unready_pods_are_not_charged_if_enough_are_healthy() {
         let check = |status: &str, spared: bool| {
             assert_eq!(spares_unready(&budget(status)), spared, "{status}")
         };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_counts_down_and_says_when_it_was_the_last() {
+    fn charge_decrements_and_reports_the_last_disruption() {
         let now = Timestamp::from_unix(0, 0);
         let mut budget =
             json::parse(br#"{"status":{"observedGeneration":3,"disruptionsAllowed":2}}"#).unwrap();

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owned_can_be_given_and_the_rest_is_named() {
+    fn owned_rules_are_covered_and_missing_ones_listed() {
         check(&["\"\";pods;get,list"], "\"\";pods;get", &[]);
         check(&["*;*;*"], "apps;deployments/scale;update;a", &[]);
         check(&["apps;*/scale;*"], "apps;deployments/scale;update", &[]);

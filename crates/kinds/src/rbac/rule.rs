@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_does_not_stand_for_its_subresources() {
+    fn resource_does_not_match_its_subresources() {
         check("pods", "pods", true);
         check("pods", "pods/log", false);
         check("pods/log", "pods/log", true);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_may_end_in_a_star() {
+    fn path_may_end_with_a_wildcard() {
         for (own, path, expected) in [
             ("/api", "/api", true),
             ("/api", "/api/v1", false),

@@ -96,7 +96,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn a_condition_is_whole_and_of_a_type_of_its_own() {
+    fn conditions_are_complete_and_their_types_unique() {
         let check = |conditions: &str, expected: &[&str]| {
             let conditions = json::parse(conditions.as_bytes()).unwrap();
             let mut errors = Errors::new();

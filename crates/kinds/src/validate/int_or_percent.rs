@@ -40,7 +40,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn numbers_and_shares_have_their_bounds() {
+    fn numbers_and_percentages_are_bounded() {
         let check = |found: IntOrString, expected: &[&str]| {
             let (at, mut errors) = (Path::Root.field("n"), Errors::new());
             not_negative_int_or_percent(&found, &at, &mut errors);

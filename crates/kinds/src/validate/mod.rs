@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_that_changed_is_shown_as_it_is_now() {
+    fn error_of_an_immutable_field_shows_the_new_value() {
         let check = |new: &str, old: &str, expected: &[&str]| {
             let read = |text: &str| json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_asked_for_and_compared_with_what_is_known() {
+    fn required_and_enumerated_texts() {
         let at = Path::Root.field("a");
         let mut errors = Errors::new();
         required("", coracle_api::names::dns1123_label, &at, &mut errors);

@@ -82,7 +82,7 @@ mod tests {
     type Validate = fn(&str, &Path<'_>, &mut Errors);
 
     #[test]
-    fn a_resource_is_called_what_its_place_knows() {
+    fn resource_names_depend_on_where_they_are_used() {
         let check = |validate: Validate, name: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             validate(name, &Path::Root.field("r"), &mut errors);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_not_negative_and_whole_where_things_are_counted() {
+    fn amounts_are_not_negative_and_counts_are_whole() {
         let check = |name: &str, found: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             amount(

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_annotation_names_a_place_or_says_that_there_is_none() {
+    fn approval_annotation_is_a_url_or_unapproved() {
         assert_eq!(Approval::of(None), Approval::Missing);
         assert_eq!(
             Approval::of(Some("unapproved, a trial")),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_communitys_groups_are_protected() {
+    fn only_kubernetes_groups_are_protected() {
         assert!(
             is_protected("k8s.io") && is_protected("a.k8s.io") && is_protected("kubernetes.io")
         );

@@ -75,7 +75,7 @@ impl Strategy for CustomResourceDefinitions {
     fn validate(&self, new: &View<'_, IgnoredAny>, _: &Context<'_>, errors: &mut Errors) {
         let definition = Definition::of(new.tree);
         validate_metadata(new.tree, &definition, errors);
-        spec::validate(&definition, &spec::Wanted::of_new(), errors);
+        spec::validate(&definition, &spec::Requirements::of_new(), errors);
         validate_status(&definition, errors);
         versions::validate_stored(&definition, errors);
         validate_approval(new.tree, None, &definition, errors);
@@ -94,7 +94,7 @@ impl Strategy for CustomResourceDefinitions {
             return validate_status(&definition, errors);
         }
 
-        spec::validate(&definition, &spec::Wanted::after(&before), errors);
+        spec::validate(&definition, &spec::Requirements::after(&before), errors);
 
         if condition::is_true(old.tree, "Established") {
             immutable(new.tree, old.tree, &["spec", "scope"], "\"\"", errors);

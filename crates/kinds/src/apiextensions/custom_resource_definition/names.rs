@@ -68,7 +68,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn names_are_judged_where_they_are_given() {
+    fn names_are_validated_where_they_are_given() {
         let check = |text: &str, expected: &[&str]| {
             let names = json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();

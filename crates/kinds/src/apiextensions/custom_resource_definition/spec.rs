@@ -12,24 +12,24 @@ use crate::strategy::{Errors, SPEC};
 use crate::validate::one_of;
 
 /// What a definition must satisfy; a changed one no more than the old one did.
-pub(super) struct Wanted {
+pub(super) struct Requirements {
     pub(super) schemas: Demands,
     /// Every version has a schema.
     every_schema: bool,
     known_reviews: bool,
 }
 
-impl Wanted {
-    pub(super) fn of_new() -> Wanted {
-        Wanted {
+impl Requirements {
+    pub(super) fn of_new() -> Requirements {
+        Requirements {
             schemas: Demands::ALL,
             every_schema: true,
             known_reviews: true,
         }
     }
 
-    pub(super) fn after(old: &Definition<'_>) -> Wanted {
-        Wanted {
+    pub(super) fn after(old: &Definition<'_>) -> Requirements {
+        Requirements {
             schemas: demands(old),
             every_schema: old.versions().all(|version| old.schema(version).is_some()),
             known_reviews: conversion::has_known_reviews(old.spec),
@@ -37,7 +37,7 @@ impl Wanted {
     }
 }
 
-pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mut Errors) {
+pub(super) fn validate(definition: &Definition<'_>, wanted: &Requirements, errors: &mut Errors) {
     let spec = definition.spec;
     validate_group(spec.text("group"), errors);
 
@@ -132,7 +132,7 @@ fn validate_group(group: &str, errors: &mut Errors) {
 pub(super) fn validate_schema(
     schema: Option<&coracle_api::Value>,
     with_status: bool,
-    wanted: &Wanted,
+    wanted: &Requirements,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {

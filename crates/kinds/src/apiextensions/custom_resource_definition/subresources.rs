@@ -58,7 +58,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn paths_lead_to_where_the_numbers_are() {
+    fn scale_paths_are_below_spec_and_status() {
         let check = |text: &str, expected: &[&str]| {
             let given = json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use coracle_api::field_error::{FieldError, as_json};
 use coracle_api::{Map, Path, Value};
 
-use super::spec::{Wanted, validate_schema};
+use super::spec::{Requirements, validate_schema};
 use super::view::Definition;
 use super::{columns, names, subresources};
 use crate::strategy::{Errors, SPEC};
 use crate::validate::internal;
 
-pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mut Errors) {
+pub(super) fn validate(definition: &Definition<'_>, wanted: &Requirements, errors: &mut Errors) {
     let list = SPEC.field("versions");
     for (index, version) in definition.versions().enumerate() {
         let at = list.index(index);

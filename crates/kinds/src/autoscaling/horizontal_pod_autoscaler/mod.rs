@@ -68,7 +68,7 @@ enum ApiVersion {
     /// It may be that of the core group.
     Any,
     /// Not at all: it was invalid before.
-    Kept,
+    Unchecked,
 }
 
 fn validate_spec(
@@ -84,7 +84,7 @@ fn validate_spec(
         text(&old.api_version) == text(&target.api_version) && old.kind == target.kind
     });
     let version = match target.kind.as_str() {
-        _ if same => ApiVersion::Kept,
+        _ if same => ApiVersion::Unchecked,
         // The only kind of the core group that can be scaled.
         "ReplicationController" => ApiVersion::Any,
         _ => ApiVersion::WithGroup,
@@ -170,7 +170,7 @@ fn validate_reference(
 
 fn version_fault(api_version: &str, wanted: ApiVersion) -> Option<String> {
     match api_version.matches('/').count() {
-        _ if wanted == ApiVersion::Kept => None,
+        _ if wanted == ApiVersion::Unchecked => None,
         0 if wanted == ApiVersion::WithGroup => {
             Some("apiVersion must specify API group".to_owned())
         }

@@ -29,16 +29,16 @@ pub(super) fn holds(job: &Value, condition: &str) -> bool {
 }
 
 /// The conditions of a job.
-struct Seen {
+struct Conditions {
     complete: bool,
     failed: bool,
     failing: bool,
     enough: bool,
 }
 
-impl Seen {
-    fn of(job: &Value) -> Seen {
-        Seen {
+impl Conditions {
+    fn of(job: &Value) -> Conditions {
+        Conditions {
             complete: holds(job, "Complete"),
             failed: holds(job, "Failed"),
             failing: holds(job, "FailureTarget"),
@@ -58,8 +58,8 @@ struct Change<'a> {
     status: JobStatus,
     before: JobStatus,
     spec: JobSpec,
-    now: Seen,
-    then: Seen,
+    now: Conditions,
+    then: Conditions,
 }
 
 pub(super) fn validate_change(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
@@ -69,8 +69,8 @@ pub(super) fn validate_change(new: &View<'_, Job>, old: &View<'_, Job>, errors: 
         status: new.status.clone().unwrap_or_default(),
         before: old.status.clone().unwrap_or_default(),
         spec: new.spec.clone().unwrap_or_default(),
-        now: Seen::of(new.tree),
-        then: Seen::of(old.tree),
+        now: Conditions::of(new.tree),
+        then: Conditions::of(old.tree),
     };
 
     change.validate_counts(errors);

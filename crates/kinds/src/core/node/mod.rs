@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_called_in_camel_case() {
+    fn feature_names_are_in_camel_case() {
         let check =
             |name: &str, good: bool| assert_eq!(feature_fault(name).is_none(), good, "{name}");
         check("MyFeature", true);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_that_differs_has_its_lines() {
+    fn every_difference_has_two_lines() {
         let container = |name: &str| Container {
             name: name.to_owned(),
             ..Container::default()

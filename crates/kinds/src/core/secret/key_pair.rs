@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_pair_is_said_in_gos_words() {
+    fn mismatched_pairs_have_the_error_texts_of_go() {
         let check = |certificates: &str, key: &str, expected: &str| {
             let found = fault(certificates.as_bytes(), key.as_bytes()).unwrap_or_default();
             assert!(found.starts_with(expected), "{found} is not {expected}");

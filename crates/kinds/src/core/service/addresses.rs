@@ -111,18 +111,18 @@ pub(super) struct Owner<'a> {
 
 /// Addresses that a pending write allocates and releases.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct PendingAddresses {
     taken: Vec<String>,
     /// Released if the write succeeds.
-    given_up: Vec<String>,
+    to_release: Vec<String>,
 }
 
-impl Held {
+impl PendingAddresses {
     pub(super) async fn settle(self, happened: bool, cx: &Context<'_>) {
         if !cx.dry_run {
             release(
                 if happened {
-                    &self.given_up
+                    &self.to_release
                 } else {
                     &self.taken
                 },
@@ -140,8 +140,8 @@ pub(super) async fn reserve(
     ranges: &Ranges,
     owner: &Owner<'_>,
     cx: &Context<'_>,
-) -> Result<Held, ApiError> {
-    let mut held = Held::default();
+) -> Result<PendingAddresses, ApiError> {
+    let mut held = PendingAddresses::default();
     if is_settled(new, old) {
         return Ok(held);
     }
@@ -153,11 +153,11 @@ pub(super) async fn reserve(
             return Ok(held);
         }
         Some(old) if !new.needs_cluster_ip() => {
-            held.given_up = old.addresses().to_vec();
+            held.to_release = old.addresses().to_vec();
             return Ok(held);
         }
         Some(old) if old.families().len() == 2 && new.families().len() == 1 => {
-            held.given_up = old.cluster_ips().iter().skip(1).cloned().collect();
+            held.to_release = old.cluster_ips().iter().skip(1).cloned().collect();
             return Ok(held);
         }
         Some(old) if old.families().len() == 1 && new.families().len() == 2 => 1,
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_of_a_range_are_not_used_and_its_beginning_is_left_for_the_named() {
+    fn ends_of_a_range_are_unused_and_its_beginning_is_for_static_addresses() {
         let check = |text: &str, first: &str, last: &str, named: u64| {
             let network = Network::parse(text).unwrap();
             let usable = usable(network);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_stands_for_the_list_and_a_change_of_it_for_a_change_of_the_list() {
+    fn cluster_ip_sets_the_first_of_cluster_ips() {
         let check = |new: (&str, &[&str]), old: Option<(&str, &[&str])>, expected: &[&str]| {
             let mut new = spec("ClusterIP", new.0, new.1);
             let old = old.map(|old| spec("ClusterIP", old.0, old.1));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_has_no_address() {
+    fn external_name_service_has_no_address() {
         let old = spec("ClusterIP", "10.0.0.1", &["10.0.0.1"]);
         let mut new = spec("ExternalName", "10.0.0.1", &["10.0.0.1"]);
         drop_what_the_type_has_not(&mut new, &old);

@@ -13,7 +13,7 @@ use crate::print::cells::{NONE, age, moment, name, or};
 use crate::print::{Completed, Row};
 
 pub(super) fn print_row(pod: &Pod, now: Timestamp) -> Row {
-    let seen = look(pod);
+    let seen = summarize(pod);
     let spec = pod.spec.as_ref();
     let status = pod.status.as_ref();
     let sidecars = init_containers(pod).filter(|(_, sidecar)| *sidecar).count();
@@ -51,7 +51,7 @@ pub(super) fn print_row(pod: &Pod, now: Timestamp) -> Row {
 }
 
 /// The summary of a pod's containers.
-struct Seen {
+struct Summary {
     reason: String,
     ready: usize,
     restarts: Restarts,
@@ -87,23 +87,23 @@ impl Restarts {
     }
 }
 
-fn look(pod: &Pod) -> Seen {
+fn summarize(pod: &Pod) -> Summary {
     let status = pod.status.as_ref();
-    let begun = look_at_init_containers(pod);
+    let progress = init_progress(pod);
 
     let initialized = condition(status, "Initialized") == Some("True");
-    let mut seen = match begun.held_up {
+    let mut seen = match progress.held_up {
         Some(reason) if !initialized => {
-            return Seen {
+            return Summary {
                 reason,
-                ready: begun.ready,
-                restarts: begun.restarts,
+                ready: progress.ready,
+                restarts: progress.restarts,
             };
         }
-        held_up => Seen {
-            reason: held_up.unwrap_or_else(|| first_word(pod)),
-            ready: begun.ready,
-            restarts: begun.of_sidecars,
+        held_up => Summary {
+            reason: held_up.unwrap_or_else(|| pod_reason(pod)),
+            ready: progress.ready,
+            restarts: progress.of_sidecars,
         },
     };
 
@@ -150,7 +150,7 @@ fn look(pod: &Pod) -> Seen {
 
 /// The progress of the init containers.
 #[derive(Default)]
-struct Begun {
+struct InitProgress {
     /// Why the pod is still initializing; absent: it is not.
     held_up: Option<String>,
     ready: usize,
@@ -158,8 +158,8 @@ struct Begun {
     of_sidecars: Restarts,
 }
 
-fn look_at_init_containers(pod: &Pod) -> Begun {
-    let mut begun = Begun::default();
+fn init_progress(pod: &Pod) -> InitProgress {
+    let mut progress = InitProgress::default();
     let total = init_containers(pod).count();
     let statuses = pod
         .status
@@ -168,10 +168,10 @@ fn look_at_init_containers(pod: &Pod) -> Begun {
 
     for (place, container) in statuses.enumerate() {
         let sidecar = init_containers(pod).any(|(name, sidecar)| sidecar && name == container.name);
-        begun.restarts.add(container);
+        progress.restarts.add(container);
 
         if sidecar {
-            begun.of_sidecars.add(container);
+            progress.of_sidecars.add(container);
         }
 
         let state = container.state.as_ref();
@@ -181,11 +181,11 @@ fn look_at_init_containers(pod: &Pod) -> Begun {
         }
 
         if sidecar && container.started == Some(true) {
-            begun.ready += usize::from(container.ready);
+            progress.ready += usize::from(container.ready);
             continue;
         }
 
-        begun.held_up = Some(match (terminated, state.and_then(waits_for)) {
+        progress.held_up = Some(match (terminated, state.and_then(waits_for)) {
             (Some(terminated), _) => format!("Init:{}", ended(terminated)),
             (None, Some(reason)) if reason != "PodInitializing" => format!("Init:{reason}"),
             (None, _) => format!("Init:{place}/{total}"),
@@ -194,7 +194,7 @@ fn look_at_init_containers(pod: &Pod) -> Begun {
         break;
     }
 
-    begun
+    progress
 }
 
 /// Names of the init containers, and whether each is a sidecar.
@@ -236,7 +236,7 @@ fn phase(pod: &Pod) -> &str {
 }
 
 /// The reason of the pod itself, without its containers.
-fn first_word(pod: &Pod) -> String {
+fn pod_reason(pod: &Pod) -> String {
     let status = pod.status.as_ref();
     let mut conditions = status
         .iter()

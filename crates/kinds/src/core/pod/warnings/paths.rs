@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_collide_where_one_is_the_other_or_below_it() {
+    fn files_collide_if_equal_or_one_is_below_the_other() {
         let check = |one: &str, other: &str, collide: bool| {
             let volume = Volume {
                 name: "v".to_owned(),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_in_the_order_in_which_they_stand_there() {
+    fn files_are_listed_in_their_order() {
         let files = ["a/b", "c", "a", "a/b/c", "a/b"].map(|path| File::new(path, ""));
         let mut warnings = Gathered::default();
         warn_collisions(

@@ -12,14 +12,14 @@ use crate::warnings::Gathered;
 
 /// Ports of one number and protocol, in the order of the spec.
 #[derive(Default)]
-struct Alike {
+struct SamePort {
     places: Vec<String>,
     /// Which of them have this host port, by host IP.
     bound: HashMap<i32, HashMap<String, Vec<usize>>>,
 }
 
 pub(super) fn ports(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
-    let mut all: BTreeMap<(i32, String), Alike> = BTreeMap::new();
+    let mut all: BTreeMap<(i32, String), SamePort> = BTreeMap::new();
     every_container(spec, at, |container, at| {
         for (index, port) in items(&container.ports).iter().enumerate() {
             if warnings.is_full() {
@@ -66,7 +66,7 @@ pub(super) fn ports(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     });
 }
 
-impl Alike {
+impl SamePort {
     fn add(&mut self, port: &ContainerPort, place: String) {
         let of_ip = self.bound.entry(host_port(port)).or_default();
         of_ip
