@@ -27,7 +27,7 @@ impl Gathered {
 
     /// Whether another warning would not be sent, so that the search for more can stop.
     pub fn is_full(&self) -> bool {
-        // A character has up to four bytes, and a warning that is there twice is sent once.
+        // A character has up to four bytes, and duplicate warnings are sent once.
         self.bytes >= 8 * MOST_CHARACTERS
     }
 

@@ -74,7 +74,7 @@ pub(crate) fn true_or_false(flag: Option<bool>) -> &'static str {
     }
 }
 
-/// The text, or a word for its absence.
+/// The text, or a placeholder where it is absent.
 pub(crate) fn or<'a>(text: Option<&'a str>, absent: &'a str) -> &'a str {
     text.filter(|text| !text.is_empty()).unwrap_or(absent)
 }

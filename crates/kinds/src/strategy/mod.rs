@@ -49,7 +49,7 @@ impl Context<'_> {
 
 /// An object as a strategy validates it.
 pub struct View<'a, T> {
-    /// The typed view; `Deref` leads here.
+    /// The typed view, also reached through `Deref`.
     pub view: T,
     /// The tree that the view was decoded from. It shows whether a field was absent.
     pub tree: &'a Value,
@@ -75,7 +75,7 @@ pub type Errors = FieldErrors;
 pub enum Grace {
     /// The object is removed at once, or when its finalizers are removed.
     None,
-    /// The object stays for so many seconds, for a node to stop it.
+    /// The object stays for this many seconds, for a node to stop it.
     Seconds(i64),
 }
 

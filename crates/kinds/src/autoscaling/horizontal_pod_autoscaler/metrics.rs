@@ -88,7 +88,7 @@ fn validate_metric(metric: &MetricSpec, version: ApiVersion, at: &Path<'_>, erro
     }
 }
 
-/// Validates the first of the sources that are there; returns the names of all that are.
+/// Validates the first source that is set; returns the names of all that are.
 fn validate_first_source(
     metric: &MetricSpec,
     version: ApiVersion,

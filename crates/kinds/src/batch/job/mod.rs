@@ -167,13 +167,13 @@ fn validate_generated_selector(new: &View<'_, Job>, old: Option<&Value>, errors:
         .at(&["spec", "selector"])
         .filter(|selector| !selector.is_null());
 
-    let by_hand = new
+    let manual = new
         .tree
         .at(&["spec", "manualSelector"])
         .and_then(Value::as_bool)
         == Some(true);
 
-    let Some(shown) = shown.filter(|_| !by_hand) else {
+    let Some(shown) = shown.filter(|_| !manual) else {
         return;
     };
     let (name, uid) = (new.tree.meta().name(), new.tree.meta().uid());

@@ -47,7 +47,8 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// For a pod; `old` is there on an update. `privileged`: whether containers may be so.
+    /// The options for a pod; `old` is given on an update. `privileged`: whether privileged
+    /// containers are allowed.
     pub(super) fn of_pod(old: Option<(&ObjectMeta, &PodSpec)>, privileged: bool) -> Options {
         let (metadata, spec) = old.unzip();
         Options {
@@ -56,8 +57,8 @@ impl Options {
         }
     }
 
-    /// For a template of pods; `old` is there on an update. `privileged`: whether containers may be
-    /// so.
+    /// The options for a pod template; `old` is given on an update. `privileged`: whether
+    /// privileged containers are allowed.
     pub(crate) fn of_template(old: Option<&PodTemplateSpec>, privileged: bool) -> Options {
         let metadata = old.and_then(|template| template.metadata.as_ref());
         Options::of(

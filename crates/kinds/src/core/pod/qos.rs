@@ -32,7 +32,7 @@ pub(super) fn class(spec: &PodSpec) -> &'static str {
         add(&mut requests, part.and_then(|part| part.requests.as_ref()));
         let given = part.and_then(|part| part.limits.as_ref());
         let both = add(&mut limits, given) == 2;
-        // A pod without limits of its own is validated by the sums alone.
+        // Pod-level resources without limits are classified by the sums alone.
         all_limited &= both || (whole.is_some() && given.is_none());
     }
 

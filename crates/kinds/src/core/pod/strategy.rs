@@ -138,7 +138,7 @@ impl Strategy for Pods {
         match (old, cx.part) {
             (None, _) => warnings::new_pod(new),
             (Some(_), Part::Status) => status::warnings(new),
-            // Updates of pods come from controllers, and often.
+            // Updates of pods come from controllers, and are frequent.
             (Some(_), _) => Vec::new(),
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn ports_of_host_network(frame: &Frame<'_>, at: &Path<'_>, errors: &m
         for (place, port) in items(&container.ports).iter().enumerate() {
             let found = port.host_port.unwrap_or(0);
 
-            // In a template the port of the node may yet be filled in.
+            // In a template the host port may still be filled in by defaulting.
             if (frame.options.is_pod || found != 0) && found != port.container_port {
                 errors.push(FieldError::invalid(
                     &at.index(index)

@@ -18,7 +18,7 @@ pub(super) fn wrong(name: &str) -> Messages {
     }
 }
 
-/// One character after the three letters, then so many letters and digits.
+/// One character after the three letters, then the given number of letters and digits.
 fn is_number(name: &str, digits: usize) -> bool {
     let mut rest = name[3..].chars();
     rest.next().is_some_and(|separator| separator != '\n')
