@@ -225,18 +225,18 @@ pub async fn run(
         random: world.random,
     });
 
-    let house = assemble(config, trusted, address, registry, world, metrics)?;
-    let hooks = &house.hooks;
+    let parts = assemble(config, trusted, address, registry, world, metrics)?;
+    let hooks = &parts.hooks;
 
     tokio::select! {
         biased;
-        () = part(serve(listener, &house)) => Ok(()),
+        () = part(serve(listener, &parts)) => Ok(()),
         never = part(fed(&caches, &store, from)) => match never {},
-        () = part(begin(config, &house, &caches, &*store)) => Ok(()),
+        () = part(begin(config, &parts, &caches, &*store)) => Ok(()),
         () = part(forget(&*store, config.compaction)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
-        () = part(let_in(&in_process, &house)) => Ok(()),
-        () = part(end(&house.lifecycle, stop, config.shutdown_delay)) => Ok(()),
+        () = part(open_in_process(&in_process, &parts)) => Ok(()),
+        () = part(end(&parts.lifecycle, stop, config.shutdown_delay)) => Ok(()),
     }
 }
 
@@ -263,15 +263,15 @@ fn part<'a, T>(
 }
 
 /// Serves the listener, if there is one, until the server drains.
-async fn serve(listener: Option<TcpListener>, house: &House) {
-    match listener.zip(house.serving.clone()) {
+async fn serve(listener: Option<TcpListener>, parts: &Parts) {
+    match listener.zip(parts.serving.clone()) {
         Some((listener, serving)) => serve::serve(listener, serving).await,
-        None => house.lifecycle.draining().await,
+        None => parts.lifecycle.draining().await,
     }
 }
 
 /// The parts of a server.
-struct House {
+struct Parts {
     chain: Arc<Chain>,
     /// What connections are served with, where there are any.
     serving: Option<Arc<Serving>>,
@@ -289,7 +289,7 @@ fn assemble(
     registry: Arc<Registry>,
     world: World,
     metrics: Arc<Metrics>,
-) -> Result<House, RunError> {
+) -> Result<Parts, RunError> {
     let (hooks, lifecycle, flow) = (
         Hooks::new(),
         Arc::new(Lifecycle::default()),
@@ -338,7 +338,7 @@ fn assemble(
         front_proxy: config.front_proxy.clone(),
     };
 
-    Ok(House {
+    Ok(Parts {
         chain,
         serving,
         flow,
@@ -367,22 +367,22 @@ fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Servi
 }
 
 /// What the server does for itself, once it knows what there is. Never returns.
-async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Store) {
+async fn begin(config: &Config, parts: &Parts, caches: &Caches, store: &dyn Store) {
     caches.complete(store).await;
-    let hooks = &house.hooks;
+    let hooks = &parts.hooks;
     hooks.informers.done();
 
     hooks.storage.done();
     let bootstrap = async {
         match config.bootstrap {
-            true => bootstrap::run(&house.loopback, &house.facts, &hooks.bootstrap).await,
+            true => bootstrap::run(&parts.loopback, &parts.facts, &hooks.bootstrap).await,
             false => hooks.bootstrap.all().iter().for_each(|hook| hook.done()),
         }
     };
 
-    let defined = definition_controller::run(&house.loopback, &hooks.definitions);
+    let defined = definition_controller::run(&parts.loopback, &hooks.definitions);
     tokio::join!(
-        flow::run(&house.flow, &house.loopback, &hooks.flow),
+        flow::run(&parts.flow, &parts.loopback, &hooks.flow),
         bootstrap,
         defined
     );
@@ -390,9 +390,9 @@ async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Stor
 
 /// Opens the in-process connection when the roles of components exist: earlier requests would be
 /// refused, and retried only after a second or more. Never returns.
-async fn let_in(door: &InProcess, house: &House) {
-    house.hooks.bootstrap.roles.finished().await;
-    door.open(house.chain.clone());
+async fn open_in_process(in_process: &InProcess, parts: &Parts) {
+    parts.hooks.bootstrap.roles.finished().await;
+    in_process.open(parts.chain.clone());
     std::future::pending().await
 }
 

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_resource_has_a_hub_and_those_that_share_storage_share_it() {
+    fn every_resource_has_a_storage_version_and_those_that_share_storage_share_it() {
         for resource in BUILTIN.resources() {
             StorageVersion::of(resource);
         }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_toleration_is_added_for_each_taint_that_the_pod_does_not_speak_of() {
+    fn a_toleration_is_added_for_each_taint_that_the_pod_has_none_for() {
         let check = |given: &str, added: &[&str]| {
             let mut spec = json::parse(format!(r#"{{"tolerations":{given}}}"#).as_bytes()).unwrap();
             let before = spec.get("tolerations").unwrap().as_array().unwrap().len();

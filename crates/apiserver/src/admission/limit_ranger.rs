@@ -39,10 +39,10 @@ impl Plugin for LimitRanger {
         for range in ranges(attributes) {
             let refusals = match attributes.cx.resource.plural.as_str() {
                 "pods" => typed::view(object)
-                    .map(|pod| judge_pod(&pod, &range))
+                    .map(|pod| check_pod(&pod, &range))
                     .unwrap_or_default(),
                 _ => typed::view(object)
-                    .map(|claim| judge_claim(&claim, &range))
+                    .map(|claim| check_claim(&claim, &range))
                     .unwrap_or_default(),
             };
 
@@ -148,21 +148,21 @@ fn fill(resources: &mut Map, side: &str, defaults: &BTreeMap<&String, &Written>)
 }
 
 /// The requested amount, the limit, and the limit range type that they are compared with.
-struct Asked<'a> {
+struct Requested<'a> {
     requests: &'a Amounts,
     limits: &'a Amounts,
     of: &'a str,
 }
 
-fn judge_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
+fn check_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
     let Some(spec) = &pod.spec else {
         return Vec::new();
     };
 
     let mut refusals = Vec::new();
     for item in range {
-        let mut judge = |requests: &Amounts, limits: &Amounts| {
-            let asked = Asked {
+        let mut compare = |requests: &Amounts, limits: &Amounts| {
+            let asked = Requested {
                 requests,
                 limits,
                 of: &item.type_,
@@ -196,10 +196,10 @@ fn judge_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
                     .chain(spec.init_containers.iter().flatten())
                 {
                     let resources = container.resources.as_ref();
-                    judge(&Side::Requests.of(resources), &Side::Limits.of(resources));
+                    compare(&Side::Requests.of(resources), &Side::Limits.of(resources));
                 }
             }
-            "Pod" => judge(&Side::Requests.of_pod(spec), &Side::Limits.of_pod(spec)),
+            "Pod" => compare(&Side::Requests.of_pod(spec), &Side::Limits.of_pod(spec)),
             _ => {}
         }
     }
@@ -207,7 +207,7 @@ fn judge_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
     refusals
 }
 
-fn judge_claim(claim: &PersistentVolumeClaim, range: &[LimitRangeItem]) -> Vec<String> {
+fn check_claim(claim: &PersistentVolumeClaim, range: &[LimitRangeItem]) -> Vec<String> {
     let resources = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref());
     let requests = amounts::read(resources.and_then(|resources| resources.requests.as_ref()));
 
@@ -216,7 +216,7 @@ fn judge_claim(claim: &PersistentVolumeClaim, range: &[LimitRangeItem]) -> Vec<S
         .iter()
         .filter(|item| item.type_ == "PersistentVolumeClaim")
     {
-        let asked = Asked {
+        let asked = Requested {
             requests: &requests,
             limits: &Amounts::new(),
             of: &item.type_,
@@ -242,7 +242,7 @@ fn read(given: &Option<BTreeMap<String, Written>>) -> Amounts {
     amounts::read(given.as_ref())
 }
 
-impl Asked<'_> {
+impl Requested<'_> {
     fn below(&self, name: &str, least: &Quantity) -> Option<String> {
         let rule = format!("minimum {name} usage per {} is {least}", self.of);
         match (self.requests.get(name), self.limits.get(name)) {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_containers_do_not_ask_for_is_filled_in_and_told() {
+    fn defaults_are_set_and_noted_in_the_annotation() {
         let mut pod = json::parse(
             br#"{"metadata":{},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"2"}}}],
                 "initContainers":[{"name":"i"}]}}"#,
@@ -353,7 +353,7 @@ mod tests {
 
             let pod: Pod = typed::from_tree(&json::parse(pod.as_bytes()).unwrap()).unwrap();
             assert_eq!(
-                judge_pod(&pod, &range(&format!("[{item}]"))),
+                check_pod(&pod, &range(&format!("[{item}]"))),
                 expected,
                 "{resources} {item}"
             );

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_takes_over_what_its_class_says() {
+    fn a_pod_gets_the_overhead_and_scheduling_of_its_class() {
         let check = |spec: &str, class: &str, expected: Result<&str, &str>| {
             let mut spec = json::parse(spec.as_bytes()).unwrap();
             let outcome = take_over(

@@ -68,7 +68,7 @@ impl Plugin for ServiceAccount {
         }
 
         if pod.meta().annotation(MIRROR).is_some() && !debugs {
-            return judge_mirror(&spec(pod)?).map_err(|why| attributes.forbidden(pod, why));
+            return check_mirror(&spec(pod)?).map_err(|why| attributes.forbidden(pod, why));
         }
 
         let name = account_name(pod);
@@ -91,10 +91,10 @@ impl Plugin for ServiceAccount {
 
         if debugs {
             // Upstream refuses this with an error that is no status.
-            return judge_debuggers(&spec(pod)?, &account).map_err(ApiError::unexplained);
+            return check_debuggers(&spec(pod)?, &account).map_err(ApiError::unexplained);
         }
 
-        judge_secrets(&spec(pod)?, &account).map_err(|why| attributes.forbidden(pod, &why))
+        check_secrets(&spec(pod)?, &account).map_err(|why| attributes.forbidden(pod, &why))
     }
 }
 
@@ -256,7 +256,7 @@ fn append(to: &mut Map, list: &str, item: Value) {
 }
 
 /// A pod that mirrors what a node runs by itself has no rights of its own.
-fn judge_mirror(spec: &PodSpec) -> Result<(), &'static str> {
+fn check_mirror(spec: &PodSpec) -> Result<(), &'static str> {
     if spec
         .service_account_name
         .as_deref()
@@ -371,7 +371,7 @@ fn mountable(account: &Account) -> BTreeSet<&str> {
         .collect()
 }
 
-fn judge_secrets(spec: &PodSpec, account: &Account) -> Result<(), String> {
+fn check_secrets(spec: &PodSpec, account: &Account) -> Result<(), String> {
     let (known, name) = (
         mountable(account),
         account.metadata.name.as_deref().unwrap_or_default(),
@@ -394,11 +394,11 @@ fn judge_secrets(spec: &PodSpec, account: &Account) -> Result<(), String> {
     }
 
     for container in spec.init_containers.iter().flatten() {
-        judge_container(container, "init container", &known, name)?;
+        check_container(container, "init container", &known, name)?;
     }
 
     for container in &spec.containers {
-        judge_container(container, "container", &known, name)?;
+        check_container(container, "container", &known, name)?;
     }
 
     let pull: BTreeSet<&str> = account
@@ -420,7 +420,7 @@ fn judge_secrets(spec: &PodSpec, account: &Account) -> Result<(), String> {
     Ok(())
 }
 
-fn judge_debuggers(spec: &PodSpec, account: &Account) -> Result<(), String> {
+fn check_debuggers(spec: &PodSpec, account: &Account) -> Result<(), String> {
     let (known, name) = (
         mountable(account),
         account.metadata.name.as_deref().unwrap_or_default(),
@@ -433,13 +433,13 @@ fn judge_debuggers(spec: &PodSpec, account: &Account) -> Result<(), String> {
             env_from: container.env_from.clone(),
             ..Container::default()
         };
-        judge_container(&plain, "ephemeral container", &known, name)?;
+        check_container(&plain, "ephemeral container", &known, name)?;
     }
 
     Ok(())
 }
 
-fn judge_container(
+fn check_container(
     container: &Container,
     called: &str,
     known: &BTreeSet<&str>,
@@ -537,12 +537,12 @@ mod tests {
     }
 
     #[test]
-    fn only_secrets_that_the_account_names_are_mounted_where_that_is_asked_for() {
+    fn an_account_can_restrict_the_secrets_that_its_pods_mount() {
         let check = |spec: &str, expected: Result<(), &str>| {
             let spec: PodSpec = typed::from_tree(&json::parse(spec.as_bytes()).unwrap()).unwrap();
             let account = account(r#"{"metadata":{"name":"sa"},"secrets":[{"name":"known"}]}"#);
             assert_eq!(
-                judge_secrets(&spec, &account),
+                check_secrets(&spec, &account),
                 expected.map_err(str::to_owned)
             );
         };

@@ -100,10 +100,10 @@ impl Authentication {
 mod tests {
     use super::*;
 
-    struct Says(Opinion);
+    struct Fixed(Opinion);
 
     #[async_trait]
-    impl Authenticator for Says {
+    impl Authenticator for Fixed {
         async fn authenticate(&self, _: &Presented<'_>) -> Opinion {
             self.0.clone()
         }
@@ -123,7 +123,7 @@ mod tests {
     async fn check(opinions: Vec<Opinion>, anonymous: bool, expected: Option<&str>) {
         let chain = opinions
             .into_iter()
-            .map(|opinion| Box::new(Says(opinion)) as Box<dyn Authenticator>);
+            .map(|opinion| Box::new(Fixed(opinion)) as Box<dyn Authenticator>);
 
         let (proxy_headers, refused) = (ProxyHeaders::default(), Repeats::default());
         let authentication = Authentication {
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_who_knows_somebody_is_believed() {
+    async fn the_first_authenticated_user_wins() {
         check(vec![Opinion::Unknown, jane()], true, Some("jane")).await;
         check(vec![wrong(), jane()], true, Some("jane")).await;
     }
 
     #[tokio::test]
-    async fn nobody_is_let_in_only_without_credentials_and_where_allowed() {
+    async fn anonymous_is_accepted_only_without_credentials_and_where_allowed() {
         check(vec![Opinion::Unknown], true, Some("system:anonymous")).await;
         check(vec![], true, Some("system:anonymous")).await;
         check(vec![Opinion::Unknown], false, None).await;

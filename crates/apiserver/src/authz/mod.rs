@@ -233,10 +233,10 @@ mod tests {
     use super::*;
     use crate::request::{Query, RequestInfo};
 
-    struct Says(Decision);
+    struct Fixed(Decision);
 
     #[async_trait]
-    impl Authorizer for Says {
+    impl Authorizer for Fixed {
         async fn authorize(&self, _: &Attributes<'_>) -> Decision {
             self.0.clone()
         }
@@ -255,7 +255,7 @@ mod tests {
     ) {
         let chain = chain
             .into_iter()
-            .map(|decision| Arc::new(Says(decision)) as Arc<dyn Authorizer>);
+            .map(|decision| Arc::new(Fixed(decision)) as Arc<dyn Authorizer>);
         let user = User {
             name: "jane".to_string(),
             groups: vec![group.to_string()],
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_who_decides_is_heard_and_masters_are_not_asked_about() {
+    async fn the_first_decision_wins_and_masters_are_always_allowed() {
         let deny = || Decision::Deny("no".to_string());
         check(
             vec![no_opinion(""), Decision::Allow(Grant::Plain), deny()],
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_allows_is_refused_in_upstreams_words() {
+    async fn what_no_authorizer_allows_is_refused_with_upstreams_text() {
         check(
             vec![no_opinion("")],
             "",

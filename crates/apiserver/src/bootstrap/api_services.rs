@@ -65,15 +65,15 @@ async fn ensure(loopback: &Loopback, wanted: Value) -> Result<(), ApiError> {
         return Ok(());
     }
 
-    let mut mended = found;
+    let mut updated = found;
     let spec = wanted.get("spec").cloned().unwrap_or_else(Value::object);
-    mended
+    updated
         .as_object_mut()
         .expect("what is kept is an object")
         .insert("spec", spec);
 
     match loopback
-        .update(api_services(), "", Part::Main, MANAGER, &mended)
+        .update(api_services(), "", Part::Main, MANAGER, &updated)
         .await
     {
         Err(error) if error.code != StatusCode::CONFLICT => Err(error),

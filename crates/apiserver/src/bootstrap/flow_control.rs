@@ -70,11 +70,11 @@ async fn ensure_one(
         return loopback.ensure(resource, "", MANAGER, wanted).await;
     };
 
-    let Some(mended) = mended(&found, wanted) else {
+    let Some(updated) = updated(&found, wanted) else {
         return Ok(());
     };
     match loopback
-        .update(resource, "", Part::Main, MANAGER, &mended)
+        .update(resource, "", Part::Main, MANAGER, &updated)
         .await
     {
         // It was changed or deleted concurrently: there will be another round.
@@ -85,7 +85,7 @@ async fn ensure_one(
 
 /// The object to write over `found`; `None`: it is up to date, or an administrator has taken it
 /// over.
-fn mended(found: &Value, wanted: &Value) -> Option<Value> {
+fn updated(found: &Value, wanted: &Value) -> Option<Value> {
     let annotation = found.meta().annotation(AUTO_UPDATE);
     let mandatory = MANDATORY.contains(&wanted.meta().name());
     let ours = match annotation {
@@ -98,13 +98,13 @@ fn mended(found: &Value, wanted: &Value) -> Option<Value> {
         return None;
     }
 
-    let mut mended = found.clone();
-    mended.meta_mut().set_annotation(AUTO_UPDATE, Some("true"));
-    mended
+    let mut updated = found.clone();
+    updated.meta_mut().set_annotation(AUTO_UPDATE, Some("true"));
+    updated
         .as_object_mut()?
         .insert("spec", wanted.get("spec")?.clone());
 
-    (mended != *found).then_some(mended)
+    (updated != *found).then_some(updated)
 }
 
 async fn remove_others(

@@ -106,9 +106,9 @@ async fn put(
     let Some(found) = loopback.get(resource, KEY) else {
         return loopback.ensure(resource, NAMESPACE, MANAGER, wanted).await;
     };
-    let mut mended = found.clone();
+    let mut updated = found.clone();
 
-    let object = mended.as_object_mut().expect("what is kept is an object");
+    let object = updated.as_object_mut().expect("what is kept is an object");
     for name in members {
         match wanted.get(name) {
             Some(value) => object.insert(*name, value.clone()),
@@ -122,15 +122,15 @@ async fn put(
         .into_iter()
         .flat_map(|labels| labels.iter())
     {
-        mended.meta_mut().set_label(name, value.as_str());
+        updated.meta_mut().set_label(name, value.as_str());
     }
 
-    if mended == found {
+    if updated == found {
         return Ok(());
     }
 
     loopback
-        .update(resource, NAMESPACE, Part::Main, MANAGER, &mended)
+        .update(resource, NAMESPACE, Part::Main, MANAGER, &updated)
         .await
         .map(drop)
 }

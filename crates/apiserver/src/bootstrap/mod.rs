@@ -142,7 +142,7 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
     notifiers: &[&Notifier],
     mut ensure: impl FnMut() -> F,
 ) {
-    let mut told = String::new();
+    let mut last_error = String::new();
     loop {
         // Subscribed before anything is read, so that no change in between is missed.
         let mut notified: Vec<_> = notifiers
@@ -156,14 +156,14 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
         match ensure().await {
             Ok(()) => {
                 hook.done();
-                told.clear();
+                last_error.clear();
                 select_all(notified).await;
             }
             Err(error) => {
-                if error.message != told {
+                if error.message != last_error {
                     complain(hook, &error);
                 }
-                told = error.message;
+                last_error = error.message;
                 tokio::time::sleep(RETRY).await;
             }
         }

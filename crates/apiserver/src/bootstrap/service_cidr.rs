@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_decides_what_is_done() {
+    fn the_stored_object_decides_the_step() {
         assert_eq!(plan(None, &[]), Step::Create);
 
         let bare = r#"{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.0.0.0/16"]}}"#;

@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_is_closed_is_not_asked_again() {
+    fn a_closed_store_is_not_retried() {
         // Without a timer, as while the process ends: a wait with a timeout panics.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()

@@ -209,7 +209,7 @@ impl History {
         self.bytes += event.entry.bytes().len();
         self.tail.append(event);
         while self.events > MAX_EVENTS || (self.bytes > MAX_BYTES && self.events > FEW_EVENTS) {
-            self.forget_one();
+            self.drop_oldest();
         }
         // The time of the newest segment is precise enough, and costs nothing.
         self.forget_stale(self.tail.end.segment.begun);
@@ -218,7 +218,7 @@ impl History {
     /// Drops stale events.
     pub(super) fn forget_stale(&mut self, now: Instant) {
         while self.events > FEW_EVENTS && self.oldest_is_stale(now) {
-            self.forget_one();
+            self.drop_oldest();
         }
     }
 
@@ -283,11 +283,11 @@ impl History {
             matches!(next.advance(), Ok(Some(event)) if event.revision() <= revision)
         };
         while is_next(&self.oldest) {
-            self.forget_one();
+            self.drop_oldest();
         }
     }
 
-    fn forget_one(&mut self) {
+    fn drop_oldest(&mut self) {
         let behind = self.oldest.segment.clone();
         let Ok(Some(event)) = self.oldest.advance() else {
             return;
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_cannot_be_asked_for_and_cuts_off_who_still_reads_it() {
+    fn dropped_events_cannot_be_read_and_their_readers_are_cut_off() {
         let mut history = history(1..=200);
         let slow = history.after(Revision::new(10)).expect("kept");
         history.forget(Revision::new(150));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_longer_fresh_goes_when_more_comes() {
+    async fn stale_events_are_dropped_when_new_ones_come() {
         let mut history = history(1..=5_000);
         tokio::time::advance(FRESH * 2).await;
         assert_eq!(
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_chain_ends_readers_have_to_start_anew() {
+    fn readers_start_over_where_the_chain_ends() {
         let history = history(1..=70);
         let cursor = history.after(Revision::new(60)).expect("kept");
         assert_eq!(rest(cursor.clone()), Ok((61..=70).collect()));

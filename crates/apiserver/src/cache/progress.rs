@@ -57,11 +57,11 @@ impl Progress {
         if self.get() >= revision {
             return None;
         }
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         waiting.came += 1;
         let place = (revision, waiting.came);
-        waiting.by_revision.insert(place, tell);
-        Some(told)
+        waiting.by_revision.insert(place, sender);
+        Some(receiver)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_is_woken_when_it_is_there_and_not_before() {
+    fn a_waiter_is_woken_when_its_revision_is_reached_and_not_before() {
         let progress = Progress::default();
         progress.set(Revision::new(3));
         assert!(progress.reached(Revision::new(3)).now_or_never().is_some());

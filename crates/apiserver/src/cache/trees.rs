@@ -70,17 +70,17 @@ impl Newest {
         self.bytes += held.bytes;
         self.trees.push_back(held);
 
-        let mut gone = Vec::new();
+        let mut dropped = Vec::new();
         while let Some(oldest) = self.trees.front()
             && (self.trees.len() > MOST_HELD
                 || self.bytes > MOST_BYTES
                 || now - oldest.since > LONGEST)
         {
             self.bytes -= oldest.bytes;
-            gone.extend(self.trees.pop_front());
+            dropped.extend(self.trees.pop_front());
         }
 
-        gone
+        dropped
     }
 }
 
@@ -151,21 +151,21 @@ impl SharedTrees {
             owners: Arc::downgrade(&owners),
         };
 
-        let gone = lock(&self.0).push(Held {
+        let dropped = lock(&self.0).push(Held {
             _tree: tree.clone(),
             _owners: owners,
             bytes,
             since: Instant::now(),
         });
-        drop(gone);
+        drop(dropped);
 
         tree
     }
 
     /// Releases the held trees: the server is idle, and the last changes have been read.
     pub fn let_go(&self) {
-        let gone = std::mem::take(&mut *lock(&self.0));
-        drop(gone);
+        let dropped = std::mem::take(&mut *lock(&self.0));
+        drop(dropped);
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_has_one_tree_while_somebody_holds_it() {
+    fn a_version_has_one_tree_while_it_is_held() {
         let resource = BUILTIN.resource("", "v1", "configmaps").unwrap();
         let of = BUILTIN.root(BUILTIN.kind("", "v1", "ConfigMap").unwrap());
 

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_may_ask_for_less_time_never_for_more() {
+    fn a_request_may_shorten_its_deadline_never_extend_it() {
         check("", Ok(60));
         check("timeout=", Ok(60));
         check("timeout=10s", Ok(10));

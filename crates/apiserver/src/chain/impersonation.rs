@@ -114,7 +114,7 @@ pub(super) async fn allowed(
             request,
             wanted,
         })
-        .judge()
+        .authorize()
         .await
         {
             Ok(user) => return Ok(Arc::new(user)),
@@ -183,7 +183,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn judge(&self) -> Result<User, ApiError> {
+    async fn authorize(&self) -> Result<User, ApiError> {
         if self.mode != Mode::Legacy {
             let verb = format!("impersonate-on:{}:{}", self.mode.name(), self.request.verb);
             self.authorization
@@ -194,15 +194,15 @@ impl Attempt<'_> {
                 .await?;
         }
 
-        let groups = self.judge_name().await?;
+        let groups = self.authorize_name().await?;
 
         if !self.wanted.uid.is_empty() {
             self.may("authentication.k8s.io", "uids", "", &self.wanted.uid)
                 .await?;
         }
 
-        self.judge_groups().await?;
-        self.judge_extra().await?;
+        self.authorize_groups().await?;
+        self.authorize_extra().await?;
         let mut user = self.wanted.clone();
         user.groups = groups.unwrap_or(user.groups);
 
@@ -221,7 +221,7 @@ impl Attempt<'_> {
     }
 
     /// The groups that follow from the name.
-    async fn judge_name(&self) -> Result<Option<Vec<String>>, ApiError> {
+    async fn authorize_name(&self) -> Result<Option<Vec<String>>, ApiError> {
         let name = self.wanted.name.as_str();
         let group = self.group_of_names();
         if self.mode != Mode::Legacy
@@ -256,7 +256,7 @@ impl Attempt<'_> {
         Ok(None)
     }
 
-    async fn judge_groups(&self) -> Result<(), ApiError> {
+    async fn authorize_groups(&self) -> Result<(), ApiError> {
         let (groups, group) = (&self.wanted.groups, self.group_of_names());
         if self.mode != Mode::Legacy {
             if groups.iter().any(String::is_empty) {
@@ -285,12 +285,12 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn judge_extra(&self) -> Result<(), ApiError> {
+    async fn authorize_extra(&self) -> Result<(), ApiError> {
         const GROUP: &str = "authentication.k8s.io";
 
         let extra = &self.wanted.extra;
         if self.mode != Mode::Legacy {
-            if let Err(why) = judge_keys(extra) {
+            if let Err(why) = validate_keys(extra) {
                 return Err(self.refused(GROUP, "userextras", "", &why));
             }
 
@@ -369,7 +369,7 @@ impl Attempt<'_> {
     }
 }
 
-fn judge_keys(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
+fn validate_keys(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
     for (key, values) in extra {
         if key.is_empty() {
             return Err("impersonating the empty string key in extra is not allowed".to_string());

@@ -117,7 +117,7 @@ impl Chain {
     /// A short request is given up when its time is over.
     async fn in_time<B: RequestBody>(self: &Arc<Self>, head: Head, body: B, peer: &Peer) -> Answer {
         if head.info.is_long_running() {
-            return self.judge(head, body, peer).await;
+            return self.authenticate_and_serve(head, body, peer).await;
         }
 
         if !self.lifecycle.accepts() {
@@ -127,13 +127,14 @@ impl Chain {
         match deadline::of(&head.query, self.request_timeout) {
             Err(error) => answer::error(&error, head.form),
             Ok(within) => {
-                let answered = tokio::time::timeout(within, self.judge(head, body, peer));
+                let answered =
+                    tokio::time::timeout(within, self.authenticate_and_serve(head, body, peer));
                 answered.await.unwrap_or_else(|_| deadline::passed())
             }
         }
     }
 
-    async fn judge<B: RequestBody>(
+    async fn authenticate_and_serve<B: RequestBody>(
         self: &Arc<Self>,
         mut head: Head,
         body: B,

@@ -154,7 +154,7 @@ impl Connect {
     }
 
     async fn stream(&self, what: What, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {
-        // A WebSocket begins as a GET, but exec needs the permission to create.
+        // A WebSocket begins as a GET, but connecting needs the permission to create.
         let attributes = attributes_of(&request.caller.user, request.info, request.query);
         self.registry
             .access

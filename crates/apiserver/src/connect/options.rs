@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_to_the_kubelet() {
+    fn exec_options_are_passed_to_the_kubelet() {
         let check = |query, expected: &str| {
             assert_eq!(
                 CommandOptions::parse(&Query::parse(query)).for_kubelet(),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn log_options_are_told_or_refused() {
+    fn log_options_are_passed_on_or_refused() {
         let check = |query, expected: Result<&str, &str>| {
             let found = LogOptions::parse(&Query::parse(query), "web");
             let found = found
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_told_to_the_kubelet() {
+    fn port_forward_options_are_passed_to_the_kubelet() {
         assert_eq!(
             ports_for_kubelet(&Query::parse("ports=80&ports=443")).unwrap(),
             "port=80%2C443"

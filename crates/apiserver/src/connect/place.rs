@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_paths_may_say_scheme_and_port() {
+    fn names_in_paths_may_have_scheme_and_port() {
         let check = |text, expected: Option<(bool, &str, &str)>| {
             let found = Named::parse(text, "pod")
                 .ok()

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_a_connection_are_not_handed_on() {
+    fn hop_by_hop_headers_are_not_forwarded() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "close, x-once"),

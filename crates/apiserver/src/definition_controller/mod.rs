@@ -103,15 +103,15 @@ async fn accept(loopback: &Loopback, hook: &Hook) {
 }
 
 /// The parts of a definition that are read often. The whole can be large.
-struct Sketch {
+struct Summary {
     revision: Revision,
     /// Metadata, group and names, status.
     tree: Value,
     is_structural: bool,
 }
 
-impl Sketch {
-    fn of(mut tree: Value, revision: Revision) -> Sketch {
+impl Summary {
+    fn of(mut tree: Value, revision: Revision) -> Summary {
         let is_structural = Definition::of(&tree).schemas().all(is_structural);
 
         if let Some(spec) = tree
@@ -123,7 +123,7 @@ impl Sketch {
 
         tree.meta_mut().members().remove("managedFields");
 
-        Sketch {
+        Summary {
             revision,
             tree,
             is_structural,
@@ -133,21 +133,21 @@ impl Sketch {
 
 async fn accept_all(
     loopback: &Loopback,
-    known: &mut BTreeMap<Text, Sketch>,
+    known: &mut BTreeMap<Text, Summary>,
 ) -> Result<(), ApiError> {
     loop {
         let cache = loopback.cache(definitions());
         let snapshot = cache.snapshot();
-        known.retain(|name, sketch| {
+        known.retain(|name, summary| {
             snapshot
                 .entries
                 .get(name)
-                .is_some_and(|entry| entry.revision == sketch.revision)
+                .is_some_and(|entry| entry.revision == summary.revision)
         });
 
         for entry in snapshot.entries.iter() {
-            let sketch = || Sketch::of(entry.value(cache.storage_version().of), entry.revision);
-            known.entry(Text::new(entry.key())).or_insert_with(sketch);
+            let summary = || Summary::of(entry.value(cache.storage_version().of), entry.revision);
+            known.entry(Text::new(entry.key())).or_insert_with(summary);
         }
 
         let now = (loopback.registry.now)();
@@ -155,7 +155,7 @@ async fn accept_all(
         // One at a time: what it is given may not be given to another.
         let changed = known
             .iter()
-            .find_map(|(name, sketch)| Some((name, plan(sketch, known.values(), now)?)));
+            .find_map(|(name, summary)| Some((name, plan(summary, known.values(), now)?)));
         let Some((name, wanted)) = changed else {
             return Ok(());
         };
@@ -205,11 +205,11 @@ pub(super) fn served(definition: Value) -> Result<Value, ApiError> {
 
 /// The new status of a definition, if it differs from the current one. Pure.
 fn plan<'a>(
-    sketch: &Sketch,
-    all: impl Iterator<Item = &'a Sketch>,
+    summary: &Summary,
+    all: impl Iterator<Item = &'a Summary>,
     now: Timestamp,
 ) -> Option<Value> {
-    let definition = &sketch.tree;
+    let definition = &summary.tree;
     let view = Definition::of(definition);
     let group = view.spec.text("group");
     let rivals = all
@@ -266,7 +266,7 @@ fn plan<'a>(
     }
 
     note_approval(&mut wanted, group, now);
-    note_structure(&mut wanted, sketch.is_structural, now);
+    note_structure(&mut wanted, summary.is_structural, now);
 
     (wanted != *definition).then_some(wanted)
 }
@@ -327,7 +327,7 @@ mod tests {
         json::parse(text.as_bytes()).unwrap()
     }
 
-    fn says(definition: &Value) -> String {
+    fn conditions_of(definition: &Value) -> String {
         let of = |name: &str| {
             condition::find(definition, name)
                 .map_or("-", |found| found.text("reason"))
@@ -340,12 +340,12 @@ mod tests {
     fn a_definition_is_established_once_its_names_are_its_own() {
         let now = Timestamp::from_unix(1, 0);
         let planned = |definition: &Value, all: &[Value], now| {
-            let sketch = |tree: &Value| Sketch::of(tree.clone(), Revision::FIRST);
-            let all: Vec<Sketch> = all.iter().map(sketch).collect();
-            plan(&sketch(definition), all.iter(), now)
+            let summary = |tree: &Value| Summary::of(tree.clone(), Revision::FIRST);
+            let all: Vec<Summary> = all.iter().map(summary).collect();
+            plan(&summary(definition), all.iter(), now)
         };
         let one = planned(&definition("as", "A"), &[definition("as", "A")], now).unwrap();
-        assert_eq!(says(&one), "NoConflicts InitialNamesAccepted");
+        assert_eq!(conditions_of(&one), "NoConflicts InitialNamesAccepted");
 
         assert!(
             planned(&one, std::slice::from_ref(&one), now).is_none(),
@@ -354,10 +354,10 @@ mod tests {
 
         let all = [one.clone(), definition("bs", "A")];
         let two = planned(&all[1], &all, now).unwrap();
-        assert_eq!(says(&two), "ListKindConflict NotAccepted");
+        assert_eq!(conditions_of(&two), "ListKindConflict NotAccepted");
 
         // The other definition is deleted, and the name is free.
         let two = planned(&two, std::slice::from_ref(&two), now).unwrap();
-        assert_eq!(says(&two), "NoConflicts InitialNamesAccepted");
+        assert_eq!(conditions_of(&two), "NoConflicts InitialNamesAccepted");
     }
 }

@@ -91,7 +91,7 @@ fn objects_are_kept_in_one_version_and_shown_in_all() {
 }
 
 #[test]
-fn versions_that_will_go_say_so() {
+fn deprecated_versions_have_a_warning() {
     let warnings: Vec<Option<String>> = boats()
         .versions
         .iter()

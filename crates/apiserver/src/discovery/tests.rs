@@ -42,7 +42,7 @@ fn body(answer: Answer) -> Vec<u8> {
 }
 
 #[test]
-fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
+fn the_aggregated_document_is_served_if_accept_names_it() {
     let kubectl = format!(
         "{EVERYTHING},{},application/json",
         EVERYTHING.replace("v=v2", "v=v2beta1")
@@ -90,7 +90,7 @@ fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
 }
 
 #[test]
-fn whoever_has_it_is_told_so() {
+fn a_matching_etag_gets_not_modified() {
     let tag = header_of(&ask("/api", &[(header::ACCEPT, EVERYTHING)]), header::ETAG);
     let again = ask(
         "/api",

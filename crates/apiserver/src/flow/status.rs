@@ -81,13 +81,13 @@ fn due(schema: &FlowSchema, levels: &[PriorityLevelConfiguration]) -> Option<Dan
         .flat_map(|status| status.conditions.iter().flatten());
 
     let mut own = conditions.filter(|condition| condition.type_.as_deref() == Some("Dangling"));
-    let said = own.any(|condition| {
+    let is_set = own.any(|condition| {
         condition.status.as_deref() == Some(due.status)
             && condition.reason.as_deref() == Some(due.reason)
             && condition.message.as_ref() == Some(&due.message)
     });
 
-    (!said).then_some(due)
+    (!is_set).then_some(due)
 }
 
 fn applied(name: &str, dangling: &Dangling, now: Timestamp) -> Value {

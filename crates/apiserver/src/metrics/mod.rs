@@ -129,8 +129,7 @@ impl Metrics {
             .add(1);
     }
 
-    /// The counter of watch events of a resource. Those of custom resources share one counter
-    /// without a name, which is not exported.
+    /// The counter of watch events of a resource. That of a custom resource is not exported.
     pub fn watch_events(&self, served: &Served) -> Arc<Counter> {
         match served {
             Served::BuiltIn(own) => self.watch_events.of(&Known(own.resource)),

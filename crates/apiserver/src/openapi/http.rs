@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_content_goes_to_those_who_take_it() {
+    fn compressed_content_is_sent_to_clients_that_accept_it() {
         let check = |accept, expected| {
             assert_eq!(
                 answer::takes_gzip(&headers(&[("accept-encoding", accept)])),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_it_already_gets_nothing() {
+    fn a_client_that_has_it_gets_not_modified() {
         let check = |tags, expected| {
             let answer = answer(&headers(&[("if-none-match", tags)]), None);
             assert_eq!(answer.status().as_u16(), expected, "{tags}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_by_its_hash_may_be_kept_for_a_year() {
+    fn a_document_requested_by_its_hash_may_be_cached_for_a_year() {
         let answer = answer(&HeaderMap::new(), Some("AB"));
         assert_eq!(answer.status(), StatusCode::OK);
         assert_eq!(answer.headers()["cache-control"], "public, immutable");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_hash_leads_to_the_present_one() {
+    fn an_old_hash_redirects_to_the_current_one() {
         let answer = answer(&HeaderMap::new(), Some("CD"));
         assert_eq!(answer.status(), StatusCode::MOVED_PERMANENTLY);
         assert_eq!(answer.headers()["location"], "/openapi/v3/version?hash=AB");

@@ -56,7 +56,7 @@ fn simplify(schema: &mut Map) {
         schema.remove("type");
     }
 
-    forget_nullable(schema);
+    remove_nullable(schema);
 
     for name in ["items", "additionalProperties"] {
         if let Some(below) = schema.below_mut(name) {
@@ -75,7 +75,7 @@ fn simplify(schema: &mut Map) {
 }
 
 /// A nullable property cannot be required.
-fn forget_nullable(schema: &mut Map) {
+fn remove_nullable(schema: &mut Map) {
     let nullable: Vec<String> = schema
         .below("properties")
         .into_iter()
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_2_leaves_out_what_it_cannot_say() {
+    fn version_2_omits_what_it_cannot_express() {
         let check = |version: Version, expected: &str| {
             let author = json::parse(
                 br#"{"type":"object","properties":{"spec":{"type":"object","required":["a","b"],"properties":{

@@ -96,7 +96,7 @@ fn operations_have_names_of_their_own() {
 }
 
 #[test]
-fn operations_are_what_the_catalogue_says_and_clients_expect() {
+fn operations_match_the_catalogue_and_what_clients_expect() {
     let document = document(&Catalog::builtin(), &Document::V2);
     let check = |method: &str, path: &str, id: &str, action: Option<&str>, codes: &[&str]| {
         let operation = document
@@ -339,7 +339,7 @@ fn custom_resources_have_fewer_forms() {
 }
 
 #[test]
-fn documents_that_a_new_kind_is_in_are_made_anew_and_no_others() {
+fn only_documents_with_a_new_kind_are_rebuilt() {
     let library = Library::default();
     let (before, after) = (Catalog::builtin(), with_widgets());
     let (apps, widgets) = (v3("apps", "v1"), v3("example.com", "v1"));
@@ -376,7 +376,7 @@ fn both_forms_have_one_hash_and_the_content_comes_back() {
 }
 
 #[test]
-fn those_who_read_a_document_uncompressed_share_it() {
+fn readers_of_an_uncompressed_document_share_it() {
     let library = Library::default();
     let catalog = Catalog::builtin();
     let read = || {

@@ -44,14 +44,14 @@ impl Body {
         if let Some((_, version)) = scope.custom {
             let (object, unknown) = self.defined(&text, version, scope, validation)?;
             complaints.extend(unknown);
-            return judged(object, complaints, validation, |why| {
+            return check_complaints(object, complaints, validation, |why| {
                 cannot_be_handled(&own(scope), scope, why)
             });
         }
 
         if let Some(plain) = plainly(&text, scope) {
             complaints.extend(plain.strict);
-            return judged(plain.value, complaints, validation, |why| {
+            return check_complaints(plain.value, complaints, validation, |why| {
                 cannot_be_handled(&own(scope), scope, why)
             });
         }
@@ -66,7 +66,7 @@ impl Body {
         declared.check_version(kind, scope)?;
         complaints.extend(decoded.strict);
 
-        judged(decoded.value, complaints, validation, refused)
+        check_complaints(decoded.value, complaints, validation, refused)
     }
 
     /// The options of a delete.
@@ -221,7 +221,7 @@ fn plainly(text: &[u8], scope: &Scope<'_>) -> Option<json::Decoded> {
 }
 
 /// What becomes of an object with something to complain of.
-fn judged(
+fn check_complaints(
     object: Value,
     complaints: Vec<String>,
     validation: FieldValidation,

@@ -65,7 +65,7 @@ impl Expiry {
     }
 
     /// A lease that the store does not know is not used again.
-    async fn forget(&self, lease: LeaseId) {
+    async fn discard(&self, lease: LeaseId) {
         let mut current = self.current.lock().await;
         if current
             .as_ref()
@@ -105,7 +105,7 @@ impl Registry {
         {
             // It ended, or was ended, before its time.
             Err(SwapError::Store(StoreError::LeaseNotFound(_))) => {
-                self.expiry.forget(lease).await;
+                self.expiry.discard(lease).await;
                 let lease = self.expiry.lease(&*self.store).await?;
                 self.store.replace(seen, put.lease(Some(lease))).await
             }

@@ -201,7 +201,7 @@ impl Registry {
             self.settle(scope, &mut object)?;
 
             if live.is_none() {
-                check_nobody_is_meant(scope, name, &object)?;
+                check_uid_is_unset(scope, name, &object)?;
             }
 
             meta::settle_namespace(&mut object, scope)?;
@@ -227,7 +227,7 @@ impl Registry {
 }
 
 /// An apply with a UID does not create an object: the one with that UID does not exist.
-fn check_nobody_is_meant(scope: &Scope<'_>, name: &str, object: &Value) -> Result<(), ApiError> {
+fn check_uid_is_unset(scope: &Scope<'_>, name: &str, object: &Value) -> Result<(), ApiError> {
     let uid = object.meta().uid();
     if uid.is_empty() {
         return Ok(());

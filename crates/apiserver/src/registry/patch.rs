@@ -130,7 +130,7 @@ impl Instructions {
         };
 
         let decoded = match self {
-            // Errors show the patch: the result is not needed any more.
+            // Errors show the patch and not its result, so the result can be moved.
             Instructions::Strategic(_) => restored(changed.take(), old, scope),
             _ => as_declared(&changed, scope, validation, now),
         };

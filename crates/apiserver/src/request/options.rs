@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn write_options_are_judged_in_upstreams_words() {
+    fn write_options_are_validated_with_upstreams_texts() {
         let check = |query: &str, kind: &str, apply: bool, expected: &str| {
             assert_eq!(
                 message(WriteOptions::parse(&Query::parse(query), kind, apply)),
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn list_options_are_judged_in_upstreams_words() {
+    fn list_options_are_validated_with_upstreams_texts() {
         let check = |query: &str, expected: &str| {
             assert_eq!(
                 message(ListOptions::parse(&Query::parse(query))),

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_short_rest_the_connection_goes_on() {
+    async fn after_a_short_rest_the_connection_continues() {
         let next = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
         for length in [2, 1000, 100_000, 256 * 1024] {
             let body = vec![b'x'; length];
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_asked_for_a_body_that_nobody_wants() {
+    async fn no_continue_is_sent_for_a_body_that_is_not_read() {
         let expecting = post(100, "Expect: 100-continue\r\n");
         assert_eq!(answers(&[&expecting], false).await, (1, true));
     }

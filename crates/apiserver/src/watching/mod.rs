@@ -63,7 +63,7 @@ impl Server {
             Ok(events) => events,
             // The stream has begun, so an expired version is reported as an ERROR event.
             Err(gone) if gone.code == StatusCode::GONE => {
-                return Ok(told_inside(&gone, writer, trees));
+                return Ok(error_stream(&gone, writer, trees));
             }
             Err(error) => return Err(error),
         };
@@ -72,7 +72,7 @@ impl Server {
         // for that.
         if options.timeout == Some(Duration::ZERO) && !options.version_given {
             let (code, reason) = (StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError);
-            return Ok(told_inside(
+            return Ok(error_stream(
                 &ApiError::new(code, reason, "context deadline exceeded"),
                 writer,
                 trees,
@@ -135,7 +135,7 @@ impl Server {
 }
 
 /// A stream that is nothing but an error.
-fn told_inside(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) -> Answer {
+fn error_stream(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) -> Answer {
     let mut told = Vec::new();
     writer.error(error, &mut told);
     with_trees(

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_say_what_is_enforced_and_warned_of() {
+    fn labels_set_the_enforce_and_warn_levels() {
         let check = |labels: &str, enforce: &str, warn: &str, mistakes: &[&str]| {
             let labels = json::parse(
                 labels

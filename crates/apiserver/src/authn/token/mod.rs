@@ -155,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_told_with_all_reasons_once() {
-        struct Says(&'static str);
-        impl TokenAuthenticator for Says {
+    fn an_unknown_token_is_refused_with_every_reason_once() {
+        struct Fixed(&'static str);
+        impl TokenAuthenticator for Fixed {
             fn find(&self, _: &str, _: &[String], _: Timestamp) -> Finding {
                 if self.0.is_empty() {
                     Finding::Unknown
@@ -170,7 +170,7 @@ mod tests {
         let review = |says: &[&'static str]| {
             let known_to = says
                 .iter()
-                .map(|text| Box::new(Says(text)) as Box<dyn TokenAuthenticator>);
+                .map(|text| Box::new(Fixed(text)) as Box<dyn TokenAuthenticator>);
             let tokens = Tokens {
                 known_to: known_to.collect(),
                 audiences: Vec::new(),

@@ -85,7 +85,7 @@ impl ServiceAccountTokens {
         Ok(Some(claims))
     }
 
-    fn judge(
+    fn authenticate_claims(
         &self,
         token: &str,
         wanted: &[String],
@@ -271,7 +271,7 @@ impl ServiceAccountTokens {
 
 impl TokenAuthenticator for ServiceAccountTokens {
     fn find(&self, token: &str, audiences: &[String], now: Timestamp) -> Finding {
-        match self.judge(token, audiences, now) {
+        match self.authenticate_claims(token, audiences, now) {
             Ok(Some(found)) => Finding::Known(found),
             Ok(None) => Finding::Unknown,
             Err(why) => Finding::Wrong(why),

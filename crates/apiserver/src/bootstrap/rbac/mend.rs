@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_comes_back_and_what_was_added_stays() {
+    fn missing_rules_are_restored_and_added_ones_are_kept() {
         let wanted = "{metadata: {name: r, labels: {a: b}}, rules: [{apiGroups: [''], resources: [pods], verbs: [get, list]}]}";
         check(wanted, wanted, "as it should be");
         check(

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_told_from_a_schema() {
+    fn a_reference_is_distinguished_from_a_schema() {
         check(
             &v3::SCHEMA_OR_REFERENCE,
             r##"{"$ref":"#/a"}"##,

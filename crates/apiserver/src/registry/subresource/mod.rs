@@ -77,7 +77,7 @@ impl Call<'_> {
     }
 
     /// The object that was sent, or the result of a patch on `current`, and warnings for the
-    /// client. Apply configurations are handled by the owner of the fields.
+    /// client. Apply is not handled here: it needs the field owners.
     pub fn object(&self, current: Option<&Value>) -> Result<(Value, Vec<String>), ApiError> {
         match (&self.content, current) {
             (Content::Object(body), _) => body.object(&self.scope, self.options.field_validation),

@@ -42,7 +42,7 @@ pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
         warnings = noticed;
         // The parent's schema validates what a definition allows.
         if scope.custom.is_none() {
-            judge(&scale, call)?;
+            validate_scale(&scale, call)?;
         }
         Ok(scaled(parent, &scale, &places, &scope))
     };
@@ -241,7 +241,7 @@ fn check_uid(
     Err(ApiError::conflict(scope.resource, call.name, &why))
 }
 
-fn judge(scale: &Value, call: &Call<'_>) -> Result<(), ApiError> {
+fn validate_scale(scale: &Value, call: &Call<'_>) -> Result<(), ApiError> {
     let replicas = scale
         .at(&["spec", "replicas"])
         .and_then(Value::as_int)
