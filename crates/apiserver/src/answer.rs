@@ -74,7 +74,7 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A long body, made piece by piece as the client reads it.
+/// A long body, encoded in chunks as the client reads it.
 pub fn pieces(content_type: &str, pieces: LongList, gzip: bool) -> Answer {
     let frames = pieces.map(|piece| match piece {
         Ok(piece) => Ok(Frame::data(piece)),
@@ -151,7 +151,7 @@ pub fn with_first_warning(mut answer: Answer, warning: &str) -> Answer {
     answer
 }
 
-/// Keeps bytes reserved until the client has read the answer.
+/// Keeps bytes reserved until the client has read the response.
 pub(crate) fn holding(mut answer: Answer, reservation: Arc<Reservation>) -> Answer {
     answer.extensions_mut().insert(reservation);
     answer

@@ -47,7 +47,7 @@ enum Check {
     Ping,
     Store,
     Hook(Arc<Hook>),
-    /// All APIServices of this server have been made.
+    /// All APIServices of this server have been created.
     Autoregistered(Arc<Hook>),
     Shutdown,
 }
@@ -70,7 +70,7 @@ const ORDER: [&str; 11] = [
 const AUTOREGISTRATION: &str = "kube-apiserver-autoregistration";
 
 impl Health {
-    /// The answer at a path, if it is one of ours.
+    /// The response at a path, if it is a health endpoint.
     pub async fn answer(&self, path: &str, query: &Query) -> Option<Answer> {
         let mut parts = path.strip_prefix('/')?.splitn(2, '/');
         let endpoint = match parts.next()? {

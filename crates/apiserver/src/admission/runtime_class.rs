@@ -191,7 +191,7 @@ fn merge(all: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// The longer of two times; `None` in it is for ever.
+/// The longer of two times; an inner `None` is forever.
 fn longer(one: Option<Option<i64>>, other: Option<i64>) -> Option<i64> {
     match one {
         None => other,

@@ -24,8 +24,8 @@ const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const MOUNTABLE_ONLY: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// A namespace's `default` account is made by a controller a moment after the namespace: so long it
-/// is waited for.
+/// How long to wait for a namespace's `default` account, which a controller creates just after the
+/// namespace.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// A token that is renewed every hour, the authority of the server, and the namespace.

@@ -102,7 +102,7 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
-/// Allows nothing, and leaves it to others to allow something: `--authorization-mode=AlwaysDeny`.
+/// Has no opinion on anything: `--authorization-mode=AlwaysDeny`.
 pub struct AlwaysDeny;
 
 #[async_trait]

@@ -17,8 +17,8 @@ use crate::loopback::{Loopback, resource};
 /// Objects with this label are ours.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// Of groups, how far up in discovery they stand, and of their versions. It decides what a name
-/// means that several groups have.
+/// The priorities of groups and of their versions in discovery. They decide between groups that
+/// have the same resource name.
 const PRIORITIES: [(&str, &str, i32, i32); 22] = [
     ("", "v1", 18000, 1),
     ("apps", "v1", 17800, 15),
@@ -41,7 +41,7 @@ const PRIORITIES: [(&str, &str, i32, i32); 22] = [
     ("discovery.k8s.io", "v1", 16200, 15),
     ("resource.k8s.io", "v1", 16200, 21),
     ("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
-    // What answers requests to this group is no APIService.
+    // Requests to this group are not served through an APIService.
     ("apiregistration.k8s.io", "v1", 0, 0),
 ];
 

@@ -93,7 +93,7 @@ impl Default for Hooks {
     }
 }
 
-/// Makes everything, and keeps it for ever.
+/// Creates everything, and reconciles it forever.
 pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
     let after_namespaces = async {
         hooks.namespaces.finished().await;

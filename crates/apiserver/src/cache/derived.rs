@@ -11,10 +11,10 @@ use coracle_store::Revision;
 use super::{Cache, Cursor, Entry, Interest};
 use crate::storage_version::StorageVersion;
 
-/// State that is made of the objects of some caches. A clone must be cheap: readers share one.
+/// State that is derived from the objects of some caches. A clone must be cheap: readers share one.
 pub trait Derive: Clone + Default + Send + Sync {
-    /// Takes one change in. `of` is the place of the object's cache among those that the state is
-    /// made of.
+    /// Applies one change. `of` is the index of the object's cache among those that the state is
+    /// derived from.
     fn take(
         &mut self,
         of: usize,

@@ -40,7 +40,7 @@ pub struct BadEntry {
 }
 
 impl Entry {
-    /// An object as it is about to be written: its bytes, still without a revision.
+    /// The bytes of an object to write, still without a revision.
     pub fn encode(value: &Value, of: Struct<'_>) -> Bytes {
         let mut out = Vec::with_capacity(1024);
         json::write_typed(value, of.node(), &mut out);
@@ -48,7 +48,7 @@ impl Entry {
         Bytes::copy_from_slice(&out)
     }
 
-    /// A version of an object whose tree is at hand, in canonical form.
+    /// A version of an object whose tree is available, in canonical form.
     pub fn new(
         key: &str,
         value: &Value,

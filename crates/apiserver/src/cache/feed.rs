@@ -190,8 +190,8 @@ impl Caches {
         }
     }
 
-    /// Follows the store for ever. One that is closed stays closed: the process ends, and nothing
-    /// more will come.
+    /// Follows the store forever. A closed store stays closed: the process ends, and there are no
+    /// more changes.
     pub async fn run(&self, store: &dyn Store, mut from: Revision) -> Infallible {
         loop {
             let lost = self.follow(store, from).await;

@@ -78,7 +78,7 @@ impl Segment {
 }
 
 impl Drop for Segment {
-    /// A long chain ends in a loop, not in a recursion as deep as it is long.
+    /// Drops a long chain in a loop, not in a recursion as deep as the chain.
     fn drop(&mut self) {
         let mut next = self.next.swap(None);
         while let Some(segment) = next {

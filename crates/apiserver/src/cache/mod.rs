@@ -47,7 +47,7 @@ use crate::storage_version::StorageVersion;
 /// The objects of one resource.
 pub struct Cache {
     of: Of,
-    /// What happened up to there was in it when it was made.
+    /// Changes up to this revision were in it when it was created.
     since: Revision,
     /// Another one has taken its place.
     replaced: AtomicBool,

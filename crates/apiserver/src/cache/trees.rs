@@ -43,7 +43,7 @@ struct Known {
     owners: Weak<Value>,
 }
 
-/// The trees that were made last.
+/// The newest trees.
 #[derive(Debug, Default)]
 pub struct SharedTrees(Mutex<Newest>);
 

@@ -33,8 +33,7 @@ const PASSED: &str = concat!(
     "\n"
 );
 
-/// The answer to a request that took too long. Upstream writes this one without kind and media
-/// type.
+/// The response to a request that timed out. Upstream sends this one without kind and media type.
 pub(super) fn passed() -> Answer {
     answer::bytes(
         StatusCode::GATEWAY_TIMEOUT,

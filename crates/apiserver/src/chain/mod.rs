@@ -41,7 +41,7 @@ pub struct Chain {
     pub world: World,
 }
 
-/// A request's head, taken apart.
+/// The parsed head of a request.
 struct Head {
     parts: Parts,
     query: Query,
@@ -248,7 +248,7 @@ impl Chain {
     }
 }
 
-/// Marks an answer after which the connection is closed.
+/// Marks a response after which the connection is closed.
 #[derive(Clone, Copy, Debug)]
 pub struct LastAnswer;
 
@@ -259,12 +259,12 @@ fn close_if_expensive(version: Version, answer: &mut Answer) {
     }
 }
 
-/// A refusal that stands for itself, whatever the client accepts.
+/// An error in plain text, whatever the client accepts.
 fn plain_text(status: StatusCode, text: &str) -> Answer {
     no_sniff(answer::text(status, text))
 }
 
-/// An answer in which a browser is not to find anything else.
+/// A response whose content type browsers must not guess.
 fn no_sniff(mut answer: Answer) -> Answer {
     let nosniff = HeaderValue::from_static("nosniff");
     answer

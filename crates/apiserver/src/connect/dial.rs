@@ -20,7 +20,7 @@ use super::place::Place;
 use crate::answer::BrokenOff;
 use crate::request::RequestBody;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error("dial tcp {place}: {why}")]
@@ -31,7 +31,7 @@ pub(super) enum DialError {
     Http(hyper::Error),
 }
 
-/// Sends one request over a connection of its own. The connection lasts as long as the answer.
+/// Sends one request over a connection of its own, which ends with the response.
 pub(super) async fn send<B: RequestBody>(
     place: &Place,
     tls: &Arc<ClientConfig>,

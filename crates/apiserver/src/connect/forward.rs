@@ -29,7 +29,7 @@ pub(super) struct Errand<'a> {
     pub(super) place: Place,
     /// Path and query at the place.
     pub(super) path: String,
-    /// The path of ours that stands for the root of the place.
+    /// The path of this server that maps to the root of the backend.
     pub(super) prefix: &'a str,
 }
 

@@ -1,9 +1,8 @@
 //! Connecting subresources: logs, exec, attach and port-forward at the pod's kubelet, and proxies
 //! to pods, services and nodes.
 //!
-//! [`options`] are parsed from the query, [`place`] resolves the backend, [`nodes`] has the TLS
-//! settings for it; [`dial`] connects and [`forward`] forwards the request. After an upgrade, bytes
-//! are copied both ways without being read.
+//! [`options`] are parsed from the query, [`place`] resolves the backend, [`nodes`] has its TLS
+//! settings, [`dial`] connects and [`forward`] forwards. Upgraded connections are copied unread.
 
 mod dial;
 mod forward;
@@ -376,7 +375,7 @@ impl Connect {
         )
     }
 
-    /// An object of the core group, as it is now.
+    /// An object of the core group, from the cache.
     fn object<T: DeserializeOwned>(
         &self,
         caller: &Caller,
@@ -409,7 +408,7 @@ impl Connect {
     }
 }
 
-/// The path of a proxy, and what stands behind it.
+/// The path of a proxy, and the rest after it.
 fn split(path: &str) -> (&str, &str) {
     // `/api/v1/namespaces/NS/pods/NAME/proxy`, or `/api/v1/nodes/NAME/proxy`.
     let parts = if path.starts_with("/api/v1/namespaces/") {

@@ -16,7 +16,7 @@ use crate::loopback::Loopback;
 /// Objects with this label are created and deleted with their definitions.
 const ALWAYS: &str = "true";
 
-/// Where the groups of definitions stand in discovery, and their versions.
+/// The priorities of groups of definitions and of their versions in discovery.
 const PRIORITY: (i32, i32) = (1000, 100);
 
 /// Never returns.

@@ -19,7 +19,7 @@ pub struct Version {
     /// Whether the status is written apart.
     pub has_status: bool,
     pub replicas: Option<Replicas>,
-    /// What stands in its columns, behind the name.
+    /// The cells of its printer columns, after the name.
     pub cells: Vec<Cell>,
     /// How fields are owned.
     pub declared: Declared,
@@ -138,7 +138,7 @@ pub(super) fn source(definition: &Definition<'_>, name: &str) -> Option<Value> {
     definition.schema(version).map(opened)
 }
 
-/// What old definitions without a schema have: anything, as it is.
+/// The schema of old definitions without one: anything is allowed and stored.
 fn anything() -> Value {
     let mut schema = Map::new();
     schema.insert("type", "object");

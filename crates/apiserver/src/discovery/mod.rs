@@ -81,7 +81,7 @@ fn everything(document: &Value, headers: &HeaderMap, form: Form) -> Answer {
     answer
 }
 
-/// The tag of a document: the same in every form, which is why answers vary by `Accept`.
+/// The ETag of a document: the same in every form, which is why responses vary by `Accept`.
 fn tag(document: &Value) -> String {
     let hash = digest(&SHA512, &typed_json(document));
     let digits: String = hash

@@ -26,7 +26,7 @@ use crate::request::RequestInfo;
 
 pub use rules::{Class, Rules};
 
-/// The classification of requests, as things are now.
+/// The current classification of requests.
 #[derive(Default)]
 pub struct Flow {
     rules: ArcSwap<Rules>,

@@ -27,7 +27,7 @@ pub struct Class {
     pub priority_level: String,
     /// `SCHEMA/LEVEL`, for metrics.
     pub flow: Arc<str>,
-    /// The objects' identities, as answers carry them; empty where there is no object.
+    /// The UIDs of the objects, for response headers; empty where there is no object.
     pub flow_schema_uid: HeaderValue,
     pub priority_level_uid: HeaderValue,
 }

@@ -11,7 +11,7 @@ use crate::registry::Scope;
 use crate::request::{Request, Target, Verb};
 use crate::served::Served;
 
-/// What answers about objects may be written in; the last two are for watches.
+/// The media types of responses with objects; the last two are for watches.
 const PRODUCED: [&str; 5] = [
     "application/json",
     "application/yaml",
@@ -126,7 +126,7 @@ pub(super) fn check_terminating(scope: &Scope<'_>, verb: Verb) -> Result<(), Api
     }
 }
 
-/// Whether the path answers in anything that the client accepts, at a first look.
+/// A first check whether the path has a media type that the client accepts.
 pub(super) fn check_produced(request: &Request<'_>) -> Result<(), ApiError> {
     let streams = matches!(request.info.verb, Verb::List | Verb::Watch);
     let produced = if streams {
@@ -138,7 +138,7 @@ pub(super) fn check_produced(request: &Request<'_>) -> Result<(), ApiError> {
         .map_err(|refused| ApiError::not_acceptable_here(refused.to_string()))
 }
 
-/// Which forms and shapes answers about a resource can have.
+/// The forms and shapes of responses about a resource.
 pub(super) fn endpoint(served: &Served, subresource: Option<&Subresource>) -> Endpoint {
     if let Served::Custom(..) = served {
         return Endpoint::Custom;

@@ -29,10 +29,10 @@ use crate::render::Form;
 use crate::request::{Request, RequestBody, ResourceRequest, Target, Verb};
 use crate::served::Served;
 
-/// What is held of an answer that is sent in pieces: one item of a list can be this large.
+/// The memory that a chunked response is counted with: one item of a list can be this large.
 const LARGE_PIECE: usize = 1 << 20;
 
-/// Smaller answers are not counted.
+/// Smaller responses are not counted.
 const LEAST_COUNTED: usize = 4 << 10;
 
 /// Everything a request needs.
@@ -52,12 +52,12 @@ pub struct Server {
     pub journal: Journal,
     /// Bytes of bodies of requests in flight.
     pub(crate) bodies: Arc<ByteBudget>,
-    /// Bytes of answers that clients have not read yet.
+    /// Bytes of responses that clients have not read yet.
     pub(crate) answers: Arc<ByteBudget>,
 }
 
 impl Server {
-    /// Answers a request that authorization has allowed.
+    /// Serves a request that is authorized.
     pub async fn handle<B: RequestBody>(
         self: &Arc<Self>,
         request: &Request<'_>,
@@ -107,8 +107,8 @@ impl Server {
         deprecation::noted(target, &served, result)
     }
 
-    /// Counts a large answer as held for its user until it has been read. One that streams holds a
-    /// piece at a time. Watches are not counted: their events are shared by all watchers.
+    /// Counts a large response as held for its user until it has been read. A chunked one holds a
+    /// chunk at a time. Watches are not counted: their events are shared by all watchers.
     fn hold(&self, answer: Answer, request: &Request<'_>) -> Result<Answer, ApiError> {
         let bytes = match answer.body().size_hint().exact() {
             Some(length) => usize::try_from(length).unwrap_or(usize::MAX),

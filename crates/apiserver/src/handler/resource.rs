@@ -17,7 +17,7 @@ use crate::render::{Rendering, Shown};
 use crate::request::{ListOptions, Query, RequestBody, ResourceRequest, Verb, WriteOptions};
 use crate::served::Served;
 
-/// A request about a resource that is served, checked, with what its answer will look like.
+/// A checked request for a served resource, with the form of its response.
 struct Checked<'a> {
     /// The request; `Deref` leads here.
     request: &'a ResourceRequest<'a>,

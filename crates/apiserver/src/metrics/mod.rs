@@ -73,7 +73,7 @@ pub struct Metrics {
     sizes: Family<About, Histogram>,
     /// Requests that last.
     lasting: Family<About, Gauge>,
-    /// Short requests: whether they change something.
+    /// Requests that are not long-running, by whether they are mutating.
     under_way: Family<bool, Gauge>,
     flows: Family<Arc<str>, Counter>,
     authentication: Family<&'static str, Counter>,

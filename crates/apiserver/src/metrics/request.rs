@@ -162,7 +162,7 @@ fn scope(verb: Verb, target: &Target) -> &'static str {
     }
 }
 
-/// A request that is being measured. When it is dropped, its answer has left.
+/// A request that is being measured. When it is dropped, its response has been sent.
 pub struct Measured {
     metrics: Arc<Metrics>,
     about: About,
@@ -200,7 +200,7 @@ impl Measured {
         self.code.store(code, Relaxed);
     }
 
-    /// So many bytes of the answer have left.
+    /// So many bytes of the response have been sent.
     pub fn sent(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Relaxed);
     }

@@ -69,7 +69,7 @@ pub(super) struct Found<'d> {
 }
 
 impl Found<'_> {
-    /// The answer to a request with these headers. `asked_hash`: the hash that the client saw in
+    /// The response to a request with these headers. `asked_hash`: the hash that the client saw in
     /// the index.
     pub(super) fn answer(
         self,

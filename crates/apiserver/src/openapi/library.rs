@@ -23,7 +23,7 @@ use super::section::Section;
 /// How much compressed content is cached.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Why a document could not be made.
+/// Why a document could not be built.
 #[derive(Debug, thiserror::Error)]
 #[error("compression failed")]
 pub(super) struct LibraryError(#[from] io::Error);
@@ -82,14 +82,14 @@ pub(super) struct Library {
 
 #[derive(Default)]
 struct Shelf {
-    /// What everything here was made for.
+    /// The catalogue that the cached documents are built from.
     catalog: Catalog,
     hashes: BTreeMap<Document, Arc<str>>,
     contents: BTreeMap<(Document, Form), Content>,
 }
 
 impl Library {
-    /// The document, if it is at hand.
+    /// The document, if it is cached.
     pub(super) fn kept(&self, catalog: &Catalog, document: &Document, form: Form) -> Option<Kept> {
         let shelf = self.shelf(catalog);
         let hash = shelf.hashes.get(document)?.clone();
@@ -97,7 +97,7 @@ impl Library {
         Some(Kept { hash, content })
     }
 
-    /// The document, made now if it is not at hand.
+    /// The document, built if it is not cached.
     pub(super) fn get(
         &self,
         catalog: &Catalog,
@@ -161,7 +161,7 @@ impl Library {
 }
 
 impl Shelf {
-    /// Throws away what the difference between two catalogues has made wrong.
+    /// Drops the documents that the difference between two catalogues has invalidated.
     fn be_for(&mut self, catalog: &Catalog) {
         let mut wrong: Vec<Document> = Vec::new();
         for page in self.catalog.difference(catalog) {

@@ -188,7 +188,7 @@ fn failed(error: &OpenApiError) -> Answer {
     )
 }
 
-/// Away from the threads that answer requests: documents and compression take their time.
+/// Runs outside of the threads that serve requests: building and compressing documents takes long.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LibraryError> + Send + 'static,
 ) -> Result<T, OpenApiError> {

@@ -151,7 +151,7 @@ pub(super) fn common<'o>(operations: &'o [Operation<'_>]) -> Vec<&'o Parameter> 
 }
 
 impl<'c> Operation<'c> {
-    /// Its parameters without those that stand at the path.
+    /// Its parameters without those of the path.
     pub(super) fn own_parameters(&self, common: &[&Parameter]) -> impl Iterator<Item = &Parameter> {
         let is_common =
             |parameter: &&Parameter| common.iter().any(|other| other.key() == parameter.key());

@@ -18,7 +18,7 @@ const LOG: &[&str] = &[
 const PROXIED: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
 const STREAMED: [&str; 2] = ["get", "post"];
 
-/// The operations on a resource and on what stands below it.
+/// The operations on a resource and on its subresources.
 pub(super) fn operations<'c>(catalog: &'c Catalog, resource: &'c Resource) -> Vec<Operation<'c>> {
     let Some(main) = Routes::of(catalog, resource, None) else {
         return Vec::new();

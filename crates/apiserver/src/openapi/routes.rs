@@ -6,7 +6,7 @@ use coracle_api::catalog::{BUILTIN, Catalog, Resource, Struct, Subresource};
 use super::names::{self, title};
 use super::operation::{Body, KindName, Model, Operation, Parameter, query_of, sorted};
 
-/// The media types of requests and answers.
+/// The media types of requests and responses.
 pub(super) struct Dialect {
     pub(super) consumes: &'static [&'static str],
     pub(super) object: &'static [&'static str],

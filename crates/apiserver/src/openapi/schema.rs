@@ -208,7 +208,7 @@ fn place(node: Node<'_>, version: Version) -> Map {
     schema
 }
 
-/// What a list or map is made of.
+/// The schema of the elements of a list or map.
 fn element(node: Node<'_>, version: Version) -> Map {
     let item = node.item().expect("lists and maps have items");
     let mut schema = place(item, version);
@@ -220,7 +220,7 @@ fn element(node: Node<'_>, version: Version) -> Map {
     wrapped(schema, version)
 }
 
-/// A reference stands alone: in version 3, what stands beside it moves it into `allOf`.
+/// A reference has no siblings: in version 3, they move it into `allOf`.
 fn wrapped(mut schema: Map, version: Version) -> Map {
     if version == Version::V3
         && schema.len() > 1

@@ -220,7 +220,7 @@ fn plainly(text: &[u8], scope: &Scope<'_>) -> Option<json::Decoded> {
         .then_some(decoded)
 }
 
-/// What becomes of an object with something to complain of.
+/// Returns an object with its complaints as warnings, or refuses it, as field validation demands.
 fn check_complaints(
     object: Value,
     complaints: Vec<String>,
@@ -347,8 +347,8 @@ impl Declared {
         BUILTIN
             .kind_of(&self.api_version, &self.kind)
             .ok_or_else(|| {
-                // Where in its source upstream made the scheme depends on how it was built;
-                // recorded were one place for strict requests and one for the others.
+                // The position in upstream's source that the error has depends on its build;
+                // recorded were one for strict requests and one for the others.
                 let scheme = match validation {
                     FieldValidation::Strict => "pkg/runtime/scheme.go:111",
                     _ => "pkg/api/legacyscheme/scheme.go:30",

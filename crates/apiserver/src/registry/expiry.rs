@@ -21,7 +21,7 @@ const MOST_OBJECTS: u32 = 1000;
 
 /// The time to live of such objects, and the lease that the next of them get.
 pub struct Expiry {
-    /// Zero: for ever.
+    /// Zero: forever.
     after: Duration,
     current: Mutex<Option<Current>>,
 }

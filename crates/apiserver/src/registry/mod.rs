@@ -77,7 +77,7 @@ pub struct Registry {
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub resource: &'a Resource,
-    /// What bodies and answers are.
+    /// The kind of bodies and responses.
     pub kind: &'a Kind,
     pub of: Struct<'a>,
     /// What everything in between works on.
@@ -144,7 +144,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The same, for bodies and answers of the kind of a subresource.
+    /// The same, for bodies and responses of the kind of a subresource.
     pub fn with_kind_of(&self, subresource: Option<&'a Subresource>) -> Scope<'a> {
         let Some(subresource) = subresource else {
             return *self;
@@ -249,9 +249,8 @@ impl Registry {
         result
     }
 
-    /// An object of any resource as it is now: what strategies and admission look things up with.
-    /// `key` is `namespace/name`, or the name of a cluster-wide object. What is looked up at every
-    /// write is decoded once.
+    /// The current object of any resource, for strategies and admission. `key` is `namespace/name`,
+    /// or the name of a cluster-wide object. Objects that every write looks up are decoded once.
     pub fn lookup(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
         Some(
@@ -261,8 +260,7 @@ impl Registry {
         )
     }
 
-    /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is
-    /// empty.
+    /// Every current object of a resource in a namespace; in all namespaces if it is empty.
     pub fn lookup_all(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>> {
         let cache = resource
             .storage

@@ -284,7 +284,7 @@ impl Configuration {
     }
 }
 
-/// The object as its type has it: what apply made of untyped text.
+/// The object decoded by its type: the result of apply on untyped text.
 fn typed(object: &Value, scope: &Scope<'_>) -> Result<Value, ApiError> {
     let decoded = json::decode(&json::to_vec(object), Some(scope.of.node()));
     decoded

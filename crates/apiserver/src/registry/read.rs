@@ -30,15 +30,14 @@ pub struct List {
 pub enum Wanted {
     /// The newest there is.
     Newest,
-    /// Whatever is at hand.
+    /// Any revision that the cache has.
     Any,
     NotOlderThan(Revision),
     Exactly(Revision),
 }
 
 impl Wanted {
-    /// What `resourceVersion` alone means: unset, zero, or a version that the answer may not be
-    /// older than.
+    /// The meaning of `resourceVersion` alone: unset, zero, or a minimum for the response.
     pub fn version(given: bool, version: u64) -> Wanted {
         match version {
             0 if given => Wanted::Any,
@@ -75,7 +74,7 @@ impl Wanted {
 }
 
 impl Registry {
-    /// One object as it is now; on a store that others write to, as the cache has it.
+    /// The current object; on a shared store, the one that the cache has.
     pub fn get(&self, scope: &Scope<'_>, name: &str) -> Result<Arc<Entry>, ApiError> {
         self.cache(scope)?
             .get(&scope.key(name))
@@ -121,7 +120,7 @@ impl Registry {
             }
         };
 
-        // Whatever is at hand is at hand as a whole.
+        // A list at any revision is not paged.
         let paged = start.is_some() || Wanted::list(options) != Wanted::Any;
         let limit = if paged { options.limit } else { 0 };
 

@@ -223,8 +223,8 @@ impl Registry {
         }
     }
 
-    /// Swaps a new version in for `current`, which was made from `tree`; `None`: that is no longer
-    /// the newest, and the caches know what is.
+    /// Swaps a new version in for `current`, which was decoded to `tree`; `None`: that is no longer
+    /// the newest, and the caches have the one that is.
     pub(super) async fn replace(
         &self,
         scope: &Scope<'_>,
@@ -294,7 +294,7 @@ fn check_uid(
 
     let key = String::from_utf8_lossy(&scope.store_key(name)).into_owned();
 
-    // Upstream's trial run stands above the layer that knows where in the store the keys begin.
+    // Upstream's dry run is above the layer that knows the prefix of keys in the store.
     let key = if dry_run {
         key.trim_start_matches("/registry")
     } else {

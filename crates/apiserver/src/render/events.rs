@@ -17,7 +17,7 @@ use crate::ApiError;
 use crate::cache::{Entry, SharedTrees};
 use crate::served::Served;
 
-/// What stands in the stream for an event that was left as a tree.
+/// The byte in the stream for an event that was left as a tree.
 const LEFT: u8 = b'.';
 
 /// Writes the events of one watch.
@@ -82,7 +82,7 @@ impl EventWriter {
         }
     }
 
-    /// Something happened to an object; `change` is the event's type.
+    /// Writes the event of an object; `change` is the event's type.
     pub fn write(&mut self, change: &str, entry: &Entry, out: &mut Vec<u8>) {
         let Some((left, shared)) = &self.trees else {
             return self.event(change, Shown::Entry(entry), out);

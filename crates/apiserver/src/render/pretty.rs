@@ -19,7 +19,7 @@ pub(super) fn indent(json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Appends the same for a value that stands at a level.
+/// Appends the same for a value at a nesting level.
 pub(super) fn indent_at(mut level: usize, json: &[u8], out: &mut Vec<u8>) {
     let (mut in_string, mut escaped) = (false, false);
     for (place, byte) in json.iter().copied().enumerate() {

@@ -39,7 +39,7 @@ pub(super) fn size(list: &List) -> usize {
         .sum::<usize>()
 }
 
-/// Appends what stands before the items.
+/// Appends the part before the items.
 pub(super) fn write_list_head(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) {
     let (kind, api_version) = (objects.list_kind(), objects.kind.api_version());
     out.extend_from_slice(

@@ -31,7 +31,7 @@ pub struct Target {
     /// Empty: the collection.
     pub name: Text,
     pub subresource: Text,
-    /// What stands behind the subresource: the path of a proxied request.
+    /// The path after the subresource: that of a proxied request.
     pub rest: Text,
     /// The path is one for watches, whatever the query.
     pub old_style_watch: bool,

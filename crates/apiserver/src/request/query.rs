@@ -42,7 +42,7 @@ impl Query {
     }
 }
 
-/// A path as it is meant, without escapes; as it stands there if they cannot be read.
+/// A path without escapes; unchanged if they are invalid.
 pub(crate) fn decode_path(path: &str) -> Cow<'_, str> {
     unescape(path, false).unwrap_or(Cow::Borrowed(path))
 }

@@ -22,11 +22,11 @@ use super::pace::AtWork;
 /// A rest of so many bytes is read for the sake of the connection.
 const SHORT_REST: u64 = 256 * 1024;
 
-/// How long an answer waits for that.
+/// How long a response waits for that.
 const SHORT_REST_WITHIN: Duration = Duration::from_secs(3);
 
-/// Of a longer rest so much is read for the sake of the answer: all of a body that is not much too
-/// large.
+/// The most of a longer rest that is read, so that the client gets the response: all of a body that
+/// is not much too large.
 const LONG_REST: u64 = 4 << 20;
 
 /// How long that may take.

@@ -47,14 +47,14 @@ const MAX_HEADER_COUNT: usize = 1000;
 /// The HTTP/2 receive window of one stream.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// So much of an answer is encrypted and written at once.
+/// The most bytes of a response that are encrypted and written at once.
 const MAX_UNSENT: usize = 256 * 1024;
 
 /// The most bytes of a response that are passed to HTTP/2 at once, so that the server notices
 /// whether it is read.
 pub(super) const HTTP2_PIECE: usize = 64 * 1024;
 
-/// What HTTP/2 buffers of one answer.
+/// The size of the HTTP/2 send buffer of one response.
 const HTTP2_BUFFER: usize = 2 * HTTP2_PIECE;
 
 /// How long a peer that has closed its side is still answered.
@@ -151,7 +151,7 @@ async fn handshake(socket: &Arc<TcpStream>, serving: &Serving) -> io::Result<Tls
         .await
 }
 
-/// Passes a request along the chain; it is at work until its answer has left.
+/// Passes a request to the chain; it is in flight until its response has been sent.
 async fn respond(
     chain: Arc<Chain>,
     request: Request<Incoming>,

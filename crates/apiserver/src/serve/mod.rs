@@ -32,7 +32,7 @@ use crate::chain::Chain;
 /// How long the accepting of connections rests after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// What a listener needs to answer.
+/// What a listener needs to serve.
 pub struct Serving {
     pub chain: Arc<Chain>,
     pub acceptor: TlsAcceptor,

@@ -75,7 +75,7 @@ impl Pace {
         AtWork(self.clone())
     }
 
-    /// An answer to a request. Over HTTP/1.1 the connection itself shows whether it is read.
+    /// A response to a request. Over HTTP/1.1 the connection itself shows whether it is read.
     pub(super) fn answer(self: &Arc<Pace>) -> Unread {
         Unread {
             pace: (!self.one_by_one).then(|| self.clone()),
@@ -170,7 +170,7 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// The answer begins: its first bytes are there to be read.
+    /// The response begins: its first bytes can be read.
     pub(super) fn begin(&mut self) {
         self.wait_for_client();
     }
@@ -290,7 +290,7 @@ mod tests {
         unread.begin();
         let begin = Instant::now();
 
-        // One answer makes progress, the other does not.
+        // One response makes progress, the other does not.
         tokio::time::advance(UNREAD_FOR / 2).await;
         read.polled(&Poll::Ready(()));
         assert_eq!(pace.ends(), Some((begin + UNREAD_FOR, Impatience::Unread)));

@@ -23,7 +23,7 @@ struct Seen {
     revision: Revision,
 }
 
-/// Takes part in the rounds for ever.
+/// Takes part in the rounds forever.
 pub async fn run(store: &dyn Store, every: Duration) {
     let mut seen = Seen::default();
     loop {

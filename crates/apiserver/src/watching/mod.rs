@@ -34,7 +34,7 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Answers with a stream of events.
+    /// Responds with a stream of events.
     pub(crate) async fn watch(
         self: &Arc<Self>,
         scope: &Scope<'_>,

@@ -13,7 +13,7 @@ pub struct Bound {
     pub uid: String,
 }
 
-/// A token of today: bound to what it was made for.
+/// The claims of a bound token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Claims {
     pub(super) subject: String,

@@ -18,7 +18,7 @@ pub(super) struct Graph {
     volumes: HashMap<Text, OrdMap<Text, Arc<[Text]>>>,
 }
 
-/// What the graph is made of, by the prefixes of their storage.
+/// The resources that the graph is derived from, by their storage prefixes.
 pub(super) const SOURCES: [&str; 2] = ["pods", "persistentvolumes"];
 
 impl Graph {

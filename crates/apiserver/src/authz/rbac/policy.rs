@@ -27,7 +27,7 @@ pub struct Policy {
     namespaces: HashMap<Text, Bindings>,
 }
 
-/// What a policy is made of, by the prefixes of their storage.
+/// The resources that a policy is derived from, by their storage prefixes.
 pub(super) const SOURCES: [&str; 4] = [
     "clusterroles",
     "roles",

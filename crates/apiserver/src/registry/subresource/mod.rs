@@ -30,7 +30,7 @@ pub struct Call<'a> {
     pub registry: &'a Registry,
     /// The resource of the path.
     pub parent: Scope<'a>,
-    /// The same with the kind of its subresource: bodies and answers are of that.
+    /// The same with the kind of its subresource, which is that of bodies and responses.
     pub scope: Scope<'a>,
     /// Of the object; empty where the path names none.
     pub name: &'a str,
@@ -97,7 +97,7 @@ impl Call<'_> {
 }
 
 impl Reply {
-    /// Something was done, and there is nothing to show for it.
+    /// Success without an object to return.
     pub fn created(warnings: Vec<String>) -> Reply {
         let mut status = Map::new();
         status.insert("apiVersion", "v1");

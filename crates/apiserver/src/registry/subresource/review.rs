@@ -85,7 +85,7 @@ impl<'a> Review<'a> {
             .await
     }
 
-    /// The answer.
+    /// The response.
     pub(super) fn reply(mut self) -> Reply {
         self.warnings.extend(self.noted.take());
         Reply {

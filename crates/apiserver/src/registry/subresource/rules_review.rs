@@ -50,7 +50,7 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
         status.insert("evaluationError", listing.error);
     }
 
-    // The answer has nothing of the question.
+    // The response does not repeat the request.
     let mut object = Map::new();
     object.insert("apiVersion", call.scope.kind.api_version());
     object.insert("kind", call.scope.kind.name.clone());

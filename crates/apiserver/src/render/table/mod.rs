@@ -93,7 +93,7 @@ impl<'a> Table<'a> {
             }
         }
 
-        // The answer of a subresource may be of another kind.
+        // The response of a subresource may be of another kind.
         let (printer, columns) = printer(self.objects.resource, kind);
         write_columns(with_columns.then_some(columns), shown.of(self.objects), out);
         out.extend_from_slice(b",\"rows\":[");
