@@ -1,5 +1,5 @@
-//! Who comes in, and what they may do: what the chain asks about every request, and the registry
-//! about some.
+//! Access control as the server is configured: authenticators and authorizers, used by the chain
+//! for every request and by the registry for some.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::authn::token::{
 use crate::authz::{AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Node, Rbac};
 use crate::cache::Caches;
 
-/// A way to decide what may be done: `--authorization-mode`.
+/// An authorizer: a value of `--authorization-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     AlwaysAllow,
@@ -35,23 +35,23 @@ pub struct TokenConfig {
     pub service_accounts: Option<ServiceAccountConfig>,
 }
 
-/// How service accounts come by their tokens.
+/// How service account tokens are issued and verified.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceAccountConfig {
-    /// Whose tokens are good; the first is who issues them.
+    /// Accepted issuers; the first issues new tokens.
     pub issuers: Vec<String>,
     pub signing_key_file: PathBuf,
     /// Further keys that verify.
     pub key_files: Vec<PathBuf>,
     /// Where others find the keys.
     pub jwks_uri: String,
-    /// Whether tokens of pods live longer than they say.
+    /// Whether tokens of pods are valid longer than their nominal expiration.
     pub extends: bool,
-    /// No token lives longer, in seconds.
+    /// The longest validity of a token, in seconds.
     pub max_seconds: Option<i64>,
 }
 
-/// Why tokens cannot be judged.
+/// Why token authentication cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     #[error("{}: {error}", file.display())]
@@ -65,7 +65,7 @@ pub enum TokenError {
 pub struct Access {
     pub authentication: Authentication,
     pub authorization: Authorization,
-    /// Asked by those who give rights away, whether it decides about requests or not.
+    /// Also used for escalation checks, whether or not it authorizes requests.
     pub rbac: Arc<Rbac>,
     pub tokens: Arc<Tokens>,
     /// Makes tokens for service accounts; absent: there are none.
@@ -104,7 +104,7 @@ impl Access {
 }
 
 impl TokenConfig {
-    /// Reads the files: who knows tokens, and who makes them.
+    /// Reads the files: the token authenticators, and the token issuer.
     pub fn open(&self, caches: &Arc<Caches>) -> Result<(Tokens, Option<Issuer>), TokenError> {
         let audiences = || self.audiences.clone();
         let mut known_to: Vec<Box<dyn TokenAuthenticator>> = Vec::new();

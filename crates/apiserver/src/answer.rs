@@ -1,4 +1,4 @@
-//! Answers: what the road came to, as an HTTP response.
+//! HTTP responses: objects, lists, streams and errors.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::ApiError;
 use crate::byte_budget::Reservation;
 use crate::render::{Form, LongList};
 
-/// A body breaks off only where it is handed on from somebody else.
+/// A body fails midway only where it is forwarded from a backend.
 pub type Body = UnsyncBoxBody<Bytes, BrokenOff>;
 pub type BrokenOff = Box<dyn std::error::Error + Send + Sync>;
 pub type Answer = Response<Body>;
@@ -74,12 +74,12 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A long body, made piece by piece as the client reads it.
+/// A long body, encoded in chunks as the client reads it.
 pub fn pieces(content_type: &str, pieces: LongList, gzip: bool) -> Answer {
     let frames = pieces.map(|piece| match piece {
         Ok(piece) => Ok(Frame::data(piece)),
         Err(error) => {
-            warn!(error = %error.message, "a list breaks off");
+            warn!(error = %error.message, "list response aborted");
             Err(BrokenOff::from(error.message))
         }
     });
@@ -106,8 +106,7 @@ pub fn empty(status: StatusCode) -> Answer {
     response
 }
 
-/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after
-/// all.
+/// The response to HEAD: that of GET without the body, which HTTP/2 would send otherwise.
 pub fn without_body(mut answer: Answer) -> Answer {
     if let Some(length) = answer.body().size_hint().exact() {
         answer
@@ -152,7 +151,7 @@ pub fn with_first_warning(mut answer: Answer, warning: &str) -> Answer {
     answer
 }
 
-/// Keeps bytes reserved until the client has read the answer.
+/// Keeps bytes reserved until the client has read the response.
 pub(crate) fn holding(mut answer: Answer, reservation: Arc<Reservation>) -> Answer {
     answer.extensions_mut().insert(reservation);
     answer

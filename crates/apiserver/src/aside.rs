@@ -1,9 +1,9 @@
-//! Work that may take long: it does not hold up other requests.
+//! Work that may take long, run so that it does not delay other requests.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Does work of which nobody knows how long it takes. Where the runtime has several threads,
-/// another one takes over what this one would have to do meanwhile.
+/// Runs work of unknown duration. Where the runtime has several threads, another one takes over the
+/// other tasks of this one meanwhile.
 pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),

@@ -45,7 +45,7 @@ impl ByteBudget {
         ByteBudget::new(96 << 20, 24 << 20)
     }
 
-    /// For answers that clients have not read yet.
+    /// For responses that clients have not read yet.
     pub(crate) fn of_answers() -> ByteBudget {
         ByteBudget::new(384 << 20, 128 << 20)
     }

@@ -1,4 +1,4 @@
-//! Kinds that will go: whoever asks for one is told so, whatever becomes of the request.
+//! Deprecated kinds: every request for one gets a warning, whatever its result.
 
 use crate::ApiError;
 use crate::answer::{self, Answer};
@@ -17,7 +17,7 @@ const DEPRECATED: [(&str, &str); 2] = [
     ),
 ];
 
-/// The answer to a request, with a word about the kind that it asks for.
+/// The response to a request, with a deprecation warning about the requested kind.
 pub(crate) fn noted(
     target: &Target,
     served: &Served,
@@ -28,7 +28,7 @@ pub(crate) fn noted(
     };
     match result {
         Ok(answer) => Ok(answer::with_first_warning(answer, warning)),
-        // Nobody looked at the kind.
+        // The kind was not reached.
         Err(error)
             if matches!(
                 error.reason,

@@ -1,8 +1,9 @@
-//! Content of files that is read again when they change, so that certificates are replaced without a
-//! restart.
+//! Content of files that is read again when they change, so that certificates are replaced without
+//! a restart.
 //!
-//! No watch: users ask for the content, and at most once a second the files are checked. Content
-//! that cannot be used (half written, say) is logged, and the last good content stays in force.
+//! There is no file watch: the files are checked when the content is used, at most once a second.
+//! Content that is invalid (half written, for example) is logged, and the last valid content stays
+//! in use.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,7 +23,7 @@ pub struct FromFiles<T> {
     files: Vec<PathBuf>,
     make: Make<T>,
     current: ArcSwap<T>,
-    /// When the files were last looked at, in seconds.
+    /// When the files were last checked, in seconds.
     looked: AtomicI64,
     stamps: Mutex<Vec<Stamp>>,
     changed: Notify,
@@ -30,7 +31,7 @@ pub struct FromFiles<T> {
 
 type Make<T> = Box<dyn Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync>;
 
-/// What tells one content of a file from another.
+/// Identifies a version of a file's content.
 type Stamp = (SystemTime, u64);
 
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +60,7 @@ impl<T> FromFiles<T> {
         })
     }
 
-    /// What the files say now.
+    /// The current content of the files.
     pub fn current(&self, now: Timestamp) -> Arc<T> {
         let now = now.unix_seconds();
         if self.looked.swap(now, Ordering::Relaxed) != now {
@@ -87,13 +88,13 @@ impl<T> FromFiles<T> {
 
         match read(&self.files, &self.make) {
             Ok((found, content)) => {
-                info!(files = ?self.files, "read again");
+                info!(files = ?self.files, "reloaded files");
                 *stamps = found;
                 self.current.store(Arc::new(content));
                 self.changed.notify_waiters();
             }
             Err(error) => {
-                warn!(%error, "has changed and cannot be used: what was read before stays in force")
+                warn!(%error, "cannot reload changed file, keeping the previous content")
             }
         }
     }

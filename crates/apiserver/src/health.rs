@@ -1,6 +1,6 @@
 //! Health: `/healthz`, `/livez` and `/readyz`, as a whole and check by check.
 //!
-//! A check is listed only where there is something behind it. Their order is upstream's.
+//! Only checks that really check something are listed. Their order is upstream's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::request::Query;
 /// How long the store may take to answer.
 const STORE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Everything that is asked about.
+/// Everything that health checks read.
 pub struct Health {
     pub store: Arc<dyn Store>,
     pub lifecycle: Arc<Lifecycle>,
@@ -25,7 +25,7 @@ pub struct Health {
     pub hooks: Vec<Arc<Hook>>,
 }
 
-/// Which of the three is asked.
+/// Which of the three endpoints is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Healthz,
@@ -47,7 +47,7 @@ enum Check {
     Ping,
     Store,
     Hook(Arc<Hook>),
-    /// All APIServices of this server have been made.
+    /// All APIServices of this server have been created.
     Autoregistered(Arc<Hook>),
     Shutdown,
 }
@@ -70,7 +70,7 @@ const ORDER: [&str; 11] = [
 const AUTOREGISTRATION: &str = "kube-apiserver-autoregistration";
 
 impl Health {
-    /// The answer at a path, if it is one of ours.
+    /// The response at a path, if it is a health endpoint.
     pub async fn answer(&self, path: &str, query: &Query) -> Option<Answer> {
         let mut parts = path.strip_prefix('/')?.splitn(2, '/');
         let endpoint = match parts.next()? {
@@ -109,7 +109,7 @@ impl Health {
             match self.check(check).await {
                 Ok(()) => text.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
-                    // Everybody may ask; the reason is for the log.
+                    // The endpoint is public; the reason is only logged.
                     text.push_str(&format!("[-]{name} failed: reason withheld\n"));
                     failed.push(format!("{name}: {why}"));
                 }

@@ -1,4 +1,4 @@
-//! What a server begins when it starts, and whether it has: health asks about each by name.
+//! Post-start hooks: whether each has finished, which the health checks report by name.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The door for components of the same process: no socket, no TLS, and the same chain.
+//! Client connections of components in the same process: no socket, no TLS, and the same chain.
 //!
-//! Whoever assembles the process says who a component is; authorization, flow control, admission
-//! and everything that follows are the same as for a connection.
+//! The code that assembles the process sets the user of each component; authorization, flow
+//! control, admission and everything that follows are the same as for a connection.
 
 use std::io;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use crate::authn::{Peer, User};
 use crate::chain::Chain;
 
-/// A door that is made before the server, so that clients can be made before it as well. Clones are
-/// the same door.
+/// A connection that is created before the server, so that clients can be created before it as
+/// well. Clones share it.
 #[derive(Clone, Default)]
 pub struct InProcess {
     state: Arc<watch::Sender<State>>,
@@ -26,7 +26,7 @@ pub struct InProcess {
 
 #[derive(Clone, Default)]
 enum State {
-    /// Whoever comes waits.
+    /// Requests wait.
     #[default]
     Closed,
     Open(Arc<Chain>),
@@ -34,13 +34,13 @@ enum State {
 }
 
 impl InProcess {
-    /// A client that is `user` to the server. What it asks before the server has started waits for
-    /// that.
+    /// A client that is `user` to the server. Requests that are sent before the server has started
+    /// wait for it.
     pub fn client(&self, user: User, world: World) -> Client {
         Client::new(self.transport(user), world)
     }
 
-    /// The way that requests of `user` take.
+    /// The transport for requests of `user`.
     pub fn transport(&self, user: User) -> Arc<dyn Transport> {
         Arc::new(Entrance {
             state: self.state.subscribe(),
@@ -52,7 +52,7 @@ impl InProcess {
         self.state.send_replace(State::Open(chain));
     }
 
-    /// Whatever way the server ends, its door ends with it.
+    /// Closes the connection when the server ends, in whatever way.
     pub(crate) fn until_dropped(&self) -> impl Drop {
         Ending(self.clone())
     }
@@ -97,8 +97,8 @@ impl Transport for Entrance {
 mod tests {
     use super::*;
 
-    /// Hundreds are under way at once, each is moved into its box, and what is rare has a box of
-    /// its own.
+    /// Hundreds of requests are in flight at once, each is moved into its box, and rare parts have
+    /// a box of their own.
     #[test]
     fn a_request_under_way_is_small() {
         let way = InProcess::default().transport(User::default());

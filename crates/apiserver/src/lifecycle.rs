@@ -1,4 +1,4 @@
-//! The stages of a server's life.
+//! The stages of a server's lifecycle.
 //!
 //! *Serving*; then *leaving*: requests are answered as before, but `/readyz` fails, so that load
 //! balancers send no new clients; then *draining*: no connection is accepted, no short request

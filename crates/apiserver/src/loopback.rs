@@ -1,5 +1,5 @@
-//! The server as its own client: what it keeps in the API itself goes through the registry like
-//! everybody's, under the name `system:apiserver`.
+//! The server as its own client: its own objects are written through the registry like those of any
+//! client, as `system:apiserver`.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Loopback {
         }
     }
 
-    /// Replaces an object, if it is still the version that `object` says.
+    /// Replaces an object, if its version is still that of `object`.
     pub async fn update(
         &self,
         resource: &'static Resource,
@@ -86,7 +86,7 @@ impl Loopback {
         Ok(written.entry)
     }
 
-    /// Deletes an object; that it is gone already is no error.
+    /// Deletes an object; it is no error if it does not exist.
     pub async fn delete(
         &self,
         resource: &'static Resource,

@@ -155,8 +155,8 @@ const INDENTED: Form = Form {
     pretty: true,
 };
 
-/// What was noted of an object, by its UID. Whoever may read this path may read it; the UID is
-/// known to those who may read the object.
+/// The notes about an object, by its UID. Access to this path grants access to all notes; the UID
+/// is known to clients that may read the object.
 const WHY: &str = "/coracle/why/";
 
 fn noted(stages: &[Stage]) -> Value {

@@ -1,5 +1,6 @@
-//! The server assembled: caches over a store, the road over the caches, the chain before the road,
-//! a listener before it all; and beside them what keeps the cluster's own objects.
+//! Assembles and runs the server: the caches over a store, the registry over the caches, the chain
+//! in front of it, a listener in front of all; and beside them the controllers of the cluster's own
+//! objects.
 
 use std::convert::Infallible;
 use std::io;
@@ -50,7 +51,7 @@ use crate::storage::compaction;
 /// pending.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a server is to be. Made once, from a command line.
+/// The configuration of a server, made once from a command line.
 pub struct Config {
     /// Its certificate, with what leads to the authority, and the key.
     pub certificate: CertificateFiles,
@@ -59,19 +60,19 @@ pub struct Config {
     pub http2: bool,
     /// How many requests one HTTP/2 connection may have open.
     pub http2_streams: u32,
-    /// Who signs client certificates; absent: nobody is known by a certificate.
+    /// The CAs of client certificates; absent: client certificates are not accepted.
     pub client_authorities: Option<PathBuf>,
-    /// Who may say in headers whom a request is for.
+    /// The front proxies whose headers are trusted.
     pub front_proxy: Option<FrontProxyConfig>,
     pub tokens: TokenConfig,
-    /// Who decides what may be done, in their order.
+    /// The authorizers, in order.
     pub authorization: Vec<Mode>,
     /// Whether requests without credentials are let in, as `system:anonymous`.
     pub anonymous: bool,
     /// Whether others write to the store as well.
     pub shared_store: bool,
-    /// How long the store's past is kept, where nobody else sees to that: so long, and at most
-    /// twice as long.
+    /// The compaction interval, where no other component compacts the store: history is kept for
+    /// one interval at least and two at most.
     pub compaction: Option<Duration>,
     /// Which admission plugins are on.
     pub admission: PluginFlags,
@@ -79,11 +80,11 @@ pub struct Config {
     pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
     pub request_timeout: Duration,
-    /// How long a watch lasts at least that does not say; at most twice as long.
+    /// The shortest duration of a watch without a timeout; the longest is twice as long.
     pub min_request_timeout: Duration,
-    /// How long everything is answered as before after the server is told to end.
+    /// How long requests are still served after shutdown has begun.
     pub shutdown_delay: Duration,
-    /// How long an event is kept after it was last written; zero: for ever.
+    /// How long an event is stored after it was last written; zero: forever.
     pub event_ttl: Duration,
     /// Where pods find the server.
     pub advertised: Advertised,
@@ -93,8 +94,8 @@ pub struct Config {
     pub kubelets: KubeletConfig,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
-    /// Whether the objects that every cluster has are made and kept. Simulations of thousands of
-    /// clusters go without.
+    /// Whether the objects that every cluster has are created and reconciled. Simulations of
+    /// thousands of clusters go without.
     pub bootstrap: bool,
 }
 
@@ -145,7 +146,7 @@ impl Config {
 
 /// The ways in.
 pub struct Doors {
-    /// For those who come over the network; absent: nobody does.
+    /// For clients on the network; absent: there are none.
     pub listener: Option<TcpListener>,
     /// For the components of the same process.
     pub in_process: InProcess,
@@ -154,21 +155,21 @@ pub struct Doors {
 /// Why a server does not run, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    #[error("an authority of clients or proxies cannot be used")]
+    #[error("cannot load the client CA or the request header CA")]
     Authorities(#[from] FileError),
-    #[error("kubelets cannot be spoken to")]
+    #[error("cannot set up TLS for connections to kubelets")]
     Kubelets(#[source] FileError),
-    #[error("tokens cannot be judged: {0}")]
+    #[error("cannot set up token authentication: {0}")]
     Tokens(#[from] TokenError),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("the caches cannot be filled")]
+    #[error("cannot load the watch caches")]
     Feed(#[from] FeedError),
-    #[error("the listener: {0}")]
+    #[error("cannot set up the listener: {0}")]
     Listener(io::Error),
 }
 
-/// Serves at its doors until `stop` says so; `ready` is called once, when the server is ready in
+/// Serves its listeners until `stop` is true; `ready` is called once, when the server is ready in
 /// every respect.
 pub async fn run(
     config: &Config,
@@ -224,22 +225,22 @@ pub async fn run(
         random: world.random,
     });
 
-    let house = assemble(config, trusted, address, registry, world, metrics)?;
-    let hooks = &house.hooks;
+    let parts = assemble(config, trusted, address, registry, world, metrics)?;
+    let hooks = &parts.hooks;
 
     tokio::select! {
         biased;
-        () = part(serve(listener, &house)) => Ok(()),
+        () = part(serve(listener, &parts)) => Ok(()),
         never = part(fed(&caches, &store, from)) => match never {},
-        () = part(begin(config, &house, &caches, &*store)) => Ok(()),
+        () = part(begin(config, &parts, &caches, &*store)) => Ok(()),
         () = part(forget(&*store, config.compaction)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
-        () = part(let_in(&in_process, &house)) => Ok(()),
-        () = part(end(&house.lifecycle, stop, config.shutdown_delay)) => Ok(()),
+        () = part(open_in_process(&in_process, &parts)) => Ok(()),
+        () = part(end(&parts.lifecycle, stop, config.shutdown_delay)) => Ok(()),
     }
 }
 
-/// Feeds the caches, as a task of its own: every write waits for them, so no other part is asked
+/// Feeds the caches in a task of its own: every write waits for them, so no other part is polled
 /// first, and the thread that the server was started on need not be woken for each.
 async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> Infallible {
     let (caches, store) = (caches.clone(), store.clone());
@@ -248,7 +249,7 @@ async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> In
     match feed.join_next().await {
         Some(Ok(never)) => match never {},
         Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The process ends, and whoever waits here with it.
+        // The task was cancelled: the process ends, and this future with it.
         Some(Err(_)) => std::future::pending().await,
         None => unreachable!("the feed is the one task of its set"),
     }
@@ -262,15 +263,15 @@ fn part<'a, T>(
 }
 
 /// Serves the listener, if there is one, until the server drains.
-async fn serve(listener: Option<TcpListener>, house: &House) {
-    match listener.zip(house.serving.clone()) {
+async fn serve(listener: Option<TcpListener>, parts: &Parts) {
+    match listener.zip(parts.serving.clone()) {
         Some((listener, serving)) => serve::serve(listener, serving).await,
-        None => house.lifecycle.draining().await,
+        None => parts.lifecycle.draining().await,
     }
 }
 
 /// The parts of a server.
-struct House {
+struct Parts {
     chain: Arc<Chain>,
     /// What connections are served with, where there are any.
     serving: Option<Arc<Serving>>,
@@ -288,7 +289,7 @@ fn assemble(
     registry: Arc<Registry>,
     world: World,
     metrics: Arc<Metrics>,
-) -> Result<House, RunError> {
+) -> Result<Parts, RunError> {
     let (hooks, lifecycle, flow) = (
         Hooks::new(),
         Arc::new(Lifecycle::default()),
@@ -337,7 +338,7 @@ fn assemble(
         front_proxy: config.front_proxy.clone(),
     };
 
-    Ok(House {
+    Ok(Parts {
         chain,
         serving,
         flow,
@@ -366,36 +367,36 @@ fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Servi
 }
 
 /// What the server does for itself, once it knows what there is. Never returns.
-async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Store) {
+async fn begin(config: &Config, parts: &Parts, caches: &Caches, store: &dyn Store) {
     caches.complete(store).await;
-    let hooks = &house.hooks;
+    let hooks = &parts.hooks;
     hooks.informers.done();
 
     hooks.storage.done();
     let bootstrap = async {
         match config.bootstrap {
-            true => bootstrap::run(&house.loopback, &house.facts, &hooks.bootstrap).await,
+            true => bootstrap::run(&parts.loopback, &parts.facts, &hooks.bootstrap).await,
             false => hooks.bootstrap.all().iter().for_each(|hook| hook.done()),
         }
     };
 
-    let defined = definition_controller::run(&house.loopback, &hooks.definitions);
+    let defined = definition_controller::run(&parts.loopback, &hooks.definitions);
     tokio::join!(
-        flow::run(&house.flow, &house.loopback, &hooks.flow),
+        flow::run(&parts.flow, &parts.loopback, &hooks.flow),
         bootstrap,
         defined
     );
 }
 
-/// Opens the door of this process when its components may do what they are there for: those who
-/// came earlier would be refused, and stay away for a second and more. Never returns.
-async fn let_in(door: &InProcess, house: &House) {
-    house.hooks.bootstrap.roles.finished().await;
-    door.open(house.chain.clone());
+/// Opens the in-process connection when the roles of components exist: earlier requests would be
+/// refused, and retried only after a second or more. Never returns.
+async fn open_in_process(in_process: &InProcess, parts: &Parts) {
+    parts.hooks.bootstrap.roles.finished().await;
+    in_process.open(parts.chain.clone());
     std::future::pending().await
 }
 
-/// Forgets the store's past, if that is this server's to do. Never returns.
+/// Compacts the store, if this server is configured to. Never returns.
 async fn forget(store: &dyn Store, every: Option<Duration>) {
     match every {
         Some(every) => compaction::run(store, every).await,
@@ -403,7 +404,7 @@ async fn forget(store: &dyn Store, every: Option<Duration>) {
     }
 }
 
-/// Says once that the server is ready, and never returns.
+/// Reports once that the server is ready, and never returns.
 async fn announce(hooks: &Hooks, ready: impl FnOnce()) {
     for hook in hooks.all() {
         hook.finished().await;
@@ -412,9 +413,9 @@ async fn announce(hooks: &Hooks, ready: impl FnOnce()) {
     std::future::pending().await
 }
 
-/// Leads the server to its end when it is told to, and never returns: the listener does.
+/// Shuts the server down when `stop` is true, and never returns: the listener does.
 async fn end(lifecycle: &Lifecycle, mut stop: watch::Receiver<bool>, delay: Duration) {
-    // Where whoever could have told us is gone, nobody will.
+    // If the sender was dropped, there will be no stop.
     if stop.wait_for(|stop| *stop).await.is_ok() {
         lifecycle.enter(Stage::Leaving);
         tokio::time::sleep(delay).await;

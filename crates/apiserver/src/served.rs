@@ -1,4 +1,4 @@
-//! What a path can name: a resource of the catalogue's own, or one that a definition adds at run
+//! The resources that a path can name: the catalogue's own, and those that definitions add at run
 //! time.
 
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::cache::{Caches, Custom};
 use crate::definitions::Version;
 use crate::storage_version::StorageVersion;
 
-/// A resource in one version, for as long as somebody holds this: a definition may change or go
-/// meanwhile.
+/// A resource in one version, valid for as long as this is held: a definition may change or be
+/// deleted meanwhile.
 #[derive(Clone)]
 pub enum Served {
     BuiltIn(BuiltIn),

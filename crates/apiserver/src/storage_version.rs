@@ -17,8 +17,8 @@ use crate::definitions::Compiled;
 /// How objects of a resource are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct StorageVersion<'a> {
-    /// The resource that shows them as they are kept, if one does: its selectable fields are those
-    /// that are compared.
+    /// The resource that serves them in the storage version, if there is one: selectors compare its
+    /// selectable fields.
     pub resource: &'a Resource,
     pub kind: &'a Kind,
     pub of: Struct<'a>,
@@ -61,12 +61,12 @@ impl<'a> StorageVersion<'a> {
 }
 
 impl StorageVersion<'_> {
-    /// Whether objects of this kind are kept as they are.
+    /// Whether objects of this kind are stored without conversion.
     pub fn keeps(&self, kind: &Kind) -> bool {
         self.kind.version == kind.version && self.kind.group == kind.group
     }
 
-    /// Brings an object into the shape that is kept.
+    /// Converts an object to the storage version.
     pub fn take_in(&self, object: Value) -> Result<Value, ConvertError> {
         let mut object = match self.definition {
             Some(definition) => definition.kept(object),
@@ -76,8 +76,7 @@ impl StorageVersion<'_> {
         Ok(object)
     }
 
-    /// The same for an object that was kept, maybe long ago: what it is made of may have changed
-    /// since.
+    /// The same for a stored object, which may be old: its definition may have changed since.
     pub fn read_in(&self, object: Value) -> Result<Value, ConvertError> {
         match self.definition {
             Some(definition) => self.take_in(definition.read(object)),
@@ -85,7 +84,7 @@ impl StorageVersion<'_> {
         }
     }
 
-    /// An object that is kept, as `kind` shows it.
+    /// A stored object, converted to `kind`.
     pub fn show<'v>(&self, object: Cow<'v, Value>, kind: &Kind) -> Cow<'v, Value> {
         if self.keeps(kind) {
             return object;
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_resource_has_a_hub_and_those_that_share_storage_share_it() {
+    fn every_resource_has_a_storage_version_and_those_that_share_storage_share_it() {
         for resource in BUILTIN.resources() {
             StorageVersion::of(resource);
         }

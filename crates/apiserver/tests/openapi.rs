@@ -1,5 +1,5 @@
-//! The documents of a server, compared with the facts of a real one: every type, every field, all
-//! that schemas say.
+//! The documents of a server, compared with those of a real one: every type, every field, the whole
+//! of every schema.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -133,7 +133,7 @@ async fn every_type_and_field_is_described_as_the_real_server_describes_it() {
     );
 }
 
-/// Compares a type in both versions, and says how many fields it has.
+/// Compares a type in both versions, and returns how many fields it has.
 fn compare_type(name: &str, of: &Value, v3: &Value, v2: &Value) -> usize {
     let fields = of
         .get("fields")

@@ -2,7 +2,7 @@
 
 use crate::User;
 
-/// Of a request, or of a question about one.
+/// The attributes of a request, or of an access review.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     pub user: &'a User,
@@ -28,7 +28,7 @@ pub struct Subject<'a> {
     pub namespace: &'a str,
     /// Empty: all of them.
     pub name: &'a str,
-    /// As the client wrote it; empty: none, or the verb knows none.
+    /// As the client wrote it; empty: none, or the verb does not support one.
     pub field_selector: &'a str,
 }
 

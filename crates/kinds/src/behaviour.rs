@@ -13,12 +13,12 @@ pub struct Behaviour {
     pub printer: Option<Printer>,
     /// Fields that a write of this part cannot own, besides those that hold for every kind.
     pub reset_fields: &'static [(Part, &'static [&'static [&'static str]])],
-    /// Subresources that are created, and who handles that. The empty name is the resource itself:
+    /// Subresources that are created, and their handlers. The empty name is the resource itself:
     /// its objects are answered and not stored.
     pub handlers: &'static [(&'static str, Handler)],
 }
 
-/// A handler of the API server for objects that are sent to a subresource, or sent to be answered.
+/// A handler of the API server for objects that are posted to a subresource, or posted as a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handler {
     /// Binds a pod to a node.
@@ -27,11 +27,11 @@ pub enum Handler {
     Eviction,
     /// Issues a token for a service account.
     TokenRequest,
-    /// Says who a token belongs to.
+    /// Returns the user that a token belongs to.
     TokenReview,
-    /// Says who makes the request.
+    /// Returns the user of the request.
     SelfSubjectReview,
-    /// Says whether a user may do something.
+    /// Returns whether a user may do something.
     AccessReview,
     /// Lists what the user may do in a namespace.
     RulesReview,

@@ -1,21 +1,21 @@
 //! What each built-in kind does differently from the others.
 //!
-//! The API server handles every kind in the same way; the catalogue says which fields, versions and
-//! subresources there are. Where a kind has behaviour of its own, it lives here, in
-//! `<group>/<kind>.rs` (or a folder of that name): its [`Strategy`] (what is filled in, validated
-//! and warned about on a write), the printer of its row in `kubectl get`, the fields that a write
-//! cannot own, and which handlers its subresources have. A file says all of it in one static
-//! [`Behaviour`], and [`table`] has one line per kind that leads there. Kinds without a line have
-//! the default behaviour.
+//! The API server handles every kind in the same way; the catalogue lists its fields, versions and
+//! subresources. Where a kind has behaviour of its own, it is here, in `<group>/<kind>.rs` (or a
+//! folder of that name): its [`Strategy`] (what is filled in, validated and warned about on a
+//! write), the printer of its row in `kubectl get`, the fields that a write cannot own, and which
+//! handlers its subresources have. A file declares all of it in one static [`Behaviour`], and
+//! [`table`] has one line per kind that refers to it. Kinds without a line have the default
+//! behaviour.
 //!
 //! Strategies are pure but for what they reach through [`Context`]: the request they belong to, and
 //! a [`Cluster`], which the API server implements. That trait is the whole boundary to the server:
-//! this crate knows neither HTTP nor the store. Handlers of subresources whose work is handling a
-//! request (evictions, bindings, reviews, tokens) are in the API server; a kind only names them
+//! this crate depends on neither HTTP nor the store. Handlers of subresources that handle a request
+//! (evictions, bindings, reviews, tokens) are in the API server; a kind only names them
 //! ([`Handler`]). What they decide about a kind is here.
 //!
 //! Shared by all kinds: [`validate`] (checks that many kinds make), [`print`] (rows and cells),
-//! [`metadata`], [`status`] (refusals), [`access`] and [`user`] (who asks for what).
+//! [`metadata`], [`status`] (API errors), [`access`] and [`user`] (request attributes and users).
 
 #[macro_use]
 pub mod print;

@@ -1,4 +1,4 @@
-//! How kinds validate and keep metadata.
+//! How kinds validate and carry over metadata.
 
 use coracle_api::meta::validate::{self, Prefix, Rules};
 use coracle_api::names::{self, Rule};

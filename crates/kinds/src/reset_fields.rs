@@ -2,8 +2,8 @@
 //!
 //! A write of the object leaves the status alone, and a write of the status the rest; kinds add to
 //! that with [`Behaviour::reset_fields`]. This is about field owners only, and upstream declares it
-//! apart from what its strategies carry over: the labels of a StatefulSet, say, can be changed
-//! through its status.
+//! apart from what its strategies carry over: for example, the labels of a StatefulSet can be
+//! changed through its status.
 
 use coracle_api::Text;
 use coracle_api::apply::{Element, FieldPath, Filter, Set, Step};
@@ -74,7 +74,7 @@ mod tests {
     use crate::behaviour;
 
     #[test]
-    fn a_part_resets_what_it_leaves_alone() {
+    fn fields_that_a_part_does_not_write_are_reset() {
         let check = |plural: &str, part: Part, reset: &[&[&str]]| {
             let resource = BUILTIN
                 .resources()

@@ -1,6 +1,6 @@
-//! Refused requests, and the Status object that clients get.
+//! API errors, and the Status object that clients get.
 //!
-//! The texts are upstream's: clients match on reasons, people read the messages.
+//! The texts are upstream's: clients match on reasons, and users read the messages.
 
 use coracle_api::catalog::{Kind, Resource};
 use coracle_api::field_error::FieldErrors;
@@ -19,13 +19,13 @@ pub struct ApiError {
     pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
-    /// What the client is told besides.
+    /// Warnings for the response headers.
     pub warnings: Vec<String>,
-    /// Where a list whose version is gone may go on; empty: nowhere.
+    /// Where a list whose version has expired may continue; empty: nowhere.
     pub continue_token: String,
 }
 
-/// Why a request is refused, in the word that clients match on.
+/// The machine-readable reason of a refusal, which clients match on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The Status has no reason.
@@ -102,7 +102,7 @@ impl ApiError {
         }
     }
 
-    /// The refusal of a request about which these warnings were gathered before.
+    /// Adds the warnings that were gathered before the request was refused.
     pub fn after(mut self, warnings: Vec<String>) -> ApiError {
         self.warnings.splice(..0, warnings);
         self
@@ -145,12 +145,12 @@ impl ApiError {
         })
     }
 
-    /// A failure that upstream hands on as it is, without a reason.
+    /// A failure that upstream passes on as it is, without a reason.
     pub fn unexplained(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, Reason::None, message)
     }
 
-    /// The client is to come again in a second.
+    /// The client is to retry after a second.
     pub fn too_many_requests(message: impl Into<String>) -> ApiError {
         let error = ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -296,7 +296,7 @@ impl ApiError {
         ApiError::new(StatusCode::FORBIDDEN, Reason::Forbidden, message).with(about(resource, name))
     }
 
-    /// A request that authorization does not let through; `why` begins with who cannot do what.
+    /// A request that authorization denies; `why` begins with the user and the denied action.
     pub fn denied(details: Details, why: &str) -> ApiError {
         let message = match (
             details.kind.as_str(),
@@ -313,7 +313,7 @@ impl ApiError {
         ApiError::new(StatusCode::FORBIDDEN, Reason::Forbidden, message).with(details)
     }
 
-    /// Fields that are not what they should be, all of them at once.
+    /// Invalid fields, all of them at once.
     pub fn invalid(kind: &Kind, name: &str, errors: &FieldErrors) -> ApiError {
         ApiError::invalid_kind(&kind.group, &kind.name, name, errors)
     }
@@ -383,7 +383,7 @@ impl ApiError {
         ApiError::not_acceptable(message).with(Details::default())
     }
 
-    /// The version that was asked for is no longer kept.
+    /// The requested version has been compacted.
     pub fn expired(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::GONE, Reason::Expired, message)
     }

@@ -1,5 +1,4 @@
-//! The table of kinds: one line leads from a resource of the catalogue to everything that is
-//! particular to it.
+//! The table of kinds: one line maps a resource of the catalogue to its behaviour.
 
 use crate::behaviour::Behaviour;
 use crate::{

@@ -1,11 +1,11 @@
-//! Users, as authorization, admission and audit know them.
+//! Users, as authorization, admission and audit see them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The group of authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of all others.
+/// The group of unauthenticated users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group whose members may do anything.
 pub const MASTERS: &str = "system:masters";
@@ -55,13 +55,13 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// Members may do anything.
+    /// Whether the user is in a group whose members may do anything.
     pub fn is_master(&self) -> bool {
         self.is_in(MASTERS)
     }
 }
 
-/// Who makes a request, and with which program.
+/// The user of a request, and the client program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     pub user: Arc<User>,

@@ -1,9 +1,9 @@
-//! Which version of two is the better one to use.
+//! Which of two versions is preferred.
 
 use std::cmp::Ordering;
 
-/// The order in which discovery lists versions: those that are done before betas before alphas,
-/// newer before older, and behind them names of another form, by the alphabet.
+/// The order in which discovery lists versions: stable ones before betas before alphas, newer
+/// before older, and behind them names of another form, in alphabetical order.
 pub fn kube_aware(one: &str, other: &str) -> Ordering {
     match (Rank::of(one), Rank::of(other)) {
         (Some(one), Some(other)) => other.cmp(&one),
@@ -13,7 +13,7 @@ pub fn kube_aware(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// How far a version has come; its number; the number of its beta or alpha.
+/// The stability of a version; its number; the number of its beta or alpha.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(u8, u64, u64);
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_version_comes_first() {
+    fn preferred_version_comes_first() {
         let mut versions = [
             "foo1",
             "v1alpha1",

@@ -1,15 +1,15 @@
-//! Warnings: what clients are told in headers, and how much of it there may be.
+//! Warnings: what clients get in headers, and the limit on their size.
 
 use std::collections::HashSet;
 
-/// So many characters of warnings are sent at most.
+/// The most characters of warnings that are sent.
 const MOST_CHARACTERS: usize = 4 * 1024;
 
-/// Where there are more, each warning is cut to so many.
+/// Where there are more, each warning is truncated to this length.
 const CUT: usize = 256;
 
-/// Warnings as they are gathered. Once there are more than are ever sent the rest is not kept, so
-/// that an object about which much can be said costs no more than others.
+/// Warnings as they are gathered. Once there are more than are ever sent the rest is dropped, so
+/// that an object with many warnings costs no more than others.
 #[derive(Debug, Default)]
 pub struct Gathered {
     texts: Vec<String>,
@@ -25,9 +25,9 @@ impl Gathered {
         }
     }
 
-    /// Whether another warning would not be sent: who looks for them may stop.
+    /// Whether another warning would not be sent, so that the search for more can stop.
     pub fn is_full(&self) -> bool {
-        // A character has up to four bytes, and a warning that is there twice is sent once.
+        // A character has up to four bytes, and duplicate warnings are sent once.
         self.bytes >= 8 * MOST_CHARACTERS
     }
 
@@ -42,8 +42,8 @@ impl Extend<String> for Gathered {
     }
 }
 
-/// Those that are sent: each once, all of them whole if that is not too much, else the first ones
-/// cut.
+/// The warnings that are sent: without duplicates, all of them in full if they fit, else the first
+/// ones truncated.
 pub fn sent(warnings: &[String]) -> Vec<&str> {
     let mut seen = HashSet::new();
     let once: Vec<&str> = warnings
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_sent_once_each_and_cut_where_they_are_too_many() {
+    fn warnings_are_deduplicated_and_truncated() {
         let texts = |warnings: &[&str]| {
             warnings
                 .iter()
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_gathered_than_are_sent() {
+    fn no_more_warnings_are_gathered_than_sent() {
         let mut gathered = Gathered::default();
         (0..1_000_000).for_each(|place| gathered.push(format!("warning {place}")));
         assert!(gathered.is_full());

@@ -1,5 +1,5 @@
-//! DefaultTolerationSeconds: a pod stays five minutes on a node that is not ready or not reachable,
-//! unless it says otherwise.
+//! DefaultTolerationSeconds: a pod tolerates a node that is not ready or unreachable for five
+//! minutes, unless it sets its own toleration.
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
@@ -54,7 +54,7 @@ fn tolerate(spec: &mut Map) {
     spec.insert("tolerations", tolerations);
 }
 
-/// Whether a toleration speaks of the taint at all, whatever it says of it.
+/// Whether a toleration is about the taint, whatever its operator and seconds are.
 fn covers(toleration: &Value, taint: &str) -> bool {
     let part = |name: &str| {
         toleration
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_toleration_is_added_for_each_taint_that_the_pod_does_not_speak_of() {
+    fn a_toleration_is_added_for_each_taint_that_the_pod_has_none_for() {
         let check = |given: &str, added: &[&str]| {
             let mut spec = json::parse(format!(r#"{{"tolerations":{given}}}"#).as_bytes()).unwrap();
             let before = spec.get("tolerations").unwrap().as_array().unwrap().len();

@@ -1,5 +1,5 @@
-//! LimitRanger: what containers ask for where they do not say, and how much pods and claims may ask
-//! for.
+//! LimitRanger: default requests and limits of containers, and bounds on what pods and claims
+//! request.
 
 use std::collections::BTreeMap;
 
@@ -39,10 +39,10 @@ impl Plugin for LimitRanger {
         for range in ranges(attributes) {
             let refusals = match attributes.cx.resource.plural.as_str() {
                 "pods" => typed::view(object)
-                    .map(|pod| judge_pod(&pod, &range))
+                    .map(|pod| check_pod(&pod, &range))
                     .unwrap_or_default(),
                 _ => typed::view(object)
-                    .map(|claim| judge_claim(&claim, &range))
+                    .map(|claim| check_claim(&claim, &range))
                     .unwrap_or_default(),
             };
 
@@ -55,8 +55,8 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Claims whenever they are written, pods when they are new and when they are resized: nothing else
-/// changes what they ask for. What is going is left alone.
+/// Claims on every write, pods when they are created or resized: nothing else changes what they
+/// request. Objects that are being deleted are ignored.
 fn concerns(attributes: &Attributes<'_>) -> bool {
     let pods = attributes.is_of("", "pods");
     let concerns = match (attributes.operation, attributes.cx.part) {
@@ -82,7 +82,7 @@ fn ranges(attributes: &Attributes<'_>) -> impl Iterator<Item = Vec<LimitRangeIte
     ranges.filter_map(|range| Some(range.spec?.limits))
 }
 
-/// Gives containers what they do not ask for themselves, and says so on the pod.
+/// Sets the default requests and limits of containers, and notes them in an annotation of the pod.
 fn fill_in(pod: &mut Value, range: &[LimitRangeItem]) {
     let (mut requests, mut limits) = (BTreeMap::new(), BTreeMap::new());
     for item in range.iter().filter(|item| item.type_ == "Container") {
@@ -109,7 +109,7 @@ fn fill_in(pod: &mut Value, range: &[LimitRangeItem]) {
             let name = container.str("name").unwrap_or_default().to_owned();
             let resources = container.object_mut("resources");
 
-            // Upstream fills in limits first and tells of requests first.
+            // Upstream sets limits first and lists requests first.
             let limited = fill(resources, "limits", &limits);
             let requested = fill(resources, "requests", &requests);
             for (names, side) in [(requested, "request"), (limited, "limit")] {
@@ -147,22 +147,22 @@ fn fill(resources: &mut Map, side: &str, defaults: &BTreeMap<&String, &Written>)
     names
 }
 
-/// What is asked for, what may be used, and of what these are amounts.
-struct Asked<'a> {
+/// The requested amount, the limit, and the limit range type that they are compared with.
+struct Requested<'a> {
     requests: &'a Amounts,
     limits: &'a Amounts,
     of: &'a str,
 }
 
-fn judge_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
+fn check_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
     let Some(spec) = &pod.spec else {
         return Vec::new();
     };
 
     let mut refusals = Vec::new();
     for item in range {
-        let mut judge = |requests: &Amounts, limits: &Amounts| {
-            let asked = Asked {
+        let mut compare = |requests: &Amounts, limits: &Amounts| {
+            let asked = Requested {
                 requests,
                 limits,
                 of: &item.type_,
@@ -196,10 +196,10 @@ fn judge_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
                     .chain(spec.init_containers.iter().flatten())
                 {
                     let resources = container.resources.as_ref();
-                    judge(&Side::Requests.of(resources), &Side::Limits.of(resources));
+                    compare(&Side::Requests.of(resources), &Side::Limits.of(resources));
                 }
             }
-            "Pod" => judge(&Side::Requests.of_pod(spec), &Side::Limits.of_pod(spec)),
+            "Pod" => compare(&Side::Requests.of_pod(spec), &Side::Limits.of_pod(spec)),
             _ => {}
         }
     }
@@ -207,7 +207,7 @@ fn judge_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
     refusals
 }
 
-fn judge_claim(claim: &PersistentVolumeClaim, range: &[LimitRangeItem]) -> Vec<String> {
+fn check_claim(claim: &PersistentVolumeClaim, range: &[LimitRangeItem]) -> Vec<String> {
     let resources = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref());
     let requests = amounts::read(resources.and_then(|resources| resources.requests.as_ref()));
 
@@ -216,7 +216,7 @@ fn judge_claim(claim: &PersistentVolumeClaim, range: &[LimitRangeItem]) -> Vec<S
         .iter()
         .filter(|item| item.type_ == "PersistentVolumeClaim")
     {
-        let asked = Asked {
+        let asked = Requested {
             requests: &requests,
             limits: &Amounts::new(),
             of: &item.type_,
@@ -242,7 +242,7 @@ fn read(given: &Option<BTreeMap<String, Written>>) -> Amounts {
     amounts::read(given.as_ref())
 }
 
-impl Asked<'_> {
+impl Requested<'_> {
     fn below(&self, name: &str, least: &Quantity) -> Option<String> {
         let rule = format!("minimum {name} usage per {} is {least}", self.of);
         match (self.requests.get(name), self.limits.get(name)) {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_containers_do_not_ask_for_is_filled_in_and_told() {
+    fn defaults_are_set_and_noted_in_the_annotation() {
         let mut pod = json::parse(
             br#"{"metadata":{},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"2"}}}],
                 "initContainers":[{"name":"i"}]}}"#,
@@ -353,7 +353,7 @@ mod tests {
 
             let pod: Pod = typed::from_tree(&json::parse(pod.as_bytes()).unwrap()).unwrap();
             assert_eq!(
-                judge_pod(&pod, &range(&format!("[{item}]"))),
+                check_pod(&pod, &range(&format!("[{item}]"))),
                 expected,
                 "{resources} {item}"
             );

@@ -73,7 +73,7 @@ impl Attributes<'_> {
         self.cx.resource.group == group && self.cx.resource.plural == plural
     }
 
-    /// Whether an object of this resource itself is written in this way.
+    /// Whether the operation is on an object of this resource itself.
     fn does(&self, operation: Operation, group: &str, plural: &str) -> bool {
         self.operation == operation && self.cx.part == Part::Main && self.is_of(group, plural)
     }
@@ -207,7 +207,7 @@ pub struct PluginFlags {
 }
 
 impl PluginFlags {
-    /// What is wrong with them, in upstream's words where it has any.
+    /// The errors in the flags, with upstream's texts where it has any.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         let state = |name: &str| PLUGINS.iter().find(|(known, _)| *known == name);

@@ -1,5 +1,5 @@
-//! NamespaceLifecycle: nothing is made in a namespace that does not exist or is going, and the
-//! system's own stay.
+//! NamespaceLifecycle: no object is created in a namespace that does not exist or is terminating,
+//! and system namespaces cannot be deleted.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -49,14 +49,14 @@ fn check(attributes: &Attributes<'_>) -> Result<(), ApiError> {
         return Ok(());
     }
 
-    // One may ask about a namespace that is yet to be.
+    // An access review may name a namespace that does not exist yet.
     if cx.resource.group == "authorization.k8s.io"
         && cx.resource.plural == "localsubjectaccessreviews"
     {
         return Ok(());
     }
 
-    // Whoever deletes must be able to, wherever the object is.
+    // Deleting must be possible, wherever the object is.
     if !cx.resource.namespaced || attributes.operation == Operation::Delete {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaimResize: a claim grows only where its class lets it.
+//! PersistentVolumeClaimResize: a claim grows only if its storage class allows expansion.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ fn size(claim: &Value) -> Quantity {
         .unwrap_or_default()
 }
 
-/// The old way to name a class counts more.
+/// The legacy annotation takes precedence over the field.
 fn class(claim: &Value) -> &str {
     let old = claim
         .meta()

@@ -1,5 +1,5 @@
-//! Priority: a pod's class becomes its number, and one class at most is for everybody who names
-//! none.
+//! Priority: resolves a pod's priority class to its value, and allows one global default class at
+//! most.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Plugin for Priority {
     }
 }
 
-/// The class that a pod names; that of everybody, where it names none and there is one.
+/// The class that a pod names; the global default, where it names none and there is one.
 fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Arc<Value>>, ApiError> {
     let named = pod
         .at(&["spec", "priorityClassName"])
@@ -103,7 +103,8 @@ fn value(class: &Value) -> i64 {
         .unwrap_or_default()
 }
 
-/// Writes what the class says into a new pod, unless the pod says otherwise.
+/// Sets the priority and preemption policy of the class in a new pod, unless the pod sets other
+/// ones.
 fn settle(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
     let Some(spec) = pod.as_object_mut().map(|pod| pod.object_mut("spec")) else {
         return Ok(());
@@ -145,7 +146,7 @@ fn settle(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever leaves out what this plugin once set means what is there.
+/// An update that omits what this plugin has set keeps it.
 fn keep(pod: &mut Value, old: &Value) {
     let Some(before) = old.get("spec").and_then(Value::as_object) else {
         return;

@@ -1,4 +1,4 @@
-//! RuntimeClass: a pod of a class costs what the class costs, and goes where the class goes.
+//! RuntimeClass: adds the overhead, node selector and tolerations of its class to a pod.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -191,7 +191,7 @@ fn merge(all: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// The longer of two times; `None` in it is for ever.
+/// The longer of two times; an inner `None` is forever.
 fn longer(one: Option<Option<i64>>, other: Option<i64>) -> Option<i64> {
     match one {
         None => other,
@@ -199,7 +199,7 @@ fn longer(one: Option<Option<i64>>, other: Option<i64>) -> Option<i64> {
     }
 }
 
-/// What a toleration says.
+/// The parts of a toleration.
 struct Parts<'t> {
     key: &'t str,
     operator: &'t str,
@@ -222,7 +222,7 @@ struct Reach<'t> {
 enum Values<'t> {
     Any,
     This(&'t str),
-    /// Nobody knows the operator.
+    /// An unknown operator.
     None(&'t str),
 }
 
@@ -258,7 +258,7 @@ impl<'t> Parts<'t> {
         }
     }
 
-    /// How long it holds where that is asked; `None`: for ever.
+    /// For how many seconds it tolerates NoExecute; `None`: forever.
     fn lasts(&self) -> Option<i64> {
         self.seconds.filter(|_| self.effect == "NoExecute")
     }
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_takes_over_what_its_class_says() {
+    fn a_pod_gets_the_overhead_and_scheduling_of_its_class() {
         let check = |spec: &str, class: &str, expected: Result<&str, &str>| {
             let mut spec = json::parse(spec.as_bytes()).unwrap();
             let outcome = take_over(

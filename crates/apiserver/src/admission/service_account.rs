@@ -1,8 +1,8 @@
-//! ServiceAccount: a pod acts as an account that exists, with a token to show for it.
+//! ServiceAccount: a pod runs as a service account that exists, with its token mounted.
 //!
-//! A new pod that names no account gets the namespace's `default`, a volume with a token in every
-//! container that has nothing at that place, and the account's secrets for pulling images. A pod
-//! that mirrors what a node runs by itself is left as it is, and may have none of this.
+//! A new pod that names no account gets the namespace's `default`, a token volume mounted in every
+//! container that has no mount at that path, and the account's image pull secrets. A mirror pod is
+//! not changed, and may not use any of these.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -24,8 +24,8 @@ const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const MOUNTABLE_ONLY: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// A namespace's `default` account is made by a controller a moment after the namespace: so long it
-/// is waited for.
+/// How long to wait for a namespace's `default` account, which a controller creates just after the
+/// namespace.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// A token that is renewed every hour, the authority of the server, and the namespace.
@@ -68,7 +68,7 @@ impl Plugin for ServiceAccount {
         }
 
         if pod.meta().annotation(MIRROR).is_some() && !debugs {
-            return judge_mirror(&spec(pod)?).map_err(|why| attributes.forbidden(pod, why));
+            return check_mirror(&spec(pod)?).map_err(|why| attributes.forbidden(pod, why));
         }
 
         let name = account_name(pod);
@@ -91,14 +91,14 @@ impl Plugin for ServiceAccount {
 
         if debugs {
             // Upstream refuses this with an error that is no status.
-            return judge_debuggers(&spec(pod)?, &account).map_err(ApiError::unexplained);
+            return check_debuggers(&spec(pod)?, &account).map_err(ApiError::unexplained);
         }
 
-        judge_secrets(&spec(pod)?, &account).map_err(|why| attributes.forbidden(pod, &why))
+        check_secrets(&spec(pod)?, &account).map_err(|why| attributes.forbidden(pod, &why))
     }
 }
 
-/// What the pod is to be, for the few that have to be looked at closely.
+/// The typed spec, for the few pods that need it.
 fn spec(pod: &Value) -> Result<PodSpec, ApiError> {
     let view = typed::view::<Pod>(pod).map_err(|error| ApiError::internal(error.to_string()))?;
     Ok(view.spec.unwrap_or_default())
@@ -256,7 +256,7 @@ fn append(to: &mut Map, list: &str, item: Value) {
 }
 
 /// A pod that mirrors what a node runs by itself has no rights of its own.
-fn judge_mirror(spec: &PodSpec) -> Result<(), &'static str> {
+fn check_mirror(spec: &PodSpec) -> Result<(), &'static str> {
     if spec
         .service_account_name
         .as_deref()
@@ -363,7 +363,7 @@ fn volume_references_secret(volume: &k8s_openapi::api::core::v1::Volume) -> bool
             .is_some_and(|csi| csi.node_publish_secret_ref.is_some())
 }
 
-/// What the account lets its pods mount.
+/// The secrets that pods of the account may mount.
 fn mountable(account: &Account) -> BTreeSet<&str> {
     let secrets = account.secrets.iter().flatten();
     secrets
@@ -371,7 +371,7 @@ fn mountable(account: &Account) -> BTreeSet<&str> {
         .collect()
 }
 
-fn judge_secrets(spec: &PodSpec, account: &Account) -> Result<(), String> {
+fn check_secrets(spec: &PodSpec, account: &Account) -> Result<(), String> {
     let (known, name) = (
         mountable(account),
         account.metadata.name.as_deref().unwrap_or_default(),
@@ -394,11 +394,11 @@ fn judge_secrets(spec: &PodSpec, account: &Account) -> Result<(), String> {
     }
 
     for container in spec.init_containers.iter().flatten() {
-        judge_container(container, "init container", &known, name)?;
+        check_container(container, "init container", &known, name)?;
     }
 
     for container in &spec.containers {
-        judge_container(container, "container", &known, name)?;
+        check_container(container, "container", &known, name)?;
     }
 
     let pull: BTreeSet<&str> = account
@@ -420,7 +420,7 @@ fn judge_secrets(spec: &PodSpec, account: &Account) -> Result<(), String> {
     Ok(())
 }
 
-fn judge_debuggers(spec: &PodSpec, account: &Account) -> Result<(), String> {
+fn check_debuggers(spec: &PodSpec, account: &Account) -> Result<(), String> {
     let (known, name) = (
         mountable(account),
         account.metadata.name.as_deref().unwrap_or_default(),
@@ -433,13 +433,13 @@ fn judge_debuggers(spec: &PodSpec, account: &Account) -> Result<(), String> {
             env_from: container.env_from.clone(),
             ..Container::default()
         };
-        judge_container(&plain, "ephemeral container", &known, name)?;
+        check_container(&plain, "ephemeral container", &known, name)?;
     }
 
     Ok(())
 }
 
-fn judge_container(
+fn check_container(
     container: &Container,
     called: &str,
     known: &BTreeSet<&str>,
@@ -537,12 +537,12 @@ mod tests {
     }
 
     #[test]
-    fn only_secrets_that_the_account_names_are_mounted_where_that_is_asked_for() {
+    fn an_account_can_restrict_the_secrets_that_its_pods_mount() {
         let check = |spec: &str, expected: Result<(), &str>| {
             let spec: PodSpec = typed::from_tree(&json::parse(spec.as_bytes()).unwrap()).unwrap();
             let account = account(r#"{"metadata":{"name":"sa"},"secrets":[{"name":"known"}]}"#);
             assert_eq!(
-                judge_secrets(&spec, &account),
+                check_secrets(&spec, &account),
                 expected.map_err(str::to_owned)
             );
         };

@@ -1,5 +1,5 @@
-//! StorageObjectInUseProtection: a finalizer on what storage hands out, so that nothing goes that
-//! somebody uses.
+//! StorageObjectInUseProtection: a finalizer on volumes and claims, so that none is removed while
+//! it is in use.
 
 use async_trait::async_trait;
 use coracle_api::Value;

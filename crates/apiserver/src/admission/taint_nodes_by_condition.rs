@@ -1,6 +1,7 @@
-//! TaintNodesByCondition: a node is not ready until somebody has looked at it.
+//! TaintNodesByCondition: a new node has the taint `not-ready` until the node controller removes
+//! it.
 //!
-//! Without the taint pods could come to a node between its creation and its first status.
+//! Without the taint, pods could be scheduled to a node between its creation and its first status.
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};

@@ -1,9 +1,9 @@
 //! Client certificates: the common name is the user, the organizations are the groups.
 //!
-//! A certificate is asked for in the TLS handshake and judged here, so that a bad one is an answer
-//! with a Status and not a broken connection. The judgement holds for the connection, until the
-//! certificate expires or the authorities change: a signature costs more than the rest of a
-//! request.
+//! A certificate is requested in the TLS handshake and verified here, so that a bad one results in
+//! a response with a Status and not in a broken connection. The result is cached for the connection
+//! until the certificate expires or the CAs change: verifying a signature costs more than the rest
+//! of a request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,36 +22,36 @@ use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Version};
 use super::{Authenticator, Opinion, Presented, User};
 use crate::files::FromFiles;
 
-/// The extra field that tells which credential was used.
+/// The extra field that names the credential that was used.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// A judgement that was not favourable is asked for again after so many seconds.
+/// A negative result is cached for so many seconds.
 const WRONG_FOR: i64 = 10;
 
 /// The other end of a connection.
 pub struct Peer {
     /// Its own certificate first; empty: it has none.
     chain: Vec<CertificateDer<'static>>,
-    /// As a client, and as a proxy that speaks for others.
-    client: Mutex<Option<Judged>>,
-    proxy: Mutex<Option<Judged>>,
-    /// A component of this process, whose identity whoever assembled it has said.
+    /// The cached results, as a client and as a front proxy.
+    client: Mutex<Option<CachedResult>>,
+    proxy: Mutex<Option<CachedResult>>,
+    /// A component of this process, whose user is set by the code that assembles it.
     known: Option<Arc<User>>,
 }
 
 /// What was found out about a certificate, for as long as it holds.
-struct Judged {
+struct CachedResult {
     by: Arc<Authorities>,
     until: i64,
     judgement: Judgement,
 }
 
-/// What some authorities say of a certificate.
+/// The result of verifying a certificate.
 #[derive(Clone, Debug)]
 pub(super) enum Judgement {
     NoCertificate,
     Good(Arc<User>),
-    /// It is good and names nobody.
+    /// It is valid and has no common name.
     Nameless,
     Wrong(String),
 }
@@ -74,19 +74,19 @@ impl Peer {
         }
     }
 
-    /// Who it is, if nobody need ask.
+    /// The user, if it is known without verification.
     pub fn user(&self) -> Option<&Arc<User>> {
         self.known.as_ref()
     }
 
-    /// What those say who sign the certificates of proxies.
+    /// The result with the CAs of front proxies.
     pub(super) fn proxy(&self, by: &Arc<Authorities>, now: Timestamp) -> Judgement {
-        self.judged(&self.proxy, by, now)
+        self.verify_cached(&self.proxy, by, now)
     }
 
-    fn judged(
+    fn verify_cached(
         &self,
-        known: &Mutex<Option<Judged>>,
+        known: &Mutex<Option<CachedResult>>,
         by: &Arc<Authorities>,
         now: Timestamp,
     ) -> Judgement {
@@ -95,20 +95,20 @@ impl Peer {
         }
 
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(judged) = &*known
-            && Arc::ptr_eq(&judged.by, by)
-            && now.unix_seconds() <= judged.until
+        if let Some(result) = &*known
+            && Arc::ptr_eq(&result.by, by)
+            && now.unix_seconds() <= result.until
         {
-            return judged.judgement.clone();
+            return result.judgement.clone();
         }
 
-        let (judgement, until) = match by.judge(&self.chain, now) {
+        let (judgement, until) = match by.verify(&self.chain, now) {
             Ok((Some(user), expires)) => (Judgement::Good(Arc::new(user.authenticated())), expires),
             Ok((None, expires)) => (Judgement::Nameless, expires),
             Err(why) => (Judgement::Wrong(why), now.unix_seconds() + WRONG_FOR),
         };
 
-        *known = Some(Judged {
+        *known = Some(CachedResult {
             by: by.clone(),
             until,
             judgement: judgement.clone(),
@@ -124,9 +124,9 @@ pub struct Authorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// Why client certificates cannot be judged at all.
+/// Why client certificates cannot be verified.
 #[derive(Debug, thiserror::Error)]
-#[error("the client CA cannot be used: {0}")]
+#[error("cannot use the client CA: {0}")]
 pub struct BadClientCa(String);
 
 impl Authorities {
@@ -154,7 +154,7 @@ impl Authorities {
     }
 
     /// The user of a presented chain, and when it ceases to be one.
-    fn judge(
+    fn verify(
         &self,
         chain: &[CertificateDer<'_>],
         now: Timestamp,
@@ -166,12 +166,12 @@ impl Authorities {
         check_time(&certificate, now)?;
 
         match certificate.version() {
-            X509Version::V1 => self.judge_old(&certificate, now)?,
+            X509Version::V1 => self.verify_version_1(&certificate, now)?,
             _ => {
                 let seconds = u64::try_from(now.unix_seconds()).unwrap_or_default();
                 let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-                let judged = self.verifier.verify_client_cert(own, intermediates, now);
-                judged.map_err(|error| error.to_string())?;
+                let result = self.verifier.verify_client_cert(own, intermediates, now);
+                result.map_err(|error| error.to_string())?;
             }
         }
 
@@ -181,10 +181,13 @@ impl Authorities {
 }
 
 impl Authorities {
-    /// Judges a certificate of the first version, as `openssl x509 -req` makes them where nobody
-    /// asks for more: it says nothing of what it is for, and one of the authorities must have
-    /// signed it.
-    fn judge_old(&self, certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), String> {
+    /// Verifies a certificate of X.509 version 1, which `openssl x509 -req` makes by default: it
+    /// has no extensions, so any use is allowed, and one of the CAs must have signed it.
+    fn verify_version_1(
+        &self,
+        certificate: &X509Certificate<'_>,
+        now: Timestamp,
+    ) -> Result<(), String> {
         let moment =
             ASN1Time::from_timestamp(now.unix_seconds()).map_err(|error| error.to_string())?;
         let signed = |authority: &CertificateDer<'_>| {
@@ -207,7 +210,7 @@ impl Authorities {
     }
 }
 
-/// Says which certificate it is and which times do not fit: mostly it is a clock that is wrong.
+/// The error names the certificate and the times that do not fit: mostly a clock is wrong.
 fn check_time(certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), String> {
     let validity = certificate.validity();
     let (begins, ends) = (
@@ -237,7 +240,7 @@ fn check_time(certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), S
     }
 }
 
-/// Judges the certificates of peers. The authorities are read again when their file changes.
+/// Authenticates peers by their certificates. The CAs are read again when their file changes.
 pub struct ClientCertificates {
     pub authorities: Arc<FromFiles<Authorities>>,
 }
@@ -247,7 +250,7 @@ impl Authenticator for ClientCertificates {
     async fn authenticate(&self, presented: &Presented<'_>) -> Opinion {
         let authorities = self.authorities.current(presented.now);
         let peer = presented.peer;
-        match peer.judged(&peer.client, &authorities, presented.now) {
+        match peer.verify_cached(&peer.client, &authorities, presented.now) {
             Judgement::NoCertificate | Judgement::Nameless => Opinion::Unknown,
             Judgement::Good(user) => Opinion::Known(user),
             Judgement::Wrong(why) => Opinion::Wrong(why),
@@ -319,7 +322,7 @@ Nh+3fuOGXFiZnKD5Hg==
         let (now, before) = (at(1_800_000_000), at(1_700_000_000));
 
         let authorities = Authorities::new(parsed(CA)).unwrap();
-        let (user, _) = authorities.judge(&chain, now).unwrap();
+        let (user, _) = authorities.verify(&chain, now).unwrap();
         let user = user.unwrap();
         assert_eq!(
             (user.name.as_str(), user.groups),
@@ -328,20 +331,20 @@ Nh+3fuOGXFiZnKD5Hg==
 
         assert!(
             authorities
-                .judge(&chain, before)
+                .verify(&chain, before)
                 .unwrap_err()
                 .contains("not yet valid")
         );
 
-        let other = Authorities::new(Vec::new()).map(|nobody| nobody.judge(&chain, now));
+        let other = Authorities::new(Vec::new()).map(|none| none.verify(&chain, now));
         assert!(!matches!(other, Ok(Ok(_))), "signed by somebody else");
 
-        // What was changed was signed by nobody.
+        // A changed certificate has no valid signature.
         let mut forged = chain[0].to_vec();
         let place = forged.windows(3).position(|part| part == b"bob").unwrap();
         forged[place] = b'r';
         let refused = authorities
-            .judge(&[CertificateDer::from(forged)], now)
+            .verify(&[CertificateDer::from(forged)], now)
             .unwrap_err();
         assert!(refused.contains("unknown authority"), "{refused}");
     }
@@ -369,9 +372,9 @@ Nh+3fuOGXFiZnKD5Hg==
 
         let authorities = Authorities::new(vec![authority]).unwrap();
         let check = |seconds: i64, expected: Option<&str>| {
-            let judged =
-                authorities.judge(std::slice::from_ref(&own), Timestamp::from_unix(seconds, 0));
-            assert_eq!(judged.err().as_deref(), expected, "{seconds}");
+            let result =
+                authorities.verify(std::slice::from_ref(&own), Timestamp::from_unix(seconds, 0));
+            assert_eq!(result.err().as_deref(), expected, "{seconds}");
         };
         check(1_780_000_000, None);
 

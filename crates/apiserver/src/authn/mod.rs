@@ -1,9 +1,8 @@
-//! Who is asking: the chain of authenticators.
+//! Authentication: the chain of authenticators.
 //!
-//! Each looks at what a request presents and says whom it knows, that it knows nobody, or that what
-//! was presented is wrong. The first who knows somebody is believed; a wrong credential beside a
-//! good one does no harm, alone it is a
-//! 401. Whoever presents nothing is `system:anonymous`, where that is allowed.
+//! Each reads the credentials of a request and returns a user, no opinion, or an error. The first
+//! user wins; an invalid credential beside a valid one is ignored, alone it is a 401. A request
+//! without credentials is `system:anonymous`, where that is allowed.
 
 mod certificate;
 mod request_header;
@@ -25,7 +24,7 @@ pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
 
 use crate::ApiError;
 
-/// What a request says about who sends it.
+/// The credentials of a request.
 pub struct Presented<'a> {
     pub peer: &'a Peer,
     pub headers: &'a HeaderMap,
@@ -36,7 +35,7 @@ pub struct Presented<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opinion {
     Known(Arc<User>),
-    /// Nothing was presented that this one could judge.
+    /// There are no credentials of this type.
     Unknown,
     /// Why what was presented is wrong: for the log, never for the client.
     Wrong(String),
@@ -51,9 +50,9 @@ pub trait Authenticator: Send + Sync {
 /// The chain.
 pub struct Authentication {
     pub chain: Vec<Box<dyn Authenticator>>,
-    /// Whether those who present nothing are let in, as nobody.
+    /// Whether requests without credentials are accepted, as anonymous.
     pub anonymous: bool,
-    /// The headers in which proxies say whom they speak for, whether or not one is expected.
+    /// The headers in which front proxies name the user, whether or not one is configured.
     pub proxy_headers: ProxyHeaders,
     /// What was refused a short while ago, and why.
     pub refused: Repeats,
@@ -89,8 +88,8 @@ impl Authentication {
         Err(ApiError::unauthorized())
     }
 
-    /// Takes everything away that says who sends a request: it has been judged, and nobody behind
-    /// us is to see it.
+    /// Removes all credentials from a request: it has been authenticated, and backends must not see
+    /// them.
     pub fn remove_credentials(&self, headers: &mut HeaderMap) {
         headers.remove(header::AUTHORIZATION);
         self.proxy_headers.remove_from(headers);
@@ -101,10 +100,10 @@ impl Authentication {
 mod tests {
     use super::*;
 
-    struct Says(Opinion);
+    struct Fixed(Opinion);
 
     #[async_trait]
-    impl Authenticator for Says {
+    impl Authenticator for Fixed {
         async fn authenticate(&self, _: &Presented<'_>) -> Opinion {
             self.0.clone()
         }
@@ -124,7 +123,7 @@ mod tests {
     async fn check(opinions: Vec<Opinion>, anonymous: bool, expected: Option<&str>) {
         let chain = opinions
             .into_iter()
-            .map(|opinion| Box::new(Says(opinion)) as Box<dyn Authenticator>);
+            .map(|opinion| Box::new(Fixed(opinion)) as Box<dyn Authenticator>);
 
         let (proxy_headers, refused) = (ProxyHeaders::default(), Repeats::default());
         let authentication = Authentication {
@@ -145,13 +144,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_who_knows_somebody_is_believed() {
+    async fn the_first_authenticated_user_wins() {
         check(vec![Opinion::Unknown, jane()], true, Some("jane")).await;
         check(vec![wrong(), jane()], true, Some("jane")).await;
     }
 
     #[tokio::test]
-    async fn nobody_is_let_in_only_without_credentials_and_where_allowed() {
+    async fn anonymous_is_accepted_only_without_credentials_and_where_allowed() {
         check(vec![Opinion::Unknown], true, Some("system:anonymous")).await;
         check(vec![], true, Some("system:anonymous")).await;
         check(vec![Opinion::Unknown], false, None).await;

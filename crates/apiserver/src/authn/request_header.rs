@@ -1,8 +1,8 @@
-//! The front proxy: a server before this one that says whom it speaks for, in headers, and who it
-//! is, with a certificate.
+//! The front proxy: a server that forwards requests, names their user in headers, and authenticates
+//! itself with a client certificate.
 //!
-//! The headers count only beside a certificate of the proxy's own authority and, where names are
-//! given, of one of these names. From anybody else they are taken away, never believed.
+//! The headers count only beside a certificate of the request header CA and, where names are
+//! configured, with one of these common names. They are removed from all other requests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -50,10 +50,10 @@ impl FrontProxyConfig {
     }
 }
 
-/// Which headers say what.
+/// The names of the headers.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyHeaders {
-    /// The first that says something counts.
+    /// The first that is not empty counts.
     pub user: Vec<HeaderName>,
     pub uid: Vec<HeaderName>,
     /// All of them count.
@@ -94,7 +94,7 @@ impl Authenticator for FrontProxy {
 }
 
 impl ProxyHeaders {
-    /// The names that everybody uses.
+    /// The usual names.
     pub fn standard() -> ProxyHeaders {
         ProxyHeaders {
             user: vec![HeaderName::from_static("x-remote-user")],
@@ -104,7 +104,7 @@ impl ProxyHeaders {
         }
     }
 
-    /// Whom the headers name.
+    /// The user that the headers name.
     fn user(&self, headers: &HeaderMap) -> Option<User> {
         let first = |names: &[HeaderName]| {
             let mut texts = names
@@ -154,7 +154,7 @@ impl ProxyHeaders {
         self
     }
 
-    /// Takes the headers away, whoever sent them.
+    /// Removes the headers, whichever client sent them.
     pub fn remove_from(&self, headers: &mut HeaderMap) {
         for name in self.user.iter().chain(&self.uid).chain(&self.group) {
             headers.remove(name);

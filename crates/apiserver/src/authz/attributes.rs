@@ -1,4 +1,4 @@
-//! What authorizers decide about, of a request.
+//! The attributes of a request that authorizers decide about.
 
 use coracle_kinds::User;
 use coracle_kinds::access::{Attributes, Subject, What};

@@ -1,7 +1,7 @@
-//! May they: the chain of authorizers.
+//! Authorization: the chain of authorizers.
 //!
-//! Each allows, denies, or has no opinion; the first of the former two decides, and what nobody
-//! allows is refused. Those of `system:masters` are never asked about.
+//! Each allows, denies, or has no opinion; the first that allows or denies decides, and what none
+//! allows is refused. Members of `system:masters` are always allowed.
 
 mod attributes;
 pub mod node;
@@ -27,15 +27,15 @@ use crate::status::Details;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Allow(Grant),
-    /// Nobody else is asked. The reason is told to the client.
+    /// No other authorizer is called. The reason is returned to the client.
     Deny(String),
     NoOpinion(String),
 }
 
-/// Why something is allowed; put into words only for those who ask.
+/// Why something is allowed; formatted only when it is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// There is nothing to say.
+    /// There is no reason.
     Plain,
     Binding(Arc<Binding>),
 }
@@ -50,13 +50,13 @@ impl Grant {
     }
 }
 
-/// What an authorizer can say of all that a user may do in a namespace.
+/// The rules that apply to a user in a namespace, as far as an authorizer can list them.
 #[derive(Debug, Default)]
 pub struct Listing {
     pub rules: Vec<Rule>,
     /// There is more that cannot be listed.
     pub incomplete: bool,
-    /// What stood in the way; empty: nothing.
+    /// The error of an incomplete list; empty: none.
     pub error: String,
 }
 
@@ -102,7 +102,7 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
-/// Allows nothing, and leaves it to others to allow something: `--authorization-mode=AlwaysDeny`.
+/// Has no opinion on anything: `--authorization-mode=AlwaysDeny`.
 pub struct AlwaysDeny;
 
 #[async_trait]
@@ -136,7 +136,7 @@ impl Authorization {
         matches!(self.decide(attributes).await, Decision::Allow(_))
     }
 
-    /// What the chain as a whole says.
+    /// The decision of the whole chain.
     pub async fn decide(&self, attributes: &Attributes<'_>) -> Decision {
         if attributes.user.is_master() {
             return Decision::Allow(Grant::Plain);
@@ -154,7 +154,7 @@ impl Authorization {
         Decision::NoOpinion(reasons.join("\n"))
     }
 
-    /// What all of the chain say of everything that a user may do in a namespace.
+    /// The rules of all authorizers that apply to a user in a namespace.
     pub fn rules(&self, user: &User, namespace: &str) -> Listing {
         let mut all = Listing::default();
         let mut errors = Vec::new();
@@ -175,7 +175,7 @@ impl Authorization {
     }
 }
 
-/// The refusal of something that is not allowed, in upstream's words.
+/// The error for a request that is not allowed, with upstream's text.
 pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let (user, verb) = (Quoted(&attributes.user.name), attributes.verb);
     let (what, details) = match attributes.what {
@@ -211,7 +211,7 @@ pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
         }
     };
 
-    // Nothing that somebody sent is to look like HTML to a browser.
+    // User input must not be rendered as HTML by a browser.
     let what = what
         .replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -233,10 +233,10 @@ mod tests {
     use super::*;
     use crate::request::{Query, RequestInfo};
 
-    struct Says(Decision);
+    struct Fixed(Decision);
 
     #[async_trait]
-    impl Authorizer for Says {
+    impl Authorizer for Fixed {
         async fn authorize(&self, _: &Attributes<'_>) -> Decision {
             self.0.clone()
         }
@@ -255,7 +255,7 @@ mod tests {
     ) {
         let chain = chain
             .into_iter()
-            .map(|decision| Arc::new(Says(decision)) as Arc<dyn Authorizer>);
+            .map(|decision| Arc::new(Fixed(decision)) as Arc<dyn Authorizer>);
         let user = User {
             name: "jane".to_string(),
             groups: vec![group.to_string()],
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_who_decides_is_heard_and_masters_are_not_asked_about() {
+    async fn the_first_decision_wins_and_masters_are_always_allowed() {
         let deny = || Decision::Deny("no".to_string());
         check(
             vec![no_opinion(""), Decision::Allow(Grant::Plain), deny()],
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_allows_is_refused_in_upstreams_words() {
+    async fn what_no_authorizer_allows_is_refused_with_upstreams_text() {
         check(
             vec![no_opinion("")],
             "",

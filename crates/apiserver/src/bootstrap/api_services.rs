@@ -1,5 +1,5 @@
-//! An APIService for every group and version that this server answers itself. They are made at the
-//! start: one that an administrator deletes stays away until the next.
+//! An APIService for every group and version that this server serves itself. They are created at
+//! startup: one that an administrator deletes is recreated at the next start.
 
 use coracle_api::catalog::{self, Resource};
 use coracle_api::{Value, typed};
@@ -17,8 +17,8 @@ use crate::loopback::{Loopback, resource};
 /// Objects with this label are ours.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// Of groups, how far up in discovery they stand, and of their versions. It decides what a name
-/// means that several groups have.
+/// The priorities of groups and of their versions in discovery. They decide between groups that
+/// have the same resource name.
 const PRIORITIES: [(&str, &str, i32, i32); 22] = [
     ("", "v1", 18000, 1),
     ("apps", "v1", 17800, 15),
@@ -41,7 +41,7 @@ const PRIORITIES: [(&str, &str, i32, i32); 22] = [
     ("discovery.k8s.io", "v1", 16200, 15),
     ("resource.k8s.io", "v1", 16200, 21),
     ("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
-    // What answers requests to this group is no APIService.
+    // Requests to this group are not served through an APIService.
     ("apiregistration.k8s.io", "v1", 0, 0),
 ];
 
@@ -65,15 +65,15 @@ async fn ensure(loopback: &Loopback, wanted: Value) -> Result<(), ApiError> {
         return Ok(());
     }
 
-    let mut mended = found;
+    let mut updated = found;
     let spec = wanted.get("spec").cloned().unwrap_or_else(Value::object);
-    mended
+    updated
         .as_object_mut()
         .expect("what is kept is an object")
         .insert("spec", spec);
 
     match loopback
-        .update(api_services(), "", Part::Main, MANAGER, &mended)
+        .update(api_services(), "", Part::Main, MANAGER, &updated)
         .await
     {
         Err(error) if error.code != StatusCode::CONFLICT => Err(error),
@@ -104,7 +104,8 @@ fn wanted() -> impl Iterator<Item = Value> {
     })
 }
 
-/// One that this server answers itself; `managed` says how long it is kept.
+/// One that this server serves itself; `managed` is the value of the label for how it is
+/// reconciled.
 pub(crate) fn api_service(
     group: &str,
     version: &str,

@@ -1,7 +1,7 @@
-//! The ConfigMap `extension-apiserver-authentication`: servers behind the aggregator read there
-//! whom this one trusts.
+//! The ConfigMap `extension-apiserver-authentication`, from which aggregated API servers read the
+//! CAs that this server trusts.
 //!
-//! Several servers write it, so that what others trust stays; authorities that have expired go.
+//! Several servers write it, so the CAs of others are kept; expired ones are removed.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(loopback: &Loopback, facts: &Facts, hook: &Hook) {
         .cache(resource("", "v1", "configmaps"))
         .notifier_of(KEY);
     loop {
-        // Listened to before anything is looked at, so that nothing in between is missed.
+        // Subscribed before anything is read, so that no change in between is missed.
         let notified = listening.notifier.notified();
         tokio::pin!(notified);
         notified.as_mut().enable();
@@ -103,7 +103,7 @@ async fn ensure(loopback: &Loopback, facts: &Facts) -> Result<(), ApiError> {
     }
 }
 
-/// What is to be told: what others trust, and what this server does.
+/// The data to write: the CAs of other servers, and those of this one.
 fn wanted(before: &Map, facts: &Facts, now: Timestamp) -> Map {
     let mut data = before.clone();
     let mut trust = |key: &'static str, authorities: FromFile<'_>| {

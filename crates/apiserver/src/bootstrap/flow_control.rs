@@ -1,8 +1,8 @@
-//! The flow schemas and priority levels of a new cluster, and their upkeep.
+//! The default flow schemas and priority levels, created and kept up to date.
 //!
-//! Those that a cluster cannot do without are always brought back to what they were; the others
-//! unless an administrator has taken them over, by saying so in an annotation or, without one, by
-//! having changed them. What was once made here and no longer belongs to a new cluster goes.
+//! Mandatory ones are always restored. Suggested ones are updated unless an administrator has taken
+//! them over, by the annotation or, without one, by changing the spec. Objects that earlier
+//! versions created and that are no longer defaults are deleted.
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};
@@ -70,21 +70,22 @@ async fn ensure_one(
         return loopback.ensure(resource, "", MANAGER, wanted).await;
     };
 
-    let Some(mended) = mended(&found, wanted) else {
+    let Some(updated) = updated(&found, wanted) else {
         return Ok(());
     };
     match loopback
-        .update(resource, "", Part::Main, MANAGER, &mended)
+        .update(resource, "", Part::Main, MANAGER, &updated)
         .await
     {
-        // Somebody else has changed it or removed it: there will be another round.
+        // It was changed or deleted concurrently: there will be another round.
         Err(error) if matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// What is to be written over `found`; `None`: it is as it should be, or not ours any more.
-fn mended(found: &Value, wanted: &Value) -> Option<Value> {
+/// The object to write over `found`; `None`: it is up to date, or an administrator has taken it
+/// over.
+fn updated(found: &Value, wanted: &Value) -> Option<Value> {
     let annotation = found.meta().annotation(AUTO_UPDATE);
     let mandatory = MANDATORY.contains(&wanted.meta().name());
     let ours = match annotation {
@@ -97,13 +98,13 @@ fn mended(found: &Value, wanted: &Value) -> Option<Value> {
         return None;
     }
 
-    let mut mended = found.clone();
-    mended.meta_mut().set_annotation(AUTO_UPDATE, Some("true"));
-    mended
+    let mut updated = found.clone();
+    updated.meta_mut().set_annotation(AUTO_UPDATE, Some("true"));
+    updated
         .as_object_mut()?
         .insert("spec", wanted.get("spec")?.clone());
 
-    (mended != *found).then_some(mended)
+    (updated != *found).then_some(updated)
 }
 
 async fn remove_others(

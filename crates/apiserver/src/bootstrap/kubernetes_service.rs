@@ -1,8 +1,8 @@
-//! The Service `kubernetes` in `default`, which leads pods to the API server, with its Endpoints
-//! and EndpointSlice.
+//! The Service `kubernetes` in `default`, through which pods reach the API server, with its
+//! Endpoints and EndpointSlice.
 //!
-//! The Service is made where it is missing and otherwise left alone; the addresses are kept to be
-//! those of the servers that serve.
+//! The Service is created if it is missing and otherwise not changed; the addresses are kept to be
+//! those of the running servers.
 
 use std::net::IpAddr;
 
@@ -74,7 +74,7 @@ async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiE
             .await?;
     }
 
-    // An address that others cannot reach is not one to tell them.
+    // An address that others cannot reach is not published.
     if advertised.address.is_loopback() {
         return Ok(());
     }
@@ -96,7 +96,7 @@ async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiE
     .await
 }
 
-/// Makes an object, or mends these of its members and its labels.
+/// Creates an object, or reconciles these of its members and its labels.
 async fn put(
     loopback: &Loopback,
     resource: &'static Resource,
@@ -106,9 +106,9 @@ async fn put(
     let Some(found) = loopback.get(resource, KEY) else {
         return loopback.ensure(resource, NAMESPACE, MANAGER, wanted).await;
     };
-    let mut mended = found.clone();
+    let mut updated = found.clone();
 
-    let object = mended.as_object_mut().expect("what is kept is an object");
+    let object = updated.as_object_mut().expect("what is kept is an object");
     for name in members {
         match wanted.get(name) {
             Some(value) => object.insert(*name, value.clone()),
@@ -122,15 +122,15 @@ async fn put(
         .into_iter()
         .flat_map(|labels| labels.iter())
     {
-        mended.meta_mut().set_label(name, value.as_str());
+        updated.meta_mut().set_label(name, value.as_str());
     }
 
-    if mended == found {
+    if updated == found {
         return Ok(());
     }
 
     loopback
-        .update(resource, NAMESPACE, Part::Main, MANAGER, &mended)
+        .update(resource, NAMESPACE, Part::Main, MANAGER, &updated)
         .await
         .map(drop)
 }
@@ -170,7 +170,7 @@ fn service(advertised: &Advertised) -> Value {
     })
 }
 
-/// Controllers that mirror Endpoints are told to leave these alone.
+/// The label keeps controllers that mirror Endpoints from mirroring these.
 fn wanted_endpoints(advertised: &Advertised) -> Value {
     let port = EndpointPort {
         name: Some("https".to_string()),

@@ -1,8 +1,9 @@
-//! What every cluster has: made at the start, and kept where upstream keeps it.
+//! The objects that every cluster has: created at startup, and reconciled where upstream reconciles
+//! them.
 //!
-//! Each part is a hook that health shows. It makes its objects through the registry like any
-//! client, as `system:apiserver`; those that must not be missing are looked after whenever they
-//! change.
+//! Each part is a post-start hook with a health check. It writes its objects through the registry
+//! like any client, as `system:apiserver`; those that must not be missing are reconciled whenever
+//! they change.
 
 pub(crate) mod api_services;
 mod authentication_info;
@@ -32,15 +33,15 @@ use crate::loopback::Loopback;
 /// How long a failure is left alone before the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Who owns the fields of what is made here, unless upstream has another name for it.
+/// The field manager of what is created here, unless upstream has another name for it.
 const MANAGER: &str = "kube-apiserver";
 
-/// What a new cluster is to be told.
+/// What the objects are made from.
 pub struct Facts {
     pub advertised: Advertised,
-    /// Who signs client certificates.
+    /// The CAs of client certificates.
     pub client_authorities: Option<Arc<FromFiles<Authorities>>>,
-    /// Who signs the certificates of front proxies.
+    /// The CAs of front proxies.
     pub proxy_authorities: Option<Arc<FromFiles<Authorities>>>,
     pub front_proxy: Option<FrontProxyConfig>,
 }
@@ -92,7 +93,7 @@ impl Default for Hooks {
     }
 }
 
-/// Makes everything, and keeps it for ever.
+/// Creates everything, and reconciles it forever.
 pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
     let after_namespaces = async {
         hooks.namespaces.finished().await;
@@ -141,9 +142,9 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
     notifiers: &[&Notifier],
     mut ensure: impl FnMut() -> F,
 ) {
-    let mut told = String::new();
+    let mut last_error = String::new();
     loop {
-        // Listened to before anything is looked at, so that nothing in between is missed.
+        // Subscribed before anything is read, so that no change in between is missed.
         let mut notified: Vec<_> = notifiers
             .iter()
             .map(|notifier| Box::pin(notifier.notified()))
@@ -155,14 +156,14 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
         match ensure().await {
             Ok(()) => {
                 hook.done();
-                told.clear();
+                last_error.clear();
                 select_all(notified).await;
             }
             Err(error) => {
-                if error.message != told {
+                if error.message != last_error {
                     complain(hook, &error);
                 }
-                told = error.message;
+                last_error = error.message;
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -173,6 +174,6 @@ fn complain(hook: &Hook, error: &ApiError) {
     warn!(
         hook = hook.name,
         error = error.message,
-        "did not succeed, trying again"
+        "post-start hook failed, retrying"
     );
 }

@@ -1,4 +1,4 @@
-//! The priority classes of what a cluster cannot do without.
+//! The system priority classes.
 
 use coracle_api::typed;
 use k8s_openapi::api::scheduling::v1::PriorityClass;

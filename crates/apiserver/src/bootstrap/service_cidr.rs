@@ -1,5 +1,5 @@
-//! The ServiceCIDR `kubernetes`: the addresses that the command line sets aside for Services. It
-//! comes back when it is deleted; one that says something else than the command line is left alone.
+//! The ServiceCIDR `kubernetes`: the Service address ranges of the command line. It is recreated
+//! when it is deleted; one with other ranges is not changed.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value, typed};
@@ -16,17 +16,17 @@ use crate::loopback::{Loopback, resource};
 
 const NAME: &str = "kubernetes";
 
-/// Who owns its status.
+/// The field manager of its status.
 const STATUS_MANAGER: &str = "kubernetes-service-cidr-controller";
 
-/// What is to be done about the object.
+/// What to do with the object.
 #[derive(Debug, PartialEq)]
 enum Step {
     Create,
     /// A second family joins the first.
     Replace(Value),
     SayReady,
-    /// It says something else than the command line.
+    /// It differs from the command line.
     Differs,
     Nothing,
 }
@@ -60,7 +60,7 @@ async fn ensure(loopback: &Loopback, cidrs: &[String]) -> Result<(), ApiError> {
                 return Ok(());
             }
             Step::Differs => {
-                warn!(wanted = ?cidrs, "the ServiceCIDR {NAME} does not say what the command line does");
+                warn!(name = NAME, wanted = ?cidrs, "ServiceCIDR differs from the command line, leaving it unchanged");
                 return Ok(());
             }
             Step::Nothing => return Ok(()),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_decides_what_is_done() {
+    fn the_stored_object_decides_the_step() {
         assert_eq!(plan(None, &[]), Step::Create);
 
         let bare = r#"{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.0.0.0/16"]}}"#;

@@ -1,4 +1,4 @@
-//! The namespaces that the system itself lives in. One that is deleted comes back.
+//! The system namespaces. One that is deleted is recreated.
 
 use coracle_api::{Map, Value};
 

@@ -15,14 +15,14 @@ use crate::aside::aside;
 use crate::definitions::Compiled;
 use crate::storage_version::StorageVersion;
 
-/// Where definitions are kept, below the root.
+/// The prefix of definitions, below the root.
 const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 /// The definitions whose resources are served, by name.
 #[derive(Default)]
 pub struct Definitions {
     by_name: BTreeMap<Text, Arc<Custom>>,
-    /// Made when a document is first asked for.
+    /// Made when a document is first requested.
     catalog: OnceLock<Catalog>,
 }
 
@@ -62,7 +62,7 @@ pub struct Custom {
     pub revision: Revision,
     /// Discovery shows it from then on.
     pub is_established: bool,
-    /// It goes, and takes no new objects.
+    /// It is being deleted, and takes no new objects.
     pub is_terminating: bool,
     /// Its objects.
     pub cache: Arc<Cache>,
@@ -139,8 +139,7 @@ impl Caches {
         cache.snapshot().entries.iter().cloned().collect()
     }
 
-    /// A definition in the version that is kept. Some are large: whoever knows one already does
-    /// without.
+    /// A definition in the storage version. Some are large, so this is not called for a known one.
     fn definition(&self, entry: &Entry) -> Value {
         entry.value(
             self.get(DEFINITIONS)
@@ -206,7 +205,7 @@ impl Caches {
         self.become_served(next);
     }
 
-    /// Whoever watches what is no longer served, or served otherwise, is cut off.
+    /// Watchers of resources that are no longer served, or served differently, are disconnected.
     fn become_served(&self, next: Definitions) {
         let next = Arc::new(next);
         let before = self.definitions.swap(next.clone());
@@ -226,7 +225,7 @@ fn compiled(definition: &Value) -> Option<Arc<Compiled>> {
         Ok(compiled) => Some(Arc::new(compiled)),
         Err(error) => {
             let name = definition.meta().name();
-            error!(%error, name, "a definition cannot be used, and its resources are not served");
+            error!(%error, name, "cannot load CustomResourceDefinition, its resources are not served");
             None
         }
     }
@@ -257,13 +256,13 @@ fn entries<'k>(
             &StorageVersion::of_definition(compiled),
         ) {
             Ok(entry) => drop(entries.insert(Arc::new(entry))),
-            Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
+            Err(bad) => error!(%bad, "cannot decode stored object, skipping it"),
         }
     }
     entries
 }
 
-/// The objects that the store held at a revision; where that is forgotten, those that it holds now.
+/// The objects that the store held at a revision; if that is compacted, those that it holds now.
 async fn stored(store: &dyn Store, compiled: &Arc<Compiled>, at: Revision) -> Cache {
     let prefix = prefix(compiled);
     let everything = || RangeRequest::new(KeyRange::prefix(prefix.clone()));
@@ -282,7 +281,7 @@ async fn stored(store: &dyn Store, compiled: &Arc<Compiled>, at: Revision) -> Ca
             }
             Err(StoreError::Compacted { .. }) => request = everything(),
             Err(error) => {
-                warn!(%error, "the objects of a definition cannot be read, trying again");
+                warn!(%error, "cannot read custom resources from the store, retrying");
                 tokio::time::sleep(super::feed::RETRY).await;
                 request = everything();
             }

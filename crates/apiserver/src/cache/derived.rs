@@ -1,5 +1,5 @@
-//! What is derived from caches: an index, a graph. Whoever reads it brings it up to date first, so
-//! that nothing polls, nothing lags behind an answered write, and what nobody asks for costs
+//! State derived from caches, such as an index or a graph. A reader updates it before it reads, so
+//! that nothing polls, nothing lags behind an acknowledged write, and state that is not read costs
 //! nothing.
 
 use std::ops::Deref;
@@ -11,10 +11,10 @@ use coracle_store::Revision;
 use super::{Cache, Cursor, Entry, Interest};
 use crate::storage_version::StorageVersion;
 
-/// State that is made of the objects of some caches. A clone must be cheap: readers share one.
+/// State that is derived from the objects of some caches. A clone must be cheap: readers share one.
 pub trait Derive: Clone + Default + Send + Sync {
-    /// Takes one change in. `of` is the place of the object's cache among those that the state is
-    /// made of.
+    /// Applies one change. `of` is the index of the object's cache among those that the state is
+    /// derived from.
     fn take(
         &mut self,
         of: usize,
@@ -95,7 +95,7 @@ impl<T: Derive> Derived<T> {
         self.current.store(Arc::new(next));
     }
 
-    /// The state with what has happened since; `None`: some of that is forgotten.
+    /// The state with the events since; `None`: some of them are no longer in the history.
     fn advanced(&self, cursors: &mut [Cursor], current: &Current<T>) -> Option<Current<T>> {
         if cursors.is_empty() {
             return None;

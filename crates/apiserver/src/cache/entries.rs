@@ -15,7 +15,7 @@ use super::Entry;
 #[derive(Clone, Default)]
 pub struct Entries(OrdSet<ByKey>);
 
-/// An entry that stands where its key does.
+/// An entry, ordered by its key.
 #[derive(Clone)]
 struct ByKey(Arc<Entry>);
 

@@ -24,9 +24,9 @@ pub struct Entry {
     bytes: Bytes,
     hole: u32,
     fields: u32,
-    /// The key, and what selectors look at: the values of the resource's selectable fields, in
+    /// The key, and what selectors compare: the values of the resource's selectable fields, in
     /// their order, then each label and its value. The same at every revision that has the same
-    /// bytes. Of names, only the key tells.
+    /// bytes. Names are only in the key.
     facts: Texts,
     pub(super) tree: Tree,
 }
@@ -40,15 +40,15 @@ pub struct BadEntry {
 }
 
 impl Entry {
-    /// An object as it is about to be written: its bytes, still without a revision.
+    /// The bytes of an object to write, still without a revision.
     pub fn encode(value: &Value, of: Struct<'_>) -> Bytes {
         let mut out = Vec::with_capacity(1024);
         json::write_typed(value, of.node(), &mut out);
-        // Exact size: what is kept for long should not keep the encoder's slack.
+        // Exact size: a long-lived entry should not keep the encoder's spare capacity.
         Bytes::copy_from_slice(&out)
     }
 
-    /// A version of an object whose tree is at hand, in canonical form.
+    /// A version of an object whose tree is available, in canonical form.
     pub fn new(
         key: &str,
         value: &Value,
@@ -153,7 +153,7 @@ impl Entry {
         self.facts.iter().next().unwrap_or_default()
     }
 
-    /// The same, for those who only compare it.
+    /// The same, for comparisons.
     pub(super) fn key_bytes(&self) -> &[u8] {
         self.facts.first()
     }
@@ -297,7 +297,7 @@ fn push_field(value: &Value, path: &str, facts: &mut Packed) {
         Some(Value::String(text)) => facts.push(text),
         Some(Value::Bool(flag)) => facts.push(if *flag { "true" } else { "false" }),
         Some(Value::Int(number)) => facts.push(&number.to_string()),
-        // Who reports an event, in the old way or in the new one.
+        // The reporter of an event, in the legacy field or in the new one.
         Some(Value::Object(source)) if path == "source" => {
             match source.str("component").unwrap_or_default() {
                 "" => push_field(value, "reportingComponent", facts),

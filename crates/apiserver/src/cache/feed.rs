@@ -1,4 +1,4 @@
-//! From the store into the caches: one watch over everything, applied in order.
+//! Feeds the caches: one watch over the whole store, applied in order.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -29,11 +29,11 @@ pub(super) const ROOT: &str = "/registry/";
 /// How long the feed waits before it tries a failed store again.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
 
-/// How often the store is asked how far its watch is, while somebody waits for it.
+/// How often the store is asked for progress of its watch, while a request waits for it.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// The feed forgets what has left the store's window, and what is no longer fresh, after so many
-/// changes, or when one comes so long after the last time.
+/// The feed drops events that have left the store's window, and stale ones, after so many changes,
+/// or with one that comes so long after the last time.
 const FORGET_EVERY: usize = 1000;
 const FORGET_AFTER: Duration = Duration::from_secs(60);
 
@@ -54,13 +54,13 @@ pub struct Caches {
 /// Why the caches cannot be filled.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    #[error("the store cannot be read")]
+    #[error("cannot read the store")]
     Store(#[from] StoreError),
 }
 
 impl Caches {
-    /// Empty caches for every built-in resource that is kept. Resources that share storage share a
-    /// cache.
+    /// Empty caches for every built-in resource that is stored. Resources that share storage share
+    /// a cache.
     pub fn new() -> Caches {
         let mut by_prefix: BTreeMap<Text, Arc<Cache>> = BTreeMap::new();
         for resource in coracle_api::catalog::BUILTIN.resources() {
@@ -109,12 +109,12 @@ impl Caches {
         self.applied.get()
     }
 
-    /// As [`Caches::reached`], where the newest change may be none of ours: the store is asked how
-    /// far its watch is.
+    /// As [`Caches::reached`], where the newest change may be outside of the caches: requests
+    /// progress of the store's watch.
     pub async fn caught_up(&self, store: &dyn Store, revision: Revision) {
         while self.applied() < revision {
             if let Err(error) = store.progress().await {
-                warn!(%error, "the store does not tell how far its watch is, asking again");
+                warn!(%error, "cannot request watch progress from the store, retrying");
             }
             if tokio::time::timeout(ASK_EVERY, self.reached(revision))
                 .await
@@ -133,7 +133,7 @@ impl Caches {
     }
 
     /// Fills the caches: everything at the oldest revision the store keeps, then every change
-    /// since, so that watchers resume across a restart. Returns what is to be followed.
+    /// since, so that watchers resume across a restart. Returns the revision to watch from.
     pub async fn fill(&self, store: &dyn Store) -> Result<Revision, FeedError> {
         let status = store.status().await?;
         self.complete_at.get_or_init(|| status.revision);
@@ -160,7 +160,7 @@ impl Caches {
             };
             match Entry::stored(key, &kv.value, kv.mod_revision, &cache.storage_version()) {
                 Ok(entry) => drop(contents.entry(prefix).or_default().insert(Arc::new(entry))),
-                Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
+                Err(bad) => error!(%bad, "cannot decode stored object, skipping it"),
             }
         }
 
@@ -190,12 +190,12 @@ impl Caches {
         }
     }
 
-    /// Follows the store for ever. One that is closed stays closed: the process ends, and nothing
-    /// more will come.
+    /// Follows the store forever. A closed store stays closed: the process ends, and there are no
+    /// more changes.
     pub async fn run(&self, store: &dyn Store, mut from: Revision) -> Infallible {
         loop {
             let lost = self.follow(store, from).await;
-            warn!(%lost, "what happened meanwhile is no longer kept: the caches are filled anew");
+            warn!(%lost, "store watch lost compacted events, reloading watch caches");
             from = loop {
                 match self.fill(store).await {
                     Ok(at) => break at,
@@ -203,7 +203,7 @@ impl Caches {
                         std::future::pending().await
                     }
                     Err(error) => {
-                        warn!(%error, "the caches cannot be filled, trying again");
+                        warn!(%error, "cannot load watch caches, retrying");
                         tokio::time::sleep(RETRY).await;
                     }
                 }
@@ -211,7 +211,7 @@ impl Caches {
         }
     }
 
-    /// Follows the store until what comes next is lost.
+    /// Follows the store until its next changes are lost.
     async fn follow(&self, store: &dyn Store, mut at: Revision) -> StoreError {
         let (mut since_forgetting, mut forgotten) = (0, Instant::now());
         let mut notifiers = PendingNotifiers::default();
@@ -223,7 +223,7 @@ impl Caches {
                 Err(lost @ StoreError::Compacted { .. }) => return lost,
                 Err(StoreError::Unavailable(Unavailable::Closed)) => std::future::pending().await,
                 Err(error) => {
-                    warn!(%error, "the store cannot be watched, trying again");
+                    warn!(%error, "cannot watch the store, retrying");
                     tokio::time::sleep(RETRY).await;
                     continue;
                 }
@@ -256,7 +256,7 @@ impl Caches {
                         std::future::pending().await
                     }
                     Err(error) => {
-                        warn!(%error, "the watch of the store ended, taking it up again");
+                        warn!(%error, "store watch ended, resuming it");
                         break;
                     }
                 }
@@ -300,7 +300,7 @@ impl Caches {
                 EventKind::Put => match self.entry(&cache, key, &event.kv) {
                     Ok(entry) => Some(entry),
                     Err(bad) => {
-                        error!(%bad, "a stored object cannot be read and is left out");
+                        error!(%bad, "cannot decode stored object, skipping it");
                         continue;
                     }
                 },
@@ -358,7 +358,7 @@ impl Caches {
         Some((definitions.get(group, plural)?.cache.clone(), key))
     }
 
-    /// The same of a built-in resource, and where in the store it is kept.
+    /// The same of a built-in resource, with its prefix in the store.
     fn built_in<'k>(&self, key: &'k [u8]) -> Option<(&str, &Arc<Cache>, &'k str)> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?;
         // Prefixes have one or two parts: `pods`, `services/specs`.
@@ -380,7 +380,7 @@ impl Default for Caches {
     }
 }
 
-/// An entry on its way; dropped when its write has been answered.
+/// An entry whose write is pending; dropped when the store has answered.
 pub struct PendingWrite<'a> {
     pending_writes: &'a PendingWrites,
     key: &'a Bytes,
@@ -401,8 +401,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_is_closed_is_not_asked_again() {
-        // Without a timer, as while the process ends: whoever would wait for a while panics.
+    fn a_closed_store_is_not_retried() {
+        // Without a timer, as while the process ends: a wait with a timeout panics.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();

@@ -1,8 +1,8 @@
-//! What happened, in order: a chain of segments that one writer appends to and every watcher reads.
+//! Recent events in order: a chain of segments that one writer appends to and every watcher reads.
 //!
-//! A watcher holds a cursor into the chain. Nobody waits for a slow one: whoever is overtaken by
-//! the window finds the chain cut behind its segment and has to start anew, so that a reader that
-//! has stopped holds one segment and no more.
+//! A watcher holds a cursor into the chain, and the writer never waits for a slow one: a watcher
+//! that falls out of the window finds the chain cut behind its segment and has to list again. So a
+//! reader that has stopped retains one segment and no more.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,8 +20,8 @@ const SEGMENT: usize = 62;
 /// A window holds at most so many events …
 const MAX_EVENTS: usize = 1650 * SEGMENT;
 
-/// … and, beyond the first few, at most so many bytes of objects, and none that happened so long
-/// ago: whoever watches is told every minute how far it has come, and comes back with that.
+/// … and, beyond the first few, at most so many bytes of objects, and none older than this: a
+/// watcher gets a bookmark every minute, and resumes from there.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 const FRESH: Duration = Duration::from_secs(75);
 const FEW_EVENTS: usize = 128;
@@ -52,7 +52,7 @@ struct Segment {
     events: [OnceLock<Event>; SEGMENT],
     next: ArcSwapOption<Segment>,
     begun: Instant,
-    /// The window has passed: what comes next can no longer be read from here.
+    /// The window has passed: the next events can no longer be read from here.
     cut: AtomicBool,
 }
 
@@ -66,7 +66,7 @@ impl Segment {
         })
     }
 
-    /// Lets go of what comes next: whoever still reads here has been overtaken.
+    /// Releases the next segments: readers that are still here have been overtaken.
     fn cut(&self) {
         self.cut.store(true, Ordering::Release);
         self.next.store(None);
@@ -78,7 +78,7 @@ impl Segment {
 }
 
 impl Drop for Segment {
-    /// A long chain ends in a loop, not in a recursion as deep as it is long.
+    /// Drops a long chain in a loop, not in a recursion as deep as the chain.
     fn drop(&mut self) {
         let mut next = self.next.swap(None);
         while let Some(segment) = next {
@@ -91,7 +91,7 @@ impl Drop for Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overtaken;
 
-/// A place in the chain: what comes next has not been read.
+/// A position in the chain: the events after it have not been read.
 #[derive(Clone)]
 pub struct Cursor {
     segment: Arc<Segment>,
@@ -209,16 +209,16 @@ impl History {
         self.bytes += event.entry.bytes().len();
         self.tail.append(event);
         while self.events > MAX_EVENTS || (self.bytes > MAX_BYTES && self.events > FEW_EVENTS) {
-            self.forget_one();
+            self.drop_oldest();
         }
-        // The newest segment tells the time well enough, and costs nothing.
+        // The time of the newest segment is precise enough, and costs nothing.
         self.forget_stale(self.tail.end.segment.begun);
     }
 
-    /// Forgets what is no longer fresh.
+    /// Drops stale events.
     pub(super) fn forget_stale(&mut self, now: Instant) {
         while self.events > FEW_EVENTS && self.oldest_is_stale(now) {
-            self.forget_one();
+            self.drop_oldest();
         }
     }
 
@@ -233,7 +233,7 @@ impl History {
                 .is_some_and(|next| now - next.begun > FRESH)
     }
 
-    /// A cursor before the first event after `revision`; `None`: that is no longer kept.
+    /// A cursor before the first event after `revision`; `None`: the history no longer has it.
     pub(super) fn after(&self, revision: Revision) -> Option<Cursor> {
         if revision < self.forgotten {
             return None;
@@ -276,18 +276,18 @@ impl History {
         self.forgotten
     }
 
-    /// Forgets what happened up to `revision`.
+    /// Drops the events up to `revision`.
     pub(super) fn forget(&mut self, revision: Revision) {
         let is_next = |oldest: &Cursor| {
             let mut next = oldest.clone();
             matches!(next.advance(), Ok(Some(event)) if event.revision() <= revision)
         };
         while is_next(&self.oldest) {
-            self.forget_one();
+            self.drop_oldest();
         }
     }
 
-    fn forget_one(&mut self) {
+    fn drop_oldest(&mut self) {
         let behind = self.oldest.segment.clone();
         let Ok(Some(event)) = self.oldest.advance() else {
             return;
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_cannot_be_asked_for_and_cuts_off_who_still_reads_it() {
+    fn dropped_events_cannot_be_read_and_their_readers_are_cut_off() {
         let mut history = history(1..=200);
         let slow = history.after(Revision::new(10)).expect("kept");
         history.forget(Revision::new(150));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_longer_fresh_goes_when_more_comes() {
+    async fn stale_events_are_dropped_when_new_ones_come() {
         let mut history = history(1..=5_000);
         tokio::time::advance(FRESH * 2).await;
         assert_eq!(
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_chain_ends_readers_have_to_start_anew() {
+    fn readers_start_over_where_the_chain_ends() {
         let history = history(1..=70);
         let cursor = history.after(Revision::new(60)).expect("kept");
         assert_eq!(rest(cursor.clone()), Ok((61..=70).collect()));

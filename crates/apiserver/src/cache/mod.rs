@@ -2,8 +2,8 @@
 //!
 //! One feed watches the store and applies each change to the cache of its resource: a persistent
 //! map of shared entries (a list or a page is a snapshot that costs a pointer), a history for
-//! watchers, and queues for those who care for a part of it. A write is answered when the feed has
-//! applied it, so whoever reads afterwards sees it.
+//! watchers, and queues for watchers of a part of it. A write is acknowledged when the feed has
+//! applied it, so later reads see it.
 
 mod custom;
 mod derived;
@@ -47,7 +47,7 @@ use crate::storage_version::StorageVersion;
 /// The objects of one resource.
 pub struct Cache {
     of: Of,
-    /// What happened up to there was in it when it was made.
+    /// Changes up to this revision were in it when it was created.
     since: Revision,
     /// Another one has taken its place.
     replaced: AtomicBool,
@@ -56,13 +56,13 @@ pub struct Cache {
     notifier: Arc<Notifier>,
     /// Where the node of a pod is among the selectable fields.
     node_field: Option<usize>,
-    /// Whether somebody in this process follows its objects as trees, or did.
+    /// Whether a reader in this process follows, or followed, its objects as trees.
     pub read_as_trees: AtomicBool,
     /// Snapshots that open `continue` tokens point at, the newest last.
     kept: Mutex<VecDeque<(Revision, Arc<Snapshot>)>>,
 }
 
-/// How its objects are kept.
+/// How its objects are stored.
 enum Of {
     BuiltIn(StorageVersion<'static>),
     Custom(Arc<Compiled>),
@@ -76,8 +76,7 @@ struct Past {
 
 /// What a watch begins with.
 pub struct Start {
-    /// Events of its interest that happened since the asked revision, where the cursor does not
-    /// show them.
+    /// Matching events since the requested revision that are not after the cursor.
     pub missed: Vec<Event>,
     pub cursor: Cursor,
     pub listening: Listening,
@@ -139,19 +138,19 @@ impl Cache {
         }
     }
 
-    /// Whether it is no longer kept up to date: whoever still holds it looks for the one that is.
+    /// Whether another cache has replaced it, which is updated instead.
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
 
-    /// Another one takes its place. Whoever watches is cut off.
+    /// Another one replaces it. Watchers are disconnected.
     fn be_replaced(&self) {
         self.replaced.store(true, Ordering::Release);
         let snapshot = self.snapshot();
         self.load(snapshot.entries.clone(), snapshot.revision);
     }
 
-    /// What a watcher with these restrictions wants to hear of.
+    /// The events that a watcher with these selectors needs.
     pub fn interest(&self, namespace: &str, fields: &FieldSelector) -> Interest {
         if let Some(node) = fields
             .exact_value(NODE_NAME)
@@ -203,7 +202,7 @@ impl Cache {
         Listening::queue(queue.expect("an object has a queue"))
     }
 
-    /// What happens after `revision`; the error is the oldest revision that is kept.
+    /// The events after `revision`; the error is the oldest revision that the history has.
     pub fn after(&self, revision: Revision, interest: &Interest) -> Result<Start, Revision> {
         let mut past = self.past();
         let cursor = past
@@ -296,7 +295,7 @@ impl Cache {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins anew. Whoever still watches what was before has missed something, and is cut off.
+    /// Starts over. Watchers have missed events, and are disconnected.
     fn load(&self, entries: Entries, revision: Revision) {
         let mut past = self.past();
         let before = std::mem::replace(&mut past.history, History::new(revision));
@@ -307,8 +306,8 @@ impl Cache {
         self.notifier.notify();
     }
 
-    /// Applies changes of one batch, in order, and hands out each notifier that is to be rung. Readers
-    /// see all or none.
+    /// Applies changes of one batch, in order, and passes each notifier that is due to `arm`.
+    /// Readers see all or none.
     fn apply(&self, changes: Vec<Applied<'_>>, mut arm: impl FnMut(&Arc<Notifier>)) {
         let mut past = self.past();
         let past = &mut *past;
@@ -368,7 +367,7 @@ impl Cache {
     }
 }
 
-/// One change on its way into a cache.
+/// One change to apply to a cache.
 struct Applied<'k> {
     key: &'k str,
     /// `None`: it was deleted.

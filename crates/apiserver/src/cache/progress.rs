@@ -1,7 +1,7 @@
-//! How far the caches have come, and those who wait until they are further.
+//! The revision that the caches have applied, and waiting for a later one.
 //!
-//! Whoever waits is woken once, when what they wait for is there, in the order of what they wait
-//! for and then of their coming: a simulation of the server is the same every time.
+//! Each waiter is woken once, when its revision is reached, in the order of revisions and then of
+//! arrival: a simulation of the server is deterministic.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ impl Progress {
         while let Some(first) = waiting.by_revision.first_entry()
             && first.key().0 <= revision
         {
-            // Who has stopped waiting does not hear it.
+            // A waiter that was dropped is ignored.
             first.remove().send(()).ok();
         }
     }
@@ -45,24 +45,23 @@ impl Progress {
             let Some(there) = self.wait_for(revision) else {
                 return;
             };
-            // It ends without a word only with all of this.
+            // The channel closes without a value only when the caches are dropped.
             drop(there.await);
         }
     }
 
-    /// A place among those who wait, unless it has been reached meanwhile.
+    /// Registers a waiter, unless the revision has been reached meanwhile.
     fn wait_for(&self, revision: Revision) -> Option<oneshot::Receiver<()>> {
         let mut waiting = self.waiting();
-        // Looked at again while nobody can be told: who comes after that is found by those who
-        // tell.
+        // Checked again under the lock: later changes find the waiter.
         if self.get() >= revision {
             return None;
         }
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         waiting.came += 1;
         let place = (revision, waiting.came);
-        waiting.by_revision.insert(place, tell);
-        Some(told)
+        waiting.by_revision.insert(place, sender);
+        Some(receiver)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_is_woken_when_it_is_there_and_not_before() {
+    fn a_waiter_is_woken_when_its_revision_is_reached_and_not_before() {
         let progress = Progress::default();
         progress.set(Revision::new(3));
         assert!(progress.reached(Revision::new(3)).now_or_never().is_some());

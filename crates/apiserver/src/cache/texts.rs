@@ -1,4 +1,4 @@
-//! Several short texts in one piece of memory: what selectors look at, kept for every version of
+//! Several short texts in one allocation: the fields that selectors read, for every version of
 //! every object.
 
 use coracle_store::Thin;
@@ -50,7 +50,7 @@ impl Texts {
     }
 }
 
-/// Seven bits a byte, the lowest first; the highest bit says that more follow.
+/// Seven bits a byte, the lowest first; the highest bit is set if more follow.
 fn write_length(mut length: usize, out: &mut Vec<u8>) {
     loop {
         let low = u8::try_from(length & 0x7f).expect("seven bits");

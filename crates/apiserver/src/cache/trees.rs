@@ -1,9 +1,10 @@
 //! Objects as trees that several readers in this process share: a version of an object is decoded
-//! once, however many of them hear of it.
+//! once for all of them.
 //!
-//! An entry knows its tree as long as somebody holds it. Most readers hold only what they make of
-//! it, and all hear of a change within moments: the newest trees are held here for them. What this
-//! server writes itself is not even decoded: the writer leaves the tree that it wrote.
+//! An entry refers to its tree as long as a reader holds it. Most readers hold only what they
+//! derive from it, and all receive a change at about the same time: the newest trees are held here
+//! for them. What this server writes itself is not even decoded: the writer leaves the tree that it
+//! wrote.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -28,21 +29,21 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 const OWNERS: &str = "managedFields";
 
-/// The tree of an object whose text is longer is not held for readers who may never come.
+/// The tree of an object whose text is longer is not held for possible readers.
 const LARGEST: usize = 16 << 10;
 
-/// The tree of an entry, while somebody holds it.
+/// The tree of an entry, while it is held.
 #[derive(Debug, Default)]
 pub(super) struct Tree(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     tree: Weak<Value>,
-    /// Its `managedFields`, or null: only writers look at them.
+    /// Its `managedFields`, or null: only writers read them.
     owners: Weak<Value>,
 }
 
-/// The trees that were made last.
+/// The newest trees.
 #[derive(Debug, Default)]
 pub struct SharedTrees(Mutex<Newest>);
 
@@ -62,32 +63,32 @@ struct Held {
 }
 
 impl Newest {
-    /// Returns those that have to go. A tree takes a while to be let go of, and nobody is to wait
-    /// for that.
+    /// Returns those that are to be dropped: dropping a tree takes a while, and is done without the
+    /// lock.
     fn push(&mut self, held: Held) -> Vec<Held> {
         let now = held.since;
         self.bytes += held.bytes;
         self.trees.push_back(held);
 
-        let mut gone = Vec::new();
+        let mut dropped = Vec::new();
         while let Some(oldest) = self.trees.front()
             && (self.trees.len() > MOST_HELD
                 || self.bytes > MOST_BYTES
                 || now - oldest.since > LONGEST)
         {
             self.bytes -= oldest.bytes;
-            gone.extend(self.trees.pop_front());
+            dropped.extend(self.trees.pop_front());
         }
 
-        gone
+        dropped
     }
 }
 
 impl SharedTrees {
-    /// The object as a tree in the version that is kept, with its resourceVersion and without
+    /// The object as a tree in the storage version, with its resourceVersion and without
     /// `managedFields`.
     pub fn of(&self, entry: &Entry, of: Struct<'_>) -> Arc<Value> {
-        // Held while it is decoded: whoever comes meanwhile would only do the same.
+        // Held while it is decoded: another caller would only do the same.
         let mut known = lock(&entry.tree.0);
         if let Some(made) = known.tree.upgrade() {
             return made;
@@ -95,8 +96,8 @@ impl SharedTrees {
         self.hold(&mut known, entry.value(of), entry.bytes().len())
     }
 
-    /// The object as a tree of one's own, with all there is: what a writer begins with. Whoever
-    /// wrote it last left it here a moment ago, as a rule.
+    /// The whole object as an owned tree, which a writer begins with. Usually the last writer left
+    /// it here a moment ago.
     pub fn whole(&self, entry: &Entry, of: Struct<'_>) -> Value {
         let known = lock(&entry.tree.0);
         let made = known.tree.upgrade().zip(known.owners.upgrade());
@@ -150,21 +151,21 @@ impl SharedTrees {
             owners: Arc::downgrade(&owners),
         };
 
-        let gone = lock(&self.0).push(Held {
+        let dropped = lock(&self.0).push(Held {
             _tree: tree.clone(),
             _owners: owners,
             bytes,
             since: Instant::now(),
         });
-        drop(gone);
+        drop(dropped);
 
         tree
     }
 
-    /// Nothing happens: nobody will ask for what happened last.
+    /// Releases the held trees: the server is idle, and the last changes have been read.
     pub fn let_go(&self) {
-        let gone = std::mem::take(&mut *lock(&self.0));
-        drop(gone);
+        let dropped = std::mem::take(&mut *lock(&self.0));
+        drop(dropped);
     }
 }
 
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_has_one_tree_while_somebody_holds_it() {
+    fn a_version_has_one_tree_while_it_is_held() {
         let resource = BUILTIN.resource("", "v1", "configmaps").unwrap();
         let of = BUILTIN.root(BUILTIN.kind("", "v1", "ConfigMap").unwrap());
 
@@ -204,7 +205,7 @@ mod tests {
 
         drop(first);
 
-        // Nobody but this place holds it now.
+        // Only the cache of trees holds it now.
         assert!(entry.tree.0.lock().unwrap().tree.upgrade().is_some());
         assert_eq!(trees.whole(&entry, of), entry.value(of));
 

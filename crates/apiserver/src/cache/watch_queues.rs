@@ -1,8 +1,8 @@
 //! Queues of events for watchers of one namespace, one object or one node.
 //!
-//! Every event is in the history of the whole resource. A queue has the events of its scope alone,
-//! since its first watcher came, so that five thousand kubelets are not woken by each other's pods,
-//! and an idle watcher retains nothing.
+//! Every event is in the history of the whole resource. A queue has only the events of its scope,
+//! since its first watcher began, so that five thousand kubelets are not woken by each other's
+//! pods, and an idle watcher retains nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -125,8 +125,8 @@ impl WatchQueues {
         }
     }
 
-    /// Appends an event to the queues that it belongs to and hands each notifier that becomes due to
-    /// `arm`.
+    /// Appends an event to the queues that it belongs to and passes each notifier that becomes due
+    /// to `arm`.
     pub(super) fn append(
         &mut self,
         event: &Event,

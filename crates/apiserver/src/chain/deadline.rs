@@ -1,4 +1,5 @@
-//! How long a short request may take: as long as it asks for, never longer than the server allows.
+//! The deadline of a request that is not long-running: its `timeout` parameter, at most the
+//! server's own timeout.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub(super) fn of(query: &Query, longest: Duration) -> Result<Duration, ApiError>
         ))
     })?;
 
-    // Nothing, or less than nothing, is no wish at all.
+    // Zero or a negative value means no timeout is requested.
     Ok(asked
         .to_std()
         .filter(|asked| !asked.is_zero() && *asked < longest)
@@ -32,8 +33,7 @@ const PASSED: &str = concat!(
     "\n"
 );
 
-/// The answer to a request that took too long. Upstream writes this one without kind and media
-/// type.
+/// The response to a request that timed out. Upstream sends this one without kind and media type.
 pub(super) fn passed() -> Answer {
     answer::bytes(
         StatusCode::GATEWAY_TIMEOUT,
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_may_ask_for_less_time_never_for_more() {
+    fn a_request_may_shorten_its_deadline_never_extend_it() {
         check("", Ok(60));
         check("timeout=", Ok(60));
         check("timeout=10s", Ok(10));

@@ -1,9 +1,9 @@
-//! Impersonation: acting as somebody else, where that is allowed.
+//! Impersonation: acting as another user, where that is allowed.
 //!
-//! Headers say as whom. Whoever asks is tried in several ways, the narrow ones first: each of them
-//! asks for a right on whom to be *and* for one on what is to be done meanwhile
-//! (`impersonate-on:MODE:VERB`); the old way asks for the former alone, as `impersonate`. What is
-//! refused in all ways is refused in the words of the first.
+//! Headers name the user. Several modes are tried, the constrained ones first: each requires a
+//! permission on the impersonated identity *and* one on the action (`impersonate-on:MODE:VERB`);
+//! the legacy mode requires only the former, as `impersonate`. If all modes refuse, the response
+//! has the error of the first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ const EXTRA: &str = "impersonate-extra-";
 const NODE: &str = "system:node:";
 const NODES: &str = "system:nodes";
 
-/// The extra field that tells on which node the pod of a service account runs.
+/// The extra field that names the node of a service account's pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 /// From so many checks on, one for all of them is tried first.
 const MANY: usize = 4;
 
-/// The user that a request is to be made as, taken out of the headers; `None`: as whoever sent it.
+/// The user to impersonate, removed from the headers; `None`: no impersonation.
 pub(super) fn wanted(headers: &mut HeaderMap) -> Result<Option<User>, ApiError> {
     if !headers
         .keys()
@@ -72,7 +72,7 @@ pub(super) fn wanted(headers: &mut HeaderMap) -> Result<Option<User>, ApiError> 
         )));
     }
 
-    // Nobody behind us is to know that somebody acts as somebody else.
+    // Backends must not see that the request is impersonated.
     let names: Vec<HeaderName> = headers
         .keys()
         .filter(|name| is_ours(name))
@@ -90,7 +90,7 @@ fn is_ours(name: &HeaderName) -> bool {
     *name == USER || *name == UID || *name == GROUP || name.as_str().starts_with(EXTRA)
 }
 
-/// The user as it will be known, if whoever makes the request may act as it.
+/// The impersonated user, if the requester may act as it.
 pub(super) async fn allowed(
     wanted: &User,
     request: &Attributes<'_>,
@@ -114,7 +114,7 @@ pub(super) async fn allowed(
             request,
             wanted,
         })
-        .judge()
+        .authorize()
         .await
         {
             Ok(user) => return Ok(Arc::new(user)),
@@ -132,7 +132,7 @@ enum Mode {
     ArbitraryNode,
     ServiceAccount,
     UserInfo,
-    /// Whoever may be somebody may do everything as them.
+    /// A permission to impersonate includes all actions.
     Legacy,
 }
 
@@ -174,7 +174,7 @@ impl Mode {
     }
 }
 
-/// One way to act as somebody.
+/// One mode of impersonation.
 struct Attempt<'a> {
     mode: Mode,
     authorization: &'a Authorization,
@@ -183,7 +183,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn judge(&self) -> Result<User, ApiError> {
+    async fn authorize(&self) -> Result<User, ApiError> {
         if self.mode != Mode::Legacy {
             let verb = format!("impersonate-on:{}:{}", self.mode.name(), self.request.verb);
             self.authorization
@@ -194,15 +194,15 @@ impl Attempt<'_> {
                 .await?;
         }
 
-        let groups = self.judge_name().await?;
+        let groups = self.authorize_name().await?;
 
         if !self.wanted.uid.is_empty() {
             self.may("authentication.k8s.io", "uids", "", &self.wanted.uid)
                 .await?;
         }
 
-        self.judge_groups().await?;
-        self.judge_extra().await?;
+        self.authorize_groups().await?;
+        self.authorize_extra().await?;
         let mut user = self.wanted.clone();
         user.groups = groups.unwrap_or(user.groups);
 
@@ -221,7 +221,7 @@ impl Attempt<'_> {
     }
 
     /// The groups that follow from the name.
-    async fn judge_name(&self) -> Result<Option<Vec<String>>, ApiError> {
+    async fn authorize_name(&self) -> Result<Option<Vec<String>>, ApiError> {
         let name = self.wanted.name.as_str();
         let group = self.group_of_names();
         if self.mode != Mode::Legacy
@@ -256,7 +256,7 @@ impl Attempt<'_> {
         Ok(None)
     }
 
-    async fn judge_groups(&self) -> Result<(), ApiError> {
+    async fn authorize_groups(&self) -> Result<(), ApiError> {
         let (groups, group) = (&self.wanted.groups, self.group_of_names());
         if self.mode != Mode::Legacy {
             if groups.iter().any(String::is_empty) {
@@ -285,12 +285,12 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn judge_extra(&self) -> Result<(), ApiError> {
+    async fn authorize_extra(&self) -> Result<(), ApiError> {
         const GROUP: &str = "authentication.k8s.io";
 
         let extra = &self.wanted.extra;
         if self.mode != Mode::Legacy {
-            if let Err(why) = judge_keys(extra) {
+            if let Err(why) = validate_keys(extra) {
                 return Err(self.refused(GROUP, "userextras", "", &why));
             }
 
@@ -311,7 +311,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// The group in which users, nodes, groups and service accounts are asked about.
+    /// The API group in which users, nodes, groups and service accounts are authorized.
     fn group_of_names(&self) -> &'static str {
         if self.mode == Mode::Legacy {
             ""
@@ -369,7 +369,7 @@ impl Attempt<'_> {
     }
 }
 
-fn judge_keys(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
+fn validate_keys(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
     for (key, values) in extra {
         if key.is_empty() {
             return Err("impersonating the empty string key in extra is not allowed".to_string());

@@ -1,7 +1,7 @@
-//! What every request passes on its way to the handler, and every answer on its way back.
+//! The filters that every request passes before the handler, and every response after it.
 //!
-//! Outermost first: the audit id; a panic becomes a 500; how long it may take; who asks; which flow
-//! it belongs to; may they. What the handler answers gets the headers that all answers have.
+//! Outermost first: audit id, panic recovery, deadline, authentication, flow classification,
+//! authorization. Responses get the headers that all responses have.
 
 mod deadline;
 mod impersonation;
@@ -41,7 +41,7 @@ pub struct Chain {
     pub world: World,
 }
 
-/// A request's head, taken apart.
+/// The parsed head of a request.
 struct Head {
     parts: Parts,
     query: Query,
@@ -117,7 +117,7 @@ impl Chain {
     /// A short request is given up when its time is over.
     async fn in_time<B: RequestBody>(self: &Arc<Self>, head: Head, body: B, peer: &Peer) -> Answer {
         if head.info.is_long_running() {
-            return self.judge(head, body, peer).await;
+            return self.authenticate_and_serve(head, body, peer).await;
         }
 
         if !self.lifecycle.accepts() {
@@ -127,13 +127,14 @@ impl Chain {
         match deadline::of(&head.query, self.request_timeout) {
             Err(error) => answer::error(&error, head.form),
             Ok(within) => {
-                let answered = tokio::time::timeout(within, self.judge(head, body, peer));
+                let answered =
+                    tokio::time::timeout(within, self.authenticate_and_serve(head, body, peer));
                 answered.await.unwrap_or_else(|_| deadline::passed())
             }
         }
     }
 
-    async fn judge<B: RequestBody>(
+    async fn authenticate_and_serve<B: RequestBody>(
         self: &Arc<Self>,
         mut head: Head,
         body: B,
@@ -173,7 +174,7 @@ impl Chain {
         answer
     }
 
-    /// As whom the request is made.
+    /// The effective user of the request.
     async fn impersonated(&self, user: Arc<User>, head: &mut Head) -> Result<Arc<User>, ApiError> {
         let Some(wanted) = impersonation::wanted(&mut head.parts.headers)? else {
             return Ok(user);
@@ -247,23 +248,23 @@ impl Chain {
     }
 }
 
-/// Marks an answer after which the connection is closed.
+/// Marks a response after which the connection is closed.
 #[derive(Clone, Copy, Debug)]
 pub struct LastAnswer;
 
-/// HTTP/2 is dear: who is not known does not keep such a connection.
+/// HTTP/2 is expensive: an unauthenticated client does not keep such a connection.
 fn close_if_expensive(version: Version, answer: &mut Answer) {
     if version == Version::HTTP_2 {
         answer.extensions_mut().insert(LastAnswer);
     }
 }
 
-/// A refusal that stands for itself, whatever the client accepts.
+/// An error in plain text, whatever the client accepts.
 fn plain_text(status: StatusCode, text: &str) -> Answer {
     no_sniff(answer::text(status, text))
 }
 
-/// An answer in which a browser is not to find anything else.
+/// A response whose content type browsers must not guess.
 fn no_sniff(mut answer: Answer) -> Answer {
     let nosniff = HeaderValue::from_static("nosniff");
     answer

@@ -1,5 +1,5 @@
-//! A panic on the road of one request is that request's 500, a line in the log, and nobody else's
-//! business.
+//! Panic recovery: a panic while one request is handled becomes a 500 response and a log line, and
+//! does not affect other requests.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -25,7 +25,7 @@ pub(super) fn answer(panic: &Panic, method: &Method, uri: &Uri, audit_id: &Heade
     let text = text
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or_default();
-    error!(%method, %uri, ?audit_id, panic = text, "a request panicked");
+    error!(%method, %uri, ?audit_id, panic = text, "request handler panicked");
     let text = "This request caused apiserver to panic. Look in the logs for details.\n";
     plain_text(StatusCode::INTERNAL_SERVER_ERROR, text)
 }

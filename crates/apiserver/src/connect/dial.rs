@@ -1,5 +1,5 @@
-//! Connections to nodes and pods: TCP, TLS where it is wanted, HTTP/1.1. Errors are told as Go
-//! tells them: people know those texts.
+//! Connections to nodes and pods: TCP, optional TLS, HTTP/1.1. Errors have the texts of Go's net
+//! package, which users know.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::place::Place;
 use crate::answer::BrokenOff;
 use crate::request::RequestBody;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error("dial tcp {place}: {why}")]
@@ -31,7 +31,7 @@ pub(super) enum DialError {
     Http(hyper::Error),
 }
 
-/// Sends one request over a connection of its own. The connection lasts as long as the answer.
+/// Sends one request over a connection of its own, which ends with the response.
 pub(super) async fn send<B: RequestBody>(
     place: &Place,
     tls: &Arc<ClientConfig>,
@@ -84,13 +84,13 @@ async fn converse<B: RequestBody>(
         .map_err(DialError::Http)?;
     tasks.spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!(%error, "a connection to a node or pod ended");
+            tracing::debug!(%error, "connection to node or pod failed");
         }
     });
     sender.send_request(body).await.map_err(DialError::Http)
 }
 
-/// An error of the network, in Go's words.
+/// A network error with the text of Go.
 fn in_go(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),

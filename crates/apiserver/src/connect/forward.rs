@@ -1,5 +1,5 @@
-//! A request handed on to somebody else, and the answer handed back: as HTTP, or, where both sides
-//! leave that, as whatever bytes come.
+//! Forwards a request to a backend and its response to the client: as HTTP, or as raw bytes after
+//! an upgrade.
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};
@@ -23,17 +23,17 @@ const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// What goes where.
+/// A request to forward, and its backend.
 pub(super) struct Errand<'a> {
     pub(super) head: &'a Parts,
     pub(super) place: Place,
     /// Path and query at the place.
     pub(super) path: String,
-    /// The path of ours that stands for the root of the place.
+    /// The path of this server that maps to the root of the backend.
     pub(super) prefix: &'a str,
 }
 
-/// Whether a request asks to leave HTTP.
+/// Whether a request asks for an upgrade to another protocol.
 pub(super) fn wants_upgrade(head: &Parts) -> bool {
     let values = head.headers.get_all(header::CONNECTION);
     let mut values = values
@@ -44,7 +44,7 @@ pub(super) fn wants_upgrade(head: &Parts) -> bool {
 }
 
 impl Connect {
-    /// Hands on a request that leaves HTTP, and carries what follows.
+    /// Forwards an upgrade request, and copies the bytes that follow both ways.
     pub(super) async fn upgrade(&self, errand: &Errand<'_>) -> Result<Answer, ApiError> {
         let Some(client) = errand.head.extensions.get::<OnUpgrade>().cloned() else {
             return Err(ApiError::unexplained(
@@ -82,14 +82,14 @@ impl Connect {
         self.tasks.spawn(async move {
             match tokio::try_join!(client, backend) {
                 Ok((client, backend)) => carry(TokioIo::new(client), TokioIo::new(backend)).await,
-                Err(error) => tracing::debug!(%error, "a connection was not upgraded after all"),
+                Err(error) => tracing::debug!(%error, "connection upgrade failed"),
             }
         });
 
         Ok(head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync()))
     }
 
-    /// Hands on a request, as a proxy does.
+    /// Forwards a request, as a proxy does.
     pub(super) async fn proxy<B: RequestBody>(
         &self,
         errand: &Errand<'_>,
@@ -125,7 +125,7 @@ impl Connect {
         Ok(handed_back(answer))
     }
 
-    /// Asks a kubelet for something that goes on for as long as it pleases.
+    /// Requests a response of unbounded length from a kubelet.
     pub(super) async fn fetch(
         &self,
         place: &Place,
@@ -163,7 +163,7 @@ fn request<B>(errand: &Errand<'_>, body: B) -> Result<Request<B>, ApiError> {
     let headers = request.headers_mut();
     headers.clone_from(&errand.head.headers);
 
-    // HTTP/2 says it elsewhere; HTTP/1.1 must say it.
+    // HTTP/2 has the host elsewhere; HTTP/1.1 requires the header.
     let host = errand
         .head
         .uri
@@ -189,7 +189,7 @@ fn request<B>(errand: &Errand<'_>, body: B) -> Result<Request<B>, ApiError> {
     Ok(request)
 }
 
-/// An answer of somebody else's.
+/// The response of a backend.
 pub(super) fn handed_back(answer: Response<Incoming>) -> Answer {
     let (mut head, body) = answer.into_parts();
     head.version = http::Version::default();
@@ -197,18 +197,18 @@ pub(super) fn handed_back(answer: Response<Incoming>) -> Answer {
     Response::from_parts(head, body.map_err(answer::BrokenOff::from).boxed_unsync())
 }
 
-/// Carries bytes until one side has ended; then neither has anybody to talk to.
+/// Copies bytes both ways until one side has ended, then closes both.
 async fn carry<A, B>(mut client: A, mut backend: B)
 where
     A: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     B: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
-    // An error says that one of the two is gone, which is how such connections end.
+    // An error means that one side has closed, which is how such connections end.
     drop(tokio::io::copy_bidirectional(&mut client, &mut backend).await);
 }
 
-/// Whether a path without anything behind it is to be asked for again with a slash: links in what
-/// it answers would lead elsewhere.
+/// Whether the client is redirected to the path with a trailing slash: without it, relative links
+/// in the response would be resolved wrongly.
 pub(super) fn needs_slash(head: &Parts, rest: &str) -> bool {
     rest.is_empty()
         && !head.uri.path().ends_with('/')

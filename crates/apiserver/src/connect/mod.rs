@@ -1,9 +1,8 @@
-//! Subresources that lead to somebody else: the logs, commands and ports of pods at their node's
-//! kubelet, and proxies to pods, services and nodes.
+//! Connecting subresources: logs, exec, attach and port-forward at the pod's kubelet, and proxies
+//! to pods, services and nodes.
 //!
-//! [`options`] are read from the query, [`place`] says where it goes, [`nodes`] who we are there;
-//! [`dial`] connects and [`forward`] hands on, also where the client leaves HTTP: then bytes are
-//! carried both ways and nobody looks at them.
+//! [`options`] are parsed from the query, [`place`] resolves the backend, [`nodes`] has its TLS
+//! settings, [`dial`] connects and [`forward`] forwards. Upgraded connections are copied unread.
 
 mod dial;
 mod forward;
@@ -67,7 +66,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// `None`: the road of objects is the right one.
+    /// `None`: the request is one for objects.
     pub(crate) fn of(target: &Target) -> Option<What> {
         if !target.group.is_empty() || target.version != "v1" || target.name.is_empty() {
             return None;
@@ -154,7 +153,7 @@ impl Connect {
     }
 
     async fn stream(&self, what: What, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {
-        // A WebSocket begins as a GET, but whoever runs commands does more than read.
+        // A WebSocket begins as a GET, but connecting needs the permission to create.
         let attributes = attributes_of(&request.caller.user, request.info, request.query);
         self.registry
             .access
@@ -376,7 +375,7 @@ impl Connect {
         )
     }
 
-    /// An object of the core group, as it is now.
+    /// An object of the core group, from the cache.
     fn object<T: DeserializeOwned>(
         &self,
         caller: &Caller,
@@ -398,7 +397,8 @@ impl Connect {
     }
 
     fn settings(&self, place: &Place, wanted: Wanted) -> Arc<ClientConfig> {
-        // Whoever serves in a pod has any certificate, and need not know ours.
+        // Servers in pods have arbitrary certificates, and do not get this server's client
+        // certificate.
         let whom = match (place.is_kubelet, wanted) {
             (false, _) => Whom::Stranger,
             (true, Wanted::Any) => Whom::AnyKubelet,
@@ -408,7 +408,7 @@ impl Connect {
     }
 }
 
-/// The path of a proxy, and what stands behind it.
+/// The path of a proxy, and the rest after it.
 fn split(path: &str) -> (&str, &str) {
     // `/api/v1/namespaces/NS/pods/NAME/proxy`, or `/api/v1/nodes/NAME/proxy`.
     let parts = if path.starts_with("/api/v1/namespaces/") {

@@ -1,4 +1,4 @@
-//! Who this server is to kubelets, and whom it takes for one.
+//! TLS settings for connections to kubelets and pods: the client certificate, and the CAs to trust.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::files::{FileError, FromFiles};
 /// How kubelets are reached.
 #[derive(Clone, Debug)]
 pub struct KubeletConfig {
-    /// Who signs the certificates of kubelets; absent: any is believed.
+    /// The CA of kubelet certificates; absent: any certificate is accepted.
     pub certificate_authority: Option<PathBuf>,
     /// What this server shows them, with its key.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
@@ -21,7 +21,7 @@ pub struct KubeletConfig {
     pub timeout: Duration,
     /// Types of addresses, the first that a node has counts.
     pub preferred_address_types: Vec<String>,
-    /// Where a node does not say.
+    /// The port where a node's status has none.
     pub port: u16,
 }
 
@@ -45,7 +45,7 @@ impl Default for KubeletConfig {
     }
 }
 
-/// The settings of connections to kubelets, as the files say at that moment.
+/// The TLS settings of connections to kubelets, from the current files.
 pub struct Identity {
     settings: Settings,
 }
@@ -55,13 +55,13 @@ enum Settings {
     Files(FromFiles<Each>),
 }
 
-/// Whom a connection is to.
+/// The sort of backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whom {
     Kubelet,
     /// One whose certificate the client does not want verified.
     AnyKubelet,
-    /// Whoever serves in a pod: any certificate is believed, and ours is not shown.
+    /// A server in a pod: any certificate is accepted, and no client certificate is sent.
     Stranger,
 }
 

@@ -1,4 +1,4 @@
-//! What a client says in the query of a connecting subresource, and how it is told to the node.
+//! The query options of a connecting subresource, and the query that the kubelet gets.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, FieldErrors};
@@ -214,7 +214,7 @@ impl LogOptions {
     }
 }
 
-/// Given, and not one of the words for no.
+/// Set, and not to one of the values for false.
 fn truth(query: &Query, name: &str) -> bool {
     query
         .get(name)
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_to_the_kubelet() {
+    fn exec_options_are_passed_to_the_kubelet() {
         let check = |query, expected: &str| {
             assert_eq!(
                 CommandOptions::parse(&Query::parse(query)).for_kubelet(),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn log_options_are_told_or_refused() {
+    fn log_options_are_passed_on_or_refused() {
         let check = |query, expected: Result<&str, &str>| {
             let found = LogOptions::parse(&Query::parse(query), "web");
             let found = found
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_told_to_the_kubelet() {
+    fn port_forward_options_are_passed_to_the_kubelet() {
         assert_eq!(
             ports_for_kubelet(&Query::parse("ports=80&ports=443")).unwrap(),
             "port=80%2C443"

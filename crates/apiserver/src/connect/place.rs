@@ -1,5 +1,5 @@
-//! Where a request is to be handed on to: which container, which node, which pod behind which
-//! service. Pure: what is looked up is given. Texts are upstream's.
+//! Resolves where a request is forwarded to: which container, which node, which pod behind which
+//! service. Pure: lookups are passed in. Texts are upstream's.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use crate::ApiError;
 
-/// Somebody to connect to.
+/// A backend to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Whether it is one: then we say who we are.
+    /// Whether it is a kubelet: then the client certificate is sent.
     pub(super) is_kubelet: bool,
     pub(super) tls: bool,
     /// An address or a name.
@@ -129,7 +129,7 @@ pub(super) fn kubelet(
 pub(super) struct Named<'a> {
     pub(super) tls: bool,
     pub(super) name: &'a str,
-    /// A number or a name; empty: not said.
+    /// A number or a name; empty: not given.
     pub(super) port: &'a str,
 }
 
@@ -191,7 +191,7 @@ pub(super) fn pod(pod: &Pod, named: &Named<'_>) -> Result<Place, ApiError> {
             .next()
             .and_then(|port| u16::try_from(port.container_port).ok()),
         _ => Some(named.port_number().ok_or_else(|| {
-            // A name is no port to whoever is connected to.
+            // A port name cannot be connected to.
             ApiError::service_unavailable(format!(
                 "error trying to reach service: dial tcp: lookup tcp/{}: unknown port",
                 named.port
@@ -214,7 +214,7 @@ pub(super) fn check_proxyable(host: &str) -> Result<(), ApiError> {
         Ok(address) if !is_global_unicast(address) => {
             Err(ApiError::bad_request("address not allowed"))
         }
-        // Names are judged by what they stand for when they are looked up.
+        // Host names are checked by their addresses when they are resolved.
         _ => Ok(()),
     }
 }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_paths_may_say_scheme_and_port() {
+    fn names_in_paths_may_have_scheme_and_port() {
         let check = |text, expected: Option<(bool, &str, &str)>| {
             let found = Named::parse(text, "pod")
                 .ok()

@@ -1,5 +1,4 @@
-//! What a proxied answer says about where things are, made true for whoever asked through the
-//! proxy.
+//! Rewrites locations and links in a proxied response, so that they work through the proxy.
 //!
 //! A redirect to a path of the backend becomes one below the proxy's path; so do links in a page.
 
@@ -18,7 +17,7 @@ const OF_ONE_CONNECTION: [HeaderName; 8] = [
     header::TRANSFER_ENCODING,
 ];
 
-/// What only the server itself may say to a browser.
+/// CORS headers, which only the server itself may set.
 const OF_THIS_SERVER: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
     header::ACCESS_CONTROL_ALLOW_HEADERS,
@@ -26,7 +25,7 @@ const OF_THIS_SERVER: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
 
-/// Takes away what is about one connection, also what `Connection` names.
+/// Removes hop-by-hop headers, also those that `Connection` names.
 pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -45,15 +44,15 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes away what a backend has no business to say.
+/// Removes the CORS headers of a backend.
 pub(super) fn remove_cors(headers: &mut HeaderMap) {
     for name in &OF_THIS_SERVER {
         headers.remove(name);
     }
 }
 
-/// Where a redirect of a backend leads, seen from the client: `prefix` is the path of the proxy.
-/// `requested` is what the backend was asked for.
+/// The location of a backend's redirect, as the client reaches it: `prefix` is the path of the
+/// proxy, `requested` the URL that was requested from the backend.
 pub(super) fn location(
     value: &HeaderValue,
     host: &str,
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_a_connection_are_not_handed_on() {
+    fn hop_by_hop_headers_are_not_forwarded() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "close, x-once"),

@@ -1,4 +1,4 @@
-//! The end of a definition: its objects go first, then what keeps it.
+//! Finalizes a deleted definition: deletes its objects, then removes its finalizer.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) async fn run(loopback: &Loopback) {
             Some(error) => {
                 warn!(
                     error = error.message,
-                    "a definition could not be ended, trying again"
+                    "cannot finalize CustomResourceDefinition, retrying"
                 );
                 tokio::time::sleep(RETRY).await;
             }
@@ -53,8 +53,8 @@ pub(super) async fn run(loopback: &Loopback) {
     }
 }
 
-/// Definitions that say so somewhere. They can be large, and nearly none goes: only these are
-/// decoded.
+/// Definitions with a deletion timestamp anywhere in their text. They can be large, and few are
+/// being deleted: only these are decoded.
 fn going(loopback: &Loopback) -> Vec<Value> {
     const MARK: &[u8] = b"\"deletionTimestamp\"";
     let cache = loopback.cache(definitions());
@@ -108,8 +108,8 @@ async fn end(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Lets a definition go. It says that it is going until it is gone: in between nothing new may be
-/// made.
+/// Removes the finalizer of a definition. Its condition stays `Terminating` until it is removed, so
+/// that no object is created in between.
 async fn release(loopback: &Loopback, mut definition: Value) -> Result<(), ApiError> {
     definition.meta_mut().remove_finalizer(CLEANUP);
     match loopback

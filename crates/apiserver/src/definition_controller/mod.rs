@@ -1,5 +1,5 @@
-//! What the server does for definitions: their status, their end, their APIServices. Each part
-//! looks at all definitions when one has changed, and writes only what is not so yet.
+//! The controllers of CustomResourceDefinitions: status, finalization, APIServices. Each reads all
+//! definitions when one has changed, and writes only what differs.
 
 mod finalizing;
 mod naming;
@@ -30,7 +30,7 @@ use naming::Taken;
 /// How long a failure is left alone before the next attempt.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// Who owns the fields that are written here.
+/// The field manager of what is written here.
 pub(super) const MANAGER: &str = "kube-apiserver";
 
 /// What health shows of this, by upstream's names.
@@ -78,20 +78,20 @@ pub(crate) async fn run(loopback: &Loopback, hooks: &Hooks) {
     );
 }
 
-/// Accepts names, and says so.
+/// Accepts names, and reports that in the status.
 async fn accept(loopback: &Loopback, hook: &Hook) {
     let mut known = BTreeMap::new();
     loop {
         let cache = loopback.cache(definitions()).clone();
 
-        // Listened to before anything is looked at, so that nothing in between is missed.
+        // Subscribed before anything is read, so that no change in between is missed.
         let mut notified = std::pin::pin!(cache.notifier().notified());
         notified.as_mut().enable();
 
         if let Err(error) = accept_all(loopback, &mut known).await {
             warn!(
                 error = error.message,
-                "the names of a definition could not be accepted, trying again"
+                "cannot update CustomResourceDefinition status, retrying"
             );
             tokio::time::sleep(RETRY).await;
             continue;
@@ -102,16 +102,16 @@ async fn accept(loopback: &Loopback, hook: &Hook) {
     }
 }
 
-/// What is looked at of a definition again and again. The whole can be large.
-struct Sketch {
+/// The parts of a definition that are read often. The whole can be large.
+struct Summary {
     revision: Revision,
     /// Metadata, group and names, status.
     tree: Value,
     is_structural: bool,
 }
 
-impl Sketch {
-    fn of(mut tree: Value, revision: Revision) -> Sketch {
+impl Summary {
+    fn of(mut tree: Value, revision: Revision) -> Summary {
         let is_structural = Definition::of(&tree).schemas().all(is_structural);
 
         if let Some(spec) = tree
@@ -123,7 +123,7 @@ impl Sketch {
 
         tree.meta_mut().members().remove("managedFields");
 
-        Sketch {
+        Summary {
             revision,
             tree,
             is_structural,
@@ -133,21 +133,21 @@ impl Sketch {
 
 async fn accept_all(
     loopback: &Loopback,
-    known: &mut BTreeMap<Text, Sketch>,
+    known: &mut BTreeMap<Text, Summary>,
 ) -> Result<(), ApiError> {
     loop {
         let cache = loopback.cache(definitions());
         let snapshot = cache.snapshot();
-        known.retain(|name, sketch| {
+        known.retain(|name, summary| {
             snapshot
                 .entries
                 .get(name)
-                .is_some_and(|entry| entry.revision == sketch.revision)
+                .is_some_and(|entry| entry.revision == summary.revision)
         });
 
         for entry in snapshot.entries.iter() {
-            let sketch = || Sketch::of(entry.value(cache.storage_version().of), entry.revision);
-            known.entry(Text::new(entry.key())).or_insert_with(sketch);
+            let summary = || Summary::of(entry.value(cache.storage_version().of), entry.revision);
+            known.entry(Text::new(entry.key())).or_insert_with(summary);
         }
 
         let now = (loopback.registry.now)();
@@ -155,7 +155,7 @@ async fn accept_all(
         // One at a time: what it is given may not be given to another.
         let changed = known
             .iter()
-            .find_map(|(name, sketch)| Some((name, plan(sketch, known.values(), now)?)));
+            .find_map(|(name, summary)| Some((name, plan(summary, known.values(), now)?)));
         let Some((name, wanted)) = changed else {
             return Ok(());
         };
@@ -176,8 +176,8 @@ pub(super) fn definitions() -> &'static Resource {
     resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 }
 
-/// Writes the status of a definition, unless somebody else has changed it meanwhile: then it is
-/// looked at again anyway.
+/// Writes the status of a definition, unless it was changed concurrently: then there will be
+/// another round anyway.
 pub(super) async fn write_status(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
     match loopback
         .update(
@@ -203,13 +203,13 @@ pub(super) fn served(definition: Value) -> Result<Value, ApiError> {
     convert(definition, kind).map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// What a definition is to say about itself, where that differs from what it says. Pure.
+/// The new status of a definition, if it differs from the current one. Pure.
 fn plan<'a>(
-    sketch: &Sketch,
-    all: impl Iterator<Item = &'a Sketch>,
+    summary: &Summary,
+    all: impl Iterator<Item = &'a Summary>,
     now: Timestamp,
 ) -> Option<Value> {
-    let definition = &sketch.tree;
+    let definition = &summary.tree;
     let view = Definition::of(definition);
     let group = view.spec.text("group");
     let rivals = all
@@ -266,7 +266,7 @@ fn plan<'a>(
     }
 
     note_approval(&mut wanted, group, now);
-    note_structure(&mut wanted, sketch.is_structural, now);
+    note_structure(&mut wanted, summary.is_structural, now);
 
     (wanted != *definition).then_some(wanted)
 }
@@ -327,7 +327,7 @@ mod tests {
         json::parse(text.as_bytes()).unwrap()
     }
 
-    fn says(definition: &Value) -> String {
+    fn conditions_of(definition: &Value) -> String {
         let of = |name: &str| {
             condition::find(definition, name)
                 .map_or("-", |found| found.text("reason"))
@@ -340,12 +340,12 @@ mod tests {
     fn a_definition_is_established_once_its_names_are_its_own() {
         let now = Timestamp::from_unix(1, 0);
         let planned = |definition: &Value, all: &[Value], now| {
-            let sketch = |tree: &Value| Sketch::of(tree.clone(), Revision::FIRST);
-            let all: Vec<Sketch> = all.iter().map(sketch).collect();
-            plan(&sketch(definition), all.iter(), now)
+            let summary = |tree: &Value| Summary::of(tree.clone(), Revision::FIRST);
+            let all: Vec<Summary> = all.iter().map(summary).collect();
+            plan(&summary(definition), all.iter(), now)
         };
         let one = planned(&definition("as", "A"), &[definition("as", "A")], now).unwrap();
-        assert_eq!(says(&one), "NoConflicts InitialNamesAccepted");
+        assert_eq!(conditions_of(&one), "NoConflicts InitialNamesAccepted");
 
         assert!(
             planned(&one, std::slice::from_ref(&one), now).is_none(),
@@ -354,10 +354,10 @@ mod tests {
 
         let all = [one.clone(), definition("bs", "A")];
         let two = planned(&all[1], &all, now).unwrap();
-        assert_eq!(says(&two), "ListKindConflict NotAccepted");
+        assert_eq!(conditions_of(&two), "ListKindConflict NotAccepted");
 
-        // The other goes, and the name is free.
+        // The other definition is deleted, and the name is free.
         let two = planned(&two, std::slice::from_ref(&two), now).unwrap();
-        assert_eq!(says(&two), "NoConflicts InitialNamesAccepted");
+        assert_eq!(conditions_of(&two), "NoConflicts InitialNamesAccepted");
     }
 }

@@ -1,4 +1,4 @@
-//! Which names a definition may have: those that no other of its group has. Pure.
+//! Which names a definition may use: those that no other definition of its group has. Pure.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 #[derive(Debug, PartialEq)]
 pub(super) struct Names {
     pub(super) accepted: Map,
-    /// Why not all that it asks for: reason and message.
+    /// Why not all requested names are accepted: reason and message.
     pub(super) conflict: Option<(&'static str, String)>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    /// By definitions of the same group, the one that asks included: what it has is its own.
+    /// By definitions of the same group, including this one: its own names are no conflict.
     pub(super) fn by(definitions: impl Iterator<Item = Definition<'a>>) -> Taken<'a> {
         let mut taken = Taken::default();
         for definition in definitions {
@@ -51,7 +51,7 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// Of the names that are asked for, those that are free are given; the others stay what they were.
+/// Requested names that are free are accepted; the others stay as they were.
 pub(super) fn names(definition: &Definition<'_>, taken: &Taken<'_>) -> Names {
     static EMPTY: Map = Map::new();
 
@@ -72,7 +72,7 @@ pub(super) fn names(definition: &Definition<'_>, taken: &Taken<'_>) -> Names {
             match asked == before.text(field) || !used.contains(asked) {
                 true if asked.is_empty() => drop(names.accepted.remove(field)),
                 true => drop(names.accepted.insert(field, asked)),
-                // Of several conflicts the last is told, as upstream does.
+                // Of several conflicts the last is reported, as upstream does.
                 false => names.conflict = Some((reason, in_use(asked))),
             }
         };

@@ -1,4 +1,4 @@
-//! An APIService for every group and version that definitions serve, kept as long as they do.
+//! An APIService for every group and version that definitions serve, deleted with the last of them.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::discovery::ServedGroups;
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
 
-/// Objects whose label says so come and go with their definitions.
+/// Objects with this label are created and deleted with their definitions.
 const ALWAYS: &str = "true";
 
-/// Where the groups of definitions stand in discovery, and their versions.
+/// The priorities of groups of definitions and of their versions in discovery.
 const PRIORITY: (i32, i32) = (1000, 100);
 
 /// Never returns.
@@ -33,7 +33,7 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
             Err(error) => {
                 warn!(
                     error = error.message,
-                    "an APIService of a definition could not be kept, trying again"
+                    "cannot sync APIServices of CustomResourceDefinitions, retrying"
                 );
                 tokio::time::sleep(RETRY).await;
             }

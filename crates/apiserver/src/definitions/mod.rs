@@ -31,7 +31,7 @@ pub struct Compiled {
     pub uid: Text,
     pub list_kind: Text,
     pub versions: Vec<Version>,
-    /// Which of them is kept.
+    /// The storage version.
     kept: usize,
     page: Page,
     /// What documents show of it.
@@ -45,12 +45,12 @@ impl std::fmt::Debug for Compiled {
     }
 }
 
-/// Of the parts of a definition that say what it defines.
+/// Of the parts of a definition that are compiled.
 type Fingerprint = [u8; 32];
 
 impl Compiled {
     /// # Errors
-    /// A pattern of a schema is none, which was not looked at when the definition was written.
+    /// A pattern of a schema is invalid, which was not checked when the definition was written.
     pub fn new(definition: &Value) -> Result<Compiled, BuildError> {
         let view = Definition::of(definition);
         let recommended = view.recommended_version();
@@ -118,23 +118,24 @@ impl Compiled {
         self.kept
     }
 
-    /// An object in the version that is kept. Nothing is lost: it has yet to be judged in its own
+    /// An object in the storage version. No field is dropped: it has yet to be validated in its own
     /// version.
     pub fn kept(&self, object: Value) -> Value {
         self.renamed(object, self.kept)
     }
 
-    /// An object that is about to be kept: what its version has and the kept one does not goes.
+    /// Completes an object to store: fields of its version that the storage version does not have
+    /// are dropped.
     ///
     /// # Errors
-    /// The defaults of the kept version are too much.
+    /// The defaults of the storage version make it too large.
     pub fn finish(&self, object: &mut Value) -> Result<(), TooMuchAdded> {
         let version = &self.versions[self.kept];
         version.prune(object);
         version.default(object)
     }
 
-    /// An object that was kept, with what its version has come to say since.
+    /// A stored object, with the defaults that its version has now.
     pub fn read(&self, mut object: Value) -> Value {
         let api_version = object
             .get("apiVersion")
@@ -147,13 +148,13 @@ impl Compiled {
 
         let mut object = self.kept(object);
         if let Err(error) = self.finish(&mut object) {
-            warn!(name = object.meta().name(), %error, "defaults of a stored object are incomplete");
+            warn!(name = object.meta().name(), %error, "cannot apply all defaults to stored object");
         }
 
         object
     }
 
-    /// An object that is kept, in a version that is served.
+    /// A stored object, in a served version.
     pub fn shown(&self, object: Value, version: &str) -> Value {
         let Some(place) = self.versions.iter().position(|known| known.name == version) else {
             return object;

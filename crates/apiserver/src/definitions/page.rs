@@ -31,7 +31,7 @@ static PART_VERBS: [Text; 3] = [
     Text::const_new("update"),
 ];
 
-/// What objects are decoded and kept by.
+/// The kind by which objects are decoded and stored.
 pub(super) fn of(definition: &Definition<'_>) -> Page {
     let mut page = PageBuilder::new();
     let root = page.custom_root(meta_type("ObjectMeta"));
@@ -149,8 +149,8 @@ fn subresources(definition: &Definition<'_>, version: &Map, names: &Map) -> Vec<
     found
 }
 
-/// The fields to select by. What is kept is compared, whichever version asks: the kept one knows
-/// those of all.
+/// The selectable fields. The stored object is compared, whatever the requested version: the
+/// storage version has the fields of all.
 fn selectable(definition: &Definition<'_>, version: &Map) -> Vec<Selectable> {
     let mut names: BTreeSet<&str> = match version.flag("storage") {
         true => definition
@@ -216,7 +216,7 @@ fn columns(declared: &[Value]) -> Vec<Column> {
     columns
 }
 
-/// By which clients notice that objects are kept as something else.
+/// By which clients notice that the storage version has changed.
 fn hash(group: &str, version: &str, kind: &str) -> Text {
     let name = format!("{group}/{version}/{kind}");
     Text::new(STANDARD.encode(&digest(&SHA256, name.as_bytes()).as_ref()[..8]))

@@ -1,7 +1,8 @@
-//! Objects of custom resources: judged by the schema of the version that they were written in.
+//! The strategy of custom resources: objects are validated by the schema of the version that they
+//! were written in.
 //!
-//! Rules in CEL are not evaluated. Where something else is wrong upstream says that it did not look
-//! at them either, and so do we.
+//! CEL rules are not evaluated. Where other validation fails, upstream reports that it did not
+//! evaluate them either, and so does this.
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ use serde::de::IgnoredAny;
 use super::{Replicas, Version};
 
 impl Strategy for Version {
-    /// A schema judges trees.
+    /// The schema validates trees.
     type Object = IgnoredAny;
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
@@ -131,7 +132,7 @@ impl Version {
         }
     }
 
-    /// Says that rules were not looked at where something is of the wrong sort to begin with.
+    /// Reports that rules were not evaluated where a value has the wrong type.
     fn note_rules(&self, errors: &mut Errors) {
         let blocks = |error: &FieldError| {
             matches!(
@@ -151,7 +152,7 @@ impl Version {
     }
 }
 
-/// A write of the status changes nothing else, and of metadata only who owns what.
+/// A write of the status changes nothing else, and of metadata only field ownership.
 fn keep_all_metadata(new: &mut Value, old: &Value) {
     let mut metadata: Map = old
         .get("metadata")
@@ -224,7 +225,7 @@ fn validate_number(object: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// What a path of members leads to, if that is of the wanted type; in the error upstream's words.
+/// The value at a path, if it has the expected type; the error has upstream's text.
 fn nested<'v>(
     object: &'v Value,
     path: &str,

@@ -65,7 +65,7 @@ fn objects_are_kept_in_one_version_and_shown_in_all() {
     let boats = boats();
     let check = |found: Value, expected: &str| assert_eq!(json::to_string(&found), expected);
 
-    // Stored before the version said what it says now.
+    // Stored before the schema of the version was changed.
     let old = tree(r#"{"apiVersion":"a.b/v1beta1","kind":"Boat","spec":{"flag":"red","gone":1}}"#);
     check(
         boats.read(old),
@@ -83,7 +83,7 @@ fn objects_are_kept_in_one_version_and_shown_in_all() {
         r#"{"apiVersion":"a.b/v1alpha1","kind":"Boat","spec":{"flag":"red","oars":3}}"#,
     );
 
-    // It has yet to be judged by its own version: nothing is lost until it is kept.
+    // It has yet to be validated by its own version: no field is dropped until it is stored.
     let mut new = boats.kept(tree(r#"{"apiVersion":"a.b/v1alpha1","spec":{"any":1}}"#));
     check(new.clone(), r#"{"apiVersion":"a.b/v1","spec":{"any":1}}"#);
     boats.finish(&mut new).unwrap();
@@ -91,7 +91,7 @@ fn objects_are_kept_in_one_version_and_shown_in_all() {
 }
 
 #[test]
-fn versions_that_will_go_say_so() {
+fn deprecated_versions_have_a_warning() {
     let warnings: Vec<Option<String>> = boats()
         .versions
         .iter()

@@ -14,19 +14,19 @@ pub struct Version {
     pub name: Text,
     pub kind: Text,
     pub is_served: bool,
-    /// What whoever asks for it is told: it will go.
+    /// The deprecation warning for requests of this version.
     pub warning: Option<String>,
     /// Whether the status is written apart.
     pub has_status: bool,
     pub replicas: Option<Replicas>,
-    /// What stands in its columns, behind the name.
+    /// The cells of its printer columns, after the name.
     pub cells: Vec<Cell>,
     /// How fields are owned.
     pub declared: Declared,
     pub schema: Schema,
     /// Of the status alone.
     pub status: Option<Schema>,
-    /// An old definition may say that what its schema does not name is kept.
+    /// `preserveUnknownFields`: fields that are not in the schema are stored.
     preserves: bool,
 }
 
@@ -57,7 +57,7 @@ impl Version {
         let preserves = definition.spec.flag("preserveUnknownFields");
         let status = source.at(&["properties", "status"]);
         let declared = Declared::object(&source, preserves).unwrap_or_else(|error| {
-            warn!(%error, version = version.text("name"), "owners of fields are told apart as if there were no schema");
+            warn!(%error, version = version.text("name"), "cannot derive field ownership from the schema, tracking fields without it");
             Declared::object(&anything(), true).expect("anything may be anything")
         });
 
@@ -80,7 +80,7 @@ impl Version {
         })
     }
 
-    /// Whether there are rules that nobody evaluates yet.
+    /// Whether there are rules, which are not evaluated yet.
     pub fn has_rules(&self) -> bool {
         self.schema.root().flags.has(Flags::RULES)
     }
@@ -94,10 +94,10 @@ impl Version {
         }
     }
 
-    /// An object that somebody sent: what the schema does not know is dropped and returned.
+    /// An object from a client: unknown fields are dropped and returned.
     ///
     /// # Errors
-    /// The metadata of an object within it is none.
+    /// The metadata of an embedded object is invalid.
     pub fn admit(&self, object: &mut Value) -> Result<Vec<String>, FieldError> {
         let mut unknown = self.prune(object);
         self.schema.prune_nulls(object);
@@ -120,12 +120,12 @@ impl Version {
         self.prune(object);
         self.schema.prune_nulls(object);
         if let Err(error) = self.schema.coerce(object, true) {
-            warn!(%error, "an object within a stored object is none");
+            warn!(%error, "stored object has an invalid embedded object");
         }
-        // It is shown with some of them: those that came later can be more than any object may
-        // have.
+        // It is returned with some of them: defaults that were added later can exceed the size
+        // limit of an object.
         if let Err(error) = self.default(object) {
-            warn!(name = object.meta().name(), %error, "defaults of a stored object are incomplete");
+            warn!(name = object.meta().name(), %error, "cannot apply all defaults to stored object");
         }
     }
 }
@@ -138,7 +138,7 @@ pub(super) fn source(definition: &Definition<'_>, name: &str) -> Option<Value> {
     definition.schema(version).map(opened)
 }
 
-/// What old definitions without a schema have: anything, as it is.
+/// The schema of old definitions without one: anything is allowed and stored.
 fn anything() -> Value {
     let mut schema = Map::new();
     schema.insert("type", "object");
@@ -146,7 +146,7 @@ fn anything() -> Value {
     Value::Object(schema)
 }
 
-/// A schema with all JSON in it as trees: defaults and the values of enums are kept as their text.
+/// A schema with all JSON in it as trees: defaults and enum values are stored as text.
 fn opened(schema: &Value) -> Value {
     json::parse(&json::to_vec(schema)).unwrap_or_else(|_| anything())
 }

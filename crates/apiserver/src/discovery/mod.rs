@@ -1,8 +1,8 @@
-//! Discovery: which groups, versions and resources there are, from the catalogue.
+//! Discovery: which groups, versions and resources are served, from the catalogue.
 //!
-//! A client asks path by path (`plain`), or for everything below `/api` or `/apis` at once
-//! (`aggregated`), which it must name in `Accept`. The second has a tag, so that whoever has it
-//! already is told no more than that.
+//! A client reads it path by path (`plain`), or everything below `/api` or `/apis` at once
+//! (`aggregated`), which it requests in `Accept`. The latter has an ETag, so that a client that has
+//! it already gets a 304.
 
 mod aggregated;
 mod plain;
@@ -81,7 +81,7 @@ fn everything(document: &Value, headers: &HeaderMap, form: Form) -> Answer {
     answer
 }
 
-/// The tag of a document: the same in every form, which is why answers vary by `Accept`.
+/// The ETag of a document: the same in every form, which is why responses vary by `Accept`.
 fn tag(document: &Value) -> String {
     let hash = digest(&SHA512, &typed_json(document));
     let digits: String = hash

@@ -1,4 +1,5 @@
-//! What there is to discover: the catalogue's own groups and what definitions add to them.
+//! The groups, versions and resources that are served: the catalogue's own, and those that
+//! definitions add.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// What can be done with it: a resource whose definition goes takes nothing new.
+    /// Its verbs: a resource whose definition is being deleted has no create.
     pub(super) fn verbs(&self) -> Vec<Text> {
         let left = |verb: &&Text| {
             !self.is_terminating || !matches!(verb.as_str(), "create" | "patch" | "update")

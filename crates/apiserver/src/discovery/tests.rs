@@ -42,7 +42,7 @@ fn body(answer: Answer) -> Vec<u8> {
 }
 
 #[test]
-fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
+fn the_aggregated_document_is_served_if_accept_names_it() {
     let kubectl = format!(
         "{EVERYTHING},{},application/json",
         EVERYTHING.replace("v=v2", "v=v2beta1")
@@ -65,8 +65,7 @@ fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
         assert_eq!(header_of(&answer, header::ETAG).len(), 130);
     }
 
-    // The older version is gone from upstream, and one group alone was never to be had in this
-    // shape.
+    // Upstream has removed the older version, and a single group was never served in this form.
     let old = EVERYTHING.replace("v=v2", "v=v2beta1");
     let plain = ask(
         "/apis",
@@ -91,7 +90,7 @@ fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
 }
 
 #[test]
-fn whoever_has_it_is_told_so() {
+fn a_matching_etag_gets_not_modified() {
     let tag = header_of(&ask("/api", &[(header::ACCEPT, EVERYTHING)]), header::ETAG);
     let again = ask(
         "/api",

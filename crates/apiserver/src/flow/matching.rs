@@ -1,4 +1,4 @@
-//! Whether a rule of a flow schema is about a request.
+//! Whether a rule of a flow schema matches a request.
 
 use k8s_openapi::api::flowcontrol::v1::{
     NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject,

@@ -1,9 +1,9 @@
-//! When: which flow schema a request belongs to, and so which priority level.
+//! Flow control: which flow schema a request matches, and so which priority level.
 //!
 //! The schemas are objects like all others. [`run`] follows them and the priority levels in the
-//! caches, compiles them anew at every change ([`rules`]), and tells each schema whether its level
-//! exists ([`status`]). A request is compared with the compiled rules alone. Queues and seats do
-//! not exist yet: whatever the level, a request goes on at once.
+//! caches, compiles them at every change ([`rules`]), and reports in the status of each schema
+//! whether its level exists ([`status`]). A request is compared with the compiled rules only.
+//! Queues and seats are not implemented yet: whatever the level, a request is executed at once.
 
 mod matching;
 mod rules;
@@ -26,7 +26,7 @@ use crate::request::RequestInfo;
 
 pub use rules::{Class, Rules};
 
-/// The classification of requests, as things are now.
+/// The current classification of requests.
 #[derive(Default)]
 pub struct Flow {
     rules: ArcSwap<Rules>,
@@ -38,7 +38,7 @@ impl Flow {
     }
 }
 
-/// Follows schemas and levels for ever; `ready` is told once the first rules are in force.
+/// Follows schemas and levels forever; `ready` is notified once the first rules are in force.
 pub async fn run(flow: &Flow, loopback: &Loopback, ready: &Hook) {
     let (schemas, levels) = (
         loopback.cache(flow_schemas()),
@@ -46,7 +46,7 @@ pub async fn run(flow: &Flow, loopback: &Loopback, ready: &Hook) {
     );
 
     loop {
-        // Asked for before anything is looked at, so that nothing in between is missed.
+        // Subscribed before anything is read, so that no change in between is missed.
         let (schema_notifier, level_notifier) = (schemas.notifier(), levels.notifier());
         let (schema_changed, level_changed) =
             (schema_notifier.notified(), level_notifier.notified());
@@ -86,7 +86,7 @@ fn read<T: DeserializeOwned>(cache: &Cache) -> Vec<T> {
     let objects = snapshot.entries.iter().filter_map(|entry| {
         typed::from_tree(&entry.value(cache.storage_version().of))
             .inspect_err(
-                |error| error!(name = %entry.key(), %error, "cannot be read, and does not count"),
+                |error| error!(name = %entry.key(), %error, "cannot decode flow control object, ignoring it"),
             )
             .ok()
     });

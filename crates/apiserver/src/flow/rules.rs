@@ -1,8 +1,8 @@
-//! Flow schemas, compiled: the first that matches a request is the one it belongs to.
+//! Compiled flow schemas: a request belongs to the first that matches it.
 //!
-//! Order is by precedence, then by name. Schemas whose level does not exist do not count. What no
-//! schema matches falls to `catch-all`; `exempt` and `catch-all` hold even where nobody has made
-//! the objects.
+//! They are ordered by precedence, then by name. Schemas whose level does not exist are ignored. A
+//! request that no schema matches belongs to `catch-all`; `exempt` and `catch-all` are in force
+//! even if their objects do not exist.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::matching;
 use crate::authn::User;
 use crate::request::RequestInfo;
 
-/// The precedence of a schema that does not say.
+/// The default precedence of a schema.
 const DEFAULT_PRECEDENCE: i32 = 1000;
 
 /// What a request is classified as.
@@ -25,9 +25,9 @@ const DEFAULT_PRECEDENCE: i32 = 1000;
 pub struct Class {
     pub flow_schema: String,
     pub priority_level: String,
-    /// `SCHEMA/LEVEL`, for whoever counts.
+    /// `SCHEMA/LEVEL`, for metrics.
     pub flow: Arc<str>,
-    /// The objects' identities, as answers carry them; empty where there is no object.
+    /// The UIDs of the objects, for response headers; empty where there is no object.
     pub flow_schema_uid: HeaderValue,
     pub priority_level_uid: HeaderValue,
 }

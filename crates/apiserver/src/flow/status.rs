@@ -1,4 +1,4 @@
-//! Each flow schema is told whether the priority level it names exists.
+//! The condition `Dangling` of each flow schema: whether the priority level it names is missing.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
@@ -10,10 +10,10 @@ use tracing::warn;
 use super::flow_schemas;
 use crate::loopback::Loopback;
 
-/// Who owns the condition.
+/// The field manager of the condition.
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
-/// What the condition `Dangling` of a schema is to say.
+/// The wanted condition `Dangling` of a schema.
 #[derive(Debug, PartialEq, Eq)]
 struct Dangling {
     status: &'static str,
@@ -21,7 +21,7 @@ struct Dangling {
     message: String,
 }
 
-/// Writes the conditions that do not say so yet.
+/// Writes the conditions that differ.
 pub(super) async fn write(
     loopback: &Loopback,
     schemas: &[FlowSchema],
@@ -43,14 +43,14 @@ pub(super) async fn write(
             Err(error) => warn!(
                 name,
                 error = error.message,
-                "a flow schema's status could not be written"
+                "cannot update FlowSchema status"
             ),
             Ok(()) => {}
         }
     }
 }
 
-/// `None`: the schema says it already.
+/// `None`: the schema has it already.
 fn due(schema: &FlowSchema, levels: &[PriorityLevelConfiguration]) -> Option<Dangling> {
     let wanted = &schema.spec.as_ref()?.priority_level_configuration.name;
     let exists = defaults::MANDATORY.contains(&wanted.as_str())
@@ -81,13 +81,13 @@ fn due(schema: &FlowSchema, levels: &[PriorityLevelConfiguration]) -> Option<Dan
         .flat_map(|status| status.conditions.iter().flatten());
 
     let mut own = conditions.filter(|condition| condition.type_.as_deref() == Some("Dangling"));
-    let said = own.any(|condition| {
+    let is_set = own.any(|condition| {
         condition.status.as_deref() == Some(due.status)
             && condition.reason.as_deref() == Some(due.reason)
             && condition.message.as_ref() == Some(&due.message)
     });
 
-    (!said).then_some(due)
+    (!is_set).then_some(due)
 }
 
 fn applied(name: &str, dangling: &Dangling, now: Timestamp) -> Value {

@@ -1,4 +1,4 @@
-//! The body of a request: read within its limit, and decoded into options where it is those.
+//! The body of a request: read up to its limit, and decoded where it holds options.
 
 use bytes::Bytes;
 use coracle_api::codec::media_type;

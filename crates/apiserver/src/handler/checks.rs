@@ -1,4 +1,4 @@
-//! What is checked of a request before its object is touched.
+//! Checks of a request before its object is read or written.
 
 use coracle_api::catalog::Resource;
 use coracle_api::catalog::Subresource;
@@ -11,7 +11,7 @@ use crate::registry::Scope;
 use crate::request::{Request, Target, Verb};
 use crate::served::Served;
 
-/// What answers about objects may be written in; the last two are for watches.
+/// The media types of responses with objects; the last two are for watches.
 const PRODUCED: [&str; 5] = [
     "application/json",
     "application/yaml",
@@ -53,7 +53,7 @@ pub(super) fn check_shape(
     target: &Target,
     verb: Verb,
 ) -> Result<(), ApiError> {
-    // Collections have a name only because a selector says so.
+    // Collections have a name only from a field selector.
     let named = !target.name.is_empty() && !verb.is_of_collection();
     let placed = !target.namespace.is_empty();
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
@@ -93,8 +93,8 @@ pub(super) fn shape_fits(resource: &Resource, target: &Target, verb: Verb) -> bo
     }
 }
 
-/// The type of a patch. Custom resources have no strategic merge patch: their schemas do not say how
-/// lists are merged.
+/// The type of a patch. Custom resources have no strategic merge patch: their schemas do not define
+/// how lists are merged.
 pub(super) fn patch_type(request: &Request<'_>, scope: &Scope<'_>) -> Result<PatchType, ApiError> {
     let known = PatchType::of(request.content_type());
     if scope.custom.is_some() {
@@ -126,7 +126,7 @@ pub(super) fn check_terminating(scope: &Scope<'_>, verb: Verb) -> Result<(), Api
     }
 }
 
-/// Whether the path answers in anything that the client accepts, at a first look.
+/// A first check whether the path has a media type that the client accepts.
 pub(super) fn check_produced(request: &Request<'_>) -> Result<(), ApiError> {
     let streams = matches!(request.info.verb, Verb::List | Verb::Watch);
     let produced = if streams {
@@ -138,7 +138,7 @@ pub(super) fn check_produced(request: &Request<'_>) -> Result<(), ApiError> {
         .map_err(|refused| ApiError::not_acceptable_here(refused.to_string()))
 }
 
-/// Which forms and shapes answers about a resource can have.
+/// The forms and shapes of responses about a resource.
 pub(super) fn endpoint(served: &Served, subresource: Option<&Subresource>) -> Endpoint {
     if let Served::Custom(..) = served {
         return Endpoint::Custom;

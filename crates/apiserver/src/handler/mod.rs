@@ -29,35 +29,35 @@ use crate::render::Form;
 use crate::request::{Request, RequestBody, ResourceRequest, Target, Verb};
 use crate::served::Served;
 
-/// What is held of an answer that is sent in pieces: one item of a list can be this large.
+/// The memory that a chunked response is counted with: one item of a list can be this large.
 const LARGE_PIECE: usize = 1 << 20;
 
-/// Smaller answers are not counted.
+/// Smaller responses are not counted.
 const LEAST_COUNTED: usize = 4 << 10;
 
 /// Everything a request needs.
 pub struct Server {
     pub registry: Arc<Registry>,
     pub openapi: OpenApi,
-    /// `host:port`, as discovery tells it to clients.
+    /// `host:port`, as discovery returns it to clients.
     pub address: String,
     pub health: Health,
     pub lifecycle: Arc<Lifecycle>,
     pub metrics: Arc<Metrics>,
     /// What leads to nodes and pods.
     pub connect: Connect,
-    /// How long a watch lasts at least that does not say; at most twice as long.
+    /// The shortest duration of a watch without a timeout; the longest is twice as long.
     pub min_watch: Duration,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
     /// Bytes of bodies of requests in flight.
     pub(crate) bodies: Arc<ByteBudget>,
-    /// Bytes of answers that clients have not read yet.
+    /// Bytes of responses that clients have not read yet.
     pub(crate) answers: Arc<ByteBudget>,
 }
 
 impl Server {
-    /// Answers a request that authorization has allowed.
+    /// Serves a request that is authorized.
     pub async fn handle<B: RequestBody>(
         self: &Arc<Self>,
         request: &Request<'_>,
@@ -107,8 +107,8 @@ impl Server {
         deprecation::noted(target, &served, result)
     }
 
-    /// Counts a large answer as held for its user until it has been read. One that streams holds a
-    /// piece at a time. Watches are not counted: their events are shared by all watchers.
+    /// Counts a large response as held for its user until it has been read. A chunked one holds a
+    /// chunk at a time. Watches are not counted: their events are shared by all watchers.
     fn hold(&self, answer: Answer, request: &Request<'_>) -> Result<Answer, ApiError> {
         let bytes = match answer.body().size_hint().exact() {
             Some(length) => usize::try_from(length).unwrap_or(usize::MAX),

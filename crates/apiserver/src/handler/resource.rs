@@ -1,4 +1,4 @@
-//! A request about a resource: the registry does what the verb says, the answer is rendered.
+//! A request for a resource: calls the registry by verb and renders the response.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::render::{Rendering, Shown};
 use crate::request::{ListOptions, Query, RequestBody, ResourceRequest, Verb, WriteOptions};
 use crate::served::Served;
 
-/// A request about a resource that is served, checked, with what its answer will look like.
+/// A checked request for a served resource, with the form of its response.
 struct Checked<'a> {
     /// The request; `Deref` leads here.
     request: &'a ResourceRequest<'a>,
@@ -249,7 +249,7 @@ impl Server {
         Ok(answer::with_warnings(answer, &written.warnings))
     }
 
-    /// The object as it is after a delete, or a Status where it is gone.
+    /// The object after a delete, or a Status if it is removed.
     fn deleted(&self, deleted: &Deleted, request: &Checked<'_>) -> Result<Answer, ApiError> {
         let (Deleted::Pending(entry) | Deleted::Shown(entry) | Deleted::Gone(entry)) = deleted;
         let success = matches!(deleted, Deleted::Gone(_)).then(|| success(entry, &request.scope));

@@ -1,8 +1,8 @@
-//! Metrics, in upstream's names: what `/metrics` tells.
+//! Metrics, with upstream's names: what `/metrics` returns.
 //!
-//! Every number is truly measured: counted as things happen ([`series`], [`request`], [`store`]),
-//! or read from where it is when somebody asks (the caches, the [`process`]). Nothing here belongs
-//! to the whole process, so that several servers can live in one.
+//! Every number is measured: counted as events happen ([`series`], [`request`], [`store`]), or read
+//! at its source for each scrape (the caches, the [`process`]). Nothing here is global to the
+//! process, so that several servers can run in one.
 
 mod process;
 mod request;
@@ -63,7 +63,7 @@ const SIZE_BOUNDS: &[u64] = &[
     1_000_000_000,
 ];
 
-/// Of durations, which are counted in nanoseconds and told in seconds.
+/// Durations are counted in nanoseconds and exported in seconds.
 const SECOND: f64 = 1e9;
 
 /// Everything that is counted as it happens.
@@ -73,7 +73,7 @@ pub struct Metrics {
     sizes: Family<About, Histogram>,
     /// Requests that last.
     lasting: Family<About, Gauge>,
-    /// Short requests: whether they change something.
+    /// Requests that are not long-running, by whether they are mutating.
     under_way: Family<bool, Gauge>,
     flows: Family<Arc<str>, Counter>,
     authentication: Family<&'static str, Counter>,
@@ -117,20 +117,19 @@ impl Metrics {
         )))
     }
 
-    /// A request goes on; `flow` is `SCHEMA/LEVEL`.
+    /// A request is dispatched; `flow` is `SCHEMA/LEVEL`.
     pub fn dispatched(&self, flow: &Arc<str>) {
         self.flows.of(flow).add(1);
     }
 
-    /// Whether somebody was recognised.
+    /// Whether authentication succeeded.
     pub fn authenticated(&self, success: bool) {
         self.authentication
             .of(&if success { "success" } else { "failure" })
             .add(1);
     }
 
-    /// Where the events of watches of a resource are counted. Those of custom resources are not
-    /// told apart by name, and so not shown.
+    /// The counter of watch events of a resource. That of a custom resource is not exported.
     pub fn watch_events(&self, served: &Served) -> Arc<Counter> {
         match served {
             Served::BuiltIn(own) => self.watch_events.of(&Known(own.resource)),

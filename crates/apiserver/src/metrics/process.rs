@@ -1,4 +1,4 @@
-//! The process as the kernel sees it: time, memory, files. Read when somebody asks.
+//! Process metrics from the kernel: CPU time, memory, file descriptors. Read for each scrape.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// Pages are as large on all machines we run on.
 const PAGE: u64 = 4096;
 
-/// What `/proc/self/stat` says.
+/// The fields of `/proc/self/stat`.
 #[derive(Debug, PartialEq)]
 struct Stat {
     cpu_seconds: f64,

@@ -1,4 +1,4 @@
-//! What is counted of a request: that it came, how long it took, how it ended.
+//! Request metrics: counts, durations and results.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -15,7 +15,7 @@ use super::Metrics;
 use super::series::Gauge;
 use crate::request::{Query, RequestInfo, Target, Verb};
 
-/// What a request was about, as far as metrics tell.
+/// The attributes of a request that are labels of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct About {
     pub(super) verb: &'static str,
@@ -27,14 +27,14 @@ pub(super) struct About {
 }
 
 impl Hash for About {
-    /// Of what tells nearly all apart: it is looked up several times for every request.
+    /// Only of the most distinctive fields: it is computed several times for every request.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.resource.hash(state);
         self.verb.hash(state);
     }
 }
 
-/// A built-in resource, told apart by its place in the catalogue, which is in order of group,
+/// A built-in resource, identified by its index in the catalogue, which is in order of group,
 /// version and name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known(pub(super) &'static Resource);
@@ -112,7 +112,7 @@ impl About {
         })
     }
 
-    /// What every family tells of a request.
+    /// The labels that all families of requests have.
     pub(super) fn labels(&self) -> [(&'static str, &'static str); 6] {
         let of = |name: fn(&'static Resource) -> &'static str| {
             self.resource.map_or("", |known| name(known.0))
@@ -162,7 +162,7 @@ fn scope(verb: Verb, target: &Target) -> &'static str {
     }
 }
 
-/// A request that is being measured. When it is dropped, its answer has left.
+/// A request that is being measured. When it is dropped, its response has been sent.
 pub struct Measured {
     metrics: Arc<Metrics>,
     about: About,
@@ -200,7 +200,7 @@ impl Measured {
         self.code.store(code, Relaxed);
     }
 
-    /// So many bytes of the answer have left.
+    /// So many bytes of the response have been sent.
     pub fn sent(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Relaxed);
     }

@@ -1,5 +1,4 @@
-//! Numbers that are counted as things happen: counters, gauges and histograms, and families of them
-//! by label.
+//! Counters, gauges and histograms, and families of them by label.
 //!
 //! Counting is an atomic addition. A family finds its series in a map that is never locked for
 //! reading: new series, of which there are few, replace the map.
@@ -87,7 +86,7 @@ impl Histogram {
     }
 }
 
-/// Series of one name, told apart by `K`.
+/// Series of one name, with labels `K`.
 pub struct Family<K, V> {
     series: ArcSwap<HashMap<K, Arc<V>>>,
     growing: Mutex<()>,

@@ -1,4 +1,4 @@
-//! The store, with a watch in hand: how long each operation takes, and which fail.
+//! A store that measures each operation: how long it takes, and which fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::series::{Counter, Family, Histogram};
 use super::text::Text;
 use super::{Metrics, SECOND};
 
-/// What is done to the store, in upstream's words.
+/// The operations on the store, with upstream's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Operation {
     Get,

@@ -1,4 +1,4 @@
-//! The text that Prometheus reads.
+//! The Prometheus text format.
 
 use std::fmt::{Display, Write};
 
@@ -87,7 +87,7 @@ impl Text {
     }
 }
 
-/// Counts are kept whole and told in units: nanoseconds as seconds.
+/// Counts are stored as integers and exported in units: nanoseconds as seconds.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a metric need not be exact in its sixteenth digit"

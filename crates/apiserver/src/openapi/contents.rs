@@ -1,4 +1,4 @@
-//! What a document is about: its paths with their operations, and every type that they lead to.
+//! The contents of a document: its paths with their operations, and every type that they refer to.
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};

@@ -1,4 +1,4 @@
-//! A whole document, written part by part: no more than one path or type is ever a tree.
+//! A whole document, written part by part: only one path or type at a time is a tree in memory.
 
 use std::io::{self, Write};
 
@@ -186,7 +186,7 @@ fn info() -> Value {
     Value::Object(info)
 }
 
-/// The ways to prove who one is, by name.
+/// The security definitions, by name.
 fn bearer_token() -> Value {
     let mut token = Map::new();
     token.insert("description", "Bearer Token authentication");
@@ -221,7 +221,7 @@ impl<'w, W: Write> Members<'w, W> {
         self.out.write_all(&json::to_vec(value))
     }
 
-    /// A member that is written the same way.
+    /// A member that is written in the same way.
     fn below(
         &mut self,
         name: &str,

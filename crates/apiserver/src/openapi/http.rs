@@ -1,4 +1,4 @@
-//! Documents over HTTP: in which form, and whether the client has it already.
+//! Documents over HTTP: media type, ETag, caching.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,13 +10,13 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use super::document::{Document, Form};
 use crate::answer::{self, Answer};
 
-/// How long a client may keep a document that it asked for by its hash.
+/// How long a client may cache a document that it requested by its hash.
 const KEPT_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 const JSON: &str = "application/json";
 
-/// The name of the protobuf form, and an older one that is no media type by the book, but asked
-/// for.
+/// The media type of the protobuf form, and an older one that is not valid, but requested by
+/// clients.
 fn protobuf_types(document: &Document) -> [&'static str; 2] {
     match document {
         Document::V2 => [
@@ -45,7 +45,7 @@ pub(super) fn form(document: &Document, headers: &HeaderMap) -> Option<Form> {
     })
 }
 
-/// Whether the client says that it has the document with this tag.
+/// Whether the client has the document with this ETag.
 fn has_already(headers: &HeaderMap, etag: &str) -> bool {
     let values = headers.get_all(header::IF_NONE_MATCH);
     let mut tags = values
@@ -58,7 +58,7 @@ fn has_already(headers: &HeaderMap, etag: &str) -> bool {
     })
 }
 
-/// A document on its way out.
+/// A document to respond with.
 pub(super) struct Found<'d> {
     pub(super) document: &'d Document,
     pub(super) form: Form,
@@ -69,7 +69,7 @@ pub(super) struct Found<'d> {
 }
 
 impl Found<'_> {
-    /// The answer to a request with these headers. `asked_hash`: the hash that the client saw in
+    /// The response to a request with these headers. `asked_hash`: the hash that the client saw in
     /// the index.
     pub(super) fn answer(
         self,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_content_goes_to_those_who_take_it() {
+    fn compressed_content_is_sent_to_clients_that_accept_it() {
         let check = |accept, expected| {
             assert_eq!(
                 answer::takes_gzip(&headers(&[("accept-encoding", accept)])),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_it_already_gets_nothing() {
+    fn a_client_that_has_it_gets_not_modified() {
         let check = |tags, expected| {
             let answer = answer(&headers(&[("if-none-match", tags)]), None);
             assert_eq!(answer.status().as_u16(), expected, "{tags}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_by_its_hash_may_be_kept_for_a_year() {
+    fn a_document_requested_by_its_hash_may_be_cached_for_a_year() {
         let answer = answer(&HeaderMap::new(), Some("AB"));
         assert_eq!(answer.status(), StatusCode::OK);
         assert_eq!(answer.headers()["cache-control"], "public, immutable");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_hash_leads_to_the_present_one() {
+    fn an_old_hash_redirects_to_the_current_one() {
         let answer = answer(&HeaderMap::new(), Some("CD"));
         assert_eq!(answer.status(), StatusCode::MOVED_PERMANENTLY);
         assert_eq!(answer.headers()["location"], "/openapi/v3/version?hash=AB");

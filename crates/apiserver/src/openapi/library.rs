@@ -1,10 +1,10 @@
-//! The documents that somebody has asked for, kept as little as possible.
+//! A cache of the documents that were requested, in as little memory as possible.
 //!
-//! A document is made when it is first asked for, compressed while it is written, and kept so: all
-//! of them together are a megabyte or two. Its hash stays, since the index names the hash of every
-//! one; its content may have to be made again if there is too much of it. When kinds come and go,
-//! the documents that they are in are forgotten. Those who take a document as it was before it was
-//! compressed share one copy, which is there as long as one of them reads.
+//! A document is built when it is first requested, compressed while it is written, and kept
+//! compressed: all of them together are a megabyte or two. Its hash is kept, since the index has
+//! the hash of every document; its content is dropped and rebuilt if the cache is too large. When
+//! kinds are added or removed, the documents that contain them are dropped. Readers of an
+//! uncompressed document share one copy, which exists as long as one of them reads.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -20,18 +20,18 @@ use ring::digest::{Context, SHA512};
 use super::document::{Document, Form};
 use super::section::Section;
 
-/// How much compressed content is kept.
+/// How much compressed content is cached.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Why a document could not be made.
+/// Why a document could not be built.
 #[derive(Debug, thiserror::Error)]
 #[error("compression failed")]
 pub(super) struct LibraryError(#[from] io::Error);
 
-/// A document as it is kept.
+/// A cached document.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
-    /// SHA-512 of its JSON: the same for both forms, as a client of one may ask for the other.
+    /// SHA-512 of its JSON: the same for both forms, as a client of one may request the other.
     pub(super) hash: Arc<str>,
     content: Content,
 }
@@ -43,7 +43,7 @@ impl Kept {
 
     /// The content as it was before it was compressed.
     pub(super) fn plain(&self) -> Result<Bytes, LibraryError> {
-        // Held while it is made, so that many who ask at once make one.
+        // Held while it is decompressed, so that concurrent requests share one copy.
         let mut plain = self
             .content
             .plain
@@ -63,11 +63,11 @@ impl Kept {
     }
 }
 
-/// What is kept of a document in one form.
+/// The cached content of a document in one form.
 #[derive(Clone, Debug)]
 struct Content {
     gzip: Bytes,
-    /// The same uncompressed, while somebody reads it.
+    /// The same uncompressed, while it is being read.
     plain: Arc<Mutex<Option<Weak<[u8]>>>>,
 }
 
@@ -76,20 +76,20 @@ struct Content {
 #[derive(Default)]
 pub(super) struct Library {
     shelf: Mutex<Shelf>,
-    /// Held by who makes documents, so that many who ask at once make one.
+    /// Held while a document is built, so that concurrent requests build it once.
     making: Mutex<()>,
 }
 
 #[derive(Default)]
 struct Shelf {
-    /// What everything here was made for.
+    /// The catalogue that the cached documents are built from.
     catalog: Catalog,
     hashes: BTreeMap<Document, Arc<str>>,
     contents: BTreeMap<(Document, Form), Content>,
 }
 
 impl Library {
-    /// The document, if it is at hand.
+    /// The document, if it is cached.
     pub(super) fn kept(&self, catalog: &Catalog, document: &Document, form: Form) -> Option<Kept> {
         let shelf = self.shelf(catalog);
         let hash = shelf.hashes.get(document)?.clone();
@@ -97,7 +97,7 @@ impl Library {
         Some(Kept { hash, content })
     }
 
-    /// The document, made now if it is not at hand.
+    /// The document, built if it is not cached.
     pub(super) fn get(
         &self,
         catalog: &Catalog,
@@ -161,7 +161,7 @@ impl Library {
 }
 
 impl Shelf {
-    /// Throws away what the difference between two catalogues has made wrong.
+    /// Drops the documents that the difference between two catalogues has invalidated.
     fn be_for(&mut self, catalog: &Catalog) {
         let mut wrong: Vec<Document> = Vec::new();
         for page in self.catalog.difference(catalog) {

@@ -1,13 +1,12 @@
-//! OpenAPI: what the API looks like, for clients that explain, validate, patch and generate.
+//! OpenAPI: a description of the API, for clients that explain, validate, patch and generate.
 //!
 //! A request arrives at [`OpenApi::answer`]. The [`document`] it names is made from the catalogue,
-//! once, and kept compressed in the [`library`]; [`http`] decides about its form and about clients
-//! that have it already.
+//! once, and kept compressed in the [`library`]; [`http`] handles media types and caching.
 //!
-//! A document is an [`contents`]: the operations of its [`section`]s (a group and version, say), by
-//! path, which [`resource`] makes from the verbs of each resource with its [`routes`], and the
-//! types that they lead to. [`v2`] and [`v3`] write operations down, [`schema`] the [`named`]
-//! types, all as trees; one path or type at a time goes out as JSON or as [`protobuf`].
+//! A document has [`contents`]: the operations of its [`section`]s (such as a group and version),
+//! by path, which [`resource`] makes from the verbs of each resource with its [`routes`], and the
+//! types that they refer to. [`v2`] and [`v3`] write operations, [`schema`] the [`named`] types,
+//! all as trees; one path or type at a time is written as JSON or as [`protobuf`].
 //!
 //! Kinds that are added at run time are kinds of the catalogue like any other: their group and
 //! version gets a document of its own, and they appear in the document of the whole.
@@ -189,7 +188,7 @@ fn failed(error: &OpenApiError) -> Answer {
     )
 }
 
-/// Away from the threads that answer requests: documents and compression take their time.
+/// Runs outside of the threads that serve requests: building and compressing documents takes long.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LibraryError> + Send + 'static,
 ) -> Result<T, OpenApiError> {

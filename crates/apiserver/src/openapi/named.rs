@@ -35,7 +35,7 @@ pub(super) enum Named<'c> {
 }
 
 impl<'c> Named<'c> {
-    /// The named type at a node; `None`: its schema stands in its place.
+    /// The named type at a node; `None`: its schema is inlined.
     pub(super) fn at(node: Node<'c>) -> Option<Named<'c>> {
         let name = match node.shape {
             Shape::Struct(id) => return Some(Named::Struct(node.page.struct_of(id))),

@@ -1,4 +1,4 @@
-//! Names that code generators live by: operation ids, tags and definitions.
+//! Names that code generators depend on: operation ids, tags and definitions.
 
 use coracle_api::catalog::Struct;
 

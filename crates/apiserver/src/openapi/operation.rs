@@ -1,5 +1,5 @@
-//! What can be asked of a path, before anybody decides how to write it down: both versions of the
-//! document are made from these.
+//! The operations of a path, independent of the version of the document: both versions are made
+//! from these.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub(super) struct Operation<'c> {
 #[derive(Clone, Copy)]
 pub(super) enum Model<'c> {
     Type(Struct<'c>),
-    /// A stream or a text whose form nobody declares.
+    /// A stream or a text without a schema.
     Text,
 }
 
@@ -99,8 +99,8 @@ impl Parameter {
     }
 }
 
-/// The query parameters that carry the fields of an options kind. What is no text, number or flag
-/// cannot be said in a query that documents describe.
+/// The query parameters for the fields of an options kind. Only texts, numbers and booleans can be
+/// query parameters.
 pub(super) fn query_of(options: Struct<'_>) -> impl Iterator<Item = Parameter> {
     options
         .iter()
@@ -151,7 +151,7 @@ pub(super) fn common<'o>(operations: &'o [Operation<'_>]) -> Vec<&'o Parameter> 
 }
 
 impl<'c> Operation<'c> {
-    /// Its parameters without those that stand at the path.
+    /// Its parameters without those of the path.
     pub(super) fn own_parameters(&self, common: &[&Parameter]) -> impl Iterator<Item = &Parameter> {
         let is_common =
             |parameter: &&Parameter| common.iter().any(|other| other.key() == parameter.key());

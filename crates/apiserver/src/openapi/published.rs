@@ -1,7 +1,7 @@
-//! Custom resources as their authors describe them.
+//! The published schemas of custom resources.
 //!
-//! Version 3 shows the schema as it is. Version 2 knows no alternatives and no null, and its
-//! readers take what is not named for forbidden: what it cannot say is left out, as upstream does.
+//! Version 3 has the schema as it is. Version 2 has no alternatives and no null, and its readers
+//! reject fields that are not listed: what it cannot express is left out, as upstream does.
 
 use coracle_api::{Map, Value};
 
@@ -16,7 +16,7 @@ pub(super) fn schema(author: &Map, mut declared: Map, version: Version) -> Map {
 
     let open = schema.flag(PRESERVE) && version == Version::V2;
 
-    // What every object has is the same in all, whatever the author says of it.
+    // The metadata of every object is the same, whatever its schema declares.
     if let Some(Value::Object(own)) = declared.remove("properties").filter(|_| !open) {
         let properties = schema.object_mut("properties");
         for (name, value) in own {
@@ -56,7 +56,7 @@ fn simplify(schema: &mut Map) {
         schema.remove("type");
     }
 
-    forget_nullable(schema);
+    remove_nullable(schema);
 
     for name in ["items", "additionalProperties"] {
         if let Some(below) = schema.below_mut(name) {
@@ -74,8 +74,8 @@ fn simplify(schema: &mut Map) {
         .for_each(simplify);
 }
 
-/// What may be null cannot be asked for.
-fn forget_nullable(schema: &mut Map) {
+/// A nullable property cannot be required.
+fn remove_nullable(schema: &mut Map) {
     let nullable: Vec<String> = schema
         .below("properties")
         .into_iter()
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_2_leaves_out_what_it_cannot_say() {
+    fn version_2_omits_what_it_cannot_express() {
         let check = |version: Version, expected: &str| {
             let author = json::parse(
                 br#"{"type":"object","properties":{"spec":{"type":"object","required":["a","b"],"properties":{

@@ -14,11 +14,11 @@ const LOG: &[&str] = &[
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// Methods of a path that hands requests on, in the order of documents.
+/// Methods of a proxied path, in the order of documents.
 const PROXIED: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
 const STREAMED: [&str; 2] = ["get", "post"];
 
-/// The operations on a resource and on what stands below it.
+/// The operations on a resource and on its subresources.
 pub(super) fn operations<'c>(catalog: &'c Catalog, resource: &'c Resource) -> Vec<Operation<'c>> {
     let Some(main) = Routes::of(catalog, resource, None) else {
         return Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn operations<'c>(catalog: &'c Catalog, resource: &'c Resource) -> Ve
 
 impl<'c> Routes<'c> {
     fn operations(&self) -> Vec<Operation<'c>> {
-        // Exec, attach, proxy and the like have no object: their kind is what may be asked of them.
+        // Exec, attach, proxy and the like have no object: their kind is that of their options.
         if self.kind.kind.ends_with("Options") {
             return self.connects();
         }
@@ -74,7 +74,7 @@ impl<'c> Routes<'c> {
             found.push(self.list(Reach::AllNamespaces));
         }
 
-        // The older way to watch, by a path of its own, is for resources that had it.
+        // The deprecated watch paths exist only for resources that had them.
         if has("watch") && !self.dialect.is_custom {
             found.push(self.watch());
             found.push(self.watch_list(Reach::Here));

@@ -6,7 +6,7 @@ use coracle_api::catalog::{BUILTIN, Catalog, Resource, Struct, Subresource};
 use super::names::{self, title};
 use super::operation::{Body, KindName, Model, Operation, Parameter, query_of, sorted};
 
-/// The media types of requests and answers.
+/// The media types of requests and responses.
 pub(super) struct Dialect {
     pub(super) consumes: &'static [&'static str],
     pub(super) object: &'static [&'static str],
@@ -39,7 +39,7 @@ static BUILT_IN: Dialect = Dialect {
     is_custom: false,
 };
 
-/// Custom resources have no protobuf form, and nobody declared how to merge their lists.
+/// Custom resources have no protobuf form, and no declaration of how to merge their lists.
 static CUSTOM: Dialect = Dialect {
     consumes: &["application/json", "application/yaml"],
     object: &["application/json", "application/yaml"],
@@ -199,7 +199,7 @@ impl<'c> Routes<'c> {
         self.catalog.kind("", "v1", name).map(|(_, of)| of)
     }
 
-    /// What may be said when a subresource is read that is no object: `PodLogOptions`.
+    /// The options for reading a subresource that is no object: `PodLogOptions`.
     pub(super) fn log_options(&self, below: &Subresource) -> Option<Struct<'c>> {
         let name = format!("{}{}Options", self.resource.kind, title(&below.name));
         self.catalog
@@ -248,7 +248,7 @@ impl<'c> Routes<'c> {
     }
 }
 
-/// How far a list goes.
+/// The scope of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Here,

@@ -1,7 +1,7 @@
 //! Types as schemas: what a struct of the catalogue looks like in a document.
 //!
-//! Both versions say the same in different words: version 3 wraps a reference that has something
-//! beside it in `allOf` and tells defaults, version 2 does neither.
+//! The versions differ in two ways: version 3 wraps a reference that has siblings in `allOf` and
+//! has defaults, version 2 does neither.
 
 use coracle_api::catalog::{
     FieldRef, ListType, MapType, Node, Patch, Presence, RawKind, Shape, Struct, Union,
@@ -65,7 +65,7 @@ fn declared(of: Struct<'_>, version: Version) -> Map {
     schema
 }
 
-/// In the order in which the fields were declared, as far as their protobuf tags tell.
+/// In the order in which the fields were declared, according to their protobuf tags.
 fn required(of: Struct<'_>) -> Vec<Value> {
     let mut names: Vec<(Vec<u16>, &str)> = of
         .iter()
@@ -208,7 +208,7 @@ fn place(node: Node<'_>, version: Version) -> Map {
     schema
 }
 
-/// What a list or map is made of.
+/// The schema of the elements of a list or map.
 fn element(node: Node<'_>, version: Version) -> Map {
     let item = node.item().expect("lists and maps have items");
     let mut schema = place(item, version);
@@ -220,7 +220,7 @@ fn element(node: Node<'_>, version: Version) -> Map {
     wrapped(schema, version)
 }
 
-/// A reference stands alone: in version 3, what stands beside it moves it into `allOf`.
+/// A reference has no siblings: in version 3, they move it into `allOf`.
 fn wrapped(mut schema: Map, version: Version) -> Map {
     if version == Version::V3
         && schema.len() > 1
@@ -233,7 +233,7 @@ fn wrapped(mut schema: Map, version: Version) -> Map {
     schema
 }
 
-/// What a value that is always there is before anybody sets it.
+/// The zero value of a field that is always present.
 fn zero(shape: Shape, presence: Presence) -> Option<Value> {
     if presence.pointer() {
         return None;
@@ -302,8 +302,7 @@ pub(super) fn describe(schema: &mut Map, text: &'static str) {
     }
 }
 
-/// A field's description; the values of an enum are told in it too, for readers who see nothing
-/// else.
+/// A field's description, with the values of an enum, for readers that only see descriptions.
 fn describe_field(schema: &mut Map, text: &'static str, field: FieldRef<'_>) {
     let values = &field.extra().enumeration;
     if values.is_empty() {

@@ -1,5 +1,5 @@
-//! The parts that the API is documented in: one for each group and version, and small ones for what
-//! stands beside them.
+//! The sections that the API is documented in: one for each group and version, and small ones for
+//! the paths beside them.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ impl Section {
         }
     }
 
-    /// Where its document is, as the index says it.
+    /// The URL of its document, as in the index.
     pub(super) fn url(&self, hash: &str) -> String {
         format!("/openapi/v3/{}?hash={hash}", self.path())
     }

@@ -30,7 +30,7 @@ fn all_documents(catalog: &Catalog) -> Vec<Document> {
         .collect()
 }
 
-/// A catalogue with a kind of somebody's own.
+/// A catalogue with a custom kind.
 fn with_widgets() -> Catalog {
     let mut page = PageBuilder::new();
     let root = page.custom_root(BUILTIN.type_named("meta.v1.ObjectMeta").unwrap());
@@ -96,7 +96,7 @@ fn operations_have_names_of_their_own() {
 }
 
 #[test]
-fn operations_are_what_the_catalogue_says_and_clients_expect() {
+fn operations_match_the_catalogue_and_what_clients_expect() {
     let document = document(&Catalog::builtin(), &Document::V2);
     let check = |method: &str, path: &str, id: &str, action: Option<&str>, codes: &[&str]| {
         let operation = document
@@ -266,7 +266,7 @@ fn a_kind_added_at_run_time_is_documented_like_any_other() {
         .is_some()
     );
 
-    // Its metadata is everybody's.
+    // Its metadata is that of every kind.
     let metadata = [
         "components",
         "schemas",
@@ -339,7 +339,7 @@ fn custom_resources_have_fewer_forms() {
 }
 
 #[test]
-fn documents_that_a_new_kind_is_in_are_made_anew_and_no_others() {
+fn only_documents_with_a_new_kind_are_rebuilt() {
     let library = Library::default();
     let (before, after) = (Catalog::builtin(), with_widgets());
     let (apps, widgets) = (v3("apps", "v1"), v3("example.com", "v1"));
@@ -376,7 +376,7 @@ fn both_forms_have_one_hash_and_the_content_comes_back() {
 }
 
 #[test]
-fn those_who_read_a_document_uncompressed_share_it() {
+fn readers_of_an_uncompressed_document_share_it() {
     let library = Library::default();
     let catalog = Catalog::builtin();
     let read = || {

@@ -1,7 +1,7 @@
 //! Version 2 of the document: one for the whole API.
 //!
-//! Parameters that many operations share are written once, under a name that tells their content
-//! apart.
+//! Parameters that many operations share are written once, under a name that is derived from their
+//! content.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Where the next page of a list begins: upstream's token.
+//! Continue tokens of paged lists, in upstream's format.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,7 +13,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 /// A place in a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Continuation {
-    /// `None`: whatever is newest. So goes on whose own revision is gone.
+    /// `None`: the newest. So continues a list whose own revision is compacted.
     pub(super) revision: Option<Revision>,
     /// The first key of the page, below the prefix of the list.
     pub(super) start: String,

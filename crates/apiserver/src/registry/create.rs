@@ -18,7 +18,7 @@ use crate::status::Reason;
 /// A generated name that is taken is tried again this often.
 const NAME_ATTEMPTS: usize = 8;
 
-/// An object as it was written, with what the client is to be warned of.
+/// An object as it was written, with warnings for the client.
 pub struct Written {
     pub entry: Arc<Entry>,
     pub warnings: Vec<String>,
@@ -115,7 +115,7 @@ impl Registry {
         unreachable!("the last attempt returns")
     }
 
-    /// One try with one name, which the error tells beside the refusal.
+    /// One attempt with one name, which the error has beside the refusal.
     async fn attempt(
         &self,
         write: &Write<'_>,
@@ -199,7 +199,7 @@ impl Registry {
         }
     }
 
-    /// Says so if the object that is in the way is going.
+    /// Adds to the error that the existing object is being deleted.
     fn taken(&self, scope: &Scope<'_>, name: &str, error: ApiError) -> ApiError {
         if error.reason != Reason::AlreadyExists {
             return error;
@@ -237,7 +237,7 @@ fn prepare_and_validate(object: &mut Value, write: &Write<'_>) -> Result<Vec<Str
         .strategy
         .validate_tree(object, None, cx, &mut errors)?;
 
-    // The kind's own words about a name are better than those that fit every kind.
+    // The kind's own error about a name is more specific than the generic one.
     if errors.is_empty() {
         meta::validate_new(object, scope, &mut errors);
     }

@@ -1,5 +1,5 @@
-//! The body of a write: bytes to an object of the kind that the path names, refused in upstream's
-//! words.
+//! Decodes the body of a write into an object of the kind that the path names. Errors have
+//! upstream's texts.
 
 use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, split_api_version};
@@ -15,7 +15,7 @@ use crate::ApiError;
 use crate::definitions::Version;
 use crate::request::FieldValidation;
 
-/// A request's body and the form it says it has.
+/// A request's body and its declared media type.
 #[derive(Clone, Debug)]
 pub struct Body {
     pub bytes: Bytes,
@@ -23,7 +23,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// The object, and what a client is to be warned of.
+    /// The object, and warnings for the client.
     pub(super) fn object(
         &self,
         scope: &Scope<'_>,
@@ -44,14 +44,14 @@ impl Body {
         if let Some((_, version)) = scope.custom {
             let (object, unknown) = self.defined(&text, version, scope, validation)?;
             complaints.extend(unknown);
-            return judged(object, complaints, validation, |why| {
+            return check_complaints(object, complaints, validation, |why| {
                 cannot_be_handled(&own(scope), scope, why)
             });
         }
 
         if let Some(plain) = plainly(&text, scope) {
             complaints.extend(plain.strict);
-            return judged(plain.value, complaints, validation, |why| {
+            return check_complaints(plain.value, complaints, validation, |why| {
                 cannot_be_handled(&own(scope), scope, why)
             });
         }
@@ -66,7 +66,7 @@ impl Body {
         declared.check_version(kind, scope)?;
         complaints.extend(decoded.strict);
 
-        judged(decoded.value, complaints, validation, refused)
+        check_complaints(decoded.value, complaints, validation, refused)
     }
 
     /// The options of a delete.
@@ -123,8 +123,8 @@ impl Body {
         Ok((value, Vec::new()))
     }
 
-    /// An object of a custom resource: it is what it says that it is, and what its schema does not
-    /// know goes.
+    /// An object of a custom resource: its type is the declared one, and unknown fields are
+    /// dropped.
     fn defined(
         &self,
         text: &[u8],
@@ -139,7 +139,7 @@ impl Body {
 
         let decoded = defined(text, version, scope).map_err(|why| refused(&why))?;
         if declared.api_version != scope.kind.api_version() {
-            // Nobody knows the fields of another version.
+            // The fields of another version are not known.
             let told = match validation {
                 FieldValidation::Warn => unknown_members(&decoded.value),
                 _ => Vec::new(),
@@ -209,9 +209,9 @@ fn unknown_members(object: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The object of a text that says it is just what the path names, as nearly all do: read once. Of
-/// everything else it has to be known first what it says it is, if only for the words of the
-/// refusal.
+/// The object of a text that declares exactly the type that the path names, as nearly all do:
+/// decoded in one pass. For all others the declared type has to be known first, if only for the
+/// error text.
 fn plainly(text: &[u8], scope: &Scope<'_>) -> Option<json::Decoded> {
     let decoded = json::decode(text, Some(scope.of.node())).ok()?;
     let declares =
@@ -220,8 +220,8 @@ fn plainly(text: &[u8], scope: &Scope<'_>) -> Option<json::Decoded> {
         .then_some(decoded)
 }
 
-/// What becomes of an object with something to complain of.
-fn judged(
+/// Returns an object with its complaints as warnings, or refuses it, as field validation demands.
+fn check_complaints(
     object: Value,
     complaints: Vec<String>,
     validation: FieldValidation,
@@ -237,7 +237,7 @@ fn judged(
     }
 }
 
-/// A client is warned of each key that YAML has twice; an error tells of all of them at once.
+/// There is a warning for each duplicate key in YAML; an error has all of them at once.
 fn lines(complaint: String) -> Vec<String> {
     match complaint.strip_prefix("yaml: unmarshal errors:\n") {
         Some(keys) => keys.lines().map(|line| line.trim().to_owned()).collect(),
@@ -245,7 +245,7 @@ fn lines(complaint: String) -> Vec<String> {
     }
 }
 
-/// What a text says that it is; empty where it says nothing.
+/// The type that a text declares; empty where it declares none.
 pub(super) struct Declared {
     pub(super) api_version: Text,
     pub(super) kind: Text,
@@ -306,7 +306,7 @@ impl Declared {
         }
     }
 
-    /// Whether it says that it is what the path names.
+    /// Whether it declares the type that the path names.
     pub(super) fn is_of(&self, scope: &Scope<'_>) -> Result<(), String> {
         match self.kind == scope.kind.name && self.api_version == scope.kind.api_version() {
             true => Ok(()),
@@ -321,8 +321,8 @@ impl Declared {
         split_api_version(&self.api_version).1
     }
 
-    /// The object of a text, as the kind that it says it is, which can be had as the one that the
-    /// path names.
+    /// The object of a text, decoded as the declared kind, which converts to the one that the path
+    /// names.
     pub(super) fn decode<'s>(
         &self,
         text: &[u8],
@@ -347,8 +347,8 @@ impl Declared {
         BUILTIN
             .kind_of(&self.api_version, &self.kind)
             .ok_or_else(|| {
-                // Where in its source upstream made the scheme depends on how it was built;
-                // recorded were one place for strict requests and one for the others.
+                // The position in upstream's source that the error has depends on its build;
+                // recorded were one for strict requests and one for the others.
                 let scheme = match validation {
                     FieldValidation::Strict => "pkg/runtime/scheme.go:111",
                     _ => "pkg/api/legacyscheme/scheme.go:30",
@@ -379,7 +379,7 @@ impl Declared {
         ))
     }
 
-    /// A body comes in the version of the path.
+    /// A body has the version of the path.
     fn check_version(&self, kind: &Kind, scope: &Scope<'_>) -> Result<(), ApiError> {
         if is_same(kind, scope.kind) {
             return Ok(());
@@ -394,7 +394,7 @@ impl Declared {
         ))
     }
 
-    /// Upstream complains in the name of what the object says that it is.
+    /// Upstream's error names the declared type of the object.
     fn of_another_kind(&self, object: &Value, scope: &Scope<'_>) -> ApiError {
         let detail = format!("must be {}", scope.kind.name);
         let error = FieldError::invalid_str(&Path::Root.field("kind"), &self.kind, detail);
@@ -411,7 +411,7 @@ pub(super) fn is_same(one: &Kind, other: &Kind) -> bool {
     one.name == other.name && one.version == other.version && one.group == other.group
 }
 
-/// A body that cannot be brought into the version that is kept.
+/// A body that cannot be converted to the storage version.
 pub(super) fn not_converted(scope: &Scope<'_>, error: &ConvertError) -> ApiError {
     cannot_be_handled(&own(scope), scope, &error.to_string())
 }
@@ -437,8 +437,7 @@ fn cannot_be_handled(declared: &Declared, scope: &Scope<'_>, why: &str) -> ApiEr
     ))
 }
 
-/// Options may say what they are, in any group's version; they may not say that they are something
-/// else.
+/// Options may declare their type, in any group's version; they may not declare another one.
 fn check_is_options(text: &[u8]) -> Result<(), ApiError> {
     let Ok(value) = json::parse(text) else {
         return Ok(());

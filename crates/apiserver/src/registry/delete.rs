@@ -1,8 +1,8 @@
-//! Delete: at once, or first marked when somebody has to finish something.
+//! Delete: at once, or by setting a deletion timestamp first.
 //!
-//! An object goes in one step when nothing holds it: no finalizer, no grace. Otherwise it is marked
-//! with the time at which it should be gone, and whoever takes the last hold away removes it.
-//! [`plan`] decides which it is, from the object and the options alone.
+//! An object without finalizers and grace period is removed in one step. Otherwise its deletion
+//! timestamp is set, and the update that removes the last finalizer or ends the grace period
+//! removes it. [`plan`] decides which it is, from the object and the options alone.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::status::Reason;
 
 /// What became of a delete.
 pub enum Deleted {
-    /// It is gone; the client is told so.
+    /// It is removed; the client gets a Status.
     Gone(Arc<Entry>),
-    /// It is gone, and the client is shown what it was.
+    /// It is removed, and the client gets its last version.
     Shown(Arc<Entry>),
-    /// It is marked; somebody has to finish something.
+    /// Its deletion timestamp is set; it waits for finalizers or its grace period.
     Pending(Arc<Entry>),
 }
 
@@ -34,16 +34,16 @@ const DELETED_AT_ONCE: usize = 32;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What a delete comes to.
+/// The steps of a delete.
 #[derive(Debug, PartialEq)]
 enum Plan {
-    /// It has been asked for before, and nothing changes.
+    /// It was requested before, and nothing changes.
     Nothing,
-    /// It is taken away.
+    /// It is removed.
     Remove,
     /// It is marked, as here, and stays until nothing holds it.
     Mark(Value),
-    /// It is marked, as here, for everybody to see, and then taken away.
+    /// It is written with its deletion timestamp, for watchers to see, and then removed.
     MarkAndRemove(Value),
 }
 
@@ -63,7 +63,7 @@ impl Registry {
         loop {
             let current = self.get(scope, name)?;
             match self.try_delete(&write, name, &current, options).await {
-                // Somebody changed it meanwhile: the new version is judged anew, preconditions
+                // It was changed concurrently: the new version is checked again, preconditions
                 // included.
                 Err(error)
                     if error.reason == Reason::Conflict && self.is_newer(scope, name, &current) => {
@@ -124,7 +124,8 @@ impl Registry {
                 .remove_now(write, name, &last, &last.value(scope.storage_version.of))
                 .await
             {
-                // Whoever waited for the mark (a kubelet whose pod is over) may have been faster.
+                // A client that waited for the deletion timestamp (a kubelet whose pod has ended)
+                // may have removed it already.
                 Err(error) if was_marked && self.is_gone(scope, name, &error) => last,
                 removed => removed?,
             },
@@ -136,7 +137,7 @@ impl Registry {
         })
     }
 
-    /// Writes the marked object as it is: no strategy looks at a delete.
+    /// Writes the object with its deletion timestamp as it is: strategies do not run on a delete.
     async fn mark(
         &self,
         scope: &Scope<'_>,
@@ -165,8 +166,7 @@ impl Registry {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<super::List, ApiError> {
-        // Of a version that is given, what there was then: what has come since is nobody's to
-        // delete.
+        // With a resource version, the objects of that version: later ones are not deleted.
         let exact =
             list.version.0 != 0 && list.version_match.is_none() && list.continue_token.is_empty();
         let version_match = if exact {
@@ -221,15 +221,15 @@ fn plan(object: &Value, scope: &Scope<'_>, options: &DeleteOptions, now: Timesta
     let grace = match (going, asked) {
         (false, asked) => scope.strategy.grace(object, asked),
         (true, _) if lingers == 0 => Grace::None,
-        // Asked for a second time, a delete can only come sooner.
+        // A second delete can only shorten the grace period.
         (true, Some(asked)) if asked < lingers => Grace::Seconds(asked),
         (true, _) => return Plan::Nothing,
     };
 
     let mut marked = object.clone();
 
-    // Without a wish a finalizer that says what to do with dependents stays, and the kind decides
-    // where there is none.
+    // Without a requested propagation, an existing finalizer for dependents stays, and the kind
+    // decides where there is none.
     let decided = metadata
         .finalizers()
         .any(|name| name == ORPHAN || name == FOREGROUND);
@@ -254,8 +254,8 @@ fn plan(object: &Value, scope: &Scope<'_>, options: &DeleteOptions, now: Timesta
     }
 }
 
-/// Says on an object when it should be gone. The grace of a delete that is under way runs from when
-/// it began, but whoever has to finish something has a second left for it.
+/// Sets the deletion timestamp. The grace period of a delete that is in progress is counted from
+/// its beginning, but at least one second is left.
 fn mark(object: &mut Value, seconds: i64, now: Timestamp) {
     let metadata = object.meta();
     let lingers = metadata.deletion_grace_period_seconds().unwrap_or(0);
@@ -279,7 +279,8 @@ fn mark(object: &mut Value, seconds: i64, now: Timestamp) {
     }
 }
 
-/// Puts the finalizer of the asked propagation in, and the others out; returns whether any is left.
+/// Sets the finalizer of the requested propagation, and removes the others; returns whether any is
+/// left.
 fn settle_finalizers(object: &mut Value, propagation: Option<Propagation>) -> bool {
     let wanted = match propagation {
         Some(Propagation::Orphan) => Some(ORPHAN),
@@ -301,7 +302,7 @@ fn settle_finalizers(object: &mut Value, propagation: Option<Propagation>) -> bo
 }
 
 impl Scope<'_> {
-    /// What whoever deletes should know, whatever becomes of it.
+    /// Warnings about a delete, whatever its result.
     pub fn delete_notices(&self, options: &DeleteOptions) -> Vec<String> {
         let notice = self
             .strategy
@@ -319,7 +320,7 @@ pub(super) fn is_released(scope: &Scope<'_>, new: &Value, old: &Value) -> bool {
         && !scope.strategy.holds(new)
 }
 
-/// Whether the object is the one that is to be deleted.
+/// Whether the object meets the preconditions.
 pub(super) fn check_preconditions(
     scope: &Scope<'_>,
     name: &str,

@@ -1,7 +1,7 @@
-//! Objects that go away by themselves: events, a while after they were last written.
+//! Objects that expire: events, some time after they were last written.
 //!
-//! The store takes them away: each hangs on a lease. A lease is a write of its own, so one serves
-//! all that is written within a while, and its objects live that much longer at most.
+//! The store removes them: each is attached to a lease. Granting a lease is a write of its own, so
+//! one lease is shared by all writes within an interval, and objects live that much longer at most.
 
 use bytes::Bytes;
 use coracle_store::{LeaseId, Put, Revision, Store, StoreError, SwapError};
@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant};
 use super::{Registry, Scope};
 use crate::cache::Entry;
 
-/// What goes away, by its prefix in the store.
+/// The resource that expires, by its prefix in the store.
 const EXPIRING: &str = "events";
 
 /// A lease serves for a twentieth of its time, for this long and for so many objects at most.
@@ -19,9 +19,9 @@ const SHARE: u32 = 20;
 const LONGEST_SHARED: Duration = Duration::from_secs(60);
 const MOST_OBJECTS: u32 = 1000;
 
-/// How long such objects live, and the lease that the next of them get.
+/// The time to live of such objects, and the lease that the next of them get.
 pub struct Expiry {
-    /// Zero: for ever.
+    /// Zero: forever.
     after: Duration,
     current: Mutex<Option<Current>>,
 }
@@ -64,8 +64,8 @@ impl Expiry {
         Ok(lease)
     }
 
-    /// A lease that the store does not know is given to nobody else.
-    async fn forget(&self, lease: LeaseId) {
+    /// A lease that the store does not know is not used again.
+    async fn discard(&self, lease: LeaseId) {
         let mut current = self.current.lock().await;
         if current
             .as_ref()
@@ -105,7 +105,7 @@ impl Registry {
         {
             // It ended, or was ended, before its time.
             Err(SwapError::Store(StoreError::LeaseNotFound(_))) => {
-                self.expiry.forget(lease).await;
+                self.expiry.discard(lease).await;
                 let lease = self.expiry.lease(&*self.store).await?;
                 self.store.replace(seen, put.lease(Some(lease))).await
             }

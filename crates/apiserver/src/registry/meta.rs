@@ -13,7 +13,7 @@ use super::{Registry, Scope};
 
 const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
 
-/// The object is called what the path says.
+/// The object's name is that of the path.
 pub(super) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
     match object.meta().name() {
         "" => Err(ApiError::bad_request(format!(
@@ -26,7 +26,7 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
     }
 }
 
-/// The namespace of the path goes into the object, or agrees with it.
+/// Sets the namespace of the path in the object, or checks that they agree.
 pub(super) fn settle_namespace(object: &mut Value, scope: &Scope<'_>) -> Result<(), ApiError> {
     let given = object.meta().namespace().to_string();
 
@@ -46,7 +46,7 @@ pub(super) fn settle_namespace(object: &mut Value, scope: &Scope<'_>) -> Result<
     Ok(())
 }
 
-/// What only the server says about an object: taken away from what a client sent.
+/// Removes the fields that only the server sets from an object of a client.
 pub(super) fn wipe_system_fields(object: &mut Value) {
     let mut metadata = object.meta_mut();
     let members: &mut Map = metadata.members();
@@ -61,7 +61,7 @@ pub(super) fn wipe_system_fields(object: &mut Value) {
     }
 }
 
-/// The same owner named twice is one owner; who names it so is warned.
+/// Duplicate owner references are merged, with a warning.
 pub(super) fn merge_owners(object: &mut Value) -> Option<String> {
     let mut metadata = object.meta_mut();
     let owners = metadata
@@ -126,7 +126,7 @@ impl Registry {
     }
 }
 
-/// What is asked of the metadata of every new object.
+/// Validates the metadata of a new object.
 pub(super) fn validate_new(object: &Value, scope: &Scope<'_>, errors: &mut Errors) {
     let rules = Rules {
         namespaced: scope.resource.namespaced,
@@ -135,7 +135,7 @@ pub(super) fn validate_new(object: &Value, scope: &Scope<'_>, errors: &mut Error
     validate::new(object.meta(), &METADATA, rules, errors);
 }
 
-/// What is asked of every change of metadata.
+/// Validates a change of metadata.
 pub(super) fn validate_change(new: &Value, old: &Value, scope: &Scope<'_>, errors: &mut Errors) {
     validate_new(new, scope, errors);
     validate::change(new.meta(), old.meta(), &METADATA, errors);

@@ -1,9 +1,8 @@
-//! What can be done with objects: one road for every kind.
+//! The verbs on objects: one code path for every kind.
 //!
-//! A request that has been taken apart, authenticated and allowed arrives at one of the verbs here.
-//! Writes go: decode, admit, shape and judge by the kind's [`strategy`], encode once,
-//! compare-and-swap in the store, wait until the cache has it. Reads stop at the cache. Kinds with
-//! behaviour of their own live below, in the folder of their group.
+//! A request that is parsed, authenticated and authorized arrives at one of the verbs here. A write
+//! is decoded, admitted, prepared and validated by the kind's [`strategy`], encoded once, compared
+//! and swapped in the store, and acknowledged when the cache has it. Reads stop at the cache.
 
 mod cluster;
 mod continuation;
@@ -49,7 +48,7 @@ pub(crate) use read::field_selector;
 pub use read::{List, Wanted};
 pub use subresource::{Call, Content, Reply};
 
-/// The lists of an object may take so many bytes where its fields are looked at.
+/// The most memory for the lists of an object when its fields are read.
 const MOST_IN_VIEW: usize = 64 * 1024 * 1024;
 
 /// Objects of one resource, and the means to work on them.
@@ -59,7 +58,7 @@ pub struct Registry {
     pub admission: Admission,
     pub access: Access,
     pub node_ports: NodePorts,
-    /// When events go away.
+    /// When events expire.
     pub expiry: Expiry,
     /// Whether others write to the store as well: then a cache has to be proven fresh before it is
     /// read.
@@ -74,16 +73,16 @@ pub struct Registry {
     pub random: fn() -> u64,
 }
 
-/// One resource on its way through a request.
+/// The resource of a request.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub resource: &'a Resource,
-    /// What bodies and answers are.
+    /// The kind of bodies and responses.
     pub kind: &'a Kind,
     pub of: Struct<'a>,
     /// What everything in between works on.
     pub storage_version: StorageVersion<'a>,
-    /// Of a custom resource: its definition, and the version that is asked for.
+    /// Of a custom resource: its definition, and the requested version.
     pub custom: Option<(&'a Custom, &'a Version)>,
     /// Of the path; empty for cluster-wide objects and lists over all namespaces.
     pub namespace: &'a str,
@@ -145,7 +144,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The same, for bodies and answers of the kind of a subresource.
+    /// The same, for bodies and responses of the kind of a subresource.
     pub fn with_kind_of(&self, subresource: Option<&'a Subresource>) -> Scope<'a> {
         let Some(subresource) = subresource else {
             return *self;
@@ -213,7 +212,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// A write of one object on its way through the registry.
+/// A write of one object.
 struct Write<'a> {
     scope: &'a Scope<'a>,
     /// What the kind's strategy knows of it.
@@ -250,9 +249,8 @@ impl Registry {
         result
     }
 
-    /// An object of any resource as it is now: what strategies and admission look things up with.
-    /// `key` is `namespace/name`, or the name of a cluster-wide object. What is looked up at every
-    /// write is decoded once.
+    /// The current object of any resource, for strategies and admission. `key` is `namespace/name`,
+    /// or the name of a cluster-wide object. Objects that every write looks up are decoded once.
     pub fn lookup(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
         Some(
@@ -262,8 +260,7 @@ impl Registry {
         )
     }
 
-    /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is
-    /// empty.
+    /// Every current object of a resource in a namespace; in all namespaces if it is empty.
     pub fn lookup_all(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>> {
         let cache = resource
             .storage
@@ -287,9 +284,8 @@ impl Registry {
             .collect()
     }
 
-    /// Brings a decoded object into the one shape that all that follows works on: with the defaults
-    /// of the version it came in, in the version that is kept, and everything written that upstream
-    /// always writes, so that owners own it.
+    /// Normalizes a decoded object: with the defaults of the version it was sent in, in the storage
+    /// version, and with every field that upstream always writes, so that it gets owners.
     fn settle(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
         // Upstream reads `null` as an object without fields.
         if object.is_null() {
@@ -323,8 +319,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever
-    /// reads it there finds them, and admission may have left something to them.
+    /// Sets the defaults of the storage version in an object to store: readers of that version find
+    /// them, and admission may rely on them.
     fn complete(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
         if let Some(definition) = scope.storage_version.definition {
             return Ok(definition.finish(object)?);

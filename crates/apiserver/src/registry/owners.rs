@@ -1,4 +1,4 @@
-//! Who owns which fields: `managedFields` on every write, and server-side apply.
+//! Field ownership: `managedFields` on every write, and server-side apply.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use crate::status::{Cause, Details, Reason};
 fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
     let api_version = scope.kind.api_version();
 
-    // The same in every version in which somebody may own fields.
+    // The same in every version in which fields may be owned.
     let filters: Vec<_> = match owned_fields(scope, part) {
         None => Vec::new(),
         Some(filter) => versions(scope)
@@ -70,7 +70,7 @@ fn versions(scope: &Scope<'_>) -> Cow<'static, [Text]> {
             .collect();
     }
 
-    /// By where the objects are kept.
+    /// By prefix in the store.
     static ALL: LazyLock<HashMap<&str, Vec<Text>>> = LazyLock::new(|| {
         let mut all: HashMap<&str, Vec<Text>> = HashMap::new();
         for resource in BUILTIN.resources() {
@@ -90,7 +90,7 @@ fn versions(scope: &Scope<'_>) -> Cow<'static, [Text]> {
     )
 }
 
-/// The object as somebody who owns fields of it in another version sees it.
+/// The object in another version, in which fields of it are owned.
 fn in_version<'a>(scope: &Scope<'a>, object: &Value, version: &str) -> Conversion<'a> {
     if let Some((custom, _)) = scope.custom {
         let (group, name) = split_api_version(version);
@@ -114,7 +114,7 @@ fn in_version<'a>(scope: &Scope<'a>, object: &Value, version: &str) -> Conversio
     }
 }
 
-/// Whether an object asks for its owners to be forgotten.
+/// Whether an object requests that its `managedFields` be reset.
 pub(super) fn are_forgotten(object: &Value) -> bool {
     let entries = object
         .at(&["metadata", "managedFields"])
@@ -122,8 +122,8 @@ pub(super) fn are_forgotten(object: &Value) -> bool {
     entries.is_some_and(<[Value]>::is_empty)
 }
 
-/// Asks for the owners of an object to be forgotten, in a way that outlives its settling, which
-/// takes empty lists for absent ones: by an entry that says nothing.
+/// Requests that the `managedFields` of an object be reset, by an empty entry: an empty list would
+/// be normalized to an absent one.
 pub(super) fn forget(object: &mut Value) {
     object
         .meta_mut()
@@ -201,7 +201,7 @@ impl Registry {
             self.settle(scope, &mut object)?;
 
             if live.is_none() {
-                check_nobody_is_meant(scope, name, &object)?;
+                check_uid_is_unset(scope, name, &object)?;
             }
 
             meta::settle_namespace(&mut object, scope)?;
@@ -226,9 +226,8 @@ impl Registry {
     }
 }
 
-/// Whoever applies and says which object is meant does not mean a new one: the one that was meant
-/// is gone.
-fn check_nobody_is_meant(scope: &Scope<'_>, name: &str, object: &Value) -> Result<(), ApiError> {
+/// An apply with a UID does not create an object: the one with that UID does not exist.
+fn check_uid_is_unset(scope: &Scope<'_>, name: &str, object: &Value) -> Result<(), ApiError> {
     let uid = object.meta().uid();
     if uid.is_empty() {
         return Ok(());
@@ -239,7 +238,7 @@ fn check_nobody_is_meant(scope: &Scope<'_>, name: &str, object: &Value) -> Resul
     Err(ApiError::conflict(scope.resource, name, &why))
 }
 
-/// What is to be applied, as it was sent.
+/// The configuration to apply, as it was sent.
 pub(super) struct Configuration {
     pub(super) tree: Value,
     repeated: Option<DuplicateKeys>,
@@ -285,7 +284,7 @@ impl Configuration {
     }
 }
 
-/// The object as its type has it: what apply made of untyped text.
+/// The object decoded by its type: the result of apply on untyped text.
 fn typed(object: &Value, scope: &Scope<'_>) -> Result<Value, ApiError> {
     let decoded = json::decode(&json::to_vec(object), Some(scope.of.node()));
     decoded

@@ -1,4 +1,4 @@
-//! Patch: the current object with a client's change put into it, then the road of an update.
+//! Patch: applies a client's change to the current object, then continues as an update.
 
 use std::borrow::Cow;
 
@@ -61,7 +61,7 @@ impl Registry {
     }
 }
 
-/// What a patch makes of an object, and what the client is to be warned of.
+/// The patched object, and warnings for the client.
 pub(super) fn patched(
     kind: PatchType,
     body: &[u8],
@@ -108,8 +108,8 @@ fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), A
 }
 
 impl Instructions {
-    /// The changed object, and what the client is to be warned of: unknown and repeated fields, of
-    /// the patch (`complaints`) and of what it made.
+    /// The patched object, and warnings for the client: unknown and duplicate fields, of the patch
+    /// (`complaints`) and of the result.
     fn put_into(
         &self,
         old: &Value,
@@ -130,7 +130,7 @@ impl Instructions {
         };
 
         let decoded = match self {
-            // Messages show the patch: what it made is nobody else's.
+            // Errors show the patch and not its result, so the result can be moved.
             Instructions::Strategic(_) => restored(changed.take(), old, scope),
             _ => as_declared(&changed, scope, validation, now),
         };
@@ -149,7 +149,7 @@ impl Instructions {
         }
     }
 
-    /// What a message shows that says what is wrong with the changed object.
+    /// The text that errors about the patched object show.
     fn shown(&self, changed: &Value, old: &Value, scope: &Scope<'_>) -> String {
         match self {
             Instructions::Strategic(patch) => GoValue(&Value::Object(patch.clone())).to_string(),
@@ -158,9 +158,8 @@ impl Instructions {
     }
 }
 
-/// An object whose text was changed. It is read as any body is, as whatever it says it is; but
-/// where it names no version, upstream takes it for its internal one, which knows none of the
-/// fields.
+/// A patched text. It is decoded as any body is, with its declared type; but where it declares no
+/// version, upstream takes it for its internal one, which has none of the fields.
 fn as_declared(
     changed: &Value,
     scope: &Scope<'_>,
@@ -200,8 +199,8 @@ fn as_declared(
     Ok(decoded)
 }
 
-/// An object whose tree was changed. What it says that it is does not matter. What the patch left
-/// alone was read before, so only the rest is read anew.
+/// A patched tree. Its declared type is ignored. What the patch did not change was decoded before,
+/// so only the rest is decoded again.
 fn restored(changed: Value, old: &Value, scope: &Scope<'_>) -> Result<json::Decoded, String> {
     let Value::Object(members) = changed else {
         unreachable!("a merge makes an object")
@@ -253,7 +252,7 @@ fn literal(object: &Value) -> Value {
     json::parse_literal(&text).expect("this server wrote it")
 }
 
-/// Upstream does not say which operation failed, nor why.
+/// Upstream does not report which operation failed, nor why.
 fn rejected() -> ApiError {
     let mut error = ApiError::new(
         StatusCode::UNPROCESSABLE_ENTITY,

@@ -1,4 +1,4 @@
-//! Get and list: from the cache, at the revision that the client asks for.
+//! Get and list: from the cache, at the requested revision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +30,14 @@ pub struct List {
 pub enum Wanted {
     /// The newest there is.
     Newest,
-    /// Whatever is at hand.
+    /// Any revision that the cache has.
     Any,
     NotOlderThan(Revision),
     Exactly(Revision),
 }
 
 impl Wanted {
-    /// What `resourceVersion` alone means: unset, zero, or a version that the answer may not be
-    /// older than.
+    /// The meaning of `resourceVersion` alone: unset, zero, or a minimum for the response.
     pub fn version(given: bool, version: u64) -> Wanted {
         match version {
             0 if given => Wanted::Any,
@@ -47,8 +46,8 @@ impl Wanted {
         }
     }
 
-    /// What a verb needs to begin with: writes are judged by what there is now, whoever wrote it;
-    /// reads say themselves.
+    /// The revision that a verb needs: writes start from the newest version; reads choose
+    /// themselves.
     pub fn before(verb: Verb) -> Wanted {
         if verb.is_read() {
             Wanted::Any
@@ -65,7 +64,7 @@ impl Wanted {
             (Wanted::NotOlderThan(revision), Some(VersionMatch::Exact)) => {
                 Wanted::Exactly(revision)
             }
-            // Pages are of one version, so the first has to be of the one that was asked for.
+            // Pages are of one revision, so the first has to be of the requested one.
             (Wanted::NotOlderThan(revision), None) if options.limit > 0 => {
                 Wanted::Exactly(revision)
             }
@@ -75,7 +74,7 @@ impl Wanted {
 }
 
 impl Registry {
-    /// One object as it is now; on a store that others write to, as the cache has it.
+    /// The current object; on a shared store, the one that the cache has.
     pub fn get(&self, scope: &Scope<'_>, name: &str) -> Result<Arc<Entry>, ApiError> {
         self.cache(scope)?
             .get(&scope.key(name))
@@ -121,7 +120,7 @@ impl Registry {
             }
         };
 
-        // Whatever is at hand is at hand as a whole.
+        // A list at any revision is not paged.
         let paged = start.is_some() || Wanted::list(options) != Wanted::Any;
         let limit = if paged { options.limit } else { 0 };
 
@@ -176,7 +175,7 @@ impl Registry {
         self.caches.complete(&*self.store).await;
         let revision = match wanted {
             Wanted::Any => return Ok(()),
-            // Nobody else writes: what was acknowledged has been applied.
+            // This server is the only writer: what was acknowledged has been applied.
             Wanted::Newest if !self.shared_store => return Ok(()),
             Wanted::Newest => {
                 let newest = self.store.current_revision().await;
@@ -240,7 +239,7 @@ impl Registry {
     }
 }
 
-/// The list of an open token is gone: the client may go on with what there is now.
+/// The revision of a continue token is compacted: the client may continue with the newest one.
 fn expired_page(error: ApiError, page: &Continuation) -> ApiError {
     if error.code != http::StatusCode::GONE {
         return error;
@@ -262,7 +261,7 @@ fn expired_page(error: ApiError, page: &Continuation) -> ApiError {
     expired
 }
 
-/// A field selector over the fields that the resource has, by their names in what is kept.
+/// A field selector over the fields of the resource, by their names in the storage version.
 pub(crate) fn field_selector(scope: &Scope<'_>, text: &str) -> Result<FieldSelector, ApiError> {
     let selector = text
         .parse::<FieldSelector>()

@@ -1,4 +1,4 @@
-//! Update: a new version of an object, if nobody else was faster.
+//! Update: writes a new version of an object, unless it was changed concurrently.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const MODIFIED: &str =
 /// What became of one try.
 enum Attempt {
     Done(Written),
-    /// Somebody else was faster; the caches have what they wrote.
+    /// There was a concurrent write, which the caches have.
     Again,
 }
 
@@ -63,8 +63,8 @@ impl Registry {
         }
     }
 
-    /// Reads, changes and writes until nobody else was faster. `make` turns the current object into
-    /// the wanted one, whose changes become the writer's.
+    /// Reads, changes and writes until there is no conflict. `make` turns the current object into
+    /// the new one, whose changes become the writer's.
     pub(super) async fn change(
         &self,
         scope: &Scope<'_>,
@@ -192,14 +192,14 @@ impl Registry {
             .await?
         {
             Some(written) => done(written),
-            // Whoever named the version that was seen is refused the next time; a patch that named
-            // none is put into what is there then.
+            // An update that named its version is refused in the next attempt; a patch without one
+            // is applied to the version that is there then.
             None => Ok(Attempt::Again),
         }
     }
 
-    /// Reads, changes and writes until nobody else was faster, without a look at the kind's
-    /// strategy or at owners: `change` answers for what it makes.
+    /// Reads, changes and writes until there is no conflict, without the kind's strategy and field
+    /// owners: `change` must return a valid object.
     pub(crate) async fn rewrite(
         &self,
         scope: &Scope<'_>,
@@ -223,8 +223,8 @@ impl Registry {
         }
     }
 
-    /// Swaps a new version in for `current`, which was made from `tree`; `None`: that is no longer
-    /// the newest, and the caches know what is.
+    /// Swaps a new version in for `current`, which was decoded to `tree`; `None`: that is no longer
+    /// the newest, and the caches have the one that is.
     pub(super) async fn replace(
         &self,
         scope: &Scope<'_>,
@@ -279,7 +279,7 @@ impl Registry {
     }
 }
 
-/// Whoever puts an object and says which one it is means no namesake of it.
+/// An update with a UID is not for another object of the same name.
 fn check_uid(
     scope: &Scope<'_>,
     name: &str,
@@ -294,7 +294,7 @@ fn check_uid(
 
     let key = String::from_utf8_lossy(&scope.store_key(name)).into_owned();
 
-    // Upstream's trial run stands above the layer that knows where in the store the keys begin.
+    // Upstream's dry run is above the layer that knows the prefix of keys in the store.
     let key = if dry_run {
         key.trim_start_matches("/registry")
     } else {
@@ -308,7 +308,7 @@ fn check_uid(
     Err(ApiError::conflict(scope.resource, name, &why))
 }
 
-/// A writer who names the version that was seen is refused if that is not the current one.
+/// An update with a resource version is refused if that is not the current one.
 fn check_versions(
     scope: &Scope<'_>,
     name: &str,
@@ -434,7 +434,7 @@ fn carry_over(
         carry(metadata, old_metadata, name);
     }
 
-    // These are kept once they are there; setting them is judged as a change of metadata.
+    // These are kept once they are set; setting them is validated as a change of metadata.
     for name in ["deletionGracePeriodSeconds", "deletionTimestamp", "uid"] {
         if old_metadata.contains_key(name)
             && (name == "deletionTimestamp" || !metadata.contains_key(name))
@@ -443,7 +443,7 @@ fn carry_over(
         }
     }
 
-    // Whoever named no version means the current one.
+    // An update without a version means the current one.
     carry(metadata, old_metadata, "resourceVersion");
 
     Ok(())

@@ -1,8 +1,8 @@
-//! A long list, piece by piece: its body is never whole in memory, in whatever form and shape.
+//! A long list in chunks: its body is never in memory as a whole, in any media type and shape.
 //!
-//! Every form of a list is a beginning, the items, and an end ([`Frame`]). The items are made as
-//! the client reads them, by `Items`. Protobuf says how long the list is before it begins, so there
-//! everything is encoded once to be counted, and again to be sent.
+//! Every encoding of a list is a beginning, the items, and an end ([`Frame`]). The items are
+//! encoded as the client reads them, by `Items`. Protobuf has the length of the list in front, so
+//! there everything is encoded once to be counted, and again to be sent.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +40,7 @@ pub(super) struct Pieces {
     buffers: Buffers,
 }
 
-/// What stands around the items.
+/// The bytes before and after the items.
 struct Frame {
     before: Vec<u8>,
     after: Vec<u8>,
@@ -121,7 +121,7 @@ impl Items {
             MediaType::Json if form.pretty => {
                 before.extend_from_slice(b"]}");
                 let mut before = pretty::indent(&before);
-                // What follows the bracket is indented where it stands.
+                // The text after the bracket has its own indentation.
                 before.truncate(before.len() - "]\n}".len());
                 Ok(Frame {
                     before,
@@ -137,7 +137,7 @@ impl Items {
         }
     }
 
-    /// Appends the JSON of what stands before the items, with their bracket.
+    /// Appends the JSON before the items, with their bracket.
     fn write_head(
         &self,
         list: &List,
@@ -273,8 +273,8 @@ impl Items {
     }
 }
 
-/// What stands around the items in YAML: members have another order there, so something stands in
-/// for the items.
+/// The text around the items in YAML: members have another order there, so a placeholder marks the
+/// items.
 fn yaml_frame(mut head: Vec<u8>) -> Frame {
     const STAND_IN: &str = "\n- items\n";
     head.extend_from_slice(b"\"items\"]}");

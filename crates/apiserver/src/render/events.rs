@@ -17,7 +17,7 @@ use crate::ApiError;
 use crate::cache::{Entry, SharedTrees};
 use crate::served::Served;
 
-/// What stands in the stream for an event that was left as a tree.
+/// The byte in the stream for an event that was left as a tree.
 const LEFT: u8 = b'.';
 
 /// Writes the events of one watch.
@@ -27,7 +27,7 @@ pub struct EventWriter {
     now: fn() -> Timestamp,
     /// A table names its columns once: in the first event.
     columns_told: bool,
-    /// How many events there were since somebody last asked.
+    /// How many events were written since the last `take_written`.
     written: u64,
     /// Where a reader in the same process takes the events from, and what it shares with others.
     trees: Option<(Trees, Arc<SharedTrees>)>,
@@ -61,20 +61,20 @@ impl EventWriter {
         })
     }
 
-    /// Leaves the events as trees, of which `shared` makes one for all who read the same version of
-    /// an object. Metadata alone are no smaller then: the reader takes of a tree what it wants.
+    /// Leaves the events as trees, of which `shared` makes one for all readers of the same version
+    /// of an object. Metadata-only trees would not be smaller: the reader takes what it needs.
     #[must_use]
     pub fn for_trees(mut self, left: Trees, shared: Arc<SharedTrees>) -> EventWriter {
         self.trees = Some((left, shared));
         self
     }
 
-    /// How many events have been written since this was last asked.
+    /// How many events have been written since the last call.
     pub fn take_written(&mut self) -> u64 {
         std::mem::take(&mut self.written)
     }
 
-    /// As the header of the stream says it.
+    /// The `Content-Type` of the stream.
     pub fn content_type(&self) -> &'static str {
         match self.rendering.form.media_type {
             MediaType::Json | MediaType::Yaml => "application/json",
@@ -82,7 +82,7 @@ impl EventWriter {
         }
     }
 
-    /// Something happened to an object; `change` is the event's type.
+    /// Writes the event of an object; `change` is the event's type.
     pub fn write(&mut self, change: &str, entry: &Entry, out: &mut Vec<u8>) {
         let Some((left, shared)) = &self.trees else {
             return self.event(change, Shown::Entry(entry), out);
@@ -103,8 +103,7 @@ impl EventWriter {
         out.push(LEFT);
     }
 
-    /// The client has been told of everything up to `revision`; `initial`: and of all there was at
-    /// the beginning.
+    /// A bookmark: the client has all events up to `revision`; `initial`: and all initial events.
     pub fn bookmark(&mut self, revision: Revision, initial: bool, out: &mut Vec<u8>) {
         if let Some((left, _)) = &self.trees {
             let resource_version = Text::new(revision.to_string());
@@ -194,7 +193,7 @@ impl EventWriter {
         }
     }
 
-    /// The JSON of an object in the shape that was asked for.
+    /// The JSON of an object in the requested shape.
     fn shaped(&mut self, shown: Shown<'_>) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
         let objects = Objects::served(&self.served);

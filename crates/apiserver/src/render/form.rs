@@ -1,4 +1,4 @@
-//! The form of an answer: which media type, and whether people read it.
+//! The form of a response: its media type, and whether it is pretty-printed.
 
 use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Struct};
@@ -17,7 +17,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// Compact JSON, which everybody understands.
+    /// Compact JSON, which every client understands.
     pub const JSON: Form = Form {
         media_type: MediaType::Json,
         pretty: false,
@@ -33,7 +33,7 @@ impl Form {
         })
     }
 
-    /// A tree in this form. Kinds without a protobuf form are JSON to everybody.
+    /// A tree in this form. Kinds without a protobuf form are encoded as JSON.
     pub fn document(self, document: &Value) -> (MediaType, Vec<u8>) {
         match self.media_type {
             MediaType::Json => (MediaType::Json, self.finish(typed_json(document))),
@@ -65,7 +65,7 @@ pub fn typed_json(document: &Value) -> Vec<u8> {
     out
 }
 
-/// The type of a document. The oldest ones do not say their version.
+/// The type of a document. The oldest ones do not declare their version.
 fn kind(document: &Value) -> Option<Struct<'static>> {
     let map = document.as_object()?;
     let kind = BUILTIN.kind_of(map.str("apiVersion").unwrap_or("v1"), map.str("kind")?)?;

@@ -1,13 +1,12 @@
-//! Objects as the bytes that the client asked for.
+//! Encodes objects as the client requested.
 //!
-//! `Accept` says two things: a form (JSON, YAML, protobuf) and a shape (the object itself, its
-//! metadata alone, a table for people). A [`Rendering`] is both, negotiated once per request. An
-//! object comes in as an entry of the cache or as a tree ([`Shown`]), and is written as JSON in its
-//! shape: `whole`, `partial` or `table`. Another form is made of that JSON in the end.
-//! [`EventWriter`] does the same for the events of a watch. Status and headers are `answer`'s
-//! matter.
+//! `Accept` has two parts: a form (JSON, YAML, protobuf) and a shape (the object itself, its
+//! metadata only, a table). A [`Rendering`] is both, negotiated once per request. An object is an
+//! entry of the cache or a tree ([`Shown`]), and is written as JSON in its shape: `whole`,
+//! `partial` or `table`. Other forms are converted from that JSON. [`EventWriter`] does the same
+//! for the events of a watch. Status codes and headers are set by `answer`.
 //!
-//! Nothing in here does I/O; what is the time is handed in.
+//! Nothing here does I/O; the current time is passed in.
 
 mod chunks;
 mod events;
@@ -70,7 +69,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// For those who show them for longer than a request lasts.
+    /// For renderings that outlive a request.
     fn served(served: &'a Served) -> Objects<'a> {
         let (resource, kind, of, storage_version) = (
             served.resource(),
@@ -96,7 +95,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// The body of a long list. An item that has no such form, which nobody knew before, breaks it off.
+/// The body of a long list. An item that cannot be encoded aborts it.
 pub type LongList = Box<dyn Iterator<Item = Result<Bytes, ApiError>> + Send>;
 
 /// How a client wants to see objects.
@@ -106,7 +105,7 @@ pub struct Rendering {
     shape: Shape,
 }
 
-/// What of the objects is shown.
+/// Which part of the objects is encoded.
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
     Whole,
@@ -116,7 +115,7 @@ enum Shape {
     PartialList(MetaVersion),
     Table {
         version: MetaVersion,
-        /// `includeObject` as it was given: it is judged only when there is something to show.
+        /// `includeObject` as it was given: it is validated only when there is something to encode.
         include: String,
     },
 }
@@ -189,8 +188,8 @@ impl Rendering {
         })
     }
 
-    /// Refuses what could not be answered, for a request that changes something: nothing may have
-    /// changed when the client is told so. `list`: the answer is a list.
+    /// Refuses a form that cannot be encoded, before a request changes anything. `list`: the
+    /// response is a list.
     pub fn check(&self, list: bool, scope: &Scope<'_>) -> Result<(), ApiError> {
         match &self.shape {
             Shape::Partial(_) if list => Err(a_list(&Objects::of(scope))),
@@ -288,7 +287,7 @@ impl Rendering {
         self.finish(out, of)
     }
 
-    /// From the JSON of an object to the form that was asked for.
+    /// Converts the JSON of an object to the requested form.
     fn finish(&self, json: Vec<u8>, of: Option<Struct<'static>>) -> Result<Vec<u8>, ApiError> {
         match self.form.media_type {
             MediaType::Json => Ok(self.form.finish(json)),

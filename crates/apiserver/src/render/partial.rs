@@ -1,5 +1,4 @@
-//! The metadata of objects alone, for clients to whom the rest does not matter: collectors of
-//! garbage, caches of owners.
+//! The metadata of objects only, for clients that need no more, such as the garbage collector.
 
 use coracle_api::codec::media_type::MetaVersion;
 
@@ -34,7 +33,8 @@ pub(super) fn write_list_head(list: &List, version: MetaVersion, out: &mut Vec<u
     out.extend_from_slice(b",\"items\":[");
 }
 
-/// Appends a `PartialObjectMetadataList`. Unlike other lists, its items say what they are.
+/// Appends a `PartialObjectMetadataList`. Unlike in other lists, its items have `kind` and
+/// `apiVersion`.
 pub(super) fn write_list(
     list: &List,
     objects: &Objects<'_>,

@@ -1,8 +1,8 @@
-//! JSON for people: what a browser or curl shows.
+//! Pretty-printed JSON, for browsers and curl.
 
 use crate::request::Query;
 
-/// Whether the client is one that shows JSON to people, or says so itself.
+/// Whether the client requests pretty-printing, or is one that shows JSON to users.
 pub(super) fn is_wanted(query: &Query, user_agent: &str) -> bool {
     match query.get("pretty").filter(|text| !text.is_empty()) {
         Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
@@ -19,7 +19,7 @@ pub(super) fn indent(json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Appends the same for a value that stands at a level.
+/// Appends the same for a value at a nesting level.
 pub(super) fn indent_at(mut level: usize, json: &[u8], out: &mut Vec<u8>) {
     let (mut in_string, mut escaped) = (false, false);
     for (place, byte) in json.iter().copied().enumerate() {

@@ -1,5 +1,4 @@
-//! An object on its way out: a version that the cache holds, or a tree that was made for this
-//! answer.
+//! An object to encode: a version that the cache holds, or a tree that was made for this response.
 
 use std::borrow::Cow;
 
@@ -56,7 +55,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The object as a tree, in the version that is kept.
+    /// The object as a tree, in the storage version.
     pub(super) fn kept(self, objects: &Objects<'_>) -> Cow<'a, Value> {
         match self {
             Shown::Entry(entry) => Cow::Owned(entry.value(objects.storage_version.of)),

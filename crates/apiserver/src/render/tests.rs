@@ -410,7 +410,7 @@ fn there_is_no_watch_in_yaml() {
 }
 
 #[test]
-fn an_object_that_is_kept_in_another_version_is_shown_in_the_one_that_was_asked_for() {
+fn an_object_stored_in_another_version_is_returned_in_the_requested_one() {
     let kept = r#"{"kind":"Event","apiVersion":"v1","metadata":{"name":"e","namespace":"n","uid":"u"},
         "involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{},"firstTimestamp":null,
         "lastTimestamp":null,"eventTime":null,"reportingComponent":"","reportingInstance":""}"#;

@@ -1,4 +1,4 @@
-//! Objects as they are: the bytes of the cache, straight through.
+//! Whole objects: the bytes of the cache, without decoding.
 
 use coracle_api::catalog::{BUILTIN, Struct};
 use coracle_api::codec::protobuf;
@@ -39,7 +39,7 @@ pub(super) fn size(list: &List) -> usize {
         .sum::<usize>()
 }
 
-/// Appends what stands before the items.
+/// Appends the part before the items.
 pub(super) fn write_list_head(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) {
     let (kind, api_version) = (objects.list_kind(), objects.kind.api_version());
     out.extend_from_slice(
@@ -52,7 +52,7 @@ pub(super) fn write_list_head(list: &List, objects: &Objects<'_>, out: &mut Vec<
     out.extend_from_slice(b",\"items\":[");
 }
 
-/// How an object of the kind begins: what a list says once for all its items.
+/// The `kind` and `apiVersion` of an object, which a list has once for all its items.
 pub(super) fn own_prefix(objects: &Objects<'_>) -> String {
     format!(
         "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",",
@@ -63,7 +63,8 @@ pub(super) fn own_prefix(objects: &Objects<'_>) -> String {
 
 /// Appends one item without its kind.
 pub(super) fn write_item(entry: &Entry, objects: &Objects<'_>, prefix: &str, out: &mut Vec<u8>) {
-    // Upstream has no type for lists of custom resources, and their items say what they are.
+    // Upstream has no type for lists of custom resources, so their items have `kind` and
+    // `apiVersion`.
     if objects.custom.is_some() {
         return Shown::Entry(entry).write(objects, out);
     }
@@ -90,7 +91,7 @@ pub(super) fn list_type(objects: &Objects<'_>) -> Option<Struct<'static>> {
         .map(|kind| BUILTIN.root(kind))
 }
 
-/// The same of a list without a type, which always says how it goes on.
+/// The same of a list without a type, which always has `continue`.
 fn write_untyped_list_metadata(list: &List, out: &mut Vec<u8>) {
     let token = &list.continue_token;
     out.extend_from_slice(format!(",\"metadata\":{{\"continue\":\"{token}\"").as_bytes());

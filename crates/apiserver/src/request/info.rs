@@ -1,8 +1,8 @@
-//! The path of a request, taken apart: which resource, which object, which verb.
+//! Parses the path of a request: which resource, which object, which verb.
 //!
 //! Kubernetes paths are regular: `/api/v1/…` for the core group, `/apis/GROUP/VERSION/…` for the
 //! others, then `namespaces/NS/` where the resource is namespaced, then resource, name and
-//! subresource. Everything else is not about a resource.
+//! subresource. Everything else is a non-resource path.
 
 use coracle_api::Text;
 use http::Method;
@@ -10,7 +10,7 @@ use http::Method;
 use super::query::decode_path;
 use super::{Query, Verb};
 
-/// What the path and method say, before anybody asked whether it exists.
+/// The resource or path of a request, by its path and method; it need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestInfo {
     /// What is done, as authorization knows it.
@@ -31,9 +31,9 @@ pub struct Target {
     /// Empty: the collection.
     pub name: Text,
     pub subresource: Text,
-    /// What stands behind the subresource: the path of a proxied request.
+    /// The path after the subresource: that of a proxied request.
     pub rest: Text,
-    /// The path asks for a watch, whatever the query says.
+    /// The path is one for watches, whatever the query.
     pub old_style_watch: bool,
 }
 
@@ -151,7 +151,7 @@ fn plain_verb(method: &Method) -> Verb {
     })
 }
 
-/// The name in `metadata.name=NAME`, if that is all the selector says.
+/// The name in `metadata.name=NAME`, if the selector has nothing else.
 fn single_name(selector: &str) -> Option<&str> {
     let name = selector
         .strip_prefix("metadata.name=")?

@@ -1,4 +1,4 @@
-//! What a request asks for: its path parsed, its query and options read. Pure.
+//! A parsed request: path, query and options. Pure.
 
 mod info;
 mod options;

@@ -1,5 +1,5 @@
-//! The options of a request: query parameters (or a body, for deletes) read, and judged in
-//! upstream's words.
+//! The options of a request, parsed from query parameters (or a body, for deletes) and validated
+//! with upstream's texts.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use coracle_api::{Path, Value};
 use super::Query;
 use crate::ApiError;
 
-/// What create, update and patch may be told.
+/// The options of create, update and patch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WriteOptions {
     pub dry_run: bool,
@@ -32,11 +32,11 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// What list and watch may be told.
+/// The options of list and watch.
 #[derive(Clone, Debug)]
 pub struct ListOptions {
     pub labels: LabelSelector,
-    /// Not yet judged: which fields there are depends on the resource.
+    /// Not yet validated: the fields depend on the resource.
     pub fields: String,
     pub version: ResourceVersion,
     /// Whether a version was given at all, be it 0.
@@ -153,7 +153,7 @@ impl ListOptions {
         let version_match =
             check_match(query, watch, !version_text.is_empty(), send_initial_events)?;
         let version = version_text.parse::<ResourceVersion>().map_err(|error| {
-            // A watch hands the error on as it is.
+            // A watch returns the error as it is.
             if watch {
                 ApiError::unexplained(error.to_string())
             } else {
@@ -204,7 +204,7 @@ impl ListOptions {
     }
 }
 
-/// Which versions may be asked for how.
+/// Validates `resourceVersionMatch`.
 fn check_match(
     query: &Query,
     watch: bool,
@@ -296,7 +296,7 @@ impl DeleteOptions {
             errors.push(FieldError::invalid(&at, Quoted(policy).to_string(), why));
         }
 
-        // The old flag says no more than the policy that took its place.
+        // The deprecated flag is the same as one of two propagation policies.
         let by_flag = |orphan| if orphan { "Orphan" } else { "Background" }.to_string();
         let propagation = propagation.or(orphan.map(by_flag));
         options.propagation = match propagation.as_deref() {
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn write_options_are_judged_in_upstreams_words() {
+    fn write_options_are_validated_with_upstreams_texts() {
         let check = |query: &str, kind: &str, apply: bool, expected: &str| {
             assert_eq!(
                 message(WriteOptions::parse(&Query::parse(query), kind, apply)),
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn list_options_are_judged_in_upstreams_words() {
+    fn list_options_are_validated_with_upstreams_texts() {
         let check = |query: &str, expected: &str| {
             assert_eq!(
                 message(ListOptions::parse(&Query::parse(query))),

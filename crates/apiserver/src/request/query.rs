@@ -35,14 +35,14 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Given, and not one of the words for no.
+    /// Set, and not to one of the values for false.
     pub fn is_true(&self, name: &str) -> bool {
         self.get(name)
             .is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))
     }
 }
 
-/// A path as it is meant, without escapes; as it stands there if they cannot be read.
+/// A path without escapes; unchanged if they are invalid.
 pub(crate) fn decode_path(path: &str) -> Cow<'_, str> {
     unescape(path, false).unwrap_or(Cow::Borrowed(path))
 }

@@ -1,4 +1,4 @@
-//! What a request does, as authorization names it.
+//! The verb of a request, as authorization names it.
 
 use std::fmt;
 

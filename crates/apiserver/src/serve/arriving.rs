@@ -1,10 +1,10 @@
-//! The body of a request on its way in, and what becomes of the part that nobody reads.
+//! The incoming body of a request, and what happens to the part that is not read.
 //!
-//! In HTTP/1.1 the next request stands behind the body of this one, and whoever writes a whole body
-//! before it listens loses the answer if the connection is closed meanwhile. So [`Arriving`] leaves
-//! what the chain has not read in [`Left`], where it is found when there is an answer: a short rest
-//! is read before the answer goes, and the connection goes on; a long one is read, up to a bound,
-//! while the answer goes, and the connection ends.
+//! In HTTP/1.1 the next request follows the body of this one, and a client that writes a whole body
+//! before it reads loses the response if the connection is closed meanwhile. So [`Arriving`] leaves
+//! what the chain has not read in [`Left`], for when there is a response: a short rest is read
+//! before the response is sent, and the connection continues; a long one is read, up to a bound,
+//! while the response is sent, and the connection ends.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,11 +22,11 @@ use super::pace::AtWork;
 /// A rest of so many bytes is read for the sake of the connection.
 const SHORT_REST: u64 = 256 * 1024;
 
-/// How long an answer waits for that.
+/// How long a response waits for that.
 const SHORT_REST_WITHIN: Duration = Duration::from_secs(3);
 
-/// Of a longer rest so much is read for the sake of the answer: all of a body that is not much too
-/// large.
+/// The most of a longer rest that is read, so that the client gets the response: all of a body that
+/// is not much too large.
 const LONG_REST: u64 = 4 << 20;
 
 /// How long that may take.
@@ -36,16 +36,16 @@ const LONG_REST_WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Arriving {
     /// Nothing once it has ended.
     body: Option<Incoming>,
-    /// The client sends nothing before somebody begins to read.
+    /// The client waits for `100 Continue` before it sends the body.
     unasked: bool,
     left: Option<Left>,
 }
 
-/// Where a body is found that nobody reads any longer.
+/// Where a body is left when its reader is dropped.
 #[derive(Clone, Default)]
 pub(super) struct Left(Arc<Mutex<Option<Rest>>>);
 
-/// What nobody has read of a body.
+/// The unread part of a body.
 struct Rest {
     body: Incoming,
     unasked: bool,
@@ -69,12 +69,12 @@ pub(super) fn arriving(request: Request<Incoming>) -> (Request<Arriving>, Option
 }
 
 impl Left {
-    /// Sees to what nobody has read, now that there is an answer; whether the connection can go on
-    /// after it.
+    /// Handles the unread rest, now that there is a response; returns whether the connection can
+    /// continue.
     pub(super) async fn settle(self, work: &AtWork) -> bool {
         let rest = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
 
-        // Nothing: all has been read, or somebody still reads.
+        // Nothing: all has been read, or it is still being read.
         let Some(Rest { mut body, unasked }) = rest else {
             return true;
         };
@@ -98,7 +98,7 @@ impl Left {
     }
 }
 
-/// Reads a body and drops what comes; whether it ended within so many bytes and so much time.
+/// Reads and discards a body; returns whether it ended within so many bytes and so much time.
 async fn reaches_end(body: &mut Incoming, bytes: u64, within: Duration) -> bool {
     let read = async {
         let mut allowed = bytes;
@@ -176,7 +176,8 @@ mod tests {
     use super::*;
     use crate::serve::pace::Pace;
 
-    /// A connection to who refuses everything unread, and says `close` where the connection ends.
+    /// A connection to a server that refuses every request unread, and sends `close` where the
+    /// connection ends.
     fn refusing() -> DuplexStream {
         let (client, server) = duplex(64 * 1024);
         let pace = Pace::new(true);
@@ -206,8 +207,8 @@ mod tests {
         client
     }
 
-    /// Sends all of this, and only then listens: how many answers come, and whether the last one
-    /// says `close`.
+    /// Sends all parts, and only then reads: how many responses there are, and whether the last one
+    /// has `close`.
     async fn answers(parts: &[&[u8]], last: bool) -> (usize, bool) {
         let mut client = refusing();
         for part in parts {
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_short_rest_the_connection_goes_on() {
+    async fn after_a_short_rest_the_connection_continues() {
         let next = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
         for length in [2, 1000, 100_000, 256 * 1024] {
             let body = vec![b'x'; length];
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_asked_for_a_body_that_nobody_wants() {
+    async fn no_continue_is_sent_for_a_body_that_is_not_read() {
         let expecting = post(100, "Expect: 100-continue\r\n");
         assert_eq!(answers(&[&expecting], false).await, (1, true));
     }

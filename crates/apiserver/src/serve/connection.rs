@@ -1,5 +1,4 @@
-//! One connection: TLS, then HTTP/1.1 or HTTP/2 as the handshake agreed, until either side has had
-//! enough.
+//! One connection: TLS, then HTTP/1.1 or HTTP/2 as negotiated, until either side closes it.
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
@@ -41,28 +40,29 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// Headers of a request, all together.
 const MAX_HEADERS: u32 = 1 << 20;
 
-/// How many headers HTTP/1.1 may bring: somebody may have that many groups. Room for all is made
-/// for every request.
+/// The most headers of HTTP/1.1: a front proxy may send that many groups. Space for all is
+/// allocated for every request.
 const MAX_HEADER_COUNT: usize = 1000;
 
-/// What HTTP/2 lets one stream have in flight to us.
+/// The HTTP/2 receive window of one stream.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// So much of an answer is encrypted and written at once.
+/// The most bytes of a response that are encrypted and written at once.
 const MAX_UNSENT: usize = 256 * 1024;
 
-/// So much of an answer is handed to HTTP/2 at once, so that the server sees whether it is read.
+/// The most bytes of a response that are passed to HTTP/2 at once, so that the server notices
+/// whether it is read.
 pub(super) const HTTP2_PIECE: usize = 64 * 1024;
 
-/// What HTTP/2 buffers of one answer.
+/// The size of the HTTP/2 send buffer of one response.
 const HTTP2_BUFFER: usize = 2 * HTTP2_PIECE;
 
-/// How long a peer that has said its last word is still answered.
+/// How long a peer that has closed its side is still answered.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<Serving>) {
     if let Err(error) = stream.set_nodelay(true) {
-        return debug!(%address, %error, "the connection is gone already");
+        return debug!(%address, %error, "client closed the connection before it was set up");
     }
 
     let socket = Arc::new(stream);
@@ -74,7 +74,7 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
         }
         Err(_) => {
             serving.chain.metrics.handshake_errors.add(1);
-            return debug!(%address, "TLS handshake took too long");
+            return debug!(%address, "TLS handshake timed out");
         }
     };
 
@@ -151,7 +151,7 @@ async fn handshake(socket: &Arc<TcpStream>, serving: &Serving) -> io::Result<Tls
         .await
 }
 
-/// Passes a request along the chain; it is at work until its answer has left.
+/// Passes a request to the chain; it is in flight until its response has been sent.
 async fn respond(
     chain: Arc<Chain>,
     request: Request<Incoming>,
@@ -222,7 +222,7 @@ struct Sending {
     unread: Unread,
 }
 
-/// The body of an answer on its way out.
+/// The body of a response that is being sent.
 struct Leaving {
     body: answer::Body,
     /// What is left of the last piece of the body.
@@ -288,7 +288,7 @@ impl Body for Leaving {
 
 /// A conversation in either version of HTTP.
 trait Conversation: Future<Output = hyper::Result<()>> {
-    /// What has been asked is answered, and nothing more.
+    /// Pending requests are answered, and no more are accepted.
     fn finish(self: Pin<&mut Self>);
 }
 
@@ -334,7 +334,7 @@ async fn until_enough(
 ) -> hyper::Result<()> {
     tokio::pin!(conversation);
 
-    // Asked only when it is woken itself, not at every turn of the conversation.
+    // Polled only when it is woken itself, not each time the connection is.
     let end = async {
         tokio::select! {
             biased;
@@ -381,7 +381,7 @@ async fn patience(pace: &Pace) -> Impatience {
             };
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
 
-            // A timer that fires too early costs less than setting it anew at every request.
+            // A timer that fires too early costs less than resetting it at every request.
             if at < timer.deadline() {
                 timer.as_mut().reset(at);
             }

@@ -1,10 +1,10 @@
-//! Connections: TLS, HTTP/1.1 and HTTP/2, and the end of both.
+//! Connections: TLS, HTTP/1.1 and HTTP/2, and shutdown.
 //!
-//! Each connection is a task of its own in a set that the server owns ([`connection`]), on a socket
-//! that is shared with whoever watches for its end ([`socket`]) and treated with bounded patience
-//! ([`pace`]). Certificates are read again when their files change ([`files`](crate::files), [`tls`]). At
-//! shutdown the listener closes first, then every connection finishes what it has begun, and what
-//! takes too long is cut off.
+//! Each connection is a task in a set that the server owns ([`connection`]), on a socket that is
+//! shared with a check for its end ([`socket`]) and has timeouts ([`pace`]). Certificates are read
+//! again when their files change ([`files`](crate::files), [`tls`]). At shutdown the listener
+//! closes first, then every connection finishes its requests, and those that take too long are
+//! closed.
 
 mod arriving;
 mod connection;
@@ -32,7 +32,7 @@ use crate::chain::Chain;
 /// How long the accepting of connections rests after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// What a listener needs to answer.
+/// What a listener needs to serve.
 pub struct Serving {
     pub chain: Arc<Chain>,
     pub acceptor: TlsAcceptor,
@@ -80,11 +80,11 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
                             drop(permit);
                         });
                     }
-                    None => debug!(%address, "connection refused: too many are open"),
+                    None => debug!(%address, "connection refused: too many open connections"),
                 },
-                // Too many open files, say: the next one may go through.
+                // Too many open files, for example: the next attempt may succeed.
                 Err(error) => {
-                    info!(%error, "a connection could not be accepted");
+                    info!(%error, "cannot accept connection");
                     tokio::time::sleep(AFTER_FAILURE).await;
                 }
             },
@@ -99,7 +99,7 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
     {
         info!(
             connections = connections.len(),
-            "still open after the time to drain: cut off"
+            "closing connections that are still open after the drain timeout"
         );
         connections.shutdown().await;
     }

@@ -1,9 +1,9 @@
-//! How patient the server is with a connection: how long headers may take to come, how long nothing
-//! may be asked, how long an answer may wait to be read.
+//! The timeouts of a connection: how long headers may take, how long a connection may be idle, how
+//! long a response may wait to be read.
 //!
-//! [`Paced`] is the stream of a connection that notes when bytes come and when they cannot leave;
-//! [`Pace`] counts what is under way and says when patience ends. No timer runs for a connection
-//! that is at work.
+//! [`Paced`] is the stream of a connection that notes when bytes arrive and when they cannot be
+//! sent; [`Pace`] counts the requests in flight and computes when a timeout ends. No timer runs for
+//! a connection that is busy.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -36,19 +36,18 @@ pub(super) enum Impatience {
     Unread,
 }
 
-/// What is going on in a connection. Moments are milliseconds since it began, plus one; zero: not
-/// now.
+/// The activity of a connection. Times are milliseconds since it began, plus one; zero: not active.
 pub(super) struct Pace {
     began: Instant,
     requests: AtomicUsize,
     idle_since: AtomicU64,
     headers_since: AtomicU64,
     unread_since: AtomicU64,
-    /// HTTP/1.1. HTTP/2 speaks also between requests, so that bytes need not be headers, and ends
-    /// them in other tasks.
+    /// HTTP/1.1. HTTP/2 also sends frames between requests, so bytes need not be headers, and
+    /// requests end in other tasks.
     one_by_one: bool,
     waker: AtomicWaker,
-    /// Answers of HTTP/2 whose next bytes the client has not asked for: since when, and which.
+    /// HTTP/2 responses whose next bytes the client has not requested: since when, and which.
     unread: Mutex<BTreeSet<(u64, u64)>>,
     answers: AtomicU64,
 }
@@ -68,7 +67,7 @@ impl Pace {
         })
     }
 
-    /// A request has come; it is under way until the guard is dropped.
+    /// A request has arrived; it is in flight until the guard is dropped.
     pub(super) fn request(self: &Arc<Pace>) -> AtWork {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.idle_since.store(0, Ordering::Release);
@@ -76,7 +75,7 @@ impl Pace {
         AtWork(self.clone())
     }
 
-    /// An answer to a request. Over HTTP/1.1 the connection itself shows whether it is read.
+    /// A response to a request. Over HTTP/1.1 the connection itself shows whether it is read.
     pub(super) fn answer(self: &Arc<Pace>) -> Unread {
         Unread {
             pace: (!self.one_by_one).then(|| self.clone()),
@@ -104,7 +103,7 @@ impl Pace {
         .min_by_key(|(at, _)| *at)
     }
 
-    /// Who is woken when a connection becomes idle.
+    /// The task to wake when a connection becomes idle.
     pub(super) fn wake(&self, waker: &std::task::Waker) {
         self.waker.register(waker);
     }
@@ -139,11 +138,11 @@ impl Pace {
     }
 }
 
-/// A request that is under way.
+/// A request in flight.
 pub(super) struct AtWork(Arc<Pace>);
 
 impl AtWork {
-    /// Something else is under way for it, which may take longer.
+    /// Other work for it, which may take longer.
     pub(super) fn another(&self) -> AtWork {
         self.0.request()
     }
@@ -153,8 +152,7 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.idle_since.store(self.0.now(), Ordering::Release);
-            // Who answers one request after the other is the one who waits, and looks when it is
-            // done.
+            // In HTTP/1.1 the task that waits also completes the request, and need not be woken.
             if !self.0.one_by_one {
                 self.0.waker.wake();
             }
@@ -162,8 +160,8 @@ impl Drop for AtWork {
     }
 }
 
-/// Follows whether the client of one answer asks for more of it. HTTP/2 polls a body only while the
-/// client's window has room, so an answer that is not polled is one that is not read.
+/// Tracks whether the client reads a response. HTTP/2 polls a body only while the client's window
+/// has space, so a response that is not polled is not read.
 pub(super) struct Unread {
     pace: Option<Arc<Pace>>,
     id: u64,
@@ -172,12 +170,12 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// The answer begins: its first bytes are there to be read.
+    /// The response begins: its first bytes can be read.
     pub(super) fn begin(&mut self) {
         self.wait_for_client();
     }
 
-    /// How much may be handed out at once.
+    /// The most bytes to return at once.
     pub(super) fn longest_piece(&self) -> usize {
         match self.pace {
             Some(_) => HTTP2_PIECE,
@@ -185,7 +183,7 @@ impl Unread {
         }
     }
 
-    /// The client asked for more and got this.
+    /// The client's window had space, and this was returned.
     pub(super) fn polled<T>(&mut self, polled: &Poll<T>) {
         self.wait_for_server();
         if polled.is_ready() {
@@ -292,7 +290,7 @@ mod tests {
         unread.begin();
         let begin = Instant::now();
 
-        // One answer makes progress, the other does not.
+        // One response makes progress, the other does not.
         tokio::time::advance(UNREAD_FOR / 2).await;
         read.polled(&Poll::Ready(()));
         assert_eq!(pace.ends(), Some((begin + UNREAD_FOR, Impatience::Unread)));

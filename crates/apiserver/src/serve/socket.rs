@@ -1,9 +1,9 @@
 //! The socket of a connection, shared: HTTP reads and writes it, and beside that the server notices
-//! when the peer has said its last word.
+//! when the peer has closed its side.
 //!
-//! A peer may close its side and still wait for an answer. So the end of what it sends is not the
-//! end of the connection, and nobody who writes an endless answer would notice that the peer is
-//! gone: this does.
+//! A peer may close its side and still wait for a response. So the end of what it sends is not the
+//! end of the connection, and the writer of an endless response would not notice that the peer has
+//! closed: this module does.
 
 use std::io;
 use std::pin::Pin;
@@ -19,8 +19,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Socket(pub(super) Arc<TcpStream>);
 
-/// Whether the peer begins in plain HTTP, as Go's server tells it. Waits for its first bytes, which
-/// stay unread.
+/// Whether the peer sends plain HTTP, by the same test as Go's server. Waits for its first bytes,
+/// which stay unread.
 pub(super) async fn begins_in_plain_http(socket: &TcpStream) -> io::Result<bool> {
     let mut first = [0; 5];
     socket.peek(&mut first).await?;
@@ -30,10 +30,10 @@ pub(super) async fn begins_in_plain_http(socket: &TcpStream) -> io::Result<bool>
     ))
 }
 
-/// Tells a peer that it should have spoken TLS, in Go's words.
+/// Answers a plain HTTP request that TLS is required, with Go's text.
 pub(super) async fn ask_for_tls(socket: &TcpStream) -> io::Result<()> {
-    // Closed with something unread, the connection would be reset, and the peer might not see what
-    // we say.
+    // If the connection were closed with unread data, it would be reset, and the peer might not get
+    // the response.
     let mut unread = [0; 4096];
     while matches!(socket.try_read(&mut unread), Ok(count) if count > 0) {}
     socket.writable().await?;

@@ -1,7 +1,7 @@
-//! TLS: our certificate, and a client's if it has one.
+//! TLS: the serving certificate, and optional client certificates.
 //!
-//! Client certificates are asked for, never demanded and not judged here: the handshake only proves
-//! that the client holds the key of what it presents.
+//! Client certificates are requested, not required, and not verified here: the handshake only
+//! proves that the client holds the key of the certificate that it presents.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -33,9 +33,9 @@ pub struct CertificateFiles {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("the serving certificate cannot be used")]
+    #[error("cannot use the serving certificate")]
     Certificate(#[from] FileError),
-    #[error("TLS cannot be set up")]
+    #[error("cannot set up TLS")]
     Settings(#[from] rustls::Error),
 }
 
@@ -49,7 +49,7 @@ pub struct TlsConfig {
     pub now: fn() -> Timestamp,
 }
 
-/// Accepts connections as what the files say at that moment.
+/// Accepts connections with the current content of the files.
 pub fn acceptor(config: &TlsConfig) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
@@ -164,8 +164,8 @@ impl ClientCertVerifier for AskOnly {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         match verify_tls13_signature(message, certificate, signature, &self.algorithms) {
-            // One that is too old or too strange for the library is judged later like any other:
-            // only the key counts here.
+            // A certificate that the library cannot parse is verified later like any other: only
+            // the key counts here.
             Err(rustls::Error::InvalidCertificate(_)) => {
                 let key = key_of(certificate)?;
                 verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)

@@ -1,7 +1,7 @@
-//! Forgetting the past of an etcd, in turns with the other servers that use it.
+//! Compacts an etcd, in turns with the other servers that use it.
 //!
-//! A key's version is the number of the round. Whoever raises it first has the round, and forgets
-//! what was before the revision that it saw in the round before: so the last interval is always
+//! A key's version is the number of the round. The first server to raise it has the round, and
+//! compacts up to the revision that it saw in the round before: so the last interval is always
 //! kept, and at most two of them.
 
 use std::time::Duration;
@@ -23,14 +23,14 @@ struct Seen {
     revision: Revision,
 }
 
-/// Takes part in the rounds for ever.
+/// Takes part in the rounds forever.
 pub async fn run(store: &dyn Store, every: Duration) {
     let mut seen = Seen::default();
     loop {
         tokio::time::sleep(every).await;
         match turn(store, seen).await {
             Ok(now) => seen = now,
-            Err(error) => warn!(%error, "the past could not be forgotten"),
+            Err(error) => warn!(%error, "compaction failed"),
         }
     }
 }
@@ -77,8 +77,8 @@ async fn turn(store: &dyn Store, seen: Seen) -> Result<Seen, StoreError> {
     }
 
     match store.compact(seen.revision).await {
-        Ok(()) => debug!(revision = %seen.revision, "what was before is forgotten"),
-        // Somebody was faster.
+        Ok(()) => debug!(revision = %seen.revision, "compacted store"),
+        // Another server compacted first.
         Err(StoreError::Compacted { .. }) => {}
         Err(error) => return Err(error),
     }

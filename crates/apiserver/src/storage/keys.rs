@@ -1,4 +1,4 @@
-//! Keys: `/registry` above, another prefix below if one was asked for.
+//! Maps keys between `/registry` and the configured prefix.
 
 use bytes::Bytes;
 use coracle_store::{End, KeyRange, KeyValue};
@@ -6,7 +6,7 @@ use coracle_store::{End, KeyRange, KeyValue};
 /// What keys begin with, as everything above knows them.
 const ABOVE: &[u8] = b"/registry";
 
-/// What keys begin with in the store; nothing is to be done where it is the same.
+/// The prefix of keys in the store; no mapping is needed where it is the same.
 #[derive(Clone, Debug)]
 pub(super) struct Prefix(Option<Bytes>);
 

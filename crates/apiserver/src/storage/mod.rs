@@ -1,10 +1,9 @@
-//! Between the store and everything above: keys and values as an etcd keeps them that upstream may
-//! share.
+//! Stores objects in an etcd in upstream's format, so that upstream servers can share it.
 //!
-//! Above, keys begin with `/registry` and values are JSON in the version that is kept. [`Shared`]
-//! writes keys below the prefix that was asked for ([`keys`]) and values as upstream does: in its
-//! protobuf envelope, or as JSON where upstream keeps JSON ([`values`]). What is read stays as it
-//! is: whoever decodes stored objects understands both. [`compaction`] forgets what is older than a
+//! Above this layer, keys begin with `/registry` and values are JSON in the storage version.
+//! [`Shared`] writes keys below the configured prefix ([`keys`]) and values as upstream does: in
+//! its protobuf envelope, or as JSON where upstream stores JSON ([`values`]). Values that are read
+//! are not converted: the decoders understand both. [`compaction`] removes revisions older than a
 //! few minutes, in turns with the other servers of the etcd.
 
 pub mod compaction;
@@ -32,7 +31,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// `prefix`: what keys begin with, `/registry` unless somebody says otherwise.
+    /// `prefix`: the prefix of keys, `/registry` by default.
     pub fn new(store: Arc<dyn Store>, prefix: &str, media: Media) -> Shared {
         Shared {
             store,

@@ -1,4 +1,4 @@
-//! Values: the object as upstream keeps it.
+//! Values: objects in upstream's storage format.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tracing::warn;
 
 use crate::storage_version::StorageVersion;
 
-/// `--storage-media-type`: in which form objects are kept that have both.
+/// `--storage-media-type`: the format of objects that have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
     Json,
@@ -18,7 +18,7 @@ pub enum Media {
 }
 
 pub(super) struct Values {
-    /// By prefix below `/registry/`: resources that are kept as protobuf.
+    /// By prefix below `/registry/`: resources that are stored as protobuf.
     protobuf: BTreeMap<Text, StorageVersion<'static>>,
 }
 
@@ -52,7 +52,7 @@ impl Values {
         let tree = match json::decode(&bytes, Some(storage_version.of.node())) {
             Ok(decoded) => decoded.value,
             Err(error) => {
-                warn!(%error, "what is to be kept is no JSON, and is kept as it is");
+                warn!(%error, "value to store is not JSON, storing it unchanged");
                 return bytes;
             }
         };
@@ -60,7 +60,7 @@ impl Values {
         match protobuf::encode(&tree, storage_version.of) {
             Ok(encoded) => encoded.into(),
             Err(error) => {
-                warn!(%error, "what is to be kept has no protobuf form, and is kept as JSON");
+                warn!(%error, "cannot encode value to store as protobuf, storing it as JSON");
                 bytes
             }
         }

@@ -22,13 +22,13 @@ pub(super) struct WatchStream {
     /// Events that happened before the cursor begins.
     missed: VecDeque<Event>,
     cursor: Cursor,
-    /// Versions that are shown before anything happens.
+    /// The initial events that are not sent yet.
     initial: VecDeque<Arc<Entry>>,
     /// A bookmark is owed once the initial versions are sent.
     end_of_initial: Option<Revision>,
     view: View,
     bookmarks: bool,
-    /// How much was told last: about as much comes next.
+    /// The size of the last chunk: the next one is probably as large.
     last_chunk: usize,
 }
 
@@ -38,7 +38,7 @@ struct View {
     filter: Filter,
     /// What happened up to here, the client has seen.
     since: Revision,
-    /// How far the client has been told.
+    /// The revision up to which the client has all events.
     told: Revision,
 }
 
@@ -85,7 +85,8 @@ impl Registry {
 
         let interest = cache.interest(scope.namespace, &filter.fields);
         let (initial, start, told) = if wants_initial || from_now {
-            // Asked before the snapshot is taken: what is applied afterwards is yet to be told.
+            // Read before the snapshot is taken: changes that are applied afterwards are sent as
+            // events.
             let applied = self.caches.applied();
             let (snapshot, start) = cache.snapshot_and_after(&interest);
             let shown = snapshot
@@ -134,23 +135,24 @@ impl Registry {
     }
 }
 
-/// Whether what there is comes before what happens; whoever names no version is taken to want it.
+/// Whether the watch begins with the existing objects; one without a version does.
 fn wants_initial(options: &ListOptions) -> bool {
     options
         .send_initial_events
         .unwrap_or(options.version.0 == 0)
 }
 
-/// Whether a bookmark says where that ends.
+/// Whether a bookmark marks the end of the initial events.
 fn is_end_marked(options: &ListOptions) -> bool {
     wants_initial(options) && options.bookmarks
 }
 
 impl WatchStream {
-    /// The next events as the writer writes them; waits until there are some.
+    /// The next events as the writer encodes them; waits until there are some.
     ///
     /// # Errors
-    /// The client reads slower than things happen, and what it has not read is no longer kept.
+    /// The client reads too slowly, and the events that it has not read are no longer in the
+    /// history.
     pub(super) async fn next(&mut self, writer: &mut EventWriter) -> Result<Vec<u8>, Overtaken> {
         let mut out = Vec::new();
         while let Some(entry) = self.initial.pop_front() {
@@ -168,7 +170,7 @@ impl WatchStream {
         loop {
             let notifier = self.listening.notifier.clone();
 
-            // Asked for before the history is looked at, so that nothing in between is missed.
+            // Subscribed before the history is read, so that no event in between is missed.
             let notified = notifier.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
@@ -207,8 +209,8 @@ impl WatchStream {
         Ok(true)
     }
 
-    /// A bookmark at the newest revision that has been applied, if the client asked for such;
-    /// before it, what has happened meanwhile.
+    /// A bookmark at the newest applied revision, if the client requested bookmarks; before it, the
+    /// events up to there.
     ///
     /// # Errors
     /// As [`WatchStream::next`].
@@ -216,7 +218,7 @@ impl WatchStream {
         &mut self,
         writer: &mut EventWriter,
     ) -> Result<Option<Vec<u8>>, Overtaken> {
-        // Asked before the history is looked at: nothing up to there may come after the bookmark.
+        // Read before the history: no event up to there may follow the bookmark.
         let applied = self.caches.applied();
         if !self.bookmarks || applied < self.view.told {
             return Ok(None);
@@ -232,7 +234,7 @@ impl WatchStream {
         self.view.told = self.view.told.max(applied);
 
         if out.is_empty() {
-            // Those who read trees have long taken what came last.
+            // Readers of trees have long read the last events.
             self.caches.trees.let_go();
         }
 
@@ -243,9 +245,10 @@ impl WatchStream {
 }
 
 impl View {
-    /// An object that comes to match was added to this client, one that ceases to was deleted.
+    /// An object that begins to match is an ADDED event for this client, one that no longer matches
+    /// a DELETED one.
     fn show(&mut self, event: &Event, writer: &mut EventWriter, out: &mut Vec<u8>) {
-        // Not how far it was told: several objects may have changed at one revision.
+        // Not compared with the sent revision: several objects may have changed at one revision.
         if event.revision() <= self.since {
             return;
         }

@@ -1,5 +1,5 @@
-//! A watch: its events in the form that was asked for, until its time is over, its reader is too
-//! slow, or the server ends.
+//! A watch: its events in the requested form, until it times out, its reader is too slow, or the
+//! server shuts down.
 
 mod events;
 
@@ -27,14 +27,14 @@ use crate::served::Served;
 use crate::status::Reason;
 use events::WatchStream;
 
-/// How often a watch that asked for bookmarks gets one.
+/// The interval of bookmarks.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
 /// How long before a watch ends it gets its last one.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Answers with a stream of events.
+    /// Responds with a stream of events.
     pub(crate) async fn watch(
         self: &Arc<Self>,
         scope: &Scope<'_>,
@@ -61,18 +61,18 @@ impl Server {
         let content_type = writer.content_type();
         let events = match watch {
             Ok(events) => events,
-            // The stream has begun for a client that asks for what is gone: it is told inside.
+            // The stream has begun, so an expired version is reported as an ERROR event.
             Err(gone) if gone.code == StatusCode::GONE => {
-                return Ok(told_inside(&gone, writer, trees));
+                return Ok(error_stream(&gone, writer, trees));
             }
             Err(error) => return Err(error),
         };
 
-        // How new a watch must be that names no version is asked first, and there is no time for
-        // that.
+        // A watch without a version would first wait for the newest revision, and there is no time
+        // for that.
         if options.timeout == Some(Duration::ZERO) && !options.version_given {
             let (code, reason) = (StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError);
-            return Ok(told_inside(
+            return Ok(error_stream(
                 &ApiError::new(code, reason, "context deadline exceeded"),
                 writer,
                 trees,
@@ -124,7 +124,7 @@ impl Server {
         Ok(with_trees(response, trees))
     }
 
-    /// Not the same for all: those who began together should not come back together.
+    /// Random, so that watches that began together do not reconnect together.
     fn watch_lasts(&self) -> Duration {
         let share = (self.registry.random)() % 1000;
         self.min_watch
@@ -135,7 +135,7 @@ impl Server {
 }
 
 /// A stream that is nothing but an error.
-fn told_inside(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) -> Answer {
+fn error_stream(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) -> Answer {
     let mut told = Vec::new();
     writer.error(error, &mut told);
     with_trees(
@@ -144,7 +144,7 @@ fn told_inside(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) 
     )
 }
 
-/// Tells a reader in the same process where the events of its watch are.
+/// Attaches the events of a watch for a reader in the same process.
 fn with_trees(mut answer: Answer, trees: Option<Trees>) -> Answer {
     if let Some(trees) = trees {
         answer.extensions_mut().insert(trees);
@@ -152,8 +152,8 @@ fn with_trees(mut answer: Answer, trees: Option<Trees>) -> Answer {
     answer
 }
 
-/// When a watch gets its next bookmark: before long, and shortly before it ends, so that whoever
-/// watches on begins near the present.
+/// When a watch gets its next bookmark: at the interval, and shortly before it ends, so that the
+/// next watch resumes from a recent revision.
 fn bookmark_after(now: Instant, ends: Instant) -> Instant {
     let regular = now + BOOKMARK_EVERY;
     match ends.checked_sub(BOOKMARK_BEFORE_END) {
@@ -174,8 +174,8 @@ async fn next_chunk(
             let next = pin!(events.next(writer));
             tokio::select! {
                 biased;
-                // Whoever is overtaken finds the stream ended and watches anew from what it has
-                // seen.
+                // A reader that is too slow gets the end of the stream, and watches again from its
+                // last version.
                 chunk = next => return chunk.ok(),
                 () = tokio::time::sleep_until(ends) => return None,
                 () = tokio::time::sleep_until(*bookmark_at) => {}

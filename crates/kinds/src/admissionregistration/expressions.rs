@@ -1,5 +1,5 @@
-//! The parts that have expressions: names and presence. What the expressions say is not looked at
-//! yet.
+//! Fields with CEL expressions: their names and presence are validated, the expressions themselves
+//! are not parsed yet.
 
 use std::collections::BTreeSet;
 

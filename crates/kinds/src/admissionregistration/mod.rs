@@ -1,7 +1,7 @@
-//! Kinds of `admissionregistration.k8s.io`: who may change or refuse what is written.
+//! Kinds of `admissionregistration.k8s.io`: webhooks and policies that change or refuse writes.
 //!
-//! They are stored and validated, all but their expressions, but not evaluated yet, which a warning
-//! says. `rules` has what all of them say about the requests they are for.
+//! They are stored and validated, all but their expressions, but not evaluated yet; a warning says
+//! so. `rules` has the match rules that all of them share.
 
 pub(crate) mod binding;
 mod expressions;
@@ -27,7 +27,7 @@ const OWN: OwnMetadata = OwnMetadata {
     ..OwnMetadata::named(names::dns1123_subdomain)
 };
 
-/// What the writer of any of them should know.
+/// Warnings that all of these kinds return.
 fn warnings(object: &Value, kind: &str, cx: &Context<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     if cx.keeps_object() {

@@ -1,4 +1,4 @@
-//! What policies are configured with, in a cell.
+//! The cells for the parameters of policies.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
@@ -18,7 +18,7 @@ pub(super) fn param_kind(kind: Option<(Option<&str>, Option<&str>)>) -> String {
     )
 }
 
-/// Which object a binding takes.
+/// The parameter object of a binding.
 pub(super) struct Params<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) namespace: Option<&'a str>,
@@ -36,7 +36,7 @@ pub(super) fn param_ref(params: Option<&Params<'_>>) -> String {
     ) {
         ("", _, Some(selector)) => go_syntax(selector),
         ("", _, None) => UNSET.to_string(),
-        // Whether the kind is in namespaces at all cannot be told from here.
+        // Whether the kind is namespaced is not known here.
         (name, "", _) => format!("*/{name}"),
         (name, namespace, _) => format!("{namespace}/{name}"),
     }

@@ -129,25 +129,25 @@ impl Strategy for MutatingPolicies {
     }
 }
 
-/// Whether nothing changed that conditions could have become wrong by.
+/// Whether nothing changed that the validity of match conditions depends on.
 fn same_conditions(new: &Value, old: &Value) -> bool {
     ["paramKind", "matchConditions"]
         .into_iter()
         .all(|name| new.at(&["spec", name]) == old.at(&["spec", name]))
 }
 
-/// What policies of both sorts begin with.
-struct Opening<'a> {
+/// The fields that policies of both kinds share.
+struct CommonFields<'a> {
     failure_policy: Option<&'a str>,
     param_kind: Option<&'a ParamKind>,
     constraints: Option<&'a MatchResources>,
-    /// None: they are not looked at again.
+    /// None: they are unchanged and not validated again.
     conditions: Option<&'a [MatchCondition]>,
     changing: bool,
 }
 
-fn validate_opening(opening: &Opening<'_>, errors: &mut Errors) {
-    match opening.failure_policy {
+fn validate_common(common: &CommonFields<'_>, errors: &mut Errors) {
+    match common.failure_policy {
         None => errors.push(FieldError::required(&SPEC.field("failurePolicy"), "")),
         Some(policy) => one_of(
             policy,
@@ -157,25 +157,25 @@ fn validate_opening(opening: &Opening<'_>, errors: &mut Errors) {
         ),
     }
 
-    if let Some(kind) = opening.param_kind {
+    if let Some(kind) = common.param_kind {
         validate_param_kind(kind, &SPEC.field("paramKind"), errors);
     }
 
     let at = SPEC.field("matchConstraints");
-    match opening.constraints {
+    match common.constraints {
         None => errors.push(FieldError::required(&at, "")),
         Some(found) => {
             validate_match(found, &at, errors);
             if items(&found.resource_rules).is_empty() {
                 errors.push(FieldError::required(&at.field("resourceRules"), ""));
             }
-            if opening.changing {
+            if common.changing {
                 validate_changing(found, &at, errors);
             }
         }
     }
 
-    if let Some(conditions) = opening.conditions {
+    if let Some(conditions) = common.conditions {
         validate_conditions(conditions, &SPEC.field("matchConditions"), errors);
     }
 }
@@ -186,8 +186,8 @@ fn validate_validating(
     errors: &mut Errors,
 ) {
     let Some(spec) = &policy.spec else { return };
-    validate_opening(
-        &Opening {
+    validate_common(
+        &CommonFields {
             failure_policy: spec.failure_policy.as_deref(),
             param_kind: spec.param_kind.as_ref(),
             constraints: spec.match_constraints.as_ref(),
@@ -328,8 +328,8 @@ fn validate_status(policy: &Value, errors: &mut Errors) {
 
 fn validate_mutating(policy: &MutatingAdmissionPolicy, validated: bool, errors: &mut Errors) {
     let Some(spec) = &policy.spec else { return };
-    validate_opening(
-        &Opening {
+    validate_common(
+        &CommonFields {
             failure_policy: spec.failure_policy.as_deref(),
             param_kind: spec.param_kind.as_ref(),
             constraints: spec.match_constraints.as_ref(),

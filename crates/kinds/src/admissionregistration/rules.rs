@@ -14,7 +14,7 @@ use crate::validate::{internal, items, one_of};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
-/// What can still be changed: nothing of what goes.
+/// Operations with an object to change: all but DELETE.
 const CHANGING: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
 pub(super) const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
@@ -27,7 +27,7 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
         errors.push(FieldError::required(&place, ""));
     }
 
-    alone(operations, "operations", &place, errors);
+    validate_wildcard_alone(operations, "operations", &place, errors);
 
     for (index, operation) in operations.iter().enumerate() {
         one_of(operation, &OPERATIONS, &place.index(index), errors);
@@ -38,13 +38,13 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
         errors.push(FieldError::required(&at.field("apiGroups"), ""));
     }
 
-    alone(groups, "API groups", &at.field("apiGroups"), errors);
+    validate_wildcard_alone(groups, "API groups", &at.field("apiGroups"), errors);
     let (versions, place) = (items(&rule.api_versions), at.field("apiVersions"));
     if versions.is_empty() {
         errors.push(FieldError::required(&place, ""));
     }
 
-    alone(versions, "API versions", &place, errors);
+    validate_wildcard_alone(versions, "API versions", &place, errors);
 
     for (index, _) in versions
         .iter()
@@ -67,7 +67,7 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
 }
 
 /// A list with `*` has no other entries.
-fn alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_wildcard_alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.len() > 1 && found.iter().any(|item| item == "*") {
         let detail = format!("if '*' is present, must not specify other {what}");
         errors.push(FieldError::invalid(
@@ -167,7 +167,7 @@ pub(super) fn validate_match(found: &MatchResources, at: &Path<'_>, errors: &mut
     }
 }
 
-/// Validates operations where the object is to be changed.
+/// Validates operations where the object is to be mutated.
 pub(super) fn validate_changing(found: &MatchResources, at: &Path<'_>, errors: &mut Errors) {
     for operation in items(&found.resource_rules)
         .iter()

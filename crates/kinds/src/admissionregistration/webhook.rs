@@ -23,7 +23,7 @@ use crate::strategy::{Context, Errors, Strategy, View};
 use crate::validate::{internal, items, one_of, text};
 use crate::{OwnMetadata, Part};
 
-/// Versions of the review that this server speaks.
+/// Versions of AdmissionReview that this server supports.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const NO_SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 const ALL_SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
@@ -126,7 +126,7 @@ impl Strategy for ValidatingWebhooks {
     }
 }
 
-/// What webhooks of both sorts have.
+/// The fields that webhooks of both kinds share.
 struct Hook<'a> {
     name: &'a str,
     versions: &'a [String],
@@ -158,7 +158,7 @@ macro_rules! hook {
                     rules: items(&$hook.rules),
                     failure_policy: $hook.failure_policy.as_deref(),
                     match_policy: $hook.match_policy.as_deref(),
-                    // Absent and empty are told apart.
+                    // Absent and empty are different.
                     side_effects: tree.and_then(|tree| tree.get("sideEffects")?.as_str()),
                     timeout: $hook.timeout_seconds,
                     namespaces: $hook.namespace_selector.as_ref(),
@@ -186,7 +186,7 @@ fn hooks<'a, W: Webhook>(webhooks: &'a [W], tree: &'a Value) -> Vec<Hook<'a>> {
         .collect()
 }
 
-/// What is asked. An update does not ask for what the old configuration did not have either.
+/// What is validated. An update does not require what the old configuration did not have either.
 #[derive(Clone, Copy)]
 struct Demands {
     conditions: bool,

@@ -1,4 +1,4 @@
-//! Where a webhook answers: a URL, or a path of a service.
+//! The address of a webhook: a URL, or a path of a service.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -57,7 +57,7 @@ struct Parts<'u> {
 }
 
 impl<'u> Parts<'u> {
-    /// In the error what Go's parser says.
+    /// The error is the text of Go's parser.
     fn parse(url: &'u str) -> Result<Parts<'u>, String> {
         if url.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return Err("net/url: invalid control character in URL".to_owned());
@@ -139,8 +139,8 @@ fn check_host(host: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Validates the service behind a webhook. Name and namespace change places in complaints, as upstream
-/// has it.
+/// Validates the service of a webhook. Name and namespace are swapped in errors, as upstream has
+/// it.
 pub(crate) fn validate_service(
     (name, namespace): (&str, &str),
     path: Option<&str>,
@@ -205,7 +205,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn a_url_has_a_host_and_a_path_alone() {
+    fn url_has_only_a_host_and_a_path() {
         let check = |url: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             validate_url(url, &Path::Root.field("u"), &mut errors);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_a_service_has_steps_that_are_names() {
+    fn service_path_segments_are_names() {
         let check = |path: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             validate_service(

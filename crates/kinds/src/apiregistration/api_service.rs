@@ -1,5 +1,5 @@
-//! APIService: which server serves a version of a group. One that this server serves is available at
-//! once; requests for others are not forwarded yet, which a warning says.
+//! APIService: which server serves a version of a group. One that this server serves is available
+//! at once; requests for others are not forwarded yet; a warning says so.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::go_text::Quoted;
@@ -28,7 +28,7 @@ struct APIServices;
 impl Strategy for APIServices {
     type Object = APIService;
 
-    /// On a create validated with the rest, because what the name should be follows from the spec.
+    /// On a create it is validated with the rest, because the expected name follows from the spec.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata {
             on_create: false,

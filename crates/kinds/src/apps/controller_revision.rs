@@ -1,4 +1,4 @@
-//! ControllerRevision: a state that a controller may go back to. Only its number may change.
+//! ControllerRevision: a state that a controller may roll back to. Only its number may change.
 
 use coracle_api::codec::json;
 use coracle_api::field_error::FieldError;
@@ -55,7 +55,7 @@ impl Strategy for ControllerRevisions {
     }
 }
 
-/// What a revision carries, whatever form it is kept in.
+/// The data of a revision, whether it is stored typed or raw.
 fn data(revision: &Value) -> Option<Value> {
     match revision.get("data")? {
         Value::Raw(raw) => json::parse(raw.as_str().as_bytes()).ok(),

@@ -21,7 +21,7 @@ use crate::validate::internal;
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 
-/// How often the template changed: a field once, an annotation now.
+/// How often the template changed: once a field, now an annotation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(crate) static BEHAVIOUR: Behaviour = Behaviour {

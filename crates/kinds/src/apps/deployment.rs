@@ -1,4 +1,4 @@
-//! Deployment: pods of one template, and the way from one template to the next.
+//! Deployment: pods of one template, and the rollout from one template to the next.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::names::Rule;
@@ -175,7 +175,7 @@ fn validate_strategy(given: Option<&DeploymentStrategy>, errors: &mut Errors) {
             workload::at_most_all(unavailable, &place, errors);
         }
         (other, update) => {
-            // The whole strategy is shown, as the struct that it is.
+            // The error shows the whole strategy struct.
             let rolling = if update.is_some() { "{}" } else { "null" };
             let shown = format!(
                 "{{\"Type\":{},\"RollingUpdate\":{rolling}}}",
@@ -235,7 +235,7 @@ fn print_row(deployment: &Deployment, now: Timestamp) -> Row {
         .unwrap_or_default();
     let wanted = spec.and_then(|spec| spec.replicas).unwrap_or_default();
 
-    // Unlike other kinds, a deployment says nothing of an empty selector.
+    // Unlike for other kinds, an empty selector prints as an empty cell.
     let selector = cells::parsed(spec.map(|spec| &spec.selector));
 
     row![

@@ -1,4 +1,4 @@
-//! ReplicaSet: so many pods of one template.
+//! ReplicaSet: a number of pods of one template.
 
 use coracle_api::names::Rule;
 use coracle_api::time::Timestamp;

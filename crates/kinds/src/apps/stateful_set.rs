@@ -72,7 +72,7 @@ impl Strategy for StatefulSets {
         let mut faults = Errors::new();
         validate_spec(old, &options, Rigour::Changed, &mut faults);
 
-        // A set whose template was wrong already stays writable.
+        // A set whose template was invalid already stays writable.
         let rigour = if faults.is_empty() {
             Rigour::Changed
         } else {
@@ -119,7 +119,7 @@ impl Strategy for StatefulSets {
     }
 }
 
-/// The spec without what may change.
+/// The spec without its mutable fields.
 fn rest(set: &Value) -> Option<Value> {
     let mut spec = set.get("spec")?.clone();
     let members = spec.as_object_mut()?;
@@ -127,11 +127,11 @@ fn rest(set: &Value) -> Option<Value> {
     Some(spec)
 }
 
-/// How much of a spec is looked at.
+/// How much of a spec is validated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rigour {
     New,
-    /// What cannot change was good when it was written.
+    /// Immutable fields were validated when they were written.
     Changed,
     TemplateAside,
 }
@@ -230,7 +230,7 @@ fn validate_spec(
             if rigour != Rigour::TemplateAside {
                 pod::validate_template(&template, &at, options, errors);
             }
-            // Upstream looks at these twice.
+            // Upstream validates these twice.
             pod::validate_template_metadata(&template, &at, options, errors);
         }
     }
@@ -238,7 +238,7 @@ fn validate_spec(
     workload::runs_for_ever(&spec.template, "StatefulSet", errors);
 }
 
-/// The template with what the controller sets in every pod.
+/// The template with the fields that the controller sets in every pod.
 fn as_made(spec: &StatefulSetSpec) -> PodTemplateSpec {
     let mut template = spec.template.clone();
     let claims = items(&spec.volume_claim_templates);

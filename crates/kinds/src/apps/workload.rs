@@ -1,5 +1,5 @@
-//! What the kinds that keep pods running have in common: a selector, a template that it selects,
-//! numbers of replicas.
+//! What the workload kinds have in common: a selector, a template that it selects, numbers of
+//! replicas.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(crate) fn selector_and_template(
     }
 }
 
-/// Validates a selector that must be there and select something; `kind` is what is asked for it.
+/// Validates a selector that must be given and not empty; `kind` is the kind that the error names.
 pub(crate) fn some_selector(given: Option<&Selector>, kind: &str, errors: &mut Errors) {
     let at = SPEC.field("selector");
     let Some(given) = given else {
@@ -93,7 +93,8 @@ pub(crate) fn selected(tree: &Value, selector: &LabelSelector, given: bool, erro
     }
 }
 
-/// Validates that the template's pods are meant to run on; `kind` makes them.
+/// Validates that the template's pods are always restarted and have no deadline; `kind` is the
+/// workload kind.
 pub(crate) fn runs_for_ever(template: &PodTemplateSpec, kind: &str, errors: &mut Errors) {
     let spec = template.spec.as_ref();
     let at = SPEC.field("template.spec");
@@ -118,7 +119,7 @@ pub(crate) fn runs_for_ever(template: &PodTemplateSpec, kind: &str, errors: &mut
     }
 }
 
-/// Validates that the selector is what it was.
+/// Validates that the selector has not changed.
 pub(crate) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
     let path = ["spec", "selector"];
     if new.at(&path) != old.at(&path) {
@@ -135,7 +136,7 @@ pub(crate) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Numbers that are not negative, by their field below `at`.
+/// Validates that the numbers are not negative; they are named by their field below `at`.
 pub(crate) fn not_negative(at: &Path<'_>, numbers: &[(&str, Option<i64>)], errors: &mut Errors) {
     for (name, number) in numbers {
         if let Some(number) = number.filter(|number| *number < 0) {
@@ -149,16 +150,16 @@ pub(crate) fn not_negative(at: &Path<'_>, numbers: &[(&str, Option<i64>)], error
     }
 }
 
-/// How many replicas a status counts.
+/// The replica counts of a status.
 pub(crate) struct Counted {
     pub(crate) all: i64,
     pub(crate) ready: i64,
     pub(crate) available: i64,
-    /// A count of its own kind, by its field.
+    /// A count that only this kind has, by its field.
     pub(crate) other: (&'static str, i64),
 }
 
-/// A part is not more than the whole.
+/// Validates that no count exceeds the total.
 pub(crate) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
     const WHY: &str = "cannot be greater than status.replicas";
 
@@ -183,7 +184,7 @@ pub(crate) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
     }
 }
 
-/// A number or a share, neither of them negative.
+/// Validates a number or percentage that is not negative.
 pub(crate) fn number_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     match given {
         IntOrString::Int(number) if *number < 0 => {
@@ -198,7 +199,7 @@ pub(crate) fn number_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut
     }
 }
 
-/// The share that a text names; `None`: it names none.
+/// The percentage that a text gives; `None`: it is none.
 pub(crate) fn percent(given: &IntOrString) -> Option<i64> {
     match given {
         IntOrString::Int(_) => None,
@@ -209,7 +210,7 @@ pub(crate) fn percent(given: &IntOrString) -> Option<i64> {
     }
 }
 
-/// A number, or the number of a share.
+/// The number, or the number of the percentage.
 pub(crate) fn amount(given: &IntOrString) -> i64 {
     match given {
         IntOrString::Int(number) => i64::from(*number),
@@ -217,7 +218,7 @@ pub(crate) fn amount(given: &IntOrString) -> i64 {
     }
 }
 
-/// Validates that no collision of names is forgotten.
+/// Validates that `collisionCount` does not decrease.
 pub(crate) fn validate_collisions(now: Option<i32>, before: Option<i32>, errors: &mut Errors) {
     if before.is_some_and(|before| now.is_none_or(|now| now < before)) {
         let shown = now.unwrap_or_default().to_string();
@@ -229,7 +230,7 @@ pub(crate) fn validate_collisions(now: Option<i32>, before: Option<i32>, errors:
     }
 }
 
-/// A share of more than everything.
+/// Validates that a percentage is at most 100%.
 pub(crate) fn at_most_all(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     if percent(given).is_some_and(|share| share > 100) {
         errors.push(FieldError::invalid(
@@ -240,7 +241,7 @@ pub(crate) fn at_most_all(given: &IntOrString, at: &Path<'_>, errors: &mut Error
     }
 }
 
-/// As complaints show it.
+/// The value as errors show it.
 pub(crate) fn shown(given: &IntOrString) -> String {
     match given {
         IntOrString::Int(number) => number.to_string(),
@@ -248,7 +249,7 @@ pub(crate) fn shown(given: &IntOrString) -> String {
     }
 }
 
-/// A write of the status leaves labels alone.
+/// Carries over the labels, which a write of the status does not change.
 pub(crate) fn keep_labels(new: &mut Value, old: &Value) {
     let mut metadata = new.meta_mut();
     match old.meta().labels() {
@@ -259,7 +260,7 @@ pub(crate) fn keep_labels(new: &mut Value, old: &Value) {
     }
 }
 
-/// Names that are no DNS label make odd pods.
+/// A warning for names that are no DNS label: they become invalid host names of pods.
 pub(crate) fn name_warning(name: &str) -> Option<String> {
     let wrong = names::dns1123_label(name);
     (!wrong.is_empty()).then(|| {
@@ -271,7 +272,7 @@ pub(crate) fn name_warning(name: &str) -> Option<String> {
     })
 }
 
-/// What the author of a template should know; on an update only where something changed.
+/// Warnings about a template; on an update only where it changed.
 pub(crate) fn template_warnings(
     template: &PodTemplateSpec,
     changed: bool,

@@ -1,4 +1,4 @@
-//! Kinds of `authentication.k8s.io`: who makes a request, or who a token belongs to.
+//! Kinds of `authentication.k8s.io`: the user of a request or of a token.
 
 use coracle_api::{Map, Value};
 

@@ -27,7 +27,7 @@ pub enum Scope {
     Own,
 }
 
-/// What is asked.
+/// The access that a review asks about.
 pub struct Question {
     pub resource: Option<ResourceAttributes>,
     pub path: Option<NonResourceAttributes>,
@@ -228,7 +228,7 @@ fn validate_selectors(resource: &ResourceAttributes, errors: &mut Errors) {
     }
 }
 
-/// A selector is written in one of two ways.
+/// Validates that a selector is given raw or parsed, not both.
 fn validate_forms(raw: &str, terms: usize, at: &Path<'_>, errors: &mut Errors) {
     if !raw.is_empty() && terms > 0 {
         let detail = "may not specified at the same time as requirements";
@@ -258,7 +258,7 @@ fn validate_values(operator: &str, values: &[String], at: &Path<'_>, errors: &mu
             let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
             errors.push(FieldError::forbidden(&at, detail));
         }
-        // Newer clients may know operators that we do not.
+        // Newer clients may send operators that this server does not support.
         _ => {}
     }
 }

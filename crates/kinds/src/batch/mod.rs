@@ -1,4 +1,4 @@
-//! Kinds of `batch`: work that ends, and work that comes again.
+//! Kinds of `batch`: pods that run to completion, once or on a schedule.
 
 pub(crate) mod cron_job;
 pub(crate) mod job;

@@ -1,11 +1,11 @@
-//! Certificates and requests for them, as people write them: what is wrong with one, in Go's words
-//! where it has any.
+//! Certificates and certificate signing requests in PEM: what is wrong with one, with Go's error
+//! texts where it has any.
 
 use rustls::pki_types::pem::{PemObject, SectionKind};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Blocks of PEM: what they are, and what is in them.
+/// A PEM block: its type and its content.
 struct Block(SectionKind, Vec<u8>);
 
 impl PemObject for Block {
@@ -14,7 +14,7 @@ impl PemObject for Block {
     }
 }
 
-/// What is wrong with a request; none if its signature shows that who made it has the key.
+/// What is wrong with a request; none if it is signed with the requester's key.
 pub(super) fn request_fault(pem: &[u8]) -> Option<String> {
     let block = Block::pem_slice_iter(pem).next().and_then(Result::ok);
     let Some(Block(SectionKind::Csr, der)) = block else {

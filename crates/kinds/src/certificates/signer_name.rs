@@ -40,7 +40,7 @@ pub(super) fn validate(name: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Only the first label that is wrong is told of: the errors of others could not be told apart.
+/// Only the first invalid label is reported: the errors of several would be the same.
 fn validate_labels(part: &str, rule: names::Rule, at: &Path<'_>, errors: &mut Errors) {
     let wrong = part
         .split('.')

@@ -1,4 +1,4 @@
-//! Lease: who holds something, until when.
+//! Lease: the holder of something, and until when.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::time::Timestamp;
@@ -66,7 +66,7 @@ fn validate_spec(spec: &LeaseSpec, errors: &mut Errors) {
     );
 
     if let Some(strategy) = &spec.strategy {
-        // The name stands there twice; upstream says so.
+        // The path has the field twice, as in upstream.
         validate_strategy(strategy, &SPEC.field("strategy").field("strategy"), errors);
     }
 

@@ -1,5 +1,5 @@
-//! The spec of a claim to a volume, wherever it stands: in a PersistentVolumeClaim, a StatefulSet's
-//! templates, or a pod's ephemeral volume.
+//! The spec of a volume claim: of a PersistentVolumeClaim, a StatefulSet's templates, or a pod's
+//! ephemeral volume.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
@@ -80,7 +80,7 @@ pub(crate) fn validate_spec(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, err
     }
 }
 
-/// What the author of a claim should know.
+/// Warnings about a claim.
 pub(crate) fn warnings(spec: &PersistentVolumeClaimSpec, at: &Path<'_>) -> Vec<String> {
     let resources = spec.resources.as_ref();
     let sides = [
@@ -109,7 +109,7 @@ pub(crate) fn warnings(spec: &PersistentVolumeClaimSpec, at: &Path<'_>) -> Vec<S
     fractions.collect()
 }
 
-/// Validates ways to access a volume.
+/// Validates access modes.
 pub(crate) fn validate_access_modes(modes: &[String], at: &Path<'_>, errors: &mut Errors) {
     for mode in modes
         .iter()
@@ -155,7 +155,7 @@ fn validate_storage(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mu
     }
 }
 
-/// Where the content comes from: both ways to say so agree.
+/// Validates `dataSource` and `dataSourceRef`, which must agree.
 fn validate_sources(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mut Errors) {
     if let Some(TypedLocalObjectReference {
         api_group,
@@ -210,7 +210,7 @@ fn validate_sources(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mu
         (false, true) => return,
     };
 
-    // The bad value is the place itself, a struct without public fields.
+    // The invalid value is upstream's path, a struct without public fields.
     errors.push(FieldError::invalid(at, "{}".to_owned(), detail));
 }
 

@@ -1,4 +1,4 @@
-//! ConfigMap: keys that can be files, a megabyte of values, and perhaps never to be changed again.
+//! ConfigMap: keys that can be files, a megabyte of values, and an immutable flag.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::time::Timestamp;
@@ -49,7 +49,7 @@ impl Strategy for ConfigMaps {
         }
 
         if size > MAX_SIZE {
-            // The whole object is too long, which upstream calls by an empty name.
+            // The whole object is too long; upstream names it with an empty key.
             errors.push(FieldError::too_long(&Path::Root.key(""), MAX_SIZE));
         }
     }
@@ -70,12 +70,12 @@ impl Strategy for ConfigMaps {
     }
 }
 
-/// What was made immutable stays so.
+/// Validates that an immutable object stays immutable.
 pub(super) fn still_immutable(flag: Option<bool>, errors: &mut Errors) {
     unchanged("immutable", flag == Some(true), errors);
 }
 
-/// Complains about a field of an immutable object that is not as it was.
+/// Adds an error for a changed field of an immutable object.
 pub(super) fn unchanged(name: &str, same: bool, errors: &mut Errors) {
     if !same {
         let detail = "field is immutable when `immutable` is set";

@@ -13,8 +13,8 @@ use crate::validate::{PROTOCOLS, items, one_of, text};
 
 const SUBSETS: Path<'static> = Path::Field(&Path::Root, "subsets");
 
-/// The label and value by which the endpoints controller marks its own, whose addresses are well
-/// written.
+/// The label and value by which the endpoints controller marks its own objects, whose addresses are
+/// canonical.
 const MANAGED_BY: (&str, &str) = ("endpoints.kubernetes.io/managed-by", "endpoint-controller");
 
 pub(crate) static BEHAVIOUR: Behaviour = Behaviour {
@@ -63,7 +63,7 @@ impl Strategy for EndpointsObjects {
         errors: &mut Errors,
     ) {
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
-        // What stands there was good once.
+        // Unchanged addresses were validated when they were written.
         if new.subsets != old.subsets {
             self.validate(new, cx, errors);
         }
@@ -176,7 +176,7 @@ fn print_row(endpoints: &Endpoints, now: Timestamp) -> Row {
 fn reached_at(subset: &EndpointSubset) -> Vec<String> {
     let addresses = subset.addresses.as_deref().unwrap_or_default();
     match subset.ports.as_deref().unwrap_or_default() {
-        // A headless service may do without ports.
+        // The ports of a headless service are optional.
         [] => addresses.iter().map(|address| address.ip.clone()).collect(),
         ports => ports
             .iter()

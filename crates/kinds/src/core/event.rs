@@ -1,7 +1,7 @@
 //! Event: something happened to an object.
 //!
 //! Two APIs share the kind: the core one, whose events were always loosely validated, and
-//! `events.k8s.io`, which asks for the newer fields, refuses the older ones, and lets a series grow
+//! `events.k8s.io`, which requires the newer fields, refuses the older ones, and lets a series grow
 //! but nothing else change.
 
 use coracle_api::field_error::{FieldError, refuse, shown};
@@ -30,7 +30,8 @@ struct Events;
 impl Strategy for Events {
     type Object = Event;
 
-    /// The core API does not validate metadata itself; the other does so after the shared checks.
+    /// The core API does not validate metadata itself; `events.k8s.io` does so after the shared
+    /// checks.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata::NONE
     }
@@ -63,7 +64,7 @@ impl Strategy for Events {
             validate_series(new, errors);
         }
 
-        for (name, shown) in KEPT {
+        for (name, shown) in IMMUTABLE_FIELDS {
             let found = new.tree.get(name);
             if found != old.tree.get(name) {
                 let at = if name == "reportingComponent" {
@@ -82,28 +83,28 @@ impl Strategy for Events {
     }
 }
 
-/// What an update leaves as it was, in upstream's order, which has the reason twice; and how it is
-/// shown.
-const KEPT: [(&str, Shown); 14] = [
-    ("involvedObject", Shown::Reference),
-    ("reason", Shown::Text),
-    ("message", Shown::Text),
-    ("source", Shown::Source),
-    ("firstTimestamp", Shown::Plain),
-    ("lastTimestamp", Shown::Plain),
-    ("count", Shown::Number),
-    ("reason", Shown::Text),
-    ("type", Shown::Text),
-    ("eventTime", Shown::Plain),
-    ("action", Shown::Text),
-    ("related", Shown::Pointer),
-    ("reportingComponent", Shown::Text),
-    ("reportingInstance", Shown::Text),
+/// Fields that an update must not change, in upstream's order, which has the reason twice; and how
+/// errors show them.
+const IMMUTABLE_FIELDS: [(&str, Rendering); 14] = [
+    ("involvedObject", Rendering::Reference),
+    ("reason", Rendering::Text),
+    ("message", Rendering::Text),
+    ("source", Rendering::Source),
+    ("firstTimestamp", Rendering::Plain),
+    ("lastTimestamp", Rendering::Plain),
+    ("count", Rendering::Number),
+    ("reason", Rendering::Text),
+    ("type", Rendering::Text),
+    ("eventTime", Rendering::Plain),
+    ("action", Rendering::Text),
+    ("related", Rendering::Pointer),
+    ("reportingComponent", Rendering::Text),
+    ("reportingInstance", Rendering::Text),
 ];
 
-/// How a field looks in a complaint.
+/// How an error shows a field.
 #[derive(Clone, Copy)]
-enum Shown {
+enum Rendering {
     Text,
     Number,
     /// As it is, or null.
@@ -114,7 +115,7 @@ enum Shown {
     Pointer,
 }
 
-impl Shown {
+impl Rendering {
     fn of(self, found: Option<&Value>) -> String {
         let fields = |names: &[(&str, &str)]| {
             let part = |name: &str| {
@@ -132,8 +133,8 @@ impl Shown {
         };
 
         match (self, found) {
-            (Shown::Source, _) => fields(&[("Component", "component"), ("Host", "host")]),
-            (Shown::Reference, _) | (Shown::Pointer, Some(_)) => fields(&[
+            (Rendering::Source, _) => fields(&[("Component", "component"), ("Host", "host")]),
+            (Rendering::Reference, _) | (Rendering::Pointer, Some(_)) => fields(&[
                 ("Kind", "kind"),
                 ("Namespace", "namespace"),
                 ("Name", "name"),
@@ -143,9 +144,9 @@ impl Shown {
                 ("FieldPath", "fieldPath"),
             ]),
             (_, Some(found)) => shown(found),
-            (Shown::Text, None) => "\"\"".to_owned(),
-            (Shown::Number, None) => "0".to_owned(),
-            (Shown::Plain | Shown::Pointer, None) => "null".to_owned(),
+            (Rendering::Text, None) => "\"\"".to_owned(),
+            (Rendering::Number, None) => "0".to_owned(),
+            (Rendering::Plain | Rendering::Pointer, None) => "null".to_owned(),
         }
     }
 }
@@ -154,7 +155,7 @@ fn is_strict(cx: &Context<'_>) -> bool {
     cx.resource.group == "events.k8s.io"
 }
 
-/// What both APIs ask.
+/// Validates what both APIs require.
 fn validate_loosely(event: &View<'_, Event>, cx: &Context<'_>, errors: &mut Errors) {
     let namespace = event.tree.meta().namespace();
     let about = text(&event.involved_object.namespace);
@@ -187,7 +188,7 @@ fn validate_loosely(event: &View<'_, Event>, cx: &Context<'_>, errors: &mut Erro
     );
 }
 
-/// What is asked of events that say when they happened.
+/// Validates events with an `eventTime`.
 fn validate_new_style(event: &Event, cx: &Context<'_>, errors: &mut Errors) {
     let controller = text(&event.reporting_component);
     let at = if is_strict(cx) {
@@ -230,7 +231,7 @@ fn validate_new_style(event: &Event, cx: &Context<'_>, errors: &mut Errors) {
     }
 }
 
-/// What only `events.k8s.io` asks of a new event.
+/// Validates what only `events.k8s.io` requires of a new event.
 fn validate_strictly(event: &View<'_, Event>, errors: &mut Errors) {
     if event.event_time.is_none() {
         errors.push(FieldError::required(&Path::Root.field("eventTime"), ""));
@@ -284,7 +285,7 @@ fn validate_series(event: &Event, errors: &mut Errors) {
     }
 }
 
-/// How long most texts of an event may be, and its message.
+/// The most characters of most texts of an event, and of its message.
 const SHORT: usize = 128;
 const LONG: usize = 1024;
 
@@ -302,7 +303,7 @@ fn print_row(event: &Event, now: Timestamp) -> Row {
 
     let count = match (&event.series, event.count) {
         (Some(series), _) => series.count.unwrap_or_default(),
-        // The newer API does not count what happened once.
+        // The newer API does not count an event that happened once.
         (None, None | Some(0)) => 1,
         (None, Some(count)) => count,
     };
@@ -336,7 +337,7 @@ fn target(event: &Event) -> String {
     }
 }
 
-/// Who reports it, and from where.
+/// The component that reports it, and its host.
 fn source(event: &Event) -> String {
     let source = event.source.as_ref();
     let component = cells::or(

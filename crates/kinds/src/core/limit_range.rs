@@ -1,4 +1,4 @@
-//! LimitRange: bounds and defaults of what one pod, container or claim may ask for.
+//! LimitRange: bounds and defaults for the resources of one pod, container or claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,7 +172,7 @@ fn validate_names(
     }
 }
 
-/// What one item says about one resource.
+/// The amounts of one item for one resource.
 struct Amounts<'a> {
     name: &'a str,
     min: Option<Quantity>,
@@ -184,7 +184,8 @@ struct Amounts<'a> {
 
 impl Amounts<'_> {
     fn validate(&self, at: &Path<'_>, errors: &mut Errors) {
-        // The field, the amount shown there, and the two that must be in order, with their names.
+        // The field, the amount that errors show, and the two that must be in order, with their
+        // names.
         let orders = [
             (
                 "min",
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_defaults_stand_in_order() {
+    fn bounds_and_defaults_are_in_order() {
         check(
             r#"{"type":"Container","min":{"cpu":"1"},"max":{"cpu":"2"},"default":{"cpu":"2"}}"#,
             &[],
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn types_have_what_they_need_and_nothing_else() {
+    fn types_have_their_required_fields_only() {
         check(
             r#"{"type":"Pod","default":{"cpu":"1"},"defaultRequest":{"cpu":"1"}}"#,
             &[

@@ -1,4 +1,4 @@
-//! Namespace: its finalizer is there from the start, and only `finalize` takes finalizers away.
+//! Namespace: its finalizer is set on create, and only `finalize` removes finalizers.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::meta::validate;
@@ -13,7 +13,7 @@ use crate::strategy::{Context, Errors, SPEC, Strategy, View};
 use crate::validate::{items, text};
 use crate::{OwnMetadata, Part};
 
-/// What the namespace controller takes away when a namespace is empty.
+/// The finalizer that the namespace controller removes when a namespace is empty.
 const KUBERNETES: &str = "kubernetes";
 
 /// The label by which selectors find a namespace by its name.
@@ -117,7 +117,7 @@ impl Strategy for Namespaces {
     }
 
     fn mark_deleted(&self, object: &mut Value) {
-        // It is emptied for as long as that takes: there is no grace to tell of.
+        // Deleting the contents takes as long as it takes: there is no grace period to report.
         object.meta_mut().set_deletion_grace_period_seconds(None);
         if let Some(namespace) = object.as_object_mut() {
             namespace
@@ -140,7 +140,7 @@ fn validate_finalizer(name: &str, at: &Path<'_>, errors: &mut Errors) {
     validate::known_finalizer(name, at, errors);
 }
 
-/// A namespace is being emptied from when it is deleted, and only then.
+/// A namespace is `Terminating` exactly when it is being deleted.
 fn validate_phase(namespace: &View<'_, Namespace>, errors: &mut Errors) {
     let phase = namespace
         .status

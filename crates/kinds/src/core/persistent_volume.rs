@@ -1,5 +1,4 @@
-//! PersistentVolume: storage that is there before anybody claims it. What it is made of never
-//! changes.
+//! PersistentVolume: storage that exists independently of claims. Its source never changes.
 
 use coracle_api::field_error::{FieldError, refuse, shown};
 use coracle_api::names::dns1123_subdomain;
@@ -21,7 +20,7 @@ const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
 const MODES: [&str; 2] = ["Block", "Filesystem"];
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 
-/// What of the spec says where the storage is.
+/// Fields of the spec that are not the source.
 const NOT_SOURCES: [&str; 9] = [
     "accessModes",
     "capacity",
@@ -113,7 +112,7 @@ impl Strategy for PersistentVolumes {
         self.validate_anew(new, cx, errors);
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
         validate_spec(new, errors);
-        same_source(new.tree, old.tree, errors);
+        validate_same_source(new.tree, old.tree, errors);
 
         let mode = ["spec", "volumeMode"];
         unchanged(
@@ -292,7 +291,7 @@ fn validate_capacity(tree: &Value, spec: &PersistentVolumeSpec, errors: &mut Err
     }
 }
 
-/// Only some sources can be mounted with options.
+/// Mount options are for some sources only.
 fn validate_mount_options(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
     let Some(spec) = &new.spec else { return };
     let can = spec.gce_persistent_disk.is_some()
@@ -316,8 +315,8 @@ fn validate_mount_options(new: &View<'_, PersistentVolume>, errors: &mut Errors)
     }
 }
 
-/// A secret for growing the volume may come later.
-fn same_source(new: &Value, old: &Value, errors: &mut Errors) {
+/// Validates that the source is unchanged; a secret for expanding the volume may be added later.
+fn validate_same_source(new: &Value, old: &Value, errors: &mut Errors) {
     let source = |volume: &Value| {
         let mut spec = volume.get("spec").cloned().unwrap_or_else(Value::object);
         if let Some(members) = spec.as_object_mut() {

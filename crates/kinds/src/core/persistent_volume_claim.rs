@@ -67,7 +67,7 @@ impl Strategy for PersistentVolumeClaims {
             return validate_status(new, errors);
         }
         self.validate_anew(new, cx, errors);
-        same(new.tree, old.tree, errors);
+        validate_same_spec(new.tree, old.tree, errors);
     }
 
     fn warnings(
@@ -93,8 +93,8 @@ impl Strategy for PersistentVolumeClaims {
     }
 }
 
-/// Both ways to name a source say the same. What the old way never could say is taken away, unless
-/// it is there.
+/// Makes `dataSource` and `dataSourceRef` agree. A `dataSource` of an unsupported kind is dropped,
+/// unless the claim has it already.
 fn settle_sources(new: &mut Value, old: Option<&Value>) {
     let given = |claim: &Value, name: &str| {
         claim
@@ -148,7 +148,7 @@ fn size(claim: &Value, path: &[&str]) -> Quantity {
         .unwrap_or_default()
 }
 
-fn same(new: &Value, old: &Value, errors: &mut Errors) {
+fn validate_same_spec(new: &Value, old: &Value, errors: &mut Errors) {
     let spec = |claim: &Value| claim.get("spec").cloned().unwrap_or_else(Value::object);
     let (mut now, mut before) = (spec(new), spec(old));
     let class = |claim: &Value| {
@@ -166,7 +166,7 @@ fn same(new: &Value, old: &Value, errors: &mut Errors) {
         };
     };
 
-    // A volume is named once.
+    // The volume is set once.
     if before
         .get("volumeName")
         .and_then(Value::as_str)
@@ -247,11 +247,11 @@ fn same(new: &Value, old: &Value, errors: &mut Errors) {
         errors,
     );
 
-    attributes_class_stays(new, old, errors);
+    validate_attributes_class_kept(new, old, errors);
 }
 
-/// A class that was applied is not taken away.
-fn attributes_class_stays(new: &Value, old: &Value, errors: &mut Errors) {
+/// Validates that a class that was applied is not removed.
+fn validate_attributes_class_kept(new: &Value, old: &Value, errors: &mut Errors) {
     let class = ["spec", "volumeAttributesClassName"];
     if new.at(&class) == old.at(&class)
         || old
@@ -304,7 +304,7 @@ fn validate_status(new: &View<'_, PersistentVolumeClaim>, errors: &mut Errors) {
 
     let at = STATUS.field("allocatedResourceStatuses");
     for (name, found) in status.allocated_resource_statuses.iter().flatten() {
-        resource_key(name, &at, errors);
+        validate_resource_key(name, &at, errors);
         if !RESIZES.contains(&found.as_str()) {
             errors.push(FieldError::not_supported(&at, name, &RESIZES));
         }
@@ -312,14 +312,16 @@ fn validate_status(new: &View<'_, PersistentVolumeClaim>, errors: &mut Errors) {
 
     let at = STATUS.field("allocatedResources");
     for (name, amount) in status.allocated_resources.iter().flatten() {
-        if resource_key(name, &at, errors) && basic(name, &at, &resources::read(amount), errors) {
+        if validate_resource_key(name, &at, errors)
+            && basic(name, &at, &resources::read(amount), errors)
+        {
             resources::amount("storage", amount, &at.key(name), errors);
         }
     }
 }
 
-/// Of Kubernetes' own only storage can be had.
-fn resource_key(name: &str, at: &Path<'_>, errors: &mut Errors) -> bool {
+/// Of Kubernetes' own resource names only `storage` is valid.
+fn validate_resource_key(name: &str, at: &Path<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     refuse(at, name, names::qualified_name(name), errors);
     if errors.len() == before && resource_name::is_native(name) && name != "storage" {
@@ -343,7 +345,7 @@ fn print_row(claim: &PersistentVolumeClaim, now: Timestamp) -> Row {
         .and_then(|spec| spec.volume_name.as_deref())
         .unwrap_or_default();
 
-    // What a claim asks for is not what it has: without a volume it has nothing.
+    // The requested size is not the capacity: an unbound claim has none.
     let (capacity, modes) = match volume {
         "" => (String::new(), String::new()),
         _ => (
@@ -370,7 +372,7 @@ fn print_row(claim: &PersistentVolumeClaim, now: Timestamp) -> Row {
     ]
 }
 
-/// `RWO,ROX`: in this order, each once.
+/// `RWO,ROX`: in this order, without duplicates.
 pub(super) fn access_modes(modes: Option<&[String]>) -> String {
     let known = [
         ("ReadWriteOnce", "RWO"),
@@ -389,7 +391,7 @@ pub(super) fn access_modes(modes: Option<&[String]>) -> String {
     shown.join(",")
 }
 
-/// The class, where an old annotation counts more than the field.
+/// The class; the old annotation takes precedence over the field.
 pub(super) fn storage_class<'a>(metadata: &'a ObjectMeta, field: Option<&'a str>) -> &'a str {
     let annotations = metadata.annotations.as_ref();
     let annotated = annotations

@@ -1,4 +1,4 @@
-//! PodTemplate: a template of pods by itself.
+//! PodTemplate: a pod template as an object of its own.
 
 use coracle_api::names::Rule;
 use coracle_api::time::Timestamp;

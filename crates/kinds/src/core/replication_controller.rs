@@ -1,4 +1,4 @@
-//! ReplicationController: so many pods of one template, selected by equal labels alone.
+//! ReplicationController: a number of pods of one template, with an equality-based selector.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::selector::LabelSelector;

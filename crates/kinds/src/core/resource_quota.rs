@@ -1,4 +1,4 @@
-//! ResourceQuota: what a namespace may use in all.
+//! ResourceQuota: the total resources that a namespace may use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +89,7 @@ impl Strategy for ResourceQuotas {
 
 type Amounts = BTreeMap<String, Written>;
 
-/// Requests that no limit leaves room for.
+/// Warnings for quotas whose requests exceed their limits.
 fn requests_beyond_limits(hard: &Amounts) -> Vec<String> {
     let mut warnings = Vec::new();
     for resource in ["cpu", "memory", "storage", "ephemeral-storage"] {
@@ -224,7 +224,7 @@ fn validate_selector(selector: &ScopeSelector, spec: &ResourceQuotaSpec, errors:
     );
 }
 
-/// A selector as messages show it: by the names of upstream's own fields, all of them.
+/// A selector as errors show it: with upstream's internal field names, all of them.
 fn selector_shown(selector: &ScopeSelector) -> String {
     let requirement = |requirement: &ScopedResourceSelectorRequirement| {
         let values = match &requirement.values {
@@ -281,7 +281,7 @@ fn is_scope(scope: &str) -> bool {
     )
 }
 
-/// How many of the bounded resources have nothing to do with a scope.
+/// How many of the bounded resources do not apply to a scope.
 fn misfits(scope: &str, spec: &ResourceQuotaSpec) -> usize {
     let fits = |resource: &str| match scope {
         "Terminating"

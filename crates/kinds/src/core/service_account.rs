@@ -1,4 +1,4 @@
-//! ServiceAccount: who pods are.
+//! ServiceAccount: the identity of pods.
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
@@ -59,7 +59,7 @@ impl Strategy for ServiceAccounts {
     }
 }
 
-/// Of a reference to a secret only the name counts.
+/// Drops all fields of a secret reference but the name.
 fn keep_names_of_secrets(account: &mut Value) {
     let secrets = account
         .as_object_mut()

@@ -23,7 +23,7 @@ const MOST_HINTS: usize = 8;
 
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
-/// Controllers that write addresses well.
+/// Controllers whose addresses are canonical.
 const MANAGERS: [&str; 2] = [
     "endpointslice-controller.k8s.io",
     "endpointslicemirroring-controller.k8s.io",
@@ -56,7 +56,7 @@ impl Strategy for EndpointSlices {
 
     fn prepare_update(&self, new: &mut Value, old: &Value, _: &Context<'_>) {
         let differs = |name: &str| new.get(name) != old.get(name);
-        // What is taken away below counts as a change.
+        // What is dropped below counts as a change.
         if ["addressType", "endpoints", "ports"]
             .into_iter()
             .any(differs)
@@ -85,7 +85,7 @@ impl Strategy for EndpointSlices {
     ) {
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
         validate_around(new, errors);
-        // What stands there was good once.
+        // Unchanged addresses were validated when they were written.
         if new.endpoints != old.endpoints {
             validate_endpoints(new, errors);
         }
@@ -124,7 +124,7 @@ impl Strategy for EndpointSlices {
     }
 }
 
-/// The topology of an endpoint is no longer written; the node that it once named is.
+/// Drops the topology of an endpoint, which is deprecated, and keeps its node name.
 fn drop_topology(new: &mut Value, old: Option<&Value>) {
     if old.is_some_and(|old| old.get("endpoints") == new.get("endpoints")) {
         return;
@@ -353,7 +353,7 @@ fn validate_hints(hints: &EndpointHints, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// So many ports and addresses are shown.
+/// The most ports and addresses that are printed.
 const FEW: usize = 3;
 
 fn print_row(slice: &EndpointSlice, now: Timestamp) -> Row {

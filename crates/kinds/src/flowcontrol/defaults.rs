@@ -1,4 +1,4 @@
-//! The flow schemas and priority levels that every cluster begins with.
+//! The flow schemas and priority levels that every cluster starts with.
 
 use k8s_openapi::api::flowcontrol::v1::{
     ExemptPriorityLevelConfiguration, FlowDistinguisherMethod, FlowSchema, FlowSchemaSpec,
@@ -15,16 +15,16 @@ pub const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 /// Objects with this annotation are reset to the specs here, unless it is set to `false`.
 pub const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
-const EVERYBODY: &[Who] = &[
-    Who::Group("system:unauthenticated"),
-    Who::Group("system:authenticated"),
+const ALL_USERS: &[SubjectName] = &[
+    SubjectName::Group("system:unauthenticated"),
+    SubjectName::Group("system:authenticated"),
 ];
 
-/// Whom a schema is for.
-enum Who {
+/// The subjects of a schema.
+enum SubjectName {
     User(&'static str),
     Group(&'static str),
-    /// Every account of a namespace.
+    /// Every service account of a namespace.
     AccountsOf(&'static str),
 }
 
@@ -47,20 +47,20 @@ pub fn flow_schemas() -> Vec<FlowSchema> {
     let own_nodes = (None, Some(vec![nodes, leases(&["*"])]));
 
     let components = [
-        Who::User("system:kube-controller-manager"),
-        Who::User("system:kube-scheduler"),
-        Who::AccountsOf("kube-system"),
+        SubjectName::User("system:kube-controller-manager"),
+        SubjectName::User("system:kube-scheduler"),
+        SubjectName::AccountsOf("kube-system"),
     ];
     let [manager, scheduler, system_accounts] = &components;
 
-    let only = std::slice::from_ref::<Who>;
-    let masters = only(&Who::Group("system:masters"));
-    let kubelets = only(&Who::Group("system:nodes"));
-    let accounts = only(&Who::Group("system:serviceaccounts"));
+    let only = std::slice::from_ref::<SubjectName>;
+    let masters = only(&SubjectName::Group("system:masters"));
+    let kubelets = only(&SubjectName::Group("system:nodes"));
+    let accounts = only(&SubjectName::Group("system:serviceaccounts"));
 
     vec![
         schema("exempt", 1, "exempt", "", masters, anything()),
-        schema("probes", 2, "exempt", "", EVERYBODY, probes),
+        schema("probes", 2, "exempt", "", ALL_USERS, probes),
         schema(
             "system-leader-election",
             100,
@@ -122,7 +122,7 @@ pub fn flow_schemas() -> Vec<FlowSchema> {
             9900,
             "global-default",
             "ByUser",
-            EVERYBODY,
+            ALL_USERS,
             anything(),
         ),
         schema(
@@ -130,7 +130,7 @@ pub fn flow_schemas() -> Vec<FlowSchema> {
             10000,
             "catch-all",
             "ByUser",
-            EVERYBODY,
+            ALL_USERS,
             anything(),
         ),
     ]
@@ -165,7 +165,7 @@ fn schema(
     precedence: i32,
     level: &str,
     distinguisher: &str,
-    who: &[Who],
+    who: &[SubjectName],
     (non_resource_rules, resource_rules): (
         Option<Vec<NonResourcePolicyRule>>,
         Option<Vec<ResourcePolicyRule>>,
@@ -192,9 +192,9 @@ fn schema(
     }
 }
 
-fn subject(who: &Who) -> Subject {
+fn subject(who: &SubjectName) -> Subject {
     let (kind, mut subject) = match who {
-        Who::User(name) => (
+        SubjectName::User(name) => (
             "User",
             Subject {
                 user: Some(UserSubject {
@@ -203,7 +203,7 @@ fn subject(who: &Who) -> Subject {
                 ..Subject::default()
             },
         ),
-        Who::Group(name) => (
+        SubjectName::Group(name) => (
             "Group",
             Subject {
                 group: Some(GroupSubject {
@@ -212,7 +212,7 @@ fn subject(who: &Who) -> Subject {
                 ..Subject::default()
             },
         ),
-        Who::AccountsOf(namespace) => {
+        SubjectName::AccountsOf(namespace) => {
             let all = ServiceAccountSubject {
                 name: "*".to_string(),
                 namespace: namespace.to_string(),
@@ -263,7 +263,7 @@ fn level(name: &str, spec: PriorityLevelConfigurationSpec) -> PriorityLevelConfi
     }
 }
 
-/// `queues`: cards per hand, and queues to deal them from; without, what does not fit is refused.
+/// `queues`: hand size and number of queues; without them, excess requests are rejected.
 fn limited(
     shares: i32,
     lendable_percent: i32,

@@ -1,4 +1,4 @@
-//! FlowSchema: which requests belong together.
+//! FlowSchema: which requests are in which priority level and flow.
 
 use coracle_api::field_error::{FieldError, as_json, refuse};
 use coracle_api::time::Timestamp;
@@ -84,7 +84,7 @@ impl Strategy for FlowSchemas {
     }
 }
 
-/// Whether a schema that holds in every cluster says what it always says.
+/// Whether a mandatory schema has its mandatory spec.
 fn is_fixed(name: &str, spec: &FlowSchemaSpec) -> bool {
     let fixed = flow_schemas()
         .into_iter()
@@ -263,7 +263,7 @@ fn has_all(found: &[String]) -> bool {
 }
 
 /// A list with `*` has no other entries; `what` names those.
-fn alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_wildcard_alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.len() > 1 && has_all(found) {
         let detail = format!("if '*' is present, must not specify other {what}");
         errors.push(FieldError::invalid(
@@ -282,7 +282,7 @@ fn validate_verbs(verbs: &[String], at: &Path<'_>, errors: &mut Errors) {
         ));
     }
 
-    alone(verbs, "verbs", at, errors);
+    validate_wildcard_alone(verbs, "verbs", at, errors);
 
     if !has_all(verbs) && !verbs.iter().all(|verb| VERBS.contains(&verb.as_str())) {
         let mut error = FieldError::not_supported(at, "", &VERBS);
@@ -312,7 +312,7 @@ fn validate_resources(rule: &ResourcePolicyRule, at: &Path<'_>, errors: &mut Err
         if found.is_empty() {
             errors.push(FieldError::required(&at.field(name), missing));
         }
-        alone(found, others, &at.field(name), errors);
+        validate_wildcard_alone(found, others, &at.field(name), errors);
     }
 
     let (namespaces, place) = (items(&rule.namespaces), at.field("namespaces"));
@@ -322,7 +322,7 @@ fn validate_resources(rule: &ResourcePolicyRule, at: &Path<'_>, errors: &mut Err
         errors.push(FieldError::required(&place, detail));
     }
 
-    alone(namespaces, "namespaces", &place, errors);
+    validate_wildcard_alone(namespaces, "namespaces", &place, errors);
 
     if has_all(namespaces) {
         return;
@@ -349,7 +349,7 @@ fn validate_paths(rule: &NonResourcePolicyRule, at: &Path<'_>, errors: &mut Erro
         errors.push(FieldError::required(&place, detail));
     }
 
-    alone(paths, "non-resource URLs", &place, errors);
+    validate_wildcard_alone(paths, "non-resource URLs", &place, errors);
 
     if has_all(paths) {
         return;
@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_begin_with_a_slash_and_end_with_the_only_asterisk() {
+    fn paths_begin_with_a_slash_and_may_end_with_one_asterisk() {
         let check = |path: &str, fault: Option<&str>| assert_eq!(path_fault(path), fault, "{path}");
         for good in ["/", "/a", "/a/*", "/*"] {
             check(good, None);
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_cluster_has_says_what_it_always_says() {
+    fn mandatory_schemas_have_their_mandatory_spec() {
         for schema in flow_schemas() {
             let name = schema.metadata.name.unwrap();
             assert!(is_fixed(&name, &schema.spec.unwrap()), "{name}");

@@ -1,4 +1,4 @@
-//! Kinds of `flowcontrol.apiserver.k8s.io`: which requests wait for which.
+//! Kinds of `flowcontrol.apiserver.k8s.io`: API priority and fairness.
 
 pub mod defaults;
 pub(crate) mod flow_schema;
@@ -14,7 +14,7 @@ use coracle_api::{Path, Value};
 use crate::strategy::Errors;
 use crate::validate::internal;
 
-/// Validates the conditions of a status: each has a type of its own.
+/// Validates the conditions of a status: their types are unique.
 fn validate_conditions(object: &Value, errors: &mut Errors) {
     let at = Path::Root.field("status.conditions");
     let mut types = BTreeSet::new();

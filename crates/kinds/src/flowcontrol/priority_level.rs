@@ -1,4 +1,4 @@
-//! PriorityLevelConfiguration: how many requests run at once, and what becomes of the others.
+//! PriorityLevelConfiguration: how many requests run at once, and whether the others wait.
 
 use coracle_api::field_error::{FieldError, as_json};
 use coracle_api::time::Timestamp;
@@ -19,10 +19,10 @@ use crate::{OwnMetadata, Part, keep_metadata};
 const EXEMPT: &str = "exempt";
 const MOST_QUEUES: i32 = 10_000_000;
 
-/// How much chance dealing a hand of queues may need, in bits.
+/// The most bits of entropy for shuffle sharding.
 const MOST_BITS: f64 = 60.0;
 
-/// What another version of the kind keeps a zero in; no object of this one has it.
+/// The annotation in which another version stores a zero; no object of this version has it.
 const ZERO_SHARES: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
 pub(crate) static BEHAVIOUR: Behaviour = Behaviour {
@@ -98,7 +98,7 @@ impl Strategy for PriorityLevels {
     }
 }
 
-/// Whether a level that holds in every cluster says what it always says.
+/// Whether a mandatory level has its mandatory spec.
 fn is_fixed(name: &str, spec: &PriorityLevelConfigurationSpec) -> bool {
     let fixed = priority_levels()
         .into_iter()

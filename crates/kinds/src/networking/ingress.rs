@@ -1,4 +1,4 @@
-//! Ingress: which requests from outside go to which service.
+//! Ingress: which requests from outside are routed to which service.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ impl Strategy for Ingresses {
     type Object = Ingress;
 
     fn validate(&self, new: &View<'_, Ingress>, _: &Context<'_>, errors: &mut Errors) {
-        validate_spec(new, Kept::default(), errors);
+        validate_spec(new, OldFaults::default(), errors);
         let class = new
             .spec
             .as_ref()
@@ -64,7 +64,7 @@ impl Strategy for Ingresses {
             return validate_status(new, old, errors);
         }
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
-        validate_spec(new, Kept::of(old), errors);
+        validate_spec(new, OldFaults::of(old), errors);
     }
 
     fn warnings(
@@ -96,19 +96,19 @@ impl Strategy for Ingresses {
     }
 }
 
-/// Faults that the old object has already.
+/// Invalid fields that the old object has already.
 #[derive(Clone, Copy, Default)]
-struct Kept {
-    /// Names of secrets that no secret could have.
+struct OldFaults {
+    /// Invalid names of secrets.
     secrets: bool,
-    /// Bad rules of hosts with an asterisk.
+    /// Invalid rules of wildcard hosts.
     wildcard_rules: bool,
 }
 
-impl Kept {
-    fn of(old: &Ingress) -> Kept {
+impl OldFaults {
+    fn of(old: &Ingress) -> OldFaults {
         let Some(spec) = &old.spec else {
-            return Kept::default();
+            return OldFaults::default();
         };
         let is_bad = |rule: &IngressRule| {
             let mut faults = Errors::new();
@@ -118,7 +118,7 @@ impl Kept {
             text(&rule.host).contains('*') && !faults.is_empty()
         };
 
-        Kept {
+        OldFaults {
             secrets: items(&spec.tls)
                 .iter()
                 .any(|tls| !secret_faults(tls).is_empty()),
@@ -127,7 +127,7 @@ impl Kept {
     }
 }
 
-fn validate_spec(ingress: &Ingress, kept: Kept, errors: &mut Errors) {
+fn validate_spec(ingress: &Ingress, kept: OldFaults, errors: &mut Errors) {
     let nothing = IngressSpec::default();
     let spec = ingress.spec.as_ref().unwrap_or(&nothing);
     let rules = items(&spec.rules);
@@ -168,7 +168,7 @@ fn validate_host(host: &str, at: &Path<'_>, errors: &mut Errors) {
     refuse(at, host, rule(host), errors);
 }
 
-fn validate_tls(tls: &IngressTLS, kept: Kept, at: &Path<'_>, errors: &mut Errors) {
+fn validate_tls(tls: &IngressTLS, kept: OldFaults, at: &Path<'_>, errors: &mut Errors) {
     for (index, host) in items(&tls.hosts).iter().enumerate() {
         validate_host(host, &at.field("hosts").index(index), errors);
     }
@@ -189,7 +189,7 @@ fn secret_faults(tls: &IngressTLS) -> names::Messages {
     }
 }
 
-fn validate_rule(rule: &IngressRule, kept: Kept, at: &Path<'_>, errors: &mut Errors) {
+fn validate_rule(rule: &IngressRule, kept: OldFaults, at: &Path<'_>, errors: &mut Errors) {
     let host = text(&rule.host);
     if !host.is_empty() {
         validate_no_address(host, &at.field("host"), errors);
@@ -340,7 +340,7 @@ fn validate_service(service: &IngressServiceBackend, at: &Path<'_>, errors: &mut
     }
 }
 
-/// The address of each place where requests arrive, if it has one.
+/// The IP address of each load balancer ingress, if it has one.
 fn addresses<'a>(ingress: &'a View<'_, Ingress>) -> Vec<Option<&'a str>> {
     let balancer = ingress
         .status
@@ -392,7 +392,7 @@ fn validate_status(new: &View<'_, Ingress>, old: &View<'_, Ingress>, errors: &mu
     }
 }
 
-/// So many hosts are shown.
+/// The most hosts that are printed.
 const FEW: usize = 3;
 
 fn print_row(ingress: &Ingress, now: Timestamp) -> Row {
@@ -412,7 +412,7 @@ fn print_row(ingress: &Ingress, now: Timestamp) -> Row {
     ]
 }
 
-/// The first hosts. What comes behind them is counted in rules, whether these have a host or not.
+/// The first hosts. The rest is counted in rules, whether these have a host or not.
 fn hosts(rules: &[IngressRule]) -> String {
     let mut shown: Vec<&str> = Vec::new();
     let mut more = false;
@@ -432,7 +432,7 @@ fn hosts(rules: &[IngressRule]) -> String {
     }
 }
 
-/// Addresses of load balancers, or their names where they have no address.
+/// Addresses of load balancers, or their host names where they have no address.
 fn address(ingress: &Ingress) -> String {
     let balancer = ingress
         .status

@@ -1,4 +1,4 @@
-//! IngressClass: which controller looks after an Ingress.
+//! IngressClass: which controller handles an Ingress.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::time::Timestamp;

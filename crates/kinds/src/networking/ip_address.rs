@@ -1,4 +1,4 @@
-//! IPAddress: an address that is taken, and by whom. It is called what it stands for.
+//! IPAddress: an allocated address and its owner. Its name is the address.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::meta::validate::{IMMUTABLE, Prefix};
@@ -37,7 +37,7 @@ struct IpAddresses;
 impl Strategy for IpAddresses {
     type Object = IPAddress;
 
-    /// Validated with the rest: what a name should be instead is part of the complaint.
+    /// Validated with the rest: the canonical name is part of the error.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata {
             on_create: false,
@@ -46,7 +46,7 @@ impl Strategy for IpAddresses {
         }
     }
 
-    /// An address cannot be made up.
+    /// The name is an address, so none can be generated.
     fn generate_name(&self, base: &str, _: u64) -> String {
         base.to_owned()
     }

@@ -1,5 +1,4 @@
-//! NetworkPolicy: which pods may exchange traffic. Stored, but not enforced yet, which a warning
-//! says.
+//! NetworkPolicy: which pods may exchange traffic. Stored, but not enforced yet; a warning says so.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::ip::Network;
@@ -33,7 +32,7 @@ impl Strategy for NetworkPolicies {
     fn validate(&self, new: &View<'_, NetworkPolicy>, _: &Context<'_>, errors: &mut Errors) {
         validate_spec(
             new,
-            &Kept {
+            &OldFaults {
                 values: Values::Judged,
                 networks: Vec::new(),
             },
@@ -48,7 +47,7 @@ impl Strategy for NetworkPolicies {
         _: &Context<'_>,
         errors: &mut Errors,
     ) {
-        validate_spec(new, &Kept::of(old), errors);
+        validate_spec(new, &OldFaults::of(old), errors);
     }
 
     fn warnings(
@@ -89,17 +88,17 @@ impl Strategy for NetworkPolicies {
     }
 }
 
-/// Faults that the old policy has already.
-struct Kept {
+/// Invalid fields that the old policy has already.
+struct OldFaults {
     values: Values,
-    /// Networks that stand there, however they are written.
+    /// The old CIDRs, which need not be canonical.
     networks: Vec<String>,
 }
 
-impl Kept {
-    fn of(old: &NetworkPolicy) -> Kept {
+impl OldFaults {
+    fn of(old: &NetworkPolicy) -> OldFaults {
         let Some(spec) = &old.spec else {
-            return Kept {
+            return OldFaults {
                 values: Values::Judged,
                 networks: Vec::new(),
             };
@@ -122,7 +121,7 @@ impl Kept {
         let networks =
             blocks.flat_map(|block| std::iter::once(&block.cidr).chain(items(&block.except)));
 
-        Kept {
+        OldFaults {
             values: if faults.is_empty() {
                 Values::Judged
             } else {
@@ -142,7 +141,7 @@ struct Rule<'a> {
     peers_name: &'static str,
 }
 
-/// What comes in, then what goes out.
+/// Ingress rules, then egress rules.
 fn rules(spec: &NetworkPolicySpec) -> Vec<Rule<'_>> {
     let incoming = items(&spec.ingress)
         .iter()
@@ -167,7 +166,7 @@ fn rules(spec: &NetworkPolicySpec) -> Vec<Rule<'_>> {
     incoming.chain(outgoing).collect()
 }
 
-fn validate_spec(policy: &NetworkPolicy, kept: &Kept, errors: &mut Errors) {
+fn validate_spec(policy: &NetworkPolicy, kept: &OldFaults, errors: &mut Errors) {
     let Some(spec) = &policy.spec else { return };
     selector::validate(
         spec.pod_selector.as_ref(),
@@ -255,7 +254,7 @@ fn validate_port(port: &NetworkPolicyPort, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_peer(peer: &NetworkPolicyPeer, kept: &Kept, at: &Path<'_>, errors: &mut Errors) {
+fn validate_peer(peer: &NetworkPolicyPeer, kept: &OldFaults, at: &Path<'_>, errors: &mut Errors) {
     let selectors = [
         ("podSelector", &peer.pod_selector),
         ("namespaceSelector", &peer.namespace_selector),
@@ -282,7 +281,7 @@ fn validate_peer(peer: &NetworkPolicyPeer, kept: &Kept, at: &Path<'_>, errors: &
     }
 }
 
-fn validate_block(block: &IPBlock, kept: &Kept, at: &Path<'_>, errors: &mut Errors) {
+fn validate_block(block: &IPBlock, kept: &OldFaults, at: &Path<'_>, errors: &mut Errors) {
     if block.cidr.is_empty() {
         return errors.push(FieldError::required(&at.field("cidr"), ""));
     }

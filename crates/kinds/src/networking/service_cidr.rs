@@ -1,5 +1,4 @@
-//! ServiceCIDR: where the addresses of services come from. A second family may be added, nothing
-//! else changes.
+//! ServiceCIDR: the address ranges of services. A second family may be added, nothing else changes.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::ip::Network;

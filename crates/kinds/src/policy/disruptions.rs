@@ -13,8 +13,8 @@ const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruptio
 /// Evictions that the budget's controller has not seen yet.
 const UNCONFIRMED: usize = 2000;
 
-/// Whether a pod that is not ready may be evicted without a charge: it does not serve, and those that do are
-/// enough.
+/// Whether a pod that is not ready may be evicted without a charge: it does not serve, and enough
+/// other pods do.
 pub fn spares_unready(budget: &PodDisruptionBudget) -> bool {
     let policy = budget
         .spec
@@ -27,7 +27,7 @@ pub fn spares_unready(budget: &PodDisruptionBudget) -> bool {
     policy == Some("AlwaysAllow") || budget.status.as_ref().is_some_and(enough)
 }
 
-/// Whether one more pod may go now.
+/// Whether one more pod may be evicted now.
 pub fn allows(budget: &PodDisruptionBudget) -> Result<(), ApiError> {
     let name = budget.metadata.name.as_deref().unwrap_or_default();
     let none = PodDisruptionBudgetStatus::default();
@@ -73,7 +73,7 @@ fn why_not(name: &str, status: &PodDisruptionBudgetStatus) -> String {
 
     let (current, desired) = healthy(status);
     match condition {
-        // A budget that could not be worked out knows no numbers.
+        // A budget whose computation failed has no numbers.
         Some(condition) if condition.reason == "SyncFailed" => format!(
             "The disruption budget {name} does not allow evicting pods currently because it failed sync: {}",
             condition.message
@@ -91,7 +91,7 @@ fn why_not(name: &str, status: &PodDisruptionBudgetStatus) -> String {
     }
 }
 
-/// Writes into a budget's status that a pod goes.
+/// Records the eviction of a pod in the budget's status.
 pub fn charge(budget: &mut Value, pod: &str, now: Timestamp) {
     let Some(budget) = budget.as_object_mut() else {
         return;
@@ -158,7 +158,7 @@ fn disallow(status: &mut Map, now: Timestamp) {
     }
 }
 
-/// The numbers are older than the budget.
+/// The status is older than the spec of the budget.
 pub fn still_processed(name: &str) -> ApiError {
     too_many(
         Some(10),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_says_why_it_allows_nothing() {
+    fn refused_eviction_has_a_reason() {
         let check = |status: &str, reason: &str, expected: &str| {
             let refused = allows(&budget(status)).err();
             let found = refused
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_are_not_ready_go_free_where_enough_are() {
+    fn unready_pods_are_not_charged_if_enough_are_healthy() {
         let check = |status: &str, spared: bool| {
             assert_eq!(spares_unready(&budget(status)), spared, "{status}")
         };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_counts_down_and_says_when_it_was_the_last() {
+    fn charge_decrements_and_reports_the_last_disruption() {
         let now = Timestamp::from_unix(0, 0);
         let mut budget =
             json::parse(br#"{"status":{"observedGeneration":3,"disruptionsAllowed":2}}"#).unwrap();

@@ -1,4 +1,4 @@
-//! PodDisruptionBudget: how many pods of a set may be taken away at once.
+//! PodDisruptionBudget: how many pods of a set may be evicted at once.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::selector::Values;

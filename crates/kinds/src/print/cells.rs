@@ -1,5 +1,4 @@
-//! What cells of many kinds have in common: ages, lists that are cut, labels and selectors,
-//! containers.
+//! Cells that many kinds share: ages, truncated lists, labels and selectors, containers.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +41,7 @@ pub(crate) fn since_micro(time: Option<&MicroTime>, now: Timestamp) -> String {
 }
 
 pub(crate) fn moment(time: &jiff::Timestamp) -> Timestamp {
-    // Before 1970 the fraction counts backwards, and no object is that old.
+    // Before 1970 the fraction counts backwards; no object is that old.
     Timestamp::from_unix(
         time.as_second(),
         u32::try_from(time.subsec_nanosecond()).unwrap_or_default(),
@@ -75,7 +74,7 @@ pub(crate) fn true_or_false(flag: Option<bool>) -> &'static str {
     }
 }
 
-/// The text, or a word for its absence.
+/// The text, or a placeholder where it is absent.
 pub(crate) fn or<'a>(text: Option<&'a str>, absent: &'a str) -> &'a str {
     text.filter(|text| !text.is_empty()).unwrap_or(absent)
 }
@@ -110,7 +109,7 @@ pub(crate) fn labels(labels: Option<&BTreeMap<String, String>>) -> String {
     }
 }
 
-/// A selector as its users write it on the command line.
+/// A selector in command line syntax.
 pub(crate) fn selector(selector: Option<&Selector>) -> String {
     match parsed(selector) {
         None => "<error>".to_string(),
@@ -142,7 +141,7 @@ pub(crate) fn few<T: AsRef<str>>(items: &[T], separator: &str, most: usize) -> S
     }
 }
 
-/// A number of things.
+/// A length as a number cell.
 pub(crate) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

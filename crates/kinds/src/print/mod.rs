@@ -1,4 +1,4 @@
-//! Rows of tables: what `kubectl get` prints of an object.
+//! Rows of tables: what `kubectl get` prints for an object.
 //!
 //! The columns of a resource are data of the catalogue. Each kind has a pure function from its
 //! typed view to a [`Row`]; [`cells`] has what many kinds print.
@@ -15,7 +15,7 @@ use coracle_api::typed::TypedError;
 use crate::autoscaling::scale;
 use crate::table::behaviour;
 
-/// What one object shows.
+/// The row of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub cells: Vec<Value>,
@@ -30,7 +30,7 @@ pub struct Completed {
     pub message: &'static str,
 }
 
-/// Makes the row of an object at a moment.
+/// Prints the row of an object at the given time.
 pub type Printer = fn(&Value, Timestamp) -> Result<Row, TypedError>;
 
 /// A row of these cells: texts, numbers, flags.

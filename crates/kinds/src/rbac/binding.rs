@@ -131,8 +131,8 @@ fn validate_role(role: &RoleRef, kinds: &[&str], errors: &mut Errors) {
     );
 }
 
-/// A binding is always to the same role: who may bind to one may not on that account bind to
-/// another.
+/// Validates that the role is unchanged: permission to update a binding does not include binding to
+/// another role.
 fn validate_kept(new: &RoleRef, old: &RoleRef, errors: &mut Errors) {
     if new != old {
         let shown = internal::object(&[
@@ -227,7 +227,7 @@ fn print_role_binding(binding: &RoleBinding, now: Timestamp) -> Row {
     ]
 }
 
-/// The names of all subjects of a kind. Service accounts are in a namespace.
+/// The names of all subjects of a kind. Service accounts are prefixed with their namespace.
 pub(super) fn named(subjects: &[Subject], kind: &str) -> String {
     let names = subjects
         .iter()

@@ -121,7 +121,7 @@ fn covers(rule: &Rule, right: &Right<'_>) -> bool {
             has(&rule.verbs, verb) && has(&rule.groups, group) && resource_covered && name_covered
         }
         Right::Path { url, verb } => {
-            // A rule about single objects gives no paths.
+            // A rule with resource names grants no paths.
             rule.names.is_empty()
                 && has(&rule.verbs, verb)
                 && rule.urls.iter().any(|own| url_matches(own, url))
@@ -129,7 +129,7 @@ fn covers(rule: &Rule, right: &Right<'_>) -> bool {
     }
 }
 
-/// Rights that differ in their verb alone are told together.
+/// Merges rights that differ in their verb alone.
 fn compacted<'r>(rights: impl Iterator<Item = Right<'r>>) -> BTreeSet<String> {
     let mut told = BTreeSet::new();
     let mut together: Vec<(Right<'r>, Vec<&Text>)> = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owned_can_be_given_and_the_rest_is_named() {
+    fn owned_rules_are_covered_and_missing_ones_listed() {
         check(&["\"\";pods;get,list"], "\"\";pods;get", &[]);
         check(&["*;*;*"], "apps;deployments/scale;update;a", &[]);
         check(&["apps;*/scale;*"], "apps;deployments/scale;update", &[]);
@@ -240,7 +240,7 @@ mod tests {
             &[r#"{APIGroups:[""], Resources:["pods"], ResourceNames:["b"], Verbs:["get"]}"#],
         );
 
-        // Who may read one object may not let others read all.
+        // Read access to one object does not allow granting read access to all.
         check(
             &["\"\";pods;get;a"],
             "\"\";pods;get",

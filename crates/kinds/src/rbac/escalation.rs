@@ -58,7 +58,7 @@ pub(super) async fn check_role(
         selectors.is_some_and(|selectors| !selectors.is_empty())
     };
 
-    // An aggregated role can come to allow anything.
+    // An aggregated role can grant anything later.
     if (gathers(new) || old.is_some_and(gathers)) && check_owned(&everything(), cx).is_err() {
         return Err(ApiError::forbidden(resource, name, AGGREGATION));
     }
@@ -112,7 +112,7 @@ pub(super) async fn check_binding(
         .rules_of_role(&role, cx.namespace)
         .map_err(|error| match error {
             Unresolved::Kind(_) => ApiError::unexplained(error.to_string()),
-            // Upstream names the resource of the request, whatever was looked for.
+            // Upstream names the resource of the request, regardless of the missing object.
             Unresolved::ClusterRole(_) | Unresolved::Role(_) => {
                 ApiError::not_found(resource, &role.name)
             }

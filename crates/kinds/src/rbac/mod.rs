@@ -1,8 +1,8 @@
-//! Kinds of `rbac.authorization.k8s.io`: what may be done, and who may.
+//! Kinds of `rbac.authorization.k8s.io`: permissions, and their subjects.
 //!
-//! Roles and cluster roles share their rules, the two sorts of bindings their subjects; names may
-//! be anything that can stand in a path. On an update each is validated as new first, then the change
-//! of its metadata.
+//! Roles and cluster roles share their rules, the two kinds of bindings their subjects; any name
+//! that is a valid path segment is allowed. On an update each is validated as new first, then the
+//! change of its metadata.
 
 pub(crate) mod binding;
 pub mod covers;
@@ -21,7 +21,8 @@ use crate::OwnMetadata;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The prefix of a generated name is validated like a whole one: dashes need no leave.
+/// The prefix of a generated name is validated like a whole name, in which a trailing dash is
+/// valid.
 const OWN: OwnMetadata = OwnMetadata {
     on_update: false,
     ..OwnMetadata::named(names::path_segment_name)

@@ -131,7 +131,7 @@ fn validate_cluster_role(role: &ClusterRole, values: Values, errors: &mut Errors
         selector::validate(Some(found), values, &at.index(index), errors);
 
         if errors.len() > before {
-            // It could not be made, so nothing is shown of it.
+            // Such a role cannot be created, so nothing is printed.
             let detail = "invalid label selector.";
             errors.push(FieldError::invalid(
                 &at.index(index),

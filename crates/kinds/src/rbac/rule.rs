@@ -1,11 +1,11 @@
-//! Rules: which verbs on which resources or paths, and whether one allows something.
+//! Rules: which verbs on which resources or paths, and whether a rule allows a request.
 
 use coracle_api::Text;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::access::{Attributes, Subject, What};
 
-/// A rule of a role, as it is asked millions of times.
+/// A rule of a role, compact because it is matched against every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub verbs: Box<[Text]>,
@@ -74,7 +74,7 @@ fn has(own: &[Text], wanted: &str) -> bool {
     own.iter().any(|own| own == ALL || own == wanted)
 }
 
-/// `*`, `pods`, `pods/log`, `*/scale`. A rule about a resource says nothing of its subresources.
+/// `*`, `pods`, `pods/log`, `*/scale`. A rule about a resource does not include its subresources.
 fn resource_matches(own: &str, resource: &str, subresource: &str) -> bool {
     if own == ALL {
         return true;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_does_not_stand_for_its_subresources() {
+    fn resource_does_not_match_its_subresources() {
         check("pods", "pods", true);
         check("pods", "pods/log", false);
         check("pods/log", "pods/log", true);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_may_end_in_a_star() {
+    fn path_may_end_with_a_wildcard() {
         for (own, path, expected) in [
             ("/api", "/api", true),
             ("/api", "/api/v1", false),

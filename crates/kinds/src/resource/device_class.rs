@@ -1,4 +1,4 @@
-//! DeviceClass: which devices a claim may ask for. Not validated yet.
+//! DeviceClass: which devices a claim may request. Not validated yet.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::resource::v1::DeviceClass;

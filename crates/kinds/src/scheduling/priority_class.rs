@@ -1,4 +1,4 @@
-//! PriorityClass: a name for how important pods are. What it stands for never changes.
+//! PriorityClass: a name for the priority of pods. Its value never changes.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::time::Timestamp;
@@ -12,10 +12,10 @@ use crate::print::cells;
 use crate::strategy::{Context, Errors, Strategy, View};
 use crate::validate::immutable;
 
-/// The highest that users may give.
+/// The highest value for users.
 const HIGHEST: i32 = 1_000_000_000;
 
-/// Names that begin so are the system's own.
+/// The prefix of the system's own names.
 const SYSTEM_PREFIX: &str = "system-";
 
 const SYSTEM: [(&str, i32); 2] = [
@@ -87,13 +87,13 @@ impl Strategy for PriorityClasses {
         immutable(new.tree, old.tree, &["preemptionPolicy"], "null", errors);
     }
 
-    /// It starts at 1 and nothing that counts can change.
+    /// It starts at 1, and no field that counts can change.
     fn counts_generation(&self, _: &Value, _: &Value, _: Part) -> bool {
         false
     }
 }
 
-/// How a class with a name of the system's differs from the one that the system has.
+/// How a class with a system name differs from the built-in one.
 fn system_fault(name: &str, class: &PriorityClass) -> Option<String> {
     let Some((_, value)) = SYSTEM.into_iter().find(|(known, _)| *known == name) else {
         return Some(format!("{name} is not a known system priority class"));

@@ -1,4 +1,4 @@
-//! CSIDriver: what a driver can and wants.
+//! CSIDriver: the capabilities and requirements of a driver.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! CSINode: what CSI drivers say of a node.
+//! CSINode: the CSI drivers of a node.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ impl Strategy for CsiNodes {
                 .iter()
                 .filter(|now| now.name == before.name)
             {
-                // How many volumes fit may change.
+                // The number of volumes may change.
                 let fixed = |driver: &CSINodeDriver| CSINodeDriver {
                     allocatable: None,
                     ..driver.clone()

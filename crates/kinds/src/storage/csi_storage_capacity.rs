@@ -1,4 +1,4 @@
-//! CSIStorageCapacity: how much a driver could make where.
+//! CSIStorageCapacity: how much storage a driver can provision, and where.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::meta::validate::IMMUTABLE;

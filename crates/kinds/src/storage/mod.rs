@@ -28,7 +28,7 @@ fn validate_provisioner(found: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Validates what a class tells its driver.
+/// Validates the parameters of a class.
 fn validate_parameters(
     parameters: &Option<BTreeMap<String, String>>,
     at: &Path<'_>,

@@ -1,5 +1,5 @@
-//! StorageClass: how volumes are made. All but the topologies and the leave to grow stays as it
-//! was.
+//! StorageClass: how volumes are provisioned. Only `allowedTopologies` and `allowVolumeExpansion`
+//! may change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,8 +102,8 @@ impl Strategy for StorageClasses {
 type Term<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 fn validate_topologies(terms: &[TopologySelectorTerm], errors: &mut Errors) {
-    // Upstream makes room for as many terms as there are and forgets that they are empty yet, so
-    // that an empty term is the double of each of them.
+    // Upstream starts with a list of as many empty terms as there are terms, so that an empty term
+    // is a duplicate of each of them.
     let mut seen: Vec<Term<'_>> = terms.iter().map(|_| Term::new()).collect();
     for (index, term) in terms.iter().enumerate() {
         let at = TOPOLOGIES.index(index);

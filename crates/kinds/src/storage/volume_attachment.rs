@@ -1,4 +1,4 @@
-//! VolumeAttachment: a volume on a node. Not validated yet.
+//! VolumeAttachment: a volume that is attached to a node. Not validated yet.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::storage::v1::VolumeAttachment;

@@ -1,4 +1,4 @@
-//! VolumeAttributesClass: what can be changed of a volume that is there. Never changed itself.
+//! VolumeAttributesClass: the mutable attributes of volumes. The class itself is immutable.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;

@@ -1,4 +1,4 @@
-//! A strategy without its type, as the registry holds one.
+//! A type-erased strategy, as the registry uses it.
 
 use coracle_api::{Value, typed};
 use futures_util::future::BoxFuture;
@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use super::{Context, Errors, Grace, Settle, Strategy, View};
 use crate::{ApiError, Part};
 
-/// [`Strategy`] over trees: views are made here.
+/// [`Strategy`] over trees: it decodes the typed views.
 pub trait AnyStrategy: Send + Sync {
     fn generate_name(&self, base: &str, random: u64) -> String;
 
@@ -27,8 +27,8 @@ pub trait AnyStrategy: Send + Sync {
 
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>);
 
-    /// Validates an object, which is new where there is no old one. Returns the warnings, if there
-    /// are no errors.
+    /// Validates an object, which is new if there is no old one. Returns the warnings, if there are
+    /// no errors.
     fn validate_tree(
         &self,
         new: &Value,

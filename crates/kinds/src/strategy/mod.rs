@@ -3,9 +3,9 @@
 //! The registry handles a write of every kind in the same way and calls the kind's [`Strategy`]
 //! where kinds differ. On a create: `begin` reserves what is outside the object (a Service's
 //! addresses), `prepare_create` fills in and clears fields, `validate` validates the result,
-//! `warnings` returns what the client is told. On an update the same, with the old object beside
-//! the new. Trees are changed, typed views are validated: a view is decoded once, after the
-//! preparation, and the tree is beside it for checks that must tell absent from zero.
+//! `warnings` returns the warnings for the client. On an update the same, with the old object
+//! beside the new. Trees are changed, typed views are validated: a view is decoded once, after the
+//! preparation, and the tree is beside it for checks that must distinguish absent from zero.
 
 mod erased;
 mod generic;
@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{ApiError, Cluster, OwnMetadata, Part, User};
 
-/// What a strategy may look at besides the objects.
+/// What a strategy may use besides the objects.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub cluster: &'a dyn Cluster,
@@ -31,7 +31,7 @@ pub struct Context<'a> {
     pub resource: &'a Resource,
     /// The kind that clients see; objects are in the storage version.
     pub kind: &'a Kind,
-    /// Of the request; empty for cluster-wide objects.
+    /// The namespace of the request; empty for cluster-wide objects.
     pub namespace: &'a str,
     pub user: &'a User,
     pub part: Part,
@@ -40,8 +40,8 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Whether the object itself is kept if all goes well: its writer should know where that has no
-    /// effect yet. What is only tried is not kept.
+    /// Whether a successful write stores the object: warnings about kinds without effect depend on
+    /// it. A dry run stores nothing.
     pub fn keeps_object(&self) -> bool {
         self.part == Part::Main && !self.dry_run
     }
@@ -49,9 +49,9 @@ impl Context<'_> {
 
 /// An object as a strategy validates it.
 pub struct View<'a, T> {
-    /// The typed view; `Deref` leads here.
+    /// The typed view, also reached through `Deref`.
     pub view: T,
-    /// What the view was made from. It knows whether a field was absent.
+    /// The tree that the view was decoded from. It shows whether a field was absent.
     pub tree: &'a Value,
 }
 
@@ -63,19 +63,19 @@ impl<T> std::ops::Deref for View<'_, T> {
     }
 }
 
-/// Runs when the fate of a write is known: `true`, it happened. Gives back what was reserved, or
-/// lets go of what the old object held.
+/// Runs when the outcome of a write is known: `true`, it succeeded. Releases what was reserved, or
+/// what the old object held.
 pub type Settle<'a> = Box<dyn FnOnce(bool) -> BoxFuture<'a, ()> + Send + 'a>;
 
 /// Where errors are gathered.
 pub type Errors = FieldErrors;
 
-/// How a delete of one object goes about it.
+/// The grace period of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grace {
-    /// The object goes at once, or when its finalizers are gone.
+    /// The object is removed at once, or when its finalizers are removed.
     None,
-    /// The object stays for so many seconds, for a node to end what it stands for.
+    /// The object stays for this many seconds, for a node to stop it.
     Seconds(i64),
 }
 
@@ -85,7 +85,7 @@ pub enum Grace {
     reason = "the names of parameters document what most kinds need not look at"
 )]
 pub trait Strategy: Send + Sync + 'static {
-    /// The view that it validates by.
+    /// The typed view that is validated.
     type Object: DeserializeOwned + Send;
 
     /// The rule of its names.
@@ -93,18 +93,18 @@ pub trait Strategy: Send + Sync + 'static {
         names::dns1123_subdomain
     }
 
-    /// A name for an object that asks for one. `random` is chance.
+    /// Generates a name for an object with `generateName`. `random` is random bits.
     fn generate_name(&self, base: &str, random: u64) -> String {
         names::generate(base, random)
     }
 
-    /// What it itself looks at in metadata when this part is written.
+    /// The kind's own checks of metadata when this part is written.
     fn own_metadata(&self, part: Part) -> OwnMetadata {
         OwnMetadata::named(self.name_rule())
     }
 
-    /// Reserves what lives outside the object, before it is shaped and validated. `old` is there on an
-    /// update.
+    /// Reserves what is outside the object, before it is prepared and validated. `old` is given on
+    /// an update.
     fn begin<'n, 'a: 'n>(
         &'a self,
         new: &'n mut Value,
@@ -114,29 +114,29 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
-    /// Whether a new object may come with a status.
+    /// Whether a new object may have a status.
     fn keeps_status(&self) -> bool {
         false
     }
 
-    /// Whether it can take long to tell what is wrong with an object.
+    /// Whether the validation of an object can take long.
     fn takes_long(&self) -> bool {
         false
     }
 
-    /// What the writer of a new object should know whatever becomes of it. `sent` is not shaped
+    /// Warnings about a new object that are returned even if it is refused. `sent` is not prepared
     /// yet.
     fn notices(&self, sent: &Value, cx: &Context<'_>) -> Vec<String> {
         Vec::new()
     }
 
-    /// Shapes a new object: fields that clients may not set, fields that follow from others. The
-    /// status of a kind that has the subresource is gone already.
+    /// Prepares a new object: clears fields that clients may not set, sets fields that follow from
+    /// others. The status of a kind that has the subresource is already removed.
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {}
 
-    /// Shapes a changed object. What the part does not own has been carried over from the old one
-    /// already, for [`Part::Main`] and [`Part::Status`]; other parts are the kind's own, and `new`
-    /// is as the client sent it.
+    /// Prepares a changed object. What the part does not own has been carried over from the old one
+    /// already, for [`Part::Main`] and [`Part::Status`]; for other parts the kind does this, and
+    /// `new` is as the client sent it.
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {}
 
     /// Validates a new object. Its metadata has been validated by [`Strategy::own_metadata`].
@@ -160,10 +160,10 @@ pub trait Strategy: Send + Sync + 'static {
     ) {
     }
 
-    /// Brings an object that was found good into the form that is kept.
+    /// Brings a valid object into the form that is stored.
     fn canonicalize(&self, new: &mut Value) {}
 
-    /// What the writer should know though nothing is wrong.
+    /// Warnings about a valid object.
     fn warnings(
         &self,
         new: &View<'_, Self::Object>,
@@ -173,23 +173,23 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether a write counts as a change of what is wanted, so that `generation` goes up. Asked
-    /// for kinds that count generations, after the shaping.
+    /// Whether a write changes the desired state, so that `generation` is incremented. Called for
+    /// kinds that have generations, after the preparation.
     fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool {
         part == Part::Main && content_changed(old, new)
     }
 
-    /// Whether dependents of a deleted object are orphaned unless the request says otherwise.
+    /// Whether dependents of a deleted object are orphaned unless the request sets another policy.
     fn orphans_by_default(&self) -> bool {
         false
     }
 
-    /// Why the object of that name is never deleted.
+    /// Why the object of that name cannot be deleted.
     fn never_deleted(&self, name: &str) -> Option<&'static str> {
         None
     }
 
-    /// How long a deleted object lingers. `asked` is what the client wants.
+    /// The grace period of a deleted object. `asked` is the client's.
     fn grace(&self, object: &Value, asked: Option<i64>) -> Grace {
         Grace::None
     }
@@ -199,15 +199,15 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Shows on an object that it has been marked as deleted.
+    /// Updates an object when it is marked as deleted.
     fn mark_deleted(&self, object: &mut Value) {}
 
-    /// The warning for a delete that does not say what happens to dependents.
+    /// The warning for a delete without a propagation policy.
     fn delete_notice(&self) -> Option<&'static str> {
         None
     }
 
-    /// Lets go of what a deleted object held.
+    /// Releases what a deleted object held.
     fn after_delete<'a>(
         &'a self,
         object: &'a Value,
@@ -217,7 +217,7 @@ pub trait Strategy: Send + Sync + 'static {
     }
 }
 
-/// Where a field of the spec is; most errors are below it.
+/// The path of the spec; most errors are below it.
 pub const SPEC: Path<'static> = Path::Field(&Path::Root, "spec");
 
 /// Whether anything but metadata and status differs.

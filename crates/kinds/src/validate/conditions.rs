@@ -13,7 +13,7 @@ const LONGEST_MESSAGE: usize = 32 << 10;
 
 const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
-/// Validates a list of conditions, each of a type of its own.
+/// Validates a list of conditions, whose types are unique.
 pub(crate) fn validate(conditions: &[Value], at: &Path<'_>, errors: &mut Errors) {
     let mut types = BTreeSet::new();
     for (index, condition) in conditions.iter().enumerate() {
@@ -96,7 +96,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn a_condition_is_whole_and_of_a_type_of_its_own() {
+    fn conditions_are_complete_and_their_types_unique() {
         let check = |conditions: &str, expected: &[&str]| {
             let conditions = json::parse(conditions.as_bytes()).unwrap();
             let mut errors = Errors::new();

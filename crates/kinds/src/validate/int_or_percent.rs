@@ -1,4 +1,4 @@
-//! Numbers that may be shares: `3`, `25%`.
+//! Numbers that may be percentages: `3`, `25%`.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::{Path, names};
@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::not_negative;
 use crate::strategy::Errors;
 
-/// Validates a number or share that is at least nothing.
+/// Validates a number or percentage that is not negative.
 pub(crate) fn not_negative_int_or_percent(found: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     match found {
         IntOrString::Int(number) => not_negative((*number).into(), at, errors),
@@ -15,7 +15,7 @@ pub(crate) fn not_negative_int_or_percent(found: &IntOrString, at: &Path<'_>, er
     }
 }
 
-/// Validates a share that is at most the whole. A number may be anything.
+/// Validates a percentage that is at most 100%. A number may be anything.
 pub(crate) fn not_more_than_all(found: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     if let IntOrString::String(text) = found
         && names::percent(text).is_empty()
@@ -40,7 +40,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn numbers_and_shares_have_their_bounds() {
+    fn numbers_and_percentages_are_bounded() {
         let check = |found: IntOrString, expected: &[&str]| {
             let (at, mut errors) = (Path::Root.field("n"), Errors::new());
             not_negative_int_or_percent(&found, &at, &mut errors);

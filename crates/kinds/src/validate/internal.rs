@@ -1,5 +1,5 @@
-//! Whole structs as messages show them: by the names of upstream's own fields, every one of them,
-//! in their order.
+//! Whole structs as errors show them: with upstream's internal field names, all of them, in their
+//! order.
 
 use coracle_api::Value;
 use coracle_api::field_error::as_json;
@@ -14,7 +14,7 @@ pub(crate) fn object(fields: &[(&str, String)]) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// A list of these values; none where there is no list.
+/// A list of these values.
 pub(crate) fn list(values: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", values.into_iter().collect::<Vec<_>>().join(","))
 }
@@ -31,7 +31,7 @@ pub(crate) fn texts(list: Option<&[String]>) -> String {
     )
 }
 
-/// A label selector, whose type is the same inside and outside.
+/// A label selector, whose type is the same in the internal version.
 pub(crate) fn label_selector(selector: &LabelSelector) -> String {
     let mut fields = Vec::new();
     if let Some(labels) = selector
@@ -73,7 +73,7 @@ pub(crate) fn label_selector(selector: &LabelSelector) -> String {
     object(&fields)
 }
 
-/// What a pointer leads to; `null` where it leads nowhere.
+/// The value of a pointer; `null` for a nil pointer.
 pub(crate) fn pointer(value: Option<String>) -> String {
     value.unwrap_or_else(|| "null".to_owned())
 }

@@ -1,9 +1,8 @@
-//! What several kinds ask of a field.
+//! Checks that several kinds share.
 //!
-//! Kinds validate typed views ([`super::strategy`]). What is the same in many of them has its words
-//! here once: numbers that are not negative, words of a list, fields that never change; `resources`
-//! has the names and amounts of resources, `taints` taints, `internal` what whole structs look like
-//! in messages.
+//! Kinds validate typed views ([`super::strategy`]). What many of them check is here once: numbers
+//! that are not negative, enumerated values, immutable fields; `resources` has the names and
+//! amounts of resources, `taints` taints, `internal` the form of whole structs in errors.
 
 pub(crate) mod conditions;
 pub(crate) mod int_or_percent;
@@ -18,7 +17,7 @@ use coracle_api::{Path, Value};
 
 use super::strategy::Errors;
 
-/// What ports speak.
+/// The protocols of ports.
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 /// The items of a list that may be absent.
@@ -31,7 +30,7 @@ pub fn text(text: &Option<String>) -> &str {
     text.as_deref().unwrap_or_default()
 }
 
-/// Validates a text that must be there and keep a rule.
+/// Validates a text that is mandatory and must satisfy a rule.
 pub(super) fn required(found: &str, rule: Rule, at: &Path<'_>, errors: &mut Errors) {
     match found {
         "" => errors.push(FieldError::required(at, "")),
@@ -39,7 +38,7 @@ pub(super) fn required(found: &str, rule: Rule, at: &Path<'_>, errors: &mut Erro
     }
 }
 
-/// Validates a text that is one of some words; upstream names them in the order of the alphabet.
+/// Validates a text that is one of some values; upstream lists them in alphabetical order.
 pub(super) fn one_of(found: &str, words: &[&str], at: &Path<'_>, errors: &mut Errors) {
     debug_assert!(words.is_sorted());
     if !words.contains(&found) {
@@ -58,8 +57,8 @@ pub(super) fn not_negative(found: i64, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Validates a field that never changes. `absent` is how its absence is shown: a pointer's as `null`,
-/// a text's as `""`.
+/// Validates an immutable field. `absent` is how errors show its absence: a pointer's as `null`, a
+/// text's as `""`.
 pub(super) fn immutable(
     new: &Value,
     old: &Value,
@@ -76,7 +75,7 @@ pub(super) fn immutable(
     );
 }
 
-/// The same for a field that is called otherwise in complaints.
+/// The same for a field that errors name differently.
 pub(super) fn unchanged(
     new: Option<&Value>,
     old: Option<&Value>,
@@ -90,7 +89,7 @@ pub(super) fn unchanged(
     }
 }
 
-/// Compares complaints with what each is to begin with.
+/// Compares errors with the expected prefix of each.
 #[cfg(test)]
 pub(super) fn check_causes(errors: &[FieldError], expected: &[&str]) {
     let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_that_changed_is_shown_as_it_is_now() {
+    fn error_of_an_immutable_field_shows_the_new_value() {
         let check = |new: &str, old: &str, expected: &[&str]| {
             let read = |text: &str| json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_asked_for_and_compared_with_what_is_known() {
+    fn required_and_enumerated_texts() {
         let at = Path::Root.field("a");
         let mut errors = Errors::new();
         required("", coracle_api::names::dns1123_label, &at, &mut errors);

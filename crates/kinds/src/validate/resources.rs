@@ -18,7 +18,7 @@ pub(crate) fn name(name: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Validates a name that a container may ask for.
+/// Validates a name that a container may request.
 pub(crate) fn name_in_container(found: &str, at: &Path<'_>, errors: &mut Errors) {
     name(found, at, errors);
     if !found.contains('/') {
@@ -69,7 +69,7 @@ pub(crate) fn read(written: &Written) -> Quantity {
     written.0.parse().unwrap_or_default()
 }
 
-/// A quantity as messages show it.
+/// A quantity as errors show it.
 pub(crate) fn shown(quantity: &Quantity) -> String {
     as_json(&Value::string(quantity.to_string()))
 }
@@ -82,7 +82,7 @@ mod tests {
     type Validate = fn(&str, &Path<'_>, &mut Errors);
 
     #[test]
-    fn a_resource_is_called_what_its_place_knows() {
+    fn resource_names_depend_on_where_they_are_used() {
         let check = |validate: Validate, name: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             validate(name, &Path::Root.field("r"), &mut errors);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_not_negative_and_whole_where_things_are_counted() {
+    fn amounts_are_not_negative_and_counts_are_whole() {
         let check = |name: &str, found: &str, expected: &[&str]| {
             let mut errors = Errors::new();
             amount(

@@ -66,7 +66,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn taints_are_named_have_an_effect_and_stand_once() {
+    fn taints_have_a_key_and_an_effect_and_are_unique() {
         let check = |taints: &str, expected: &[&str]| {
             let taints = json::parse(taints.as_bytes()).unwrap();
             let mut errors = Errors::new();

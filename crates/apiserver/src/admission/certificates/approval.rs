@@ -1,4 +1,4 @@
-//! CertificateApproval: approving takes the right to approve for the signer.
+//! CertificateApproval: approving requires the right to approve for the signer.
 
 use async_trait::async_trait;
 use coracle_api::Value;

@@ -1,7 +1,8 @@
-//! Certificates: who may approve and sign what a signer is asked for, and whom nobody may be made.
+//! Certificate admission: who may approve and sign requests for a signer, and which subjects are
+//! never allowed.
 //!
-//! Authorization of a request says who may write approvals at all; for which signers is asked here,
-//! of the virtual resource `signers`, where the object is at hand.
+//! Authorization only decides who may write approvals at all. These plugins have the object, so
+//! they authorize the verb on the virtual resource `signers` for its signer.
 
 mod approval;
 mod signing;
@@ -29,8 +30,8 @@ fn signer(request: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Refuses who may not do this for a signer, nor for all of the signer's domain. What the object
-/// said before counts: a write cannot change for which signer it is.
+/// Refuses users that may not do this for the signer, nor for all signers of its domain. The signer
+/// of the old object counts: an update cannot change it.
 async fn check(verb: &str, what: &str, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let Some(old) = attributes.old else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! CertificateSigning: a certificate, or that there will be none, takes the right to sign for the
-//! signer.
+//! CertificateSigning: writing a certificate or a failed condition requires the right to sign for
+//! the signer.
 
 use async_trait::async_trait;
 use coracle_api::Value;

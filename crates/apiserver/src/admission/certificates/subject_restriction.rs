@@ -1,4 +1,5 @@
-//! CertificateSubjectRestriction: no certificate for the server makes somebody a master.
+//! CertificateSubjectRestriction: no `kubernetes.io/kube-apiserver-client` certificate with the
+//! group `system:masters`.
 
 use async_trait::async_trait;
 use base64::Engine;

@@ -1,7 +1,7 @@
 //! NodeRestriction: a kubelet writes its own Node, the status of its own pods, and little else.
 //!
-//! Authorization lets every node write nodes and pods; whose they are is seen here, where the
-//! object is at hand.
+//! Authorization allows every node to write nodes and pods; this plugin has the object and checks
+//! that it belongs to the node.
 
 mod node;
 mod pod;
@@ -24,7 +24,7 @@ use crate::authz::node::identity;
 
 const LEASES: &str = "kube-node-lease";
 
-/// Signers of certificates that make somebody a node.
+/// Signers of certificates for nodes.
 const SIGNERS: [&str; 2] = [
     "kubernetes.io/kube-apiserver-client-kubelet",
     "kubernetes.io/kubelet-serving",
@@ -50,7 +50,7 @@ impl Plugin for NodeRestriction {
     }
 }
 
-/// A write of a node: who writes, what, and what it is to become.
+/// A write by a node.
 struct Write<'a> {
     node: &'a str,
     /// Absent on a delete.
@@ -158,7 +158,7 @@ fn resource_slice(write: &Write<'_>) -> Result<(), ApiError> {
     )))
 }
 
-/// A node asks for certificates in its own name alone.
+/// A node requests certificates only for itself.
 fn signing_request(write: &Write<'_>) -> Result<(), ApiError> {
     let Some(object) = write
         .object

@@ -1,4 +1,5 @@
-//! The Node itself: a kubelet writes its own, and not what tells others what to think of it.
+//! Node: a kubelet writes only its own, and none of the fields that other components trust (taints,
+//! restricted labels, config source).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Pods: a node makes mirrors of its static pods, and writes the status of its own.
+//! Pods: a node creates mirror pods of its static pods, and writes the status of its own pods.
 
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;
@@ -172,7 +172,7 @@ fn status(write: &Write<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A claim: how large it has become, and what stands in the way.
+/// A claim: only the status of a resize.
 pub(super) fn check_claim(write: &Write<'_>) -> Result<(), ApiError> {
     if write.attributes.cx.part != Part::Status {
         return Err(write.refused("may only update PVC status"));

@@ -1,5 +1,5 @@
-//! Tokens: a kubelet asks for those of the pods on its node, bound to them, for audiences that they
-//! name.
+//! Tokens: a kubelet requests tokens only for pods on its node, bound to the pod, for audiences
+//! that the pod names.
 
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;

@@ -1,4 +1,4 @@
-//! What no pod should do that is not trusted with its node.
+//! The checks of the level `baseline`: known privilege escalations.
 
 use std::collections::BTreeSet;
 
@@ -221,7 +221,7 @@ fn host_ports(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-/// Probes and hooks that reach for somebody else.
+/// Probes and hooks with a host of their own.
 fn hosts(pod: &Seen<'_>) -> Option<Violation> {
     let of = |container: &SeenContainer<'_>| -> Vec<String> {
         let probes = container.probes.into_iter().flatten();

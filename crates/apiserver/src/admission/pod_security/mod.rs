@@ -1,10 +1,10 @@
-//! PodSecurity: pods keep to the level of security that their namespace's labels ask for.
+//! PodSecurity: pods must meet the security level that the labels of their namespace set.
 //!
 //! Labels become a [`Policy`](policy::Policy) of three modes; each mode has a level and the version
-//! of its rules. A pod that violates what is enforced is refused, one that violates what is to be
-//! warned of is told so. Kinds that have a template of pods are only warned of, and so is whoever
-//! raises the level of a namespace over pods that are there. `baseline` and `restricted` have the
-//! rules.
+//! of its checks. A pod that violates the enforced level is refused; one that violates the warn
+//! level gets a warning. Kinds with a pod template only get warnings, and so does an update that
+//! raises the level of a namespace above that of its existing pods. `baseline` and `restricted`
+//! have the checks.
 
 mod baseline;
 mod policy;
@@ -26,7 +26,7 @@ use seen::Seen;
 
 pub(super) struct PodSecurity;
 
-/// So many pods of a namespace are looked at when its level is raised.
+/// The most pods of a namespace that are checked when its level is raised.
 const MOST_PODS: usize = 3000;
 
 #[async_trait]
@@ -43,9 +43,9 @@ impl Plugin for PodSecurity {
             resource.plural.as_str(),
             attributes.cx.part,
         ) {
-            ("", "namespaces", Part::Main) => judge_namespace(object, attributes),
+            ("", "namespaces", Part::Main) => check_namespace(object, attributes),
             ("", "pods", Part::Main | Part::EphemeralContainers | Part::Resize) => {
-                judge_pod(object, attributes)
+                check_pod(object, attributes)
             }
             (group, plural, Part::Main) => {
                 if let Some(template) = template_of(group, plural, object) {
@@ -78,7 +78,7 @@ fn violations(wanted: LevelVersion, pod: &Seen<'_>) -> Vec<Violation> {
     }
 }
 
-fn told(violations: &[Violation]) -> String {
+fn describe(violations: &[Violation]) -> String {
     let each = violations
         .iter()
         .map(|violation| format!("{} ({})", violation.reason, violation.detail));
@@ -94,7 +94,7 @@ fn policy_of_namespace(attributes: &Attributes<'_>) -> Policy {
     Policy::of(namespace.meta().labels()).0
 }
 
-fn judge_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let policy = policy_of_namespace(attributes);
     if policy.asks_for_nothing() {
         return Ok(());
@@ -123,7 +123,7 @@ fn judge_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError
         let why = format!(
             "violates PodSecurity \"{}\": {}",
             policy.enforce,
-            told(&found)
+            describe(&found)
         );
 
         return Err(ApiError::forbidden(
@@ -144,7 +144,7 @@ fn warn(policy: &Policy, seen: &Seen<'_>, attributes: &Attributes<'_>) {
         attributes.warnings.add(format!(
             "would violate PodSecurity \"{}\": {}",
             policy.warn,
-            told(&found)
+            describe(&found)
         ));
     }
 }
@@ -216,7 +216,7 @@ fn runs_other_images(new: &Pod, old: &Pod) -> bool {
             .any(|(name, image)| before.get(name) != Some(image))
 }
 
-fn judge_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+fn check_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let (policy, mistakes) = Policy::of(namespace.meta().labels());
     let (before, known) = Policy::of(attributes.old.and_then(|old| old.meta().labels()));
     let is_new = attributes.operation == Operation::Create;
@@ -234,7 +234,7 @@ fn judge_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(),
     Ok(())
 }
 
-/// Tells which pods of a namespace would not be let in any more.
+/// Warns of the pods of a namespace that the new level would refuse.
 fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes<'_>) {
     let pods = attributes
         .cx
@@ -242,7 +242,7 @@ fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes
         .list(builtin("", "v1", "pods"), namespace);
     let mut seen_owners = std::collections::BTreeSet::new();
 
-    // Of the pods of one owner the first stands for the others.
+    // Of the pods of one owner only the first is checked.
     let (first, others): (Vec<&Value>, Vec<&Value>) =
         pods.iter().map(|pod| &**pod).partition(|pod| {
             let owner = pod.meta().owner_references().find(|owner| owner.controller);
@@ -316,7 +316,7 @@ mod tests {
         let spec: PodSpec = typed::from_tree(pod.get("spec").unwrap()).unwrap();
         let seen = Seen::new(pod.meta().annotations(), &spec);
         let policy = Policy::of(labels.as_object()).0;
-        assert_eq!(told(&violations(policy.enforce, &seen)), expected);
+        assert_eq!(describe(&violations(policy.enforce, &seen)), expected);
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_violate_the_same_are_told_together() {
+    fn pods_with_the_same_violations_are_listed_together() {
         assert_eq!(named("x", &["b"]), "b: x");
         assert_eq!(named("x", &["b", "a"]), "a (and 1 other pod): x");
         assert_eq!(named("x", &["b", "a", "c"]), "a (and 2 other pods): x");

@@ -1,4 +1,4 @@
-//! What the labels of a namespace ask for.
+//! The policy that the labels of a namespace set.
 
 use std::fmt;
 
@@ -65,8 +65,8 @@ impl fmt::Display for LevelVersion {
 }
 
 impl Policy {
-    /// What labels ask for, and what is wrong with them. What cannot be read is enforced in full,
-    /// and warned of not at all.
+    /// The policy that labels set, and the errors in them. What cannot be parsed is enforced as
+    /// restricted, and not warned of.
     pub(super) fn of(labels: Option<&Map>) -> (Policy, FieldErrors) {
         let mut reader = Reader {
             labels,
@@ -78,7 +78,7 @@ impl Policy {
         reader.read("audit", &mut policy.audit, Level::Privileged);
         let warned = reader.read("warn", &mut policy.warn, Level::Privileged);
 
-        // Whoever enforces wants to be told, unless they say of what.
+        // A namespace that enforces a level is also warned of it, unless it sets a warn level.
         if !warned.level && enforced.level_is_good && policy.enforce.level > policy.warn.level {
             policy.warn.level = policy.enforce.level;
             if !warned.version {
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_say_what_is_enforced_and_warned_of() {
+    fn labels_set_the_enforce_and_warn_levels() {
         let check = |labels: &str, enforce: &str, warn: &str, mistakes: &[&str]| {
             let labels = json::parse(
                 labels

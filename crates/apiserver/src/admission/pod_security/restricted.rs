@@ -1,4 +1,4 @@
-//! What a pod does that is trusted with nothing.
+//! The checks of the level `restricted`, in addition to `baseline`.
 
 use std::collections::BTreeSet;
 

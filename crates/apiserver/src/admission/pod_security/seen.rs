@@ -1,4 +1,4 @@
-//! A pod as the rules look at it: containers of all three sorts are alike.
+//! A pod as the checks read it: containers of all three sorts are alike.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ impl<'p> Seen<'p> {
         self.spec.os.as_ref().is_some_and(|os| os.name == "windows")
     }
 
-    /// Whether root in the pod is somebody else outside of it.
+    /// Whether root in the pod is mapped to another user on the node.
     pub(super) fn has_own_users(&self) -> bool {
         self.spec.host_users == Some(false)
     }
@@ -113,7 +113,7 @@ pub(super) fn sorted(set: &BTreeSet<String>) -> Vec<&str> {
     set.iter().map(String::as_str).collect()
 }
 
-/// The pod and the containers that do something, as one text; none where nobody does.
+/// The pod and the containers that set something, as one text; `None` where none does.
 pub(super) fn setters(pod: bool, names: &[&str]) -> Option<String> {
     let named = (!names.is_empty()).then(|| containers(names));
     let all: Vec<String> = pod

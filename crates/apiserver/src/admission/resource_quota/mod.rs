@@ -1,10 +1,10 @@
-//! ResourceQuota: a namespace holds no more than its quotas allow.
+//! ResourceQuota: a namespace uses no more than its quotas allow.
 //!
-//! What an object needs ([`coracle_api::quota`]) is added to the `status.used` of every quota that
-//! counts it, before the object is written; a quota that it does not fit in refuses. Each quota is
-//! swapped in the store against the version that was judged, so that of two who want the last place
-//! one gets it, whoever they asked. What is counted for an object that is then not written after
-//! all, and what a deleted one leaves, the quota controller puts right.
+//! The usage of an object ([`coracle_api::quota`]) is added to the `status.used` of every quota
+//! that counts it, before the object is written; a quota that it would exceed refuses it. Each
+//! quota is updated by compare-and-swap against the version that was checked, so that concurrent
+//! requests, also to different servers, cannot exceed it together. The quota controller corrects
+//! the usage charged for objects that were not written after all, and that of deleted ones.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -45,7 +45,7 @@ impl Plugin for ResourceQuota {
         let mut charges = Vec::new();
         for quota in &found {
             if let Some(charge) = charge(quota, object, attributes).map_err(refused)? {
-                // All are asked before any is charged.
+                // All quotas are checked before any is charged.
                 charged(quota, &charge, attributes).map_err(refused)?;
                 charges.push((quota.meta().name(), charge));
             }
@@ -166,7 +166,7 @@ fn charged(
         })
         .collect();
 
-    // A claim whose volume turned out larger is counted, whatever the quota says.
+    // A claim whose volume turned out larger is counted even if it exceeds the quota.
     if !exceeded.is_empty() && attributes.cx.part != Part::Status {
         let shown = |amounts: &Amounts| {
             let each = exceeded
@@ -187,8 +187,8 @@ fn charged(
     Ok(after)
 }
 
-/// Charges one quota after the other. Where one refuses after all, because somebody was faster,
-/// those before get back what they were charged.
+/// Charges one quota after the other. If one refuses after all, because of a concurrent request,
+/// the charges before it are reverted.
 async fn book(
     charges: &[(&str, Amounts)],
     object: &Value,

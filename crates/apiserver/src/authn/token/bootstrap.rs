@@ -1,5 +1,5 @@
-//! Bootstrap tokens: with one, a machine that is nobody yet asks for a certificate. They are
-//! secrets of `kube-system`.
+//! Bootstrap tokens, with which a new node requests its certificate. They are secrets in
+//! `kube-system`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the token of a service account says, and whether all that it speaks of still lives.
+//! The claims of a service account token, and whether the objects that they name still exist.
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
@@ -13,7 +13,7 @@ pub struct Bound {
     pub uid: String,
 }
 
-/// A token of today: bound to what it was made for.
+/// The claims of a bound token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Claims {
     pub(super) subject: String,
@@ -104,7 +104,7 @@ impl Claims {
         map
     }
 
-    /// Whether now is their time, in upstream's words.
+    /// Whether they are valid at this time; the error has upstream's text.
     pub(super) fn check_time(&self, now: Timestamp) -> Result<(), String> {
         let now = now.unix_seconds();
         if self.not_before.is_some_and(|at| now + LEEWAY < at) {
@@ -120,7 +120,7 @@ impl Claims {
     }
 }
 
-/// Whether something that was deleted so long ago counts as gone.
+/// Whether an object's deletion is so long ago that it counts as deleted.
 pub(super) fn is_gone(object: &Value, now: Timestamp) -> bool {
     let deleted = object
         .at(&["metadata", "deletionTimestamp"])

@@ -1,4 +1,4 @@
-//! Makes tokens of service accounts, and the documents with which others verify them.
+//! Issues service account tokens, and the documents with which others verify them.
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
@@ -8,14 +8,14 @@ use super::jwt;
 use super::key::{SigningKey, VerifyingKey};
 use super::service_account::LEGACY_ISSUER;
 
-/// What kubelets ask for in the name of pods.
+/// The expiration that kubelets request for tokens of pods.
 const PROJECTED_SECONDS: i64 = 3607;
 
-/// How long such a token lives in truth, so that programs that never read it again do not break.
+/// How long such a token is really valid, so that programs that never read it again do not break.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 60 * 60;
 
-/// A token of old, which is good as long as it is kept in that secret; it names no end and no
-/// audience.
+/// A legacy token, which is valid as long as it is stored in that secret; it has no expiration and
+/// no audience.
 pub fn kept_token(
     key: &SigningKey,
     namespace: &str,
@@ -45,14 +45,14 @@ pub fn kept_token(
 }
 
 pub struct Issuer {
-    /// Who we say we are.
+    /// The issuer name.
     pub name: String,
     pub key: SigningKey,
     /// The API's own.
     pub audiences: Vec<String>,
-    /// Whether tokens of pods live longer than they say.
+    /// Whether tokens of pods are valid longer than their nominal expiration.
     pub extends: bool,
-    /// No token lives longer, in seconds.
+    /// The longest validity of a token, in seconds.
     pub max_seconds: Option<i64>,
     /// Where others find the keys.
     pub jwks_uri: String,
@@ -60,7 +60,7 @@ pub struct Issuer {
     pub keys: Vec<VerifyingKey>,
 }
 
-/// What a token is to say.
+/// The claims of a token to issue.
 pub struct Order {
     pub namespace: String,
     pub account: Bound,

@@ -10,10 +10,10 @@ use coracle_api::{Map, Value};
 
 use super::key::{SigningKey, VerifyingKey};
 
-/// What upstream says where a signature is not the key's.
+/// Upstream's error for a wrong signature.
 const BAD_SIGNATURE: &str = "go-jose/go-jose: error in cryptographic primitive";
 
-/// A token taken apart, believed by nobody yet.
+/// A parsed token, not verified yet.
 pub(super) struct Unverified<'t> {
     signed: &'t str,
     signature: Vec<u8>,
@@ -49,12 +49,12 @@ impl<'t> Unverified<'t> {
         })
     }
 
-    /// Who claims to have issued it; it says whom to ask, and proves nothing.
+    /// The claimed issuer; it selects the authenticator, and proves nothing.
     pub(super) fn issuer(&self) -> &str {
         self.claims.str("iss").unwrap_or_default()
     }
 
-    /// What it says, if one of the keys has signed it.
+    /// The claims, if one of the keys has signed them.
     pub(super) fn verified(self, keys: &[VerifyingKey]) -> Result<Map, String> {
         let named: Vec<&VerifyingKey> = keys.iter().filter(|key| key.id == self.key_id).collect();
         let candidates = if named.is_empty() {
@@ -76,7 +76,7 @@ impl<'t> Unverified<'t> {
     }
 }
 
-/// A token that says this.
+/// A token with these claims.
 pub(super) fn signed(claims: &Map, key: &SigningKey) -> Option<String> {
     let mut header = Map::new();
     header.insert("alg", key.public.algorithm.name());

@@ -20,11 +20,11 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("there is no key in it")]
+    #[error("no key found in PEM data")]
     None,
-    #[error("the key cannot be read: {0}")]
+    #[error("cannot parse key: {0}")]
     Unreadable(String),
-    #[error("keys of this sort are not supported: RSA and EC on P-256 and P-384 are")]
+    #[error("unsupported key type: use RSA or EC (P-256 or P-384)")]
     Unsupported,
 }
 

@@ -1,8 +1,8 @@
-//! Tokens: who holds one is whom it was made for.
+//! Bearer tokens.
 //!
-//! A request's bearer token is shown to each who may know it: the static file, service accounts,
-//! bootstrap tokens. The first who knows it is believed. What a token is good for is told by its
-//! audiences; those that a reader does not name are the API's own.
+//! The token of a request is passed to each token authenticator in turn: the static file, service
+//! accounts, bootstrap tokens. The first that knows it wins. A token is valid for its audiences; a
+//! request that names none means those of the API server.
 
 mod bootstrap;
 mod claims;
@@ -28,18 +28,18 @@ pub use static_file::{BadTokenFile, StaticTokens};
 use super::{Authenticator, Opinion, Presented, User};
 use coracle_kinds::rbac::aggregate;
 
-/// What upstream says of a token that nobody knows.
+/// Upstream's error for an unknown token.
 const UNKNOWN: &str = "invalid bearer token";
 
-/// Whom a token stands for, and for whom it was made.
+/// The user of a token, and its audiences.
 #[derive(Clone, Debug)]
 pub struct Recognised {
     pub user: Arc<User>,
-    /// Of the audiences that were asked for, those that the token has.
+    /// Those of the requested audiences that the token has.
     pub audiences: Vec<String>,
 }
 
-/// What somebody makes of a token.
+/// The result of one authenticator.
 #[derive(Debug)]
 pub enum Finding {
     Known(Recognised),
@@ -48,13 +48,13 @@ pub enum Finding {
     Wrong(String),
 }
 
-/// Somebody who may know a token.
+/// Authenticates one sort of token.
 pub trait TokenAuthenticator: Send + Sync {
     /// `audiences` are never empty where the API has any.
     fn find(&self, token: &str, audiences: &[String], now: Timestamp) -> Finding;
 }
 
-/// All who may know a token, in upstream's order.
+/// The token authenticators, in upstream's order.
 #[derive(Default)]
 pub struct Tokens {
     pub known_to: Vec<Box<dyn TokenAuthenticator>>,
@@ -63,7 +63,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Whom the token stands for, or why nobody knows it.
+    /// The user of the token, or why it is refused.
     pub fn review(
         &self,
         token: &str,
@@ -121,7 +121,7 @@ impl Authenticator for BearerTokens {
     }
 }
 
-/// The token of a request. Other schemes (Basic) are not ours to judge, and an empty token is none.
+/// The bearer token of a request. Other schemes (Basic) are ignored, and an empty token is none.
 fn token(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
     let mut parts = text.splitn(3, ' ');
@@ -155,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_told_with_all_reasons_once() {
-        struct Says(&'static str);
-        impl TokenAuthenticator for Says {
+    fn an_unknown_token_is_refused_with_every_reason_once() {
+        struct Fixed(&'static str);
+        impl TokenAuthenticator for Fixed {
             fn find(&self, _: &str, _: &[String], _: Timestamp) -> Finding {
                 if self.0.is_empty() {
                     Finding::Unknown
@@ -170,7 +170,7 @@ mod tests {
         let review = |says: &[&'static str]| {
             let known_to = says
                 .iter()
-                .map(|text| Box::new(Says(text)) as Box<dyn TokenAuthenticator>);
+                .map(|text| Box::new(Fixed(text)) as Box<dyn TokenAuthenticator>);
             let tokens = Tokens {
                 known_to: known_to.collect(),
                 audiences: Vec::new(),

@@ -1,9 +1,8 @@
-//! Tokens of service accounts: those that the API issues, bound to an account and perhaps to a pod,
-//! a node or a secret, and those of old that are kept in a secret.
+//! Service account tokens: those that the API issues, bound to an account and perhaps to a pod, a
+//! node or a secret, and legacy ones that are stored in a secret.
 //!
-//! That a signature is good never changes and is remembered. Whether the account and what the token
-//! is bound to still live is asked every time, of the watch cache: who deletes a pod ends its
-//! token.
+//! That a signature is valid never changes and is cached. Whether the account and the bound object
+//! still exist is looked up in the watch cache every time: deleting a pod invalidates its token.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +21,7 @@ use super::{Finding, Recognised, TokenAuthenticator};
 use crate::authn::{User, service_account_groups};
 use crate::cache::Caches;
 
-/// Who issued tokens that are kept in secrets.
+/// The issuer of tokens that are stored in secrets.
 pub(super) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 
 /// An old token whose secret has this label is no longer good.
@@ -34,10 +33,10 @@ const REMEMBERED: usize = 4096;
 pub struct ServiceAccountTokens {
     caches: Arc<Caches>,
     keys: Vec<VerifyingKey>,
-    /// All whose tokens are good; the first is who issues them now.
+    /// All accepted issuers; the first issues new tokens.
     issuers: Vec<String>,
     audiences: Vec<String>,
-    /// What the tokens say whose signatures were good, by their digests.
+    /// The claims of tokens whose signatures were valid, by their digests.
     verified: Mutex<HashMap<[u8; 32], Arc<Map>>>,
 }
 
@@ -57,7 +56,7 @@ impl ServiceAccountTokens {
         }
     }
 
-    /// What the token says, if we signed it; `None`: it is none of ours.
+    /// The claims of the token, if this server's keys signed it; `None`: it has another issuer.
     fn verified(&self, token: &str) -> Result<Option<Arc<Map>>, String> {
         let digest = digest::digest(&digest::SHA256, token.as_bytes());
         let digest: [u8; 32] = digest.as_ref().try_into().expect("SHA-256 has 32 bytes");
@@ -86,7 +85,7 @@ impl ServiceAccountTokens {
         Ok(Some(claims))
     }
 
-    fn judge(
+    fn authenticate_claims(
         &self,
         token: &str,
         wanted: &[String],
@@ -165,7 +164,7 @@ impl ServiceAccountTokens {
         Ok(bound_user(&claims))
     }
 
-    /// Whether what a token is bound to still lives.
+    /// Whether the object that a token is bound to still exists.
     fn check_bound(
         &self,
         what: &str,
@@ -191,7 +190,7 @@ impl ServiceAccountTokens {
         }
     }
 
-    /// The user of a token that is kept in a secret, as long as it is.
+    /// The user of a token that is stored in a secret, as long as it is.
     fn of_secret(&self, token: &str, map: &Map) -> Result<User, String> {
         let claim = |name: &str, called: &str| match map.str(name) {
             Some(text) if !text.is_empty() => Ok(text.to_string()),
@@ -272,7 +271,7 @@ impl ServiceAccountTokens {
 
 impl TokenAuthenticator for ServiceAccountTokens {
     fn find(&self, token: &str, audiences: &[String], now: Timestamp) -> Finding {
-        match self.judge(token, audiences, now) {
+        match self.authenticate_claims(token, audiences, now) {
             Ok(Some(found)) => Finding::Known(found),
             Ok(None) => Finding::Unknown,
             Err(why) => Finding::Wrong(why),
@@ -310,7 +309,7 @@ fn bound_user(claims: &Claims) -> User {
     }
 }
 
-/// Compared without telling by the time it takes where they differ.
+/// Compares in constant time.
 pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }

@@ -37,7 +37,7 @@ impl StaticTokens {
                 return Err(BadTokenFile::TooFew { line });
             };
             if token.is_empty() {
-                warn!(line, "a line of the token file has no token");
+                warn!(line, "token file line has no token, ignoring it");
                 continue;
             }
 
@@ -57,7 +57,7 @@ impl StaticTokens {
             if users.insert(token.clone(), Arc::new(user)).is_some() {
                 warn!(
                     line,
-                    "a token stands in the token file twice: the later line counts"
+                    "token file has a duplicate token, the later line is used"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! Which node has to do with which objects, through the pods that are bound to it.
+//! Which node is related to which objects, through the pods that are bound to it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::references::{self, Needs};
 use crate::cache::{Derive, Entry};
 use crate::storage_version::StorageVersion;
 
-/// Kept in step with the caches of [`SOURCES`].
+/// Derived from the caches of [`SOURCES`].
 #[derive(Clone, Default)]
 pub(super) struct Graph {
     /// By node, then by `namespace/name`.
@@ -18,7 +18,7 @@ pub(super) struct Graph {
     volumes: HashMap<Text, OrdMap<Text, Arc<[Text]>>>,
 }
 
-/// What the graph is made of, by the prefixes of their storage.
+/// The resources that the graph is derived from, by their storage prefixes.
 pub(super) const SOURCES: [&str; 2] = ["pods", "persistentvolumes"];
 
 impl Graph {

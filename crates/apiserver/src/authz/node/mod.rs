@@ -1,9 +1,9 @@
 //! The Node authorizer: a kubelet reads what the pods on its node need, and no more.
 //!
-//! Users are `system:node:NAME` of the group `system:nodes`. Secrets, config maps, claims, volumes
-//! and service accounts are theirs where a pod that is bound to the node leads to them ([`graph`]);
-//! leases, CSINodes, their own Node and pods by their names; the rest is what the role
-//! `system:node` says.
+//! Users are `system:node:NAME` in the group `system:nodes`. They may read secrets, config maps,
+//! claims, volumes and service accounts that a pod bound to the node refers to ([`graph`]), and
+//! write leases, CSINodes, their own Node and pods by name; the rest is decided by the rules of the
+//! role `system:node`.
 
 mod graph;
 mod references;
@@ -82,7 +82,7 @@ impl Node {
         verb: &str,
         subject: &Subject<'_>,
     ) -> Option<Result<(), String>> {
-        let ask = Ask {
+        let request = NodeRequest {
             of: self,
             node,
             verb,
@@ -90,30 +90,31 @@ impl Node {
         };
 
         Some(match (subject.group, subject.resource) {
-            ("", "secrets") => ask.read(|| ask.needs_secret()),
+            ("", "secrets") => request.read(|| request.needs_secret()),
             ("", "configmaps") => {
-                ask.read(|| ask.needs(|needs| contains(&needs.config_maps, subject.name)))
+                request.read(|| request.needs(|needs| contains(&needs.config_maps, subject.name)))
             }
             ("", "persistentvolumeclaims") if subject.subresource == "status" => match verb {
-                "update" | "patch" => ask.related(ask.needs_claim(subject.namespace, subject.name)),
+                "update" | "patch" => {
+                    request.related(request.needs_claim(subject.namespace, subject.name))
+                }
                 _ => Err("can only get/update/patch this type".to_string()),
             },
             ("", "persistentvolumeclaims") => {
-                ask.get(|| ask.needs_claim(subject.namespace, subject.name))
+                request.get(|| request.needs_claim(subject.namespace, subject.name))
             }
-            ("", "persistentvolumes") => ask.get(|| ask.needs_volume()),
-            ("resource.k8s.io", "resourceclaims") => {
-                ask.get(|| ask.needs(|needs| contains(&needs.resource_claims, subject.name)))
-            }
+            ("", "persistentvolumes") => request.get(|| request.needs_volume()),
+            ("resource.k8s.io", "resourceclaims") => request
+                .get(|| request.needs(|needs| contains(&needs.resource_claims, subject.name))),
             ("storage.k8s.io", "volumeattachments") => {
-                ask.get(|| ask.names_the_node("volumeattachments", &["spec", "nodeName"]))
+                request.get(|| request.names_the_node("volumeattachments", &["spec", "nodeName"]))
             }
-            ("", "serviceaccounts") => ask.service_account(),
-            ("coordination.k8s.io", "leases") => ask.lease(),
-            ("storage.k8s.io", "csinodes") => ask.csi_node(),
-            ("resource.k8s.io", "resourceslices") => ask.resource_slice(),
-            ("", "nodes") => ask.own_node(),
-            ("", "pods") => ask.pod(),
+            ("", "serviceaccounts") => request.service_account(),
+            ("coordination.k8s.io", "leases") => request.lease(),
+            ("storage.k8s.io", "csinodes") => request.csi_node(),
+            ("resource.k8s.io", "resourceslices") => request.resource_slice(),
+            ("", "nodes") => request.own_node(),
+            ("", "pods") => request.pod(),
             // Their gate is off.
             ("certificates.k8s.io", "podcertificaterequests") => Err(String::new()),
             _ => return None,
@@ -122,14 +123,14 @@ impl Node {
 }
 
 /// What a node wants to do to an object.
-struct Ask<'a> {
+struct NodeRequest<'a> {
     of: &'a Node,
     node: &'a str,
     verb: &'a str,
     subject: &'a Subject<'a>,
 }
 
-impl Ask<'_> {
+impl NodeRequest<'_> {
     fn read(&self, related: impl Fn() -> bool) -> Result<(), String> {
         if !matches!(self.verb, "get" | "list" | "watch") {
             return Err("can only read resources of this type".to_string());
@@ -335,7 +336,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Whether only objects of the node are asked for.
+    /// Whether the selector restricts the request to objects of the node.
     fn selects(&self, field: &str) -> bool {
         let selector = self.subject.field_selector.parse::<FieldSelector>();
         selector.is_ok_and(|selector| selector.exact_value(field) == Some(self.node))

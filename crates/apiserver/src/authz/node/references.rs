@@ -14,8 +14,8 @@ pub(crate) struct Needs {
 
 impl Needs {
     pub(super) fn of(pod: &Value) -> Needs {
-        // A mirror of a static pod needs nothing: whoever writes one must not come by secrets in
-        // that way.
+        // A mirror pod needs nothing: a node that creates one must not get access to secrets that
+        // way.
         if pod
             .meta()
             .annotation("kubernetes.io/config.mirror")
@@ -143,7 +143,7 @@ impl Needs {
                 .is_some_and(|name| !name.is_null());
             self.resource_claims.extend(match from_template {
                 false => name(claim, "resourceClaimName"),
-                // Its status says what was made of the template.
+                // Its status has the name of the claim made from the template.
                 true => made
                     .iter()
                     .find(|made| made.get("name") == claim.get("name"))
@@ -216,7 +216,7 @@ pub(super) fn of_volume(volume: &Value) -> Option<(Text, Vec<Text>)> {
     ))
 }
 
-/// A name that is there and says something.
+/// A name that is set and not empty.
 fn name(object: &Value, field: &str) -> Option<Text> {
     object
         .get(field)

@@ -1,8 +1,7 @@
-//! RBAC: roles say what may be done, bindings who may.
+//! RBAC: roles have rules, bindings grant roles to subjects.
 //!
-//! The [`policy`] is derived from the watch cache and found by subject, so that an answer costs a
-//! few lookups and the rules of the bindings that name the user; nothing is allocated on the way to
-//! an Allow.
+//! The [`policy`] is derived from the watch cache and indexed by subject, so that a decision costs
+//! a few lookups and the rules of the bindings that name the user; an Allow allocates nothing.
 
 pub mod policy;
 #[cfg(test)]
@@ -35,7 +34,7 @@ impl Rbac {
         }
     }
 
-    /// What a user may do in a namespace, and what stood in the way of finding out.
+    /// The rules that apply to a user in a namespace, and the errors while they were resolved.
     pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Unresolved>) {
         let (mut rules, mut errors) = (Vec::new(), Vec::new());
         self.policy.read().visit(user, namespace, |_, role| {

@@ -1,4 +1,4 @@
-//! All roles and bindings, as they are asked: by subject, and within a namespace.
+//! All roles and bindings, indexed by subject and namespace.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::authn::User;
 use crate::cache::{Derive, Entry};
 use crate::storage_version::StorageVersion;
 
-/// Kept in step with the caches of [`SOURCES`].
+/// Derived from the caches of [`SOURCES`].
 #[derive(Clone, Default)]
 pub struct Policy {
     /// By name.
@@ -27,7 +27,7 @@ pub struct Policy {
     namespaces: HashMap<Text, Bindings>,
 }
 
-/// What a policy is made of, by the prefixes of their storage.
+/// The resources that a policy is derived from, by their storage prefixes.
 pub(super) const SOURCES: [&str; 4] = [
     "clusterroles",
     "roles",
@@ -55,7 +55,7 @@ pub struct Binding {
     subjects: Box<[Named]>,
 }
 
-/// Somebody a binding names.
+/// A subject that a binding names.
 #[derive(Debug, PartialEq, Eq)]
 enum Named {
     User(Text),
@@ -65,7 +65,8 @@ enum Named {
 }
 
 impl Policy {
-    /// Every binding that names the user, and what is in its role; stops when `visit` says so.
+    /// Visits every binding that names the user, with the rules of its role; stops when `visit`
+    /// returns so.
     pub fn visit<'p>(
         &'p self,
         user: &User,
@@ -119,8 +120,8 @@ impl Policy {
 }
 
 impl Bindings {
-    /// Those that name the user or one of its groups. One that does so twice comes twice: that
-    /// harms nobody.
+    /// Those that name the user or one of its groups. One that does so twice is returned twice,
+    /// which does no harm.
     fn of<'p>(&'p self, user: &User) -> impl Iterator<Item = &'p Arc<Binding>> {
         let groups = user
             .groups
@@ -252,7 +253,7 @@ fn binding(of: usize, storage_version: &StorageVersion<'_>, entry: &Entry) -> Op
     })
 }
 
-/// Whom a subject of a binding in that namespace means.
+/// The subject that a binding in that namespace means.
 fn named(subject: &Subject, namespace: &str) -> Option<Named> {
     match subject.kind.as_str() {
         "User" => Some(Named::User(Text::new(&subject.name))),
@@ -273,7 +274,7 @@ fn named(subject: &Subject, namespace: &str) -> Option<Named> {
     }
 }
 
-/// What the cache holds was judged when it was written: what cannot be read gives nobody anything.
+/// Cached objects were validated when they were written: what cannot be decoded grants nothing.
 fn decoded<T: serde::de::DeserializeOwned>(
     storage_version: &StorageVersion<'_>,
     entry: &Entry,
@@ -282,7 +283,7 @@ fn decoded<T: serde::de::DeserializeOwned>(
 }
 
 impl Binding {
-    /// How a user comes by what the binding gives, in upstream's words.
+    /// The reason why a binding grants something to a user, with upstream's text.
     pub fn described<'a>(&'a self, user: &'a User) -> impl fmt::Display + 'a {
         Described {
             binding: self,

@@ -1,5 +1,5 @@
-//! Generated roles and bindings, written and changed and deleted, and everything that anybody may
-//! ask about them: the index against an evaluation that reads all objects every time.
+//! Random roles and bindings are created, changed and deleted; after each step every decision of
+//! the index is compared with an evaluation that reads all objects.
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::{Value, typed};
@@ -27,9 +27,9 @@ const RESOURCES: [(&str, &str, &str); 4] = [
 const PATHS: [&str; 3] = ["/api", "/api/v1", "/metrics"];
 
 /// Chance that a seed decides.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self
             .0
@@ -92,12 +92,12 @@ impl Dice {
 /// All objects, by the place of their cache and their key.
 type World = std::collections::BTreeMap<(usize, String), Value>;
 
-fn object(dice: &mut Dice, of: usize) -> (String, Value) {
-    let namespace = (of % 2 == 1).then(|| dice.of(&NAMESPACES).to_string());
+fn object(rng: &mut Rng, of: usize) -> (String, Value) {
+    let namespace = (of % 2 == 1).then(|| rng.of(&NAMESPACES).to_string());
     let name = if of < 2 {
-        dice.of(&["r", "s"])
+        rng.of(&["r", "s"])
     } else {
-        dice.of(&["one", "two", "three"])
+        rng.of(&["one", "two", "three"])
     };
 
     let key = namespace.as_ref().map_or_else(
@@ -113,7 +113,7 @@ fn object(dice: &mut Dice, of: usize) -> (String, Value) {
         ..ObjectMeta::default()
     };
 
-    let rules = || Some((0..2).map(|_| dice.rule()).collect::<Vec<_>>());
+    let rules = || Some((0..2).map(|_| rng.rule()).collect::<Vec<_>>());
     let tree = match SOURCES[of] {
         "clusterroles" => {
             let mut rules = rules;
@@ -131,19 +131,19 @@ fn object(dice: &mut Dice, of: usize) -> (String, Value) {
             })
         }
         "clusterrolebindings" => {
-            let subjects = Some(vec![dice.subject(), dice.subject()]);
+            let subjects = Some(vec![rng.subject(), rng.subject()]);
             typed::to_tree(&ClusterRoleBinding {
                 metadata,
                 subjects,
-                role_ref: dice.role_ref(&["ClusterRole"]),
+                role_ref: rng.role_ref(&["ClusterRole"]),
             })
         }
         _ => {
-            let subjects = Some(vec![dice.subject(), dice.subject()]);
+            let subjects = Some(vec![rng.subject(), rng.subject()]);
             typed::to_tree(&RoleBinding {
                 metadata,
                 subjects,
-                role_ref: dice.role_ref(&["ClusterRole", "Role"]),
+                role_ref: rng.role_ref(&["ClusterRole", "Role"]),
             })
         }
     };
@@ -238,7 +238,7 @@ fn users() -> Vec<User> {
     ]
 }
 
-/// Asks everything, and returns how much of it is allowed.
+/// Compares all decisions, and returns how many allow.
 fn compare(seed: u64, policy: &Policy, world: &World) -> usize {
     let mut allowed = 0;
     let mut check = |attributes: &Attributes<'_>| {
@@ -283,7 +283,7 @@ fn compare(seed: u64, policy: &Policy, world: &World) -> usize {
 }
 
 #[test]
-fn the_index_says_what_a_look_at_everything_says() {
+fn the_index_decides_as_an_evaluation_of_all_objects() {
     let hubs = [
         "clusterroles",
         "roles",
@@ -300,11 +300,11 @@ fn the_index_says_what_a_look_at_everything_says() {
 
     let mut allowed = 0;
     for seed in 0..12 {
-        let mut dice = Dice(seed);
+        let mut rng = Rng(seed);
         let (mut policy, mut world) = (Policy::default(), World::new());
         for step in 1..=24 {
-            let of = dice.below(4);
-            let (key, tree) = object(&mut dice, of);
+            let of = rng.below(4);
+            let (key, tree) = object(&mut rng, of);
 
             let storage_version = &hubs[of];
             let entry = |tree: &Value| {
@@ -318,8 +318,8 @@ fn the_index_says_what_a_look_at_everything_says() {
             };
             let old = world.get(&(of, key.clone())).map(&entry);
 
-            // Now and then something goes.
-            let new = (dice.below(4) > 0 || old.is_none()).then_some(tree);
+            // Sometimes an object is deleted.
+            let new = (rng.below(4) > 0 || old.is_none()).then_some(tree);
             policy.take(
                 of,
                 storage_version,

@@ -1,4 +1,4 @@
-//! What a new cluster allows whom: tables of rules and subjects, made into objects.
+//! The default roles and bindings: tables of rules and subjects, turned into objects.
 
 use coracle_api::codec::yaml;
 use coracle_api::{Map, Value};
@@ -129,7 +129,7 @@ fn with(mut object: Map, name: &'static str, value: Value) -> Value {
     Value::Object(object)
 }
 
-/// The name may say `NAME = ROLE`.
+/// The name may be written as `NAME = ROLE`.
 fn binding(kind: &str, role_kind: &str, place: &str, subjects: &Value) -> Value {
     let (place, role) = match place.split_once(" = ") {
         Some((place, role)) => (place, role),

@@ -1,4 +1,4 @@
-//! What is missing in a role or binding that every cluster has.
+//! Reconciles a default role or binding with its stored object.
 
 use coracle_api::{Map, Value, typed};
 use coracle_kinds::rbac::{Rule, covers};
@@ -51,7 +51,7 @@ pub(super) fn mended(plural: &str, found: &Value, wanted: &Value) -> Mended {
     }
 }
 
-/// What somebody else has set stays as it is.
+/// Values that are set already are kept.
 fn add_members(metadata: &mut Map, wanted: Option<&Value>, name: &'static str) {
     let Some(wanted) = wanted.and_then(|wanted| wanted.get(name)?.as_object()) else {
         return;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_comes_back_and_what_was_added_stays() {
+    fn missing_rules_are_restored_and_added_ones_are_kept() {
         let wanted = "{metadata: {name: r, labels: {a: b}}, rules: [{apiGroups: [''], resources: [pods], verbs: [get, list]}]}";
         check(wanted, wanted, "as it should be");
         check(

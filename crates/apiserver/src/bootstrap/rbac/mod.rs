@@ -1,8 +1,7 @@
-//! The roles and bindings of a new cluster, and their upkeep at every start.
+//! The default roles and bindings, reconciled at every start.
 //!
-//! What an administrator has added stays; what is missing comes back, unless the object says that
-//! it is to be left alone. Roles that are put together from others have no rules here: a controller
-//! gathers them.
+//! What an administrator has added is kept; what is missing is restored, unless the object's
+//! annotation disables that. Aggregated roles have no rules here: a controller fills them in.
 
 mod defaults;
 mod mend;
@@ -86,7 +85,7 @@ async fn update(
         .update(of, namespace, Part::Main, MANAGER, object)
         .await
     {
-        // Removed a moment ago: whoever did so meant it.
+        // Deleted a moment ago, on purpose.
         Err(error) if error.code == StatusCode::NOT_FOUND => Ok(()),
         result => result.map(drop),
     }

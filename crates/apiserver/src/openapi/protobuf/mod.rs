@@ -1,8 +1,8 @@
-//! Documents as protobuf: what kubectl and client-go ask for, since it is read faster than JSON.
+//! Documents as protobuf, which kubectl and client-go request, since it is parsed faster than JSON.
 //!
-//! The messages are those of gnostic. A table ([`v2`], [`v3`]) says for each of them which member
-//! of the JSON goes under which number; the encoder here walks a tree with such a table in hand.
-//! What JSON leaves open (extensions, defaults, enums) is carried as YAML text.
+//! The messages are those of gnostic. A table ([`v2`], [`v3`]) maps the JSON members of each
+//! message to field numbers; the encoder walks a tree with such a table. What JSON leaves open
+//! (extensions, defaults, enums) is encoded as YAML text.
 
 pub(super) mod v2;
 pub(super) mod v3;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_told_from_a_schema() {
+    fn a_reference_is_distinguished_from_a_schema() {
         check(
             &v3::SCHEMA_OR_REFERENCE,
             r##"{"$ref":"#/a"}"##,

@@ -1,4 +1,4 @@
-//! The messages of version 2: members, numbers, and what they are.
+//! The messages of version 2: members, field numbers and types.
 
 use coracle_api::Value;
 
@@ -12,7 +12,7 @@ pub(crate) static INFO: Message = Message::Fields {
 
 pub(crate) static SECURITY_REQUIREMENT: Message = Message::Named(1, &Message::Texts);
 
-/// The only way in that documents tell: a key in a header.
+/// The only security definition in documents: an API key in a header.
 pub(crate) static SECURITY_DEFINITION: Message = Message::OneOf(|_| (2, &API_KEY));
 
 static API_KEY: Message = Message::Fields {

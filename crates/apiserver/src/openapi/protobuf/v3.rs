@@ -1,4 +1,4 @@
-//! The messages of version 3: members, numbers, and what they are.
+//! The messages of version 3: members, field numbers and types.
 
 use super::Field::{Flag, Many, One, Text, Texts, Yamls};
 use super::Message;

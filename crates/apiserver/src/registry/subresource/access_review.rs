@@ -1,4 +1,4 @@
-//! SubjectAccessReview, LocalSubjectAccessReview and SelfSubjectAccessReview: may they?
+//! SubjectAccessReview, LocalSubjectAccessReview and SelfSubjectAccessReview.
 
 use coracle_api::Map;
 use coracle_api::selector::{FieldSelector, LabelSelector};

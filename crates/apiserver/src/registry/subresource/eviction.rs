@@ -25,7 +25,7 @@ use crate::status::Reason;
 /// How often the delete of a pod is tried while others change it.
 const ATTEMPTS: usize = 20;
 
-/// Who charges a budget, as its owners show.
+/// The field manager of a budget's status.
 const MANAGER: &str = "kube-apiserver";
 
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -172,7 +172,7 @@ impl Eviction<'_> {
             typed::from_tree(&budget).map_err(|error| ApiError::internal(error.to_string()))?;
         if !is_ready(pod) && budget::spares_unready(&budget) {
             let result = self.delete(Some(pod.meta().resource_version())).await;
-            // It became ready, or something else: the client should look again.
+            // The pod became ready, or changed otherwise: the client should retry.
             result.map_err(|refused| match refused.reason {
                 Reason::Conflict if self.options.version.is_none() => {
                     budget::still_processed(&name)

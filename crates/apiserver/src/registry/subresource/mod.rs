@@ -30,7 +30,7 @@ pub struct Call<'a> {
     pub registry: &'a Registry,
     /// The resource of the path.
     pub parent: Scope<'a>,
-    /// The same with the kind of its subresource: bodies and answers are of that.
+    /// The same with the kind of its subresource, which is that of bodies and responses.
     pub scope: Scope<'a>,
     /// Of the object; empty where the path names none.
     pub name: &'a str,
@@ -76,8 +76,8 @@ impl Call<'_> {
         }
     }
 
-    /// The object that was sent, or that a patch makes of `current`, and what the client is to be
-    /// warned of. Configurations to apply are for whoever knows the owners.
+    /// The object that was sent, or the result of a patch on `current`, and warnings for the
+    /// client. Apply is not handled here: it needs the field owners.
     pub fn object(&self, current: Option<&Value>) -> Result<(Value, Vec<String>), ApiError> {
         match (&self.content, current) {
             (Content::Object(body), _) => body.object(&self.scope, self.options.field_validation),
@@ -97,7 +97,7 @@ impl Call<'_> {
 }
 
 impl Reply {
-    /// Something was done, and there is nothing to show for it.
+    /// Success without an object to return.
     pub fn created(warnings: Vec<String>) -> Reply {
         let mut status = Map::new();
         status.insert("apiVersion", "v1");

@@ -1,7 +1,7 @@
-//! Objects that are sent to be answered and are never kept: reviews, and requests for tokens.
+//! Objects that are answered and never stored: reviews, and token requests.
 //!
-//! They come the way of every create up to the point where it would be judged: decoded, defaulted,
-//! owned, admitted. The answer is the object itself, with what was asked for in it.
+//! They are handled like every create up to validation: decoded, defaulted, given field owners,
+//! admitted. The response is the object itself, with its status filled in.
 
 use coracle_api::codec::canonical;
 use coracle_api::{Value, defaults};
@@ -13,7 +13,7 @@ use crate::admission::{Attributes, Operation, Warnings};
 use crate::registry::{Part, Scope, Write, meta, owners};
 use crate::storage_version::StorageVersion;
 
-/// One on its way.
+/// A review in progress.
 pub(super) struct Review<'a> {
     pub(super) call: &'a Call<'a>,
     scope: Scope<'a>,
@@ -28,7 +28,7 @@ impl<'a> Review<'a> {
     pub(super) async fn of(call: &'a Call<'a>, part: Part) -> Result<Review<'a>, ApiError> {
         let scope = call.scope;
 
-        // Nothing is kept: it stays what it was sent as.
+        // Nothing is stored: it stays in the version it was sent in.
         let scope = Scope {
             storage_version: StorageVersion {
                 kind: scope.kind,
@@ -76,7 +76,7 @@ impl<'a> Review<'a> {
         Ok(review)
     }
 
-    /// Whether those agree who may still refuse it.
+    /// Runs validating admission.
     pub(super) async fn validate(&self) -> Result<(), ApiError> {
         self.call
             .registry
@@ -85,7 +85,7 @@ impl<'a> Review<'a> {
             .await
     }
 
-    /// The answer.
+    /// The response.
     pub(super) fn reply(mut self) -> Reply {
         self.warnings.extend(self.noted.take());
         Reply {

@@ -1,4 +1,4 @@
-//! SelfSubjectRulesReview: what may I do in a namespace?
+//! SelfSubjectRulesReview: the rules that apply to the user in a namespace.
 
 use coracle_api::{Map, Text, Value};
 use coracle_kinds::Part;
@@ -50,7 +50,7 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
         status.insert("evaluationError", listing.error);
     }
 
-    // The answer has nothing of the question.
+    // The response does not repeat the request.
     let mut object = Map::new();
     object.insert("apiVersion", call.scope.kind.api_version());
     object.insert("kind", call.scope.kind.name.clone());

@@ -1,8 +1,8 @@
-//! `scale`: how many replicas something has, shown as an object of its own.
+//! `scale`: the replicas of an object, as an object of its own.
 //!
-//! A Scale is made from its parent, changed as any object is (put, patched, applied), and goes back
-//! into the parent as a number and the owners of that number. The parent then takes the road of an
-//! update.
+//! A Scale is made from its parent, changed as any object is (put, patched, applied), and written
+//! back into the parent: the number of replicas and the owners of that field. The parent is then
+//! updated like any object.
 
 use coracle_api::apply::{FieldPath, Form, Owners, Scale, Tracker, Type, only_version, rules};
 use coracle_api::codec::canonical;
@@ -40,9 +40,9 @@ pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
         places.check(parent)?;
         let (scale, noticed) = changed(parent, &places, &scope, call)?;
         warnings = noticed;
-        // What a definition allows, the parent's schema says.
+        // The parent's schema validates what a definition allows.
         if scope.custom.is_none() {
-            judge(&scale, call)?;
+            validate_scale(&scale, call)?;
         }
         Ok(scaled(parent, &scale, &places, &scope))
     };
@@ -104,7 +104,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// A definition says where the selector is as text; others select by what they select by.
+    /// A definition has the path of the selector as text; other kinds have a label selector.
     fn selector(&self, parent: &Value, scope: &Scope<'_>) -> String {
         let given = self.selector.as_ref().and_then(|path| parent.at(path));
         match given {
@@ -241,7 +241,7 @@ fn check_uid(
     Err(ApiError::conflict(scope.resource, call.name, &why))
 }
 
-fn judge(scale: &Value, call: &Call<'_>) -> Result<(), ApiError> {
+fn validate_scale(scale: &Value, call: &Call<'_>) -> Result<(), ApiError> {
     let replicas = scale
         .at(&["spec", "replicas"])
         .and_then(Value::as_int)

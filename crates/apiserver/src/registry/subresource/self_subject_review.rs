@@ -1,4 +1,4 @@
-//! SelfSubjectReview: who am I?
+//! SelfSubjectReview: the user of the request.
 
 use coracle_api::time::Time;
 use coracle_api::{Map, Value};
@@ -18,7 +18,7 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let mut status = Map::new();
     status.insert("userInfo", user_info(&call.scope.caller.user));
 
-    // The answer has nothing of the question.
+    // The response does not repeat the request.
     let mut object = Map::new();
     object.insert("apiVersion", call.scope.kind.api_version());
     object.insert("kind", call.scope.kind.name.clone());

@@ -101,7 +101,7 @@ fn check_name(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
     ))
 }
 
-/// Fills in what the request leaves open, and judges it.
+/// Sets defaults in the request, and validates it.
 fn complete(
     call: &Call<'_>,
     issuer: &Issuer,

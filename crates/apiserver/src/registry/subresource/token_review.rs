@@ -1,4 +1,4 @@
-//! TokenReview: whose token is this?
+//! TokenReview: authenticates a token.
 
 use coracle_api::{Map, Value};
 use coracle_kinds::Part;

@@ -1,4 +1,4 @@
-//! The rows of custom resources: what the columns of a definition lead to.
+//! The rows of custom resources: the values at the JSON paths of a definition's columns.
 
 use coracle_api::Value;
 use coracle_api::field_error::as_json;
@@ -17,7 +17,7 @@ pub(super) fn row(object: &Value, version: &Version, now: Timestamp) -> Row {
     }
 }
 
-/// Only the first that a path leads to is shown.
+/// Only the first value of a path is shown.
 fn shown(object: &Value, cell: &Cell, now: Timestamp) -> Value {
     let found = cell
         .path

@@ -20,7 +20,7 @@ use crate::ApiError;
 use crate::cache::Entry;
 use crate::registry::List;
 
-/// What of the object comes along with its row.
+/// Which part of the object a row includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Include {
     None,
@@ -93,7 +93,7 @@ impl<'a> Table<'a> {
             }
         }
 
-        // The answer of a subresource may be of another kind.
+        // The response of a subresource may be of another kind.
         let (printer, columns) = printer(self.objects.resource, kind);
         write_columns(with_columns.then_some(columns), shown.of(self.objects), out);
         out.extend_from_slice(b",\"rows\":[");
@@ -194,7 +194,7 @@ impl<'a> Table<'a> {
 
         out.extend_from_slice(b",\"object\":");
 
-        // The end of the initial events is said by an annotation, which must not be lost.
+        // An annotation marks the end of the initial events, and must not be lost.
         let ends = tree.meta().annotation("k8s.io/initial-events-end") == Some("true");
         match self.include {
             Include::Object => shown.write(self.objects, out),
@@ -210,8 +210,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Takes away what no cell shows: which version the object is in, which a typed view would insist
-/// on, and its owners, which are most of many an object.
+/// Removes what no cell shows: the version, which a typed view would require, and `managedFields`,
+/// which are most of many an object.
 fn strip(object: &mut Value) {
     object.meta_mut().members().remove("managedFields");
     if let Some(map) = object.as_object_mut() {

@@ -1,15 +1,15 @@
-//! Groups of the community's are for kinds that the community has agreed on: an annotation says
-//! where.
+//! Protected API groups (`k8s.io`, `kubernetes.io`): an annotation links to the approval of the API
+//! by the Kubernetes community.
 
 use coracle_api::go_text::Quoted;
 
 pub const ANNOTATION: &str = "api-approved.kubernetes.io";
 
-/// What the annotation says, and what is to be said of that.
+/// The state of the approval annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     Given,
-    /// The annotation says that there is none.
+    /// The annotation says that the API is unapproved.
     Bypassed,
     Missing,
     Invalid,
@@ -31,7 +31,7 @@ impl Approval {
         }
     }
 
-    /// In upstream's words.
+    /// The message of the condition, as upstream has it.
     pub fn explained(self, annotation: Option<&str>) -> String {
         let annotation = annotation.unwrap_or_default();
         match self {
@@ -57,7 +57,7 @@ impl Approval {
     }
 }
 
-/// Whether kinds of a group are the community's to agree on.
+/// Whether APIs of a group need the approval of the Kubernetes community.
 pub fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|name| {
         group
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_annotation_names_a_place_or_says_that_there_is_none() {
+    fn approval_annotation_is_a_url_or_unapproved() {
         assert_eq!(Approval::of(None), Approval::Missing);
         assert_eq!(
             Approval::of(Some("unapproved, a trial")),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_communitys_groups_are_protected() {
+    fn only_kubernetes_groups_are_protected() {
         assert!(
             is_protected("k8s.io") && is_protected("a.k8s.io") && is_protected("kubernetes.io")
         );

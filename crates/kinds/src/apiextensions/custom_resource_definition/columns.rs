@@ -22,7 +22,7 @@ const FORMATS: [&str; 8] = [
     "password",
 ];
 
-/// So many fields may be selected by.
+/// The most selectable fields of a version.
 const MOST_SELECTABLE: usize = 8;
 
 /// Validates the columns of a version, or of all.
@@ -60,7 +60,8 @@ pub(super) fn validate(of: &Map, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Validates the fields to select by, of a version or of all; `schema` is what they lead into.
+/// Validates the selectable fields of a version or of all; `schema` is the schema that they refer
+/// to.
 pub(super) fn validate_selectable(
     of: &Map,
     schema: Option<&Map>,

@@ -26,7 +26,7 @@ pub fn find<'a>(object: &'a Value, of: &str) -> Option<&'a Map> {
         .find(|condition| condition.text("type") == of)
 }
 
-/// Puts a condition in place of the one of its type. When its status turned, it says since when.
+/// Replaces the condition of the same type. Where its status changes, the transition time is set.
 pub fn set(object: &mut Value, condition: &Condition<'_>, now: Time) {
     let status = if condition.status { "True" } else { "False" };
     let before = find(object, condition.of).filter(|before| before.text("status") == status);
@@ -67,7 +67,7 @@ pub fn set(object: &mut Value, condition: &Condition<'_>, now: Time) {
     }
 }
 
-/// Takes the condition of a type away.
+/// Removes the condition of a type.
 pub fn remove(object: &mut Value, of: &str) {
     let conditions = object
         .as_object_mut()

@@ -1,4 +1,4 @@
-//! How objects come from one version to another.
+//! Conversion of objects between versions.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::admissionregistration::{validate_service, validate_url};
 use crate::strategy::Errors;
 use crate::validate::{internal, one_of};
 
-/// Versions of the review that upstream's servers speak.
+/// Versions of ConversionReview that upstream's servers support.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
 pub(super) fn validate(
@@ -50,7 +50,7 @@ pub(super) fn validate(
     }
 }
 
-/// Whether a definition names a version of the review that is spoken, or none at all.
+/// Whether a definition names a supported version of ConversionReview, or none at all.
 pub(super) fn has_known_reviews(spec: &Map) -> bool {
     let Some(conversion) = spec.below("conversion") else {
         return true;

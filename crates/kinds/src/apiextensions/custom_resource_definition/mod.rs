@@ -1,8 +1,8 @@
-//! CustomResourceDefinition: what is asked of one, and what follows from it in its own status.
+//! CustomResourceDefinition: its validation, and what follows from it in its own status.
 //!
-//! Objects are validated in the version that is kept, where what all versions share stands once:
-//! complaints name places of that version, as upstream's do. Whether names are taken and resources
-//! served is the matter of [`crate::definitions`].
+//! Objects are validated in the storage version, where what all versions share is given once:
+//! errors name fields of that version, as upstream's do. Name conflicts and serving of resources
+//! are handled in the API server's `definitions`.
 
 pub mod approval;
 mod columns;
@@ -44,7 +44,7 @@ impl Strategy for CustomResourceDefinitions {
     /// Trees are validated: typed views exist of the served version alone.
     type Object = IgnoredAny;
 
-    /// What the name of a new definition is to be follows from its spec, so it is validated with that.
+    /// The name of a new definition follows from its spec, so it is validated with that.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata {
             known_finalizers: false,
@@ -75,7 +75,7 @@ impl Strategy for CustomResourceDefinitions {
     fn validate(&self, new: &View<'_, IgnoredAny>, _: &Context<'_>, errors: &mut Errors) {
         let definition = Definition::of(new.tree);
         validate_metadata(new.tree, &definition, errors);
-        spec::validate(&definition, &spec::Wanted::of_new(), errors);
+        spec::validate(&definition, &spec::Requirements::of_new(), errors);
         validate_status(&definition, errors);
         versions::validate_stored(&definition, errors);
         validate_approval(new.tree, None, &definition, errors);
@@ -94,7 +94,7 @@ impl Strategy for CustomResourceDefinitions {
             return validate_status(&definition, errors);
         }
 
-        spec::validate(&definition, &spec::Wanted::after(&before), errors);
+        spec::validate(&definition, &spec::Requirements::after(&before), errors);
 
         if condition::is_true(old.tree, "Established") {
             immutable(new.tree, old.tree, &["spec", "scope"], "\"\"", errors);
@@ -164,7 +164,7 @@ impl Strategy for CustomResourceDefinitions {
         warnings
     }
 
-    /// A definition goes when its objects are gone, which has not begun yet.
+    /// A definition is removed once its objects are deleted, which has not begun yet.
     fn holds(&self, object: &Value) -> bool {
         !object.meta().is_being_deleted()
     }
@@ -175,7 +175,7 @@ impl Strategy for CustomResourceDefinitions {
         let mut metadata = object.meta_mut();
         metadata.add_finalizer(CLEANUP);
 
-        // Upstream says when, and nothing else.
+        // Upstream sets the time, and nothing else.
         metadata.members().remove("deletionGracePeriodSeconds");
         metadata.set_generation((generation - 1).max(1));
 
@@ -198,7 +198,7 @@ const RULES: &str =
 const WEBHOOK: &str = "conversion by webhook is stored, but this server does not call conversion webhooks yet: \
                        objects are shown in every version as they were written";
 
-/// The version that objects are kept in joins those that there may be objects of.
+/// Adds the storage version to the stored versions.
 fn store_version(new: &mut Value) {
     let definition = Definition::of(new);
     let Some(name) = definition.storage_version().map(Text::new) else {
@@ -223,7 +223,7 @@ fn store_version(new: &mut Value) {
     }
 }
 
-/// The name is made of names in the spec, and so would be what is generated.
+/// The name consists of names in the spec, so a generated name is never valid.
 fn validate_metadata(object: &Value, definition: &Definition<'_>, errors: &mut Errors) {
     let rules = Rules {
         namespaced: false,
@@ -276,7 +276,7 @@ fn validate_status(definition: &Definition<'_>, errors: &mut Errors) {
     }
 }
 
-/// Groups of the community's are for kinds that the community has agreed on.
+/// APIs in protected groups need the approval of the Kubernetes community.
 fn validate_approval(
     new: &Value,
     old: Option<&Value>,
@@ -320,7 +320,7 @@ fn validate_preserving(new: &Definition<'_>, old: Option<&Definition<'_>>, error
     }
 }
 
-/// What is asked of the schemas of a changed definition: no more than the old ones kept.
+/// What the schemas of a changed definition must satisfy: no more than the old ones did.
 fn demands(old: &Definition<'_>) -> Demands {
     let schemas: Vec<_> = old.schemas().collect();
     Demands {

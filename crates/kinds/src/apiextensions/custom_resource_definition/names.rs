@@ -1,4 +1,4 @@
-//! What custom resources may be called.
+//! The names of custom resources.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::names::dns1035_label;
@@ -36,7 +36,7 @@ pub(super) fn validate(names: &Map, at: &Path<'_>, errors: &mut Errors) {
     validate_labels(names, "categories", at, errors);
 }
 
-/// Asks for the names that a definition must give.
+/// Validates that the mandatory names are given.
 pub(super) fn require(names: &Map, at: &Path<'_>, errors: &mut Errors) {
     for field in ["plural", "singular", "kind", "listKind"] {
         if names.text(field).is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn require(names: &Map, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// A label, whose faults are said together.
+/// Validates a label; its faults are joined into one error.
 pub(super) fn validate_label(found: &str, at: &Path<'_>, errors: &mut Errors) {
     let messages = dns1035_label(found);
     if !messages.is_empty() {
@@ -68,7 +68,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn names_are_judged_where_they_are_given() {
+    fn names_are_validated_where_they_are_given() {
         let check = |text: &str, expected: &[&str]| {
             let names = json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();

@@ -1,4 +1,4 @@
-//! The spec of a definition, in the order in which upstream looks at it.
+//! The spec of a definition, in the order in which upstream validates it.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -11,25 +11,25 @@ use super::{columns, conversion, demands, names, subresources, versions};
 use crate::strategy::{Errors, SPEC};
 use crate::validate::one_of;
 
-/// What is asked of a definition; of a changed one no more than the old one kept.
-pub(super) struct Wanted {
+/// What a definition must satisfy; a changed one no more than the old one did.
+pub(super) struct Requirements {
     pub(super) schemas: Demands,
     /// Every version has a schema.
     every_schema: bool,
     known_reviews: bool,
 }
 
-impl Wanted {
-    pub(super) fn of_new() -> Wanted {
-        Wanted {
+impl Requirements {
+    pub(super) fn of_new() -> Requirements {
+        Requirements {
             schemas: Demands::ALL,
             every_schema: true,
             known_reviews: true,
         }
     }
 
-    pub(super) fn after(old: &Definition<'_>) -> Wanted {
-        Wanted {
+    pub(super) fn after(old: &Definition<'_>) -> Requirements {
+        Requirements {
             schemas: demands(old),
             every_schema: old.versions().all(|version| old.schema(version).is_some()),
             known_reviews: conversion::has_known_reviews(old.spec),
@@ -37,7 +37,7 @@ impl Wanted {
     }
 }
 
-pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mut Errors) {
+pub(super) fn validate(definition: &Definition<'_>, wanted: &Requirements, errors: &mut Errors) {
     let spec = definition.spec;
     validate_group(spec.text("group"), errors);
 
@@ -97,7 +97,8 @@ pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mu
     );
 }
 
-/// All patterns are kept for as long as the definition is, so their sum is bounded too.
+/// All patterns are held in memory for as long as the definition exists, so their sum is bounded
+/// too.
 fn validate_patterns(definition: &Definition<'_>, errors: &mut Errors) {
     let mut left = check::MOST_PATTERN_WEIGHT;
     for props in definition.schemas() {
@@ -127,11 +128,11 @@ fn validate_group(group: &str, errors: &mut Errors) {
     }
 }
 
-/// A schema, and what can be said of its rules without reading their language.
+/// Validates a schema, and its rules as far as this is possible without parsing CEL.
 pub(super) fn validate_schema(
     schema: Option<&coracle_api::Value>,
     with_status: bool,
-    wanted: &Wanted,
+    wanted: &Requirements,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {

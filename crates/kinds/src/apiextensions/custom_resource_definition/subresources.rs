@@ -40,7 +40,7 @@ pub(super) fn validate(subresources: Option<&Map>, at: &Path<'_>, errors: &mut E
     }
 }
 
-/// Whether a path begins as every path does; says so where it does not.
+/// Whether a path begins with a dot; adds an error where it does not.
 pub(super) fn is_simple(path: &str, at: &Path<'_>, errors: &mut Errors) -> bool {
     let simple = path.starts_with('.');
     if !simple {
@@ -58,7 +58,7 @@ mod tests {
     use crate::validate::check_causes;
 
     #[test]
-    fn paths_lead_to_where_the_numbers_are() {
+    fn scale_paths_are_below_spec_and_status() {
         let check = |text: &str, expected: &[&str]| {
             let given = json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();

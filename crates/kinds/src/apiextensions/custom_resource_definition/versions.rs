@@ -1,17 +1,17 @@
-//! The versions of a definition, and those that objects may be kept in.
+//! The versions of a definition, and the stored versions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use coracle_api::field_error::{FieldError, as_json};
 use coracle_api::{Map, Path, Value};
 
-use super::spec::{Wanted, validate_schema};
+use super::spec::{Requirements, validate_schema};
 use super::view::Definition;
 use super::{columns, names, subresources};
 use crate::strategy::{Errors, SPEC};
 use crate::validate::internal;
 
-pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mut Errors) {
+pub(super) fn validate(definition: &Definition<'_>, wanted: &Requirements, errors: &mut Errors) {
     let list = SPEC.field("versions");
     for (index, version) in definition.versions().enumerate() {
         let at = list.index(index);
@@ -86,8 +86,7 @@ pub(super) fn validate(definition: &Definition<'_>, wanted: &Wanted, errors: &mu
     }
 }
 
-/// Validates the versions in which there may be objects: all of them are there, and the one that is
-/// written is among them.
+/// Validates the stored versions: all of them exist, and the storage version is among them.
 pub(super) fn validate_stored(definition: &Definition<'_>, errors: &mut Errors) {
     let status = Path::Root.field("status");
     let at = status.field("storedVersions");
@@ -97,7 +96,7 @@ pub(super) fn validate_stored(definition: &Definition<'_>, errors: &mut Errors) 
         return errors.push(FieldError::invalid(&at, "null".to_owned(), detail));
     }
 
-    // What stands twice is found once, to upstream too.
+    // Duplicates are found once, in upstream too.
     let mut missing: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
     for (index, name) in stored.iter().enumerate() {
         missing.entry(name).or_default().push_back(index);
@@ -159,7 +158,7 @@ fn validate_deprecation(version: &Map, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Spaces other than the plain one cannot be told from it.
+/// White space that cannot be distinguished from a plain space.
 fn is_unseen(sign: char) -> bool {
     sign != ' ' && sign.is_whitespace()
 }

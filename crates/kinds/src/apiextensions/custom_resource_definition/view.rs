@@ -1,4 +1,4 @@
-//! A definition read from its tree, in the version that is kept: what all versions share may stand
+//! A definition read from its tree, in the storage version: what all versions share may be given
 //! once.
 
 use coracle_api::schema::{Format, Props};
@@ -10,7 +10,7 @@ use crate::kube_aware;
 pub struct Definition<'a> {
     pub spec: &'a Map,
     pub status: Option<&'a Map>,
-    /// Some version says which subresources it has: those of all do not count then.
+    /// Some version has its own subresources: those of all versions are ignored then.
     own_subresources: bool,
 }
 
@@ -44,15 +44,15 @@ impl<'a> Definition<'a> {
             .filter_map(Value::as_object)
     }
 
-    /// The version that objects are kept in.
+    /// The version that objects are stored in.
     pub fn storage_version(&self) -> Option<&'a str> {
         self.versions()
             .find(|version| version.flag("storage"))
             .map(|version| version.text("name"))
     }
 
-    /// The version that clients of a deprecated one should use: the best of those that are served,
-    /// if it is better.
+    /// The version that clients of a deprecated one should use: the preferred one of those that are
+    /// served, if it is preferred to the deprecated one.
     pub fn recommended_version(&self) -> Option<&'a str> {
         let current = self
             .versions()
@@ -62,7 +62,7 @@ impl<'a> Definition<'a> {
             .min_by(|one, other| kube_aware(one, other))
     }
 
-    /// The versions that there may be objects of in the store.
+    /// The versions that objects in the store may have.
     pub fn stored_versions(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let stored = self
             .status
@@ -110,7 +110,7 @@ impl<'a> Definition<'a> {
         self.own_or_shared(version, "additionalPrinterColumns")
     }
 
-    /// Paths of the fields that objects can be selected by.
+    /// Paths of the selectable fields.
     pub fn selectable(&self, version: &'a Map) -> impl Iterator<Item = &'a str> + use<'a> {
         let fields = self.own_or_shared(version, "selectableFields");
         fields
@@ -125,7 +125,7 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// Formats that say nothing to anybody.
+    /// Formats that are unknown and have no effect.
     pub fn unknown_formats(&self) -> Vec<Text> {
         let known = |name: &str| {
             Format::named(name).is_some() || matches!(name, "int32" | "int64" | "float" | "double")

@@ -1,4 +1,4 @@
-//! How fast an autoscaler goes up or down.
+//! `behavior`: how fast an autoscaler scales up and down.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -20,7 +20,7 @@ pub(super) fn validate(rules: Option<&HPAScalingRules>, at: &Path<'_>, errors: &
         errors.push(FieldError::invalid(&place, window.to_string(), detail));
     }
 
-    at_most(window, LONGEST_WINDOW, &place, errors);
+    validate_at_most(window, LONGEST_WINDOW, &place, errors);
 
     if let Some(select) = &rules.select_policy {
         one_of(
@@ -80,7 +80,7 @@ fn validate_policy(policy: &HPAScalingPolicy, at: &Path<'_>, errors: &mut Errors
         }
     }
 
-    at_most(
+    validate_at_most(
         policy.period_seconds,
         LONGEST_PERIOD,
         &at.field("periodSeconds"),
@@ -88,7 +88,7 @@ fn validate_policy(policy: &HPAScalingPolicy, at: &Path<'_>, errors: &mut Errors
     );
 }
 
-fn at_most(found: i32, most: i32, at: &Path<'_>, errors: &mut Errors) {
+fn validate_at_most(found: i32, most: i32, at: &Path<'_>, errors: &mut Errors) {
     if found > most {
         let detail = format!("must be less than or equal to {most}");
         errors.push(FieldError::invalid(at, found.to_string(), detail));

@@ -1,4 +1,4 @@
-//! What an autoscaler goes by.
+//! The metrics of an autoscaler.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::{Path, names};
@@ -88,7 +88,7 @@ fn validate_metric(metric: &MetricSpec, version: ApiVersion, at: &Path<'_>, erro
     }
 }
 
-/// Validates the first of the sources that are there; returns the names of all that are.
+/// Validates the first source that is set; returns the names of all that are.
 fn validate_first_source(
     metric: &MetricSpec,
     version: ApiVersion,
@@ -114,7 +114,7 @@ fn validate_first_source(
         let detail = "must set either a target value or averageValue";
         validate_target(
             &object.target,
-            Wants::ValueOrAverage(detail),
+            TargetRule::ValueOrAverage(detail),
             &at.field("target"),
             errors,
         );
@@ -128,7 +128,7 @@ fn validate_first_source(
         let detail = "must set either a target value for metric or a per-pod target";
         validate_target(
             &external.target,
-            Wants::ValueOrAverage(detail),
+            TargetRule::ValueOrAverage(detail),
             &target,
             errors,
         );
@@ -142,7 +142,12 @@ fn validate_first_source(
     if let Some(pods) = metric.pods.as_ref().filter(|_| first("pods")) {
         let at = at.field("pods");
         validate_identifier(&pods.metric, &at.field("metric"), errors);
-        validate_target(&pods.target, Wants::Average, &at.field("target"), errors);
+        validate_target(
+            &pods.target,
+            TargetRule::Average,
+            &at.field("target"),
+            errors,
+        );
     }
 
     if let Some(resource) = metric.resource.as_ref().filter(|_| first("resource")) {
@@ -156,7 +161,7 @@ fn validate_first_source(
 
         validate_target(
             &resource.target,
-            Wants::UtilizationOrAverage,
+            TargetRule::UtilizationOrAverage,
             &at.field("target"),
             errors,
         );
@@ -191,7 +196,7 @@ fn validate_first_source(
 
         validate_target(
             &resource.target,
-            Wants::UtilizationOrAverage,
+            TargetRule::UtilizationOrAverage,
             &at.field("target"),
             errors,
         );
@@ -215,17 +220,17 @@ fn validate_identifier(metric: &MetricIdentifier, at: &Path<'_>, errors: &mut Er
     }
 }
 
-/// What a source wants of its target.
+/// What the target of a source must have.
 #[derive(Clone, Copy)]
-enum Wants {
-    /// A value or an average, and what it says if there is neither.
+enum TargetRule {
+    /// A value or an average; the text is the error if there is neither.
     ValueOrAverage(&'static str),
     Average,
-    /// A share of what was asked for or an average, but not both.
+    /// A utilization (percentage of the request) or an average, but not both.
     UtilizationOrAverage,
 }
 
-fn validate_target(target: &MetricTarget, wants: Wants, at: &Path<'_>, errors: &mut Errors) {
+fn validate_target(target: &MetricTarget, wants: TargetRule, at: &Path<'_>, errors: &mut Errors) {
     let place = at.field("type");
     if target.type_.is_empty() {
         errors.push(FieldError::required(
@@ -267,21 +272,21 @@ fn validate_target(target: &MetricTarget, wants: Wants, at: &Path<'_>, errors: &
     let (value, average) = (target.value.is_some(), target.average_value.is_some());
     let utilization = target.average_utilization.is_some();
     match wants {
-        Wants::ValueOrAverage(detail) if !value && !average => {
+        TargetRule::ValueOrAverage(detail) if !value && !average => {
             errors.push(FieldError::required(&at.field("averageValue"), detail));
         }
-        Wants::Average if !average => {
+        TargetRule::Average if !average => {
             let detail = "must specify a positive target averageValue";
             errors.push(FieldError::required(&at.field("averageValue"), detail));
         }
-        Wants::UtilizationOrAverage if !utilization && !average => {
+        TargetRule::UtilizationOrAverage if !utilization && !average => {
             let detail = "must set either a target raw value or a target utilization";
             errors.push(FieldError::required(
                 &at.field("averageUtilization"),
                 detail,
             ));
         }
-        Wants::UtilizationOrAverage if utilization && average => {
+        TargetRule::UtilizationOrAverage if utilization && average => {
             let detail = "may not set both a target raw value and a target utilization";
             errors.push(FieldError::forbidden(&at.field("averageValue"), detail));
         }

@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscaler: how many pods something should have, by what they do. View in its
-//! second version, in which it is kept.
+//! HorizontalPodAutoscaler: scales a workload by metrics of its pods. It is validated as `v2`, its
+//! storage version.
 
 mod behavior;
 mod metrics;
@@ -60,15 +60,15 @@ impl Strategy for HorizontalPodAutoscalers {
     }
 }
 
-/// What of a reference's `apiVersion` is looked at.
+/// How the `apiVersion` of a reference is validated.
 #[derive(Clone, Copy, PartialEq)]
 enum ApiVersion {
     /// It names a group.
     WithGroup,
     /// It may be that of the core group.
     Any,
-    /// Nothing: it stands there already.
-    Kept,
+    /// Not at all: it was invalid before.
+    Unchecked,
 }
 
 fn validate_spec(
@@ -84,7 +84,7 @@ fn validate_spec(
         text(&old.api_version) == text(&target.api_version) && old.kind == target.kind
     });
     let version = match target.kind.as_str() {
-        _ if same => ApiVersion::Kept,
+        _ if same => ApiVersion::Unchecked,
         // The only kind of the core group that can be scaled.
         "ReplicationController" => ApiVersion::Any,
         _ => ApiVersion::WithGroup,
@@ -105,7 +105,7 @@ fn validate_bounds(
     old: Option<&HorizontalPodAutoscalerSpec>,
     errors: &mut Errors,
 ) {
-    // Scaling to zero is off, but an autoscaler that does so may go on.
+    // Scaling to zero is off, but an autoscaler that has it already may keep it.
     let least = if old.is_some_and(|old| old.min_replicas == Some(0)) {
         0
     } else {
@@ -170,7 +170,7 @@ fn validate_reference(
 
 fn version_fault(api_version: &str, wanted: ApiVersion) -> Option<String> {
     match api_version.matches('/').count() {
-        _ if wanted == ApiVersion::Kept => None,
+        _ if wanted == ApiVersion::Unchecked => None,
         0 if wanted == ApiVersion::WithGroup => {
             Some("apiVersion must specify API group".to_owned())
         }
@@ -180,7 +180,7 @@ fn version_fault(api_version: &str, wanted: ApiVersion) -> Option<String> {
     }
 }
 
-/// Whether some object that metrics are taken from has a bad `apiVersion` already.
+/// Whether some object reference of a metric has an invalid `apiVersion` already.
 fn has_bad_reference(old: &HorizontalPodAutoscalerSpec) -> bool {
     items(&old.metrics)
         .iter()

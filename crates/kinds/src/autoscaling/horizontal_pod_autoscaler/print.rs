@@ -1,4 +1,4 @@
-//! The row of a HorizontalPodAutoscaler: of every version, for all are kept as v2.
+//! The row of a HorizontalPodAutoscaler: of every version, because all are stored as v2.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::autoscaling::v2::{
@@ -8,7 +8,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use crate::print::Row;
 use crate::print::cells::{NONE, UNKNOWN, UNSET, age, few, name, quantity};
 
-/// So many metrics are shown.
+/// The most metrics that are printed.
 const FEW: usize = 2;
 
 pub(super) fn print_row(autoscaler: &HorizontalPodAutoscaler, now: Timestamp) -> Row {
@@ -48,7 +48,7 @@ fn targets(metrics: &[MetricSpec], current: &[MetricStatus]) -> String {
     few(&shown, ", ", FEW)
 }
 
-/// What is, and what should be.
+/// The current value and the target.
 fn target(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
     match metric.type_.as_str() {
         "External" => {

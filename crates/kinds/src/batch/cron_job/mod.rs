@@ -1,4 +1,4 @@
-//! CronJob: a job that comes again.
+//! CronJob: a job that runs on a schedule.
 
 mod print;
 mod time_zone;
@@ -148,7 +148,7 @@ fn validate_schedule(
         errors.push(FieldError::invalid_str(at, &spec.schedule, why.to_string()));
     }
 
-    // Zones in schedules were let through once.
+    // Earlier versions accepted time zones in schedules.
     let had_zone = old.is_some_and(|old| old.schedule.contains("TZ"));
     let why = match (had_zone, spec.schedule.contains("TZ")) {
         (true, true) if spec.time_zone.is_some() => {

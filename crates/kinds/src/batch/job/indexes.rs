@@ -55,7 +55,7 @@ fn interval(part: &str, completions: i32) -> Result<(i64, i64), String> {
     }
 }
 
-/// The first index that is in both lists. What cannot be read is complained about elsewhere.
+/// The first index that is in both lists. Lists that cannot be parsed are reported elsewhere.
 pub(super) fn overlap(completed: &str, failed: &str, completions: i32) -> Option<i64> {
     let read = |list: &str| -> Vec<(i64, i64)> {
         list.split(',')
@@ -63,7 +63,7 @@ pub(super) fn overlap(completed: &str, failed: &str, completions: i32) -> Option
             .collect()
     };
 
-    // Lists are in order, or complained about as well.
+    // Lists are in order, or reported as well.
     let mut failed = read(failed);
     failed.sort_unstable();
 

@@ -1,6 +1,6 @@
-//! Job: pods that are to succeed so many times. [`spec`] is shared with CronJobs, [`policies`] says
-//! when it failed or succeeded early, [`indexes`] reads lists of indexes, [`status`] validates what
-//! controllers say of it.
+//! Job: pods that must succeed a number of times. [`spec`] is shared with CronJobs, [`policies`]
+//! are the failure and success policies, [`indexes`] parses lists of indexes, [`status`] validates
+//! what controllers write.
 
 mod indexes;
 mod policies;
@@ -60,7 +60,7 @@ impl Strategy for Jobs {
     }
 
     fn validate(&self, new: &View<'_, Job>, cx: &Context<'_>, errors: &mut Errors) {
-        whole(new, None, cx, errors);
+        validate_job(new, None, cx, errors);
     }
 
     fn validate_update(
@@ -74,10 +74,10 @@ impl Strategy for Jobs {
             return status::validate_change(new, old, errors);
         }
         OWN.validate(new.tree, cx, errors);
-        whole(new, Some(old), cx, errors);
+        validate_job(new, Some(old), cx, errors);
         OWN.validate_change(new.tree, old.tree, errors);
         validate_spec(new, Some(old), cx, errors);
-        unchanged(new, old, errors);
+        validate_unchanged(new, old, errors);
     }
 
     fn warnings(
@@ -107,7 +107,7 @@ impl Strategy for Jobs {
 
 const OWN: OwnMetadata = OwnMetadata::named(names::dns1123_subdomain);
 
-/// Pods of a job that does not select them by hand are labelled with what it is.
+/// Labels the pods of a job without a manual selector with the job's identity.
 fn generate_selector(job: &mut Value) {
     let (name, uid) = (job.meta().name().to_owned(), job.meta().uid().to_owned());
     let Some(spec) = job.as_object_mut().map(|job| job.object_mut("spec")) else {
@@ -130,13 +130,18 @@ fn generate_selector(job: &mut Value) {
     selector.get_or_insert_with(UID_LABELS[1], || Value::string(&uid));
 }
 
-fn whole(new: &View<'_, Job>, old: Option<&View<'_, Job>>, cx: &Context<'_>, errors: &mut Errors) {
-    generated_selector(new, old.map(|old| old.tree), errors);
+fn validate_job(
+    new: &View<'_, Job>,
+    old: Option<&View<'_, Job>>,
+    cx: &Context<'_>,
+    errors: &mut Errors,
+) {
+    validate_generated_selector(new, old.map(|old| old.tree), errors);
     validate_spec(new, old, cx, errors);
     let nothing = JobSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
 
-    // The last of the pods has the longest name.
+    // The pod with the highest index has the longest name.
     if let Some(completions) = spec
         .completions
         .filter(|completions| spec::is_indexed(spec) && *completions > 0)
@@ -154,20 +159,21 @@ fn whole(new: &View<'_, Job>, old: Option<&View<'_, Job>>, cx: &Context<'_>, err
     }
 }
 
-/// Labels that were there before the pods had them by two names are not asked for.
-fn generated_selector(new: &View<'_, Job>, old: Option<&Value>, errors: &mut Errors) {
+/// Validates the generated selector. Jobs from before the pods had prefixed labels need not have
+/// these.
+fn validate_generated_selector(new: &View<'_, Job>, old: Option<&Value>, errors: &mut Errors) {
     let shown = new
         .tree
         .at(&["spec", "selector"])
         .filter(|selector| !selector.is_null());
 
-    let by_hand = new
+    let manual = new
         .tree
         .at(&["spec", "manualSelector"])
         .and_then(Value::as_bool)
         == Some(true);
 
-    let Some(shown) = shown.filter(|_| !by_hand) else {
+    let Some(shown) = shown.filter(|_| !manual) else {
         return;
     };
     let (name, uid) = (new.tree.meta().name(), new.tree.meta().uid());
@@ -252,8 +258,8 @@ fn validate_spec(
     }
 }
 
-/// Validates that what a job is about stays.
-fn unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
+/// Validates that immutable fields do not change.
+fn validate_unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
     let nothing = JobSpec::default();
     let (spec, before) = (
         new.spec.as_ref().unwrap_or(&nothing),
@@ -275,7 +281,7 @@ fn unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
     }
 
     workload::same_selector(new.tree, old.tree, errors);
-    same_template(new.tree, old, errors);
+    validate_same_template(new.tree, old, errors);
     immutable(
         new.tree,
         old.tree,
@@ -292,18 +298,18 @@ fn unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
                 .map(|policy| policies::failure_shown(policy, tree)),
         )
     };
-    same_policy(new.tree, old.tree, "podFailurePolicy", shown, errors);
+    validate_same_policy(new.tree, old.tree, "podFailurePolicy", shown, errors);
 
     for name in ["backoffLimitPerIndex", "managedBy"] {
         immutable(new.tree, old.tree, &["spec", name], "null", errors);
     }
 
     let shown = || internal::pointer(spec.success_policy.as_ref().map(policies::success_shown));
-    same_policy(new.tree, old.tree, "successPolicy", shown, errors);
+    validate_same_policy(new.tree, old.tree, "successPolicy", shown, errors);
 }
 
-/// Policies are shown as the structs that they are.
-fn same_policy(
+/// Validates that a policy does not change; the error shows the struct.
+fn validate_same_policy(
     new: &Value,
     old: &Value,
     name: &str,
@@ -319,8 +325,8 @@ fn same_policy(
     }
 }
 
-/// The template of a job that waits may still be given a place to run and other resources.
-fn same_template(new: &Value, old: &View<'_, Job>, errors: &mut Errors) {
+/// The scheduling directives and resources of a suspended job's template may change.
+fn validate_same_template(new: &Value, old: &View<'_, Job>, errors: &mut Errors) {
     let nothing = Value::object();
     let template = new.at(&["spec", "template"]).unwrap_or(&nothing);
     let mut before = old

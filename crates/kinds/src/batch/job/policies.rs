@@ -1,4 +1,4 @@
-//! When a job has failed or succeeded before all of its pods have.
+//! The pod failure policy and the success policy.
 
 use std::collections::BTreeSet;
 
@@ -286,7 +286,7 @@ fn validate_success_rule(
     }
 }
 
-/// A policy as messages show it.
+/// The policy as errors show it.
 pub(super) fn success_shown(policy: &SuccessPolicy) -> String {
     let rules = internal::list(policy.rules.iter().map(|rule| {
         internal::object(&[
@@ -304,7 +304,7 @@ pub(super) fn success_shown(policy: &SuccessPolicy) -> String {
     internal::object(&[("Rules", rules)])
 }
 
-/// The same for failures; `tree` knows which lists are there and empty.
+/// The same for the failure policy; the `tree` distinguishes absent lists from empty ones.
 pub(super) fn failure_shown(policy: &PodFailurePolicy, tree: Option<&Value>) -> String {
     let rules = tree
         .and_then(|tree| tree.get("rules"))

@@ -46,7 +46,7 @@ fn status(job: &Job) -> &'static str {
     }
 }
 
-/// `2/5`; where any success will do, `1/1 of 3` says how many try at once.
+/// `2/5`; where any one success completes the job, `1/1 of 3` has the parallelism.
 fn completions(spec: Option<&JobSpec>, status: Option<&JobStatus>) -> String {
     let succeeded = status
         .and_then(|status| status.succeeded)
@@ -59,7 +59,7 @@ fn completions(spec: Option<&JobSpec>, status: Option<&JobStatus>) -> String {
     }
 }
 
-/// How long it took, or has taken so far; nothing, if it has not begun.
+/// How long it took, or has taken so far; empty before it starts.
 fn duration(status: Option<&JobStatus>, now: Timestamp) -> String {
     let Some(start) = status.and_then(|status| status.start_time.as_ref()) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! What a job is to do, wherever that stands.
+//! The spec of a Job, also within a CronJob.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::{Path, Value, names};
@@ -12,7 +12,7 @@ use crate::validate::text;
 
 const MOST_AT_ONCE: i32 = 100_000;
 const MOST_FAILED: i32 = 100_000;
-/// Above so many completions others are bounded too.
+/// Above this number of completions, other fields are bounded too.
 const MANY: i32 = 100_000;
 const MOST_WITH_MANY: i32 = 10_000;
 const LONGEST_MANAGER: usize = 63;
@@ -197,7 +197,7 @@ fn validate_restarts(spec: &JobSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What the author of a job should know.
+/// Warnings about a job.
 pub(in crate::batch) fn warnings(spec: &JobSpec, at: &Path<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let many = spec.completions.unwrap_or_default() > MANY

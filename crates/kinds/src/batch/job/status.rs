@@ -1,6 +1,6 @@
-//! What controllers say of a job: it ends once, for one reason, and what was counted stays counted.
+//! The status of a job: it finishes once, for one reason, and its counters never decrease.
 //!
-//! A rule is only asked where something of it changed, so that a job that breaks it already stays
+//! A rule is only checked where its fields changed, so that a job that violates it already stays
 //! writable.
 
 use std::collections::BTreeSet;
@@ -29,16 +29,16 @@ pub(super) fn holds(job: &Value, condition: &str) -> bool {
 }
 
 /// The conditions of a job.
-struct Seen {
+struct Conditions {
     complete: bool,
     failed: bool,
     failing: bool,
     enough: bool,
 }
 
-impl Seen {
-    fn of(job: &Value) -> Seen {
-        Seen {
+impl Conditions {
+    fn of(job: &Value) -> Conditions {
+        Conditions {
             complete: holds(job, "Complete"),
             failed: holds(job, "Failed"),
             failing: holds(job, "FailureTarget"),
@@ -58,8 +58,8 @@ struct Change<'a> {
     status: JobStatus,
     before: JobStatus,
     spec: JobSpec,
-    now: Seen,
-    then: Seen,
+    now: Conditions,
+    then: Conditions,
 }
 
 pub(super) fn validate_change(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Errors) {
@@ -69,17 +69,17 @@ pub(super) fn validate_change(new: &View<'_, Job>, old: &View<'_, Job>, errors: 
         status: new.status.clone().unwrap_or_default(),
         before: old.status.clone().unwrap_or_default(),
         spec: new.spec.clone().unwrap_or_default(),
-        now: Seen::of(new.tree),
-        then: Seen::of(old.tree),
+        now: Conditions::of(new.tree),
+        then: Conditions::of(old.tree),
     };
-    change.counts(errors);
 
-    change.conditions(errors);
-    change.times(errors);
-    change.rest_of_finished(errors);
-    change.indexes(errors);
-    change.enough(errors);
-    change.steps_back(errors);
+    change.validate_counts(errors);
+    change.validate_conditions(errors);
+    change.validate_times(errors);
+    change.validate_finished(errors);
+    change.validate_indexes(errors);
+    change.validate_success_criteria(errors);
+    change.validate_no_regression(errors);
 }
 
 impl Change<'_> {
@@ -87,7 +87,7 @@ impl Change<'_> {
         self.new.tree.at(&["status", field]) != self.old.tree.at(&["status", field])
     }
 
-    /// How a field of the status is shown.
+    /// How errors show a field of the status.
     fn shown(&self, field: &str) -> String {
         self.new
             .tree
@@ -103,7 +103,7 @@ impl Change<'_> {
         ));
     }
 
-    fn counts(&self, errors: &mut Errors) {
+    fn validate_counts(&self, errors: &mut Errors) {
         let status = &self.status;
         let counts = [
             ("active", status.active),
@@ -143,25 +143,25 @@ impl Change<'_> {
         }
     }
 
-    fn conditions(&self, errors: &mut Errors) {
+    fn validate_conditions(&self, errors: &mut Errors) {
         let (now, then) = (&self.now, &self.then);
         let completed = now.complete != then.complete;
         if (completed || now.failed != then.failed) && now.complete && now.failed {
-            validate_condition(
+            refuse_condition(
                 "cannot set Complete=True and Failed=true conditions",
                 errors,
             );
         }
 
         if (completed || now.failing != then.failing) && now.complete && now.failing {
-            validate_condition(
+            refuse_condition(
                 "cannot set Complete=True and FailureTarget=true conditions",
                 errors,
             );
         }
     }
 
-    fn times(&self, errors: &mut Errors) {
+    fn validate_times(&self, errors: &mut Errors) {
         let (status, now) = (&self.status, &self.now);
         let (started, ended) = (self.differs("startTime"), self.differs("completionTime"));
         if now.complete != self.then.complete || ended {
@@ -187,13 +187,13 @@ impl Change<'_> {
         }
     }
 
-    fn rest_of_finished(&self, errors: &mut Errors) {
+    fn validate_finished(&self, errors: &mut Errors) {
         let (status, now, then) = (&self.status, &self.now, &self.then);
         if (now.failed != then.failed || self.differs("failedIndexes"))
             && now.failed
             && !now.failing
         {
-            validate_condition(
+            refuse_condition(
                 "cannot set Failed=True condition without the FailureTarget=true condition",
                 errors,
             );
@@ -203,7 +203,7 @@ impl Change<'_> {
             && now.complete
             && !now.enough
         {
-            validate_condition(
+            refuse_condition(
                 "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
                 errors,
             );
@@ -250,7 +250,7 @@ impl Change<'_> {
         }
     }
 
-    fn indexes(&self, errors: &mut Errors) {
+    fn validate_indexes(&self, errors: &mut Errors) {
         let (status, spec) = (&self.status, &self.spec);
         let completed = text(&status.completed_indexes);
         let (completed_differ, failed_differ) = (
@@ -317,31 +317,31 @@ impl Change<'_> {
         }
     }
 
-    fn enough(&self, errors: &mut Errors) {
+    fn validate_success_criteria(&self, errors: &mut Errors) {
         let now = &self.now;
         if now.enough && now.failed {
-            validate_condition(
+            refuse_condition(
                 "cannot set SuccessCriteriaMet=True and Failed=true conditions",
                 errors,
             );
         }
 
         if now.enough && now.failing {
-            validate_condition(
+            refuse_condition(
                 "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
                 errors,
             );
         }
 
         if self.spec.success_policy.is_some() && !now.enough && now.complete {
-            validate_condition(
+            refuse_condition(
                 "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True",
                 errors,
             );
         }
     }
 
-    fn steps_back(&self, errors: &mut Errors) {
+    fn validate_no_regression(&self, errors: &mut Errors) {
         let (status, before, now, then) = (&self.status, &self.before, &self.now, &self.then);
         let ends = [
             ("Failed", then.failed, now.failed),
@@ -350,20 +350,20 @@ impl Change<'_> {
         ];
 
         for (name, _, _) in ends.into_iter().filter(|(_, then, now)| *then && !now) {
-            validate_condition(
+            refuse_condition(
                 &format!("cannot disable the terminal {name}=True condition"),
                 errors,
             );
         }
 
         if status.failed.unwrap_or_default() < before.failed.unwrap_or_default() {
-            self.lower("failed", status.failed, errors);
+            self.refuse_lower("failed", status.failed, errors);
         }
 
-        // A job that is scaled down may have succeeded less often than before.
+        // A job that is scaled down may have fewer succeeded pods than before.
         let scales = spec::is_indexed(&self.spec) && self.spec.completions == self.spec.parallelism;
         if !scales && status.succeeded.unwrap_or_default() < before.succeeded.unwrap_or_default() {
-            self.lower("succeeded", status.succeeded, errors);
+            self.refuse_lower("succeeded", status.succeeded, errors);
         }
 
         if before.completion_time.is_some()
@@ -384,21 +384,21 @@ impl Change<'_> {
         }
 
         if then.enough && !now.enough {
-            validate_condition(
+            refuse_condition(
                 "cannot disable the SuccessCriteriaMet=True condition",
                 errors,
             );
         }
 
         if then.complete && !then.enough && now.enough {
-            validate_condition(
+            refuse_condition(
                 "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions",
                 errors,
             );
         }
     }
 
-    fn lower(&self, name: &str, count: Option<i32>, errors: &mut Errors) {
+    fn refuse_lower(&self, name: &str, count: Option<i32>, errors: &mut Errors) {
         let why = format!("cannot decrease the {name} counter");
         errors.push(FieldError::invalid(
             &STATUS.field(name),
@@ -408,8 +408,8 @@ impl Change<'_> {
     }
 }
 
-/// A complaint about conditions, which are not shown.
-fn validate_condition(why: &str, errors: &mut Errors) {
+/// Adds an error about conditions, whose value is not shown.
+fn refuse_condition(why: &str, errors: &mut Errors) {
     let at = STATUS.field("conditions");
     errors.push(FieldError {
         bad_value: None,

@@ -1,6 +1,5 @@
-//! CertificateSigningRequest: who asks for a certificate is written down by the server, what is
-//! asked for never changes, and approval, denial and the certificate itself come each through a
-//! door of their own.
+//! CertificateSigningRequest: the server records the requesting user, the spec never changes, and
+//! approval, denial and the certificate itself are each written through their own subresource.
 
 mod print;
 
@@ -19,7 +18,7 @@ use crate::strategy::{Context, Errors, SPEC, Strategy, View};
 use crate::validate::internal;
 use crate::{OwnMetadata, Part};
 
-/// What a certificate can be good for.
+/// The key usages of a certificate.
 const USAGES: [&str; 23] = [
     "any",
     "cert sign",
@@ -45,9 +44,9 @@ const USAGES: [&str; 23] = [
     "signing",
     "timestamping",
 ];
-/// A signer that only what is old may name.
+/// A signer that only existing requests may name.
 const LEGACY: &str = "kubernetes.io/legacy-unknown";
-/// What is asked for to be good for less than this is refused.
+/// The shortest validity that a request may ask for.
 const SHORTEST_SECONDS: i32 = 600;
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
@@ -112,7 +111,7 @@ impl Strategy for CertificateSigningRequests {
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
         match cx.part {
             Part::Status => {
-                // Who changes nothing about approval need not repeat it to the letter.
+                // A client that does not change the approval need not repeat it exactly.
                 keep_conditions(new, old, "Approved");
                 keep_conditions(new, old, "Denied");
                 date_conditions(new, old, cx);
@@ -201,7 +200,7 @@ fn conditions_mut(request: &mut Value) -> Option<&mut Vec<Value>> {
         .as_array_mut()
 }
 
-/// Conditions of one kind are what they were, if there are as many.
+/// Carries over the conditions of one kind, if there are as many.
 fn keep_conditions(new: &mut Value, old: &Value, kind: &str) {
     let places: Vec<usize> = of_kind(conditions_of(new), kind)
         .map(|(place, _)| place)
@@ -216,7 +215,7 @@ fn keep_conditions(new: &mut Value, old: &Value, kind: &str) {
     }
 }
 
-/// Conditions say when they were written, and since when they have been so.
+/// Sets the update and transition times of conditions.
 fn date_conditions(new: &mut Value, old: &Value, cx: &Context<'_>) {
     let now = Time(cx.now).text();
     let before: Vec<Map> = conditions_of(old)
@@ -252,7 +251,7 @@ fn date_conditions(new: &mut Value, old: &Value, cx: &Context<'_>) {
     }
 }
 
-/// Validates a request; what was wrong with it before may stay so.
+/// Validates a request; faults that it had before are accepted.
 fn validate_request(
     new: &View<'_, CertificateSigningRequest>,
     old: Option<&View<'_, CertificateSigningRequest>>,
@@ -380,7 +379,7 @@ fn validate_conditions(
             errors.push(FieldError::required(&at.field("type"), ""));
         }
 
-        // What is approved or denied is so, or it says nothing about it.
+        // Approved, Denied and Failed can only be True.
         let allowed: &[&str] = match kind {
             "Approved" | "Denied" | "Failed" => &["True"],
             _ => &["False", "True", "Unknown"],
@@ -416,7 +415,7 @@ fn validate_conditions(
     }
 }
 
-/// Validates what a write may change through the door that it came by.
+/// Validates what a write through a subresource may change.
 fn validate_change(
     new: &View<'_, CertificateSigningRequest>,
     old: &View<'_, CertificateSigningRequest>,

@@ -1,4 +1,4 @@
-//! What old versions kept in annotations of nodes.
+//! Node annotations from before they became fields.
 
 use coracle_api::codec::json;
 use coracle_api::field_error::FieldError;
@@ -48,7 +48,7 @@ fn list(text: &str, go_type: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The names of fields are taken in any case.
+/// Field names are case-insensitive.
 fn lower_case_names(value: Value) -> Value {
     let Value::Object(map) = value else {
         return value;

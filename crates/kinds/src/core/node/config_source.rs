@@ -1,4 +1,4 @@
-//! Where a node's configuration comes from: no longer read, but validated where it still stands.
+//! `configSource` of a node: no longer used, but validated where it is still set.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::{Path, names};
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ConfigMapNodeConfigSource, NodeConfigSource, No
 use crate::strategy::Errors;
 use crate::validate::{internal, required, text};
 
-/// Validates the source that is wanted, which names no particular version of it.
+/// Validates the configured source, which names no particular version of it.
 pub(super) fn validate_wanted(source: &NodeConfigSource, at: &Path<'_>, errors: &mut Errors) {
     if let Some(map) = &source.config_map {
         let at = at.field("configMap");

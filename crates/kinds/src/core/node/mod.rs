@@ -1,5 +1,5 @@
-//! Node: a machine. Its status may come with it; what it is once called by its provider and given
-//! as networks for its pods stays.
+//! Node: a machine. A new node may have a status; its provider ID and pod networks cannot change
+//! once they are set.
 
 mod annotations;
 mod config_source;
@@ -170,7 +170,7 @@ fn validate_taints(node: &View<'_, Node>, errors: &mut Errors) {
         .at(&["spec", "taints"])
         .and_then(Value::as_array)
         .unwrap_or_default();
-    // Upstream says they are in metadata.
+    // Upstream's path has them in metadata.
     taints::of_node(found, &METADATA.field("taints"), errors);
 }
 
@@ -191,7 +191,7 @@ fn validate_resources(node: &Node, errors: &mut Errors) {
     validate("allocatable", &status.allocatable);
 }
 
-/// The features that a node declares are named in order, each once.
+/// Validates the declared features: sorted, without duplicates.
 fn validate_features(node: &Node, errors: &mut Errors) {
     let at = STATUS.field("declaredFeatures");
     let features = node
@@ -305,7 +305,7 @@ fn validate_addresses(node: &View<'_, Node>, errors: &mut Errors) {
     }
 }
 
-/// What is given once.
+/// Validates fields that are set once.
 fn validate_kept(new: &View<'_, Node>, old: &View<'_, Node>, errors: &mut Errors) {
     let (now, before) = (networks(new), networks(old));
     let changes = match before.len() {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_called_in_camel_case() {
+    fn feature_names_are_in_camel_case() {
         let check =
             |name: &str, good: bool| assert_eq!(feature_fault(name).is_none(), good, "{name}");
         check("MyFeature", true);

@@ -47,7 +47,7 @@ fn status(node: &Node) -> String {
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
 
-    // Of several with this name the last counts.
+    // Of several conditions of this type the last counts.
     let ready = conditions.rfind(|condition| condition.type_ == "Ready");
     let status = match ready.map(|condition| condition.status.as_str()) {
         None => "Unknown",
@@ -68,7 +68,7 @@ fn status(node: &Node) -> String {
     }
 }
 
-/// What its labels say it is for.
+/// The roles in its labels.
 fn roles(node: &Node) -> String {
     let labels = node.metadata.labels.iter().flatten();
     let roles: BTreeSet<&str> = labels

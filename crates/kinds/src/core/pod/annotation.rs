@@ -1,6 +1,6 @@
-//! Annotations that mean something to pods.
+//! Annotations with a meaning for pods.
 
-/// On the API's picture of a pod that its node runs by itself.
+/// On the mirror pod of a static pod.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 pub(super) const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";

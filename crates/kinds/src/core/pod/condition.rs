@@ -3,7 +3,7 @@
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
 
-/// A condition as it should be.
+/// A condition to set.
 pub struct Condition<'a> {
     /// Its type.
     pub of: &'a str,
@@ -13,8 +13,8 @@ pub struct Condition<'a> {
 }
 
 impl Condition<'_> {
-    /// Puts the condition into the status of a pod, in its place if it is there. The time of its
-    /// last transition stays where the status does.
+    /// Sets the condition in the status of a pod, in place of one of the same type. The time of its
+    /// last transition is kept where the status does not change.
     pub fn set(&self, pod: &mut Value, now: Timestamp) {
         let Some(pod) = pod.as_object_mut() else {
             return;

@@ -1,4 +1,4 @@
-//! What differs between two objects, for people.
+//! A human-readable difference between two objects.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use coracle_api::codec::json;
 use coracle_api::{Path, Value, typed};
 use serde::Serialize;
 
-/// A line for what was, and one for what is, at every place that differs.
+/// A line with the old value and one with the new value for every field that differs.
 pub(super) fn difference<T: Serialize>(old: &T, new: &T) -> String {
     let (old, new) = (
         typed::to_tree(old).unwrap_or(Value::Null),
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_that_differs_has_its_lines() {
+    fn every_difference_has_two_lines() {
         let container = |name: &str| Container {
             name: name.to_owned(),
             ..Container::default()

@@ -1,4 +1,4 @@
-//! `pods/ephemeralcontainers`: containers are put into a pod, and stay as they are.
+//! `pods/ephemeralcontainers`: containers are added to a pod, and never changed.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::validate::as_container;
 use crate::strategy::{Errors, SPEC};
 use crate::validate::items;
 
-/// Shapes the write: everything but the list of such containers is as it was.
+/// Prepares the write: everything but the list of ephemeral containers is carried over.
 pub(super) fn shape(new: &mut Value, old: &Value) {
     let given = new.at(&["spec", "ephemeralContainers"]).cloned();
     super::part::keep_but_spec(new, old);

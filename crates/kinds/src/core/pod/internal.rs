@@ -1,5 +1,5 @@
-//! Values as upstream's complaints show them where it marshals its internal types: Go's names, in
-//! the order of the struct, with null for what is absent.
+//! Values as upstream's errors show them where it marshals its internal types: Go's names, in the
+//! order of the struct, with null for what is absent.
 
 use coracle_api::codec::json;
 use coracle_api::{Value, typed};
@@ -122,7 +122,7 @@ fn node_selector_requirement(requirement: &NodeSelectorRequirement) -> String {
     ])
 }
 
-/// A value that is the same to Go's JSON whether it is internal or not.
+/// A value whose JSON is the same for the internal type.
 pub(super) fn shown<T: Serialize>(value: &T) -> String {
     json::to_string(&typed::to_tree(value).unwrap_or(Value::Null))
 }

@@ -1,11 +1,11 @@
 //! Pod: what a node runs.
 //!
-//! In its [`strategy`], [`shape`] fills in what the server decides, [`validate`] validates the spec
-//! (of templates too), [`update`], [`status`], [`ephemeral`] and [`resize`] validate what may change
-//! in which part, [`warnings`] returns what the client is told. [`binding`] is what a Binding does to
-//! a pod; [`print`] makes its row in tables.
+//! In its [`strategy`], [`shape`] sets the fields of the server, [`validate`] validates the spec
+//! (of templates too), [`update`], [`status`], [`ephemeral`] and [`resize`] validate what each part
+//! may change, [`warnings`] returns the warnings for the client. [`binding`] applies a Binding to a
+//! pod; [`print`] makes its row in tables.
 //!
-//! Kinds that have a template of pods take [`validate_template`] and [`template_warnings`].
+//! Kinds that have a pod template use [`validate_template`] and [`template_warnings`].
 
 mod annotation;
 pub mod binding;

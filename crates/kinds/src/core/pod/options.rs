@@ -1,7 +1,7 @@
-//! What is let through for the sake of what stands there already.
+//! Exceptions in validation for objects that exist already.
 //!
-//! Rules grow stricter and features come behind gates; an object that was good when it was written
-//! stays writable. So every exception here is one that the old spec makes.
+//! Rules grow stricter and features come behind gates; an object that was valid when it was written
+//! stays writable. So every exception here depends on the old spec.
 
 use coracle_api::Path;
 use coracle_api::selector::{self, Values};
@@ -19,35 +19,36 @@ use crate::validate::items;
 pub(crate) struct Options {
     /// A pod itself, rather than a template.
     pub(super) is_pod: bool,
-    /// Of selectors in affinity to pods.
+    /// For selectors in affinity to pods.
     pub(super) selector_values: Values,
-    /// Of required affinity to nodes.
+    /// For required affinity to nodes.
     pub(super) node_affinity_values: Values,
     pub(super) any_deletion_cost: bool,
     /// Selectors of spread constraints are not validated.
     pub(super) any_spread_selector: bool,
     /// Label keys of spread constraints are validated by the rule before v1.34.
     pub(super) older_label_keys: bool,
-    /// Huge pages need be no whole number.
+    /// Huge pages need not be a whole number.
     pub(super) any_pages: bool,
     /// Tokens may have paths that begin with two dots.
     pub(super) reserved_token_paths: bool,
     pub(super) sysctls_of_the_host: bool,
-    /// Users of the pod's own go with the node's network.
+    /// User namespaces are allowed with the node's network.
     pub(super) users_in_host_network: bool,
-    /// Users of the pod's own go with raw devices.
+    /// User namespaces are allowed with raw devices.
     pub(super) users_with_devices: bool,
-    /// `RestartContainer` may stand on containers that run before the others.
+    /// `RestartContainer` is allowed on init containers.
     pub(super) restarting_init_resizes: bool,
     pub(super) any_selinux_change: bool,
     /// Tolerations may compare numbers.
     pub(super) comparing_tolerations: bool,
-    /// Containers may be privileged: a choice of who runs the server, not of the old object.
+    /// Containers may be privileged: a setting of the server, not of the old object.
     pub(super) privileged: bool,
 }
 
 impl Options {
-    /// For a pod; `old` is there on an update. `privileged`: whether containers may be so.
+    /// The options for a pod; `old` is given on an update. `privileged`: whether privileged
+    /// containers are allowed.
     pub(super) fn of_pod(old: Option<(&ObjectMeta, &PodSpec)>, privileged: bool) -> Options {
         let (metadata, spec) = old.unzip();
         Options {
@@ -56,8 +57,8 @@ impl Options {
         }
     }
 
-    /// For a template of pods; `old` is there on an update. `privileged`: whether containers may be
-    /// so.
+    /// The options for a pod template; `old` is given on an update. `privileged`: whether
+    /// privileged containers are allowed.
     pub(crate) fn of_template(old: Option<&PodTemplateSpec>, privileged: bool) -> Options {
         let metadata = old.and_then(|template| template.metadata.as_ref());
         Options::of(

@@ -1,8 +1,8 @@
-//! What the subresources of a pod have in common: most of the pod is not theirs to change.
+//! What the subresources of a pod have in common: they carry over most of the pod.
 
 use coracle_api::Value;
 
-/// Puts back the old status and metadata, but for who owns what.
+/// Carries over the old status and metadata, except for `managedFields`.
 pub(super) fn keep_but_spec(new: &mut Value, old: &Value) {
     let before = old
         .as_object()

@@ -1,4 +1,4 @@
-//! The class of service that a pod's requests and limits come to.
+//! The QoS class that follows from a pod's requests and limits.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::validate::resources::read;
 
 type Totals<'a> = BTreeMap<&'a str, Quantity>;
 
-/// `BestEffort` where nothing is asked for, `Guaranteed` where everything is limited to what is
-/// asked for, else `Burstable`. Only CPU and memory count.
+/// `BestEffort` where nothing is requested, `Guaranteed` where every limit equals its request, else
+/// `Burstable`. Only CPU and memory count.
 pub(super) fn class(spec: &PodSpec) -> &'static str {
-    // What is said of the whole pod is all that counts.
+    // Resources of the whole pod take precedence.
     let whole = spec.resources.as_ref();
     let parts: Vec<Option<&ResourceRequirements>> = match whole {
         Some(_) => vec![whole],
@@ -32,7 +32,7 @@ pub(super) fn class(spec: &PodSpec) -> &'static str {
         add(&mut requests, part.and_then(|part| part.requests.as_ref()));
         let given = part.and_then(|part| part.limits.as_ref());
         let both = add(&mut limits, given) == 2;
-        // A pod without limits of its own is validated by the sums alone.
+        // Pod-level resources without limits are classified by the sums alone.
         all_limited &= both || (whole.is_some() && given.is_none());
     }
 
@@ -45,7 +45,7 @@ pub(super) fn class(spec: &PodSpec) -> &'static str {
     }
 }
 
-/// Adds what is more than nothing; returns how many resources that were.
+/// Adds positive amounts; returns how many resources there were.
 fn add<'a>(totals: &mut Totals<'a>, amounts: Option<&'a Amounts>) -> usize {
     let mut counted = 0;
     for (name, text) in amounts.into_iter().flatten() {

@@ -13,8 +13,8 @@ use super::{part, qos, same};
 use crate::strategy::{Errors, SPEC};
 use crate::validate::items;
 
-/// Shapes the write: everything but resources and what is to happen when they change is as it was.
-/// Where the containers are not the same, validation reports it.
+/// Prepares the write: everything but resources and resize policies is carried over. Where the
+/// containers are not the same, validation reports it.
 pub(super) fn shape(new: &mut Value, old: &Value) {
     let count = |pod: &Value, list: &str| {
         pod.at(&["spec", list])
@@ -84,7 +84,7 @@ fn put(into: &mut Map, name: &str, value: Option<&Value>) {
     };
 }
 
-/// Why a pod can never be resized; upstream says so and nothing else.
+/// Why a pod can never be resized; upstream reports this error alone.
 pub(super) fn impossible(old: &Pod) -> Option<FieldError> {
     let nowhere = Path::Root.field("");
     let annotations = old.metadata.annotations.as_ref();
@@ -99,7 +99,7 @@ pub(super) fn impossible(old: &Pod) -> Option<FieldError> {
     windows.then(|| FieldError::forbidden(&nowhere, "windows pods cannot be resized"))
 }
 
-/// Validates the change of a spec that by itself has been validated.
+/// Validates the change of a spec that has been validated by itself.
 pub(super) fn validate_update(
     new: &PodSpec,
     old: &PodSpec,
@@ -128,9 +128,9 @@ pub(super) fn validate_update(
 
     let mut rest = new.clone();
     same::align(&mut rest, old);
-    of_pod(&mut rest, old, errors);
+    validate_pod_resources(&mut rest, old, errors);
 
-    if !same_containers(new, old, errors) {
+    if !validate_same_containers(new, old, errors) {
         return;
     }
 
@@ -139,14 +139,14 @@ pub(super) fn validate_update(
         .zip(items(&old.init_containers))
         .enumerate()
     {
-        not_removed(new, old, &SPEC.field("initContainers").index(index), errors);
+        validate_not_removed(new, old, &SPEC.field("initContainers").index(index), errors);
     }
 
     for (index, (new, old)) in new.containers.iter().zip(&old.containers).enumerate() {
-        not_removed(new, old, &SPEC.field("containers").index(index), errors);
+        validate_not_removed(new, old, &SPEC.field("containers").index(index), errors);
     }
 
-    only_cpu_and_memory(&mut rest, old, errors);
+    validate_only_cpu_and_memory(&mut rest, old, errors);
 
     if errors.is_empty() && rest != *old {
         errors.push(FieldError::forbidden(
@@ -157,7 +157,7 @@ pub(super) fn validate_update(
 }
 
 /// Validates the resources of the pod as a whole, and puts them back.
-fn of_pod(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
+fn validate_pod_resources(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     let at = SPEC.field("resources");
 
     if !is_set(old.resources.as_ref()) && !is_set(rest.resources.as_ref()) {
@@ -203,8 +203,8 @@ fn is_set(resources: Option<&ResourceRequirements>) -> bool {
     resources.is_some_and(|resources| any(&resources.requests) || any(&resources.limits))
 }
 
-/// Whether the containers are those of before, in their order.
-fn same_containers(new: &PodSpec, old: &PodSpec, errors: &mut Errors) -> bool {
+/// Validates that the containers are the same, in the same order.
+fn validate_same_containers(new: &PodSpec, old: &PodSpec, errors: &mut Errors) -> bool {
     let before = errors.len();
     let lists = [
         (&new.containers[..], &old.containers[..], "containers"),
@@ -242,7 +242,7 @@ fn same_containers(new: &PodSpec, old: &PodSpec, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-fn not_removed(new: &Container, old: &Container, at: &Path<'_>, errors: &mut Errors) {
+fn validate_not_removed(new: &Container, old: &Container, at: &Path<'_>, errors: &mut Errors) {
     let none = ResourceRequirements::default();
     let (new, old) = (
         new.resources.as_ref().unwrap_or(&none),
@@ -272,7 +272,7 @@ fn removed(new: Option<&Amounts>, old: Option<&Amounts>) -> bool {
 }
 
 /// Validates that nothing but CPU and memory changes, and puts those back.
-fn only_cpu_and_memory(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
+fn validate_only_cpu_and_memory(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     for (container, old) in rest.containers.iter_mut().zip(&old.containers) {
         put_back(container, old);
         if container != old {
@@ -317,10 +317,10 @@ fn only_cpu_and_memory(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
 fn put_back(container: &mut Container, old: &Container) {
     let mut given = container.resources.take().unwrap_or_default();
     put_back_resources(&mut given, old.resources.as_ref());
-    // Upstream forgets claims here, so that a container which has some cannot be resized.
+    // Upstream omits claims here, so that a container which has some cannot be resized.
     given.claims = None;
     let none = ResourceRequirements::default();
-    // No resources, and resources with nothing in them, are the same.
+    // Absent and empty resources are the same.
     container.resources = if given == none && old.resources.is_none() {
         None
     } else {
@@ -328,7 +328,7 @@ fn put_back(container: &mut Container, old: &Container) {
     };
 }
 
-/// CPU and memory as they were.
+/// Restores CPU and memory to the old values.
 fn put_back_resources(given: &mut ResourceRequirements, old: Option<&ResourceRequirements>) {
     put_back_amounts(
         &mut given.requests,

@@ -1,4 +1,4 @@
-//! Specs that say the same: amounts are compared by what they come to, not by how they are written.
+//! Equivalent specs: quantities are compared by value, not by how they are written.
 
 use coracle_api::quantity::Quantity;
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements, Volume};
@@ -8,7 +8,7 @@ use super::validate::resources::Amounts;
 use crate::validate::items;
 use crate::validate::resources::read;
 
-/// Gives amounts of the new spec the old one's words, where they come to the same.
+/// Writes quantities of the new spec as the old one has them, where their values are equal.
 pub(super) fn align(new: &mut PodSpec, old: &PodSpec) {
     for (new, old) in new.containers.iter_mut().zip(&old.containers) {
         align_container(new, old);

@@ -1,4 +1,4 @@
-//! What the server itself decides about a new pod.
+//! The fields of a new pod that the server sets.
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value, typed};
@@ -10,7 +10,7 @@ use super::qos;
 use super::validate::security;
 use crate::strategy::Errors;
 
-/// Shapes a new pod: its status, selectors completed from its labels, profiles from its
+/// Prepares a new pod: its status, selectors completed from its labels, profiles from its
 /// annotations.
 pub(super) fn new_pod(pod: &mut Value, now: Timestamp) {
     let class = pod
@@ -45,7 +45,7 @@ pub(super) fn new_pod(pod: &mut Value, now: Timestamp) {
     profiles_from_annotations(pod);
 }
 
-/// Selectors with label keys gain what the pod's own labels say under these.
+/// Adds the pod's own values of `matchLabelKeys` to selectors.
 fn complete_selectors(pod: &mut Value) {
     let Some(labels) = pod.meta().labels().cloned() else {
         return;
@@ -74,7 +74,7 @@ fn complete_selectors(pod: &mut Value) {
     }
 }
 
-/// A term without a selector matches nothing, and goes on doing so.
+/// A term without a selector matches nothing, and is left so.
 fn complete(term: &mut Value, labels: &Map) {
     let mut expressions = Vec::new();
     for (keys, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
@@ -104,17 +104,17 @@ fn complete(term: &mut Value, labels: &Map) {
     }
 }
 
-/// The AppArmor profile of a container that says so in an annotation alone.
+/// The AppArmor profile of a container that only has the annotation.
 struct Annotated {
-    /// In which list of containers, and where there.
+    /// The list of containers, and the index in it.
     list: &'static str,
     index: usize,
     annotation: String,
-    /// Absent: the annotation means nothing.
+    /// Absent: the annotation is invalid.
     profile: Option<AppArmorProfile>,
 }
 
-/// Containers whose annotation is not what the pod's own field says already.
+/// Containers whose annotation differs from the pod's own field.
 fn annotated(pod: &Value) -> Vec<Annotated> {
     let windows = pod.at(&["spec", "os", "name"]).and_then(Value::as_str) == Some("windows");
     let (Some(annotations), false) = (pod.meta().annotations(), windows) else {
@@ -185,7 +185,7 @@ fn profiles_from_annotations(pod: &mut Value) {
     }
 }
 
-/// What the writer should know about annotations that became fields, or could not.
+/// Warnings about annotations that became fields, or could not.
 pub(super) fn notices(pod: &Value) -> Vec<String> {
     let text = |key: &str| {
         format!(
@@ -198,7 +198,7 @@ pub(super) fn notices(pod: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The profile that an annotation means.
+/// The profile of an annotation value.
 pub(super) fn profile_of(annotation: &str) -> Option<AppArmorProfile> {
     let of = |name: &str, file: Option<&str>| {
         Some(AppArmorProfile {

@@ -138,7 +138,7 @@ impl Strategy for Pods {
         match (old, cx.part) {
             (None, _) => warnings::new_pod(new),
             (Some(_), Part::Status) => status::warnings(new),
-            // Updates of pods come from controllers, and often.
+            // Updates of pods come from controllers, and are frequent.
             (Some(_), _) => Vec::new(),
         }
     }
@@ -157,7 +157,7 @@ impl Strategy for Pods {
             .at(&["spec", "terminationGracePeriodSeconds"])
             .and_then(Value::as_int);
         let seconds = asked.or(own).unwrap_or(0);
-        // Less than nothing is as short as it gets without leaving the node out.
+        // A negative period becomes the shortest one that still lets the node stop the pod.
         Grace::Seconds(if seconds < 0 { 1 } else { seconds })
     }
 }

@@ -1,4 +1,4 @@
-//! Tables for what may change in a pod, and for what its writer is told.
+//! Table tests for updates of pods and their warnings.
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::{canonical, json};
@@ -13,7 +13,7 @@ use crate::strategy::Errors;
 
 const NOW: Timestamp = Timestamp::from_unix(0, 0);
 
-/// A pod with these members, defaults, and the form that the server keeps.
+/// A pod with these members and defaults, in stored form.
 fn tree(members: &str) -> Value {
     let kind = BUILTIN.kind("", "v1", "Pod").unwrap();
     let of = BUILTIN.root(kind);
@@ -30,7 +30,7 @@ fn view(tree: &Value) -> Pod {
     typed::from_tree(tree).unwrap()
 }
 
-/// A pod with this in its spec beside one good container.
+/// A pod with this in its spec beside one valid container.
 fn with_spec(spec: &str) -> String {
     let comma = if spec.is_empty() { "" } else { "," };
     format!(
@@ -42,7 +42,7 @@ fn spec_of(spec: &str) -> PodSpec {
     view(&tree(&with_spec(spec))).spec.unwrap()
 }
 
-/// `expected`: what each complaint begins with.
+/// `expected`: the prefix of each error.
 fn compare(errors: &[FieldError], expected: &[&str], of: &str) {
     let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), expected.len(), "{of}: {found:#?}");
@@ -101,7 +101,7 @@ fn little_of_a_pod_may_change() {
         &[other],
     );
 
-    // The same amount in other words is no change.
+    // The same quantity written otherwise is no change.
     check(
         r#""overhead":{"memory":"1Gi"}"#,
         r#""overhead":{"memory":"1073741824"}"#,
@@ -148,7 +148,7 @@ fn tolerations_are_added_and_gates_taken_away() {
 }
 
 #[test]
-fn a_gated_pod_may_become_choosier() {
+fn gated_pod_may_restrict_its_scheduling() {
     let check = |old: &str, new: &str, expected: &[&str]| {
         let gated = |spec: &str| spec_of(&format!(r#""schedulingGates":[{{"name":"a"}}],{spec}"#));
         let (old, new) = (gated(old), gated(new));
@@ -208,7 +208,7 @@ fn a_gated_pod_may_become_choosier() {
 }
 
 #[test]
-fn ephemeral_containers_come_and_stay() {
+fn ephemeral_containers_are_added_and_never_changed() {
     let check = |old: &str, new: &str, expected: &[&str]| {
         let list = |items: &str| spec_of(&format!(r#""ephemeralContainers":[{items}]"#));
         let mut errors = Errors::new();
@@ -260,7 +260,7 @@ fn only_amounts_of_cpu_and_memory_are_resized() {
         &[],
     );
 
-    // What is not the subresource's is not looked at.
+    // Fields that are not the subresource's are ignored.
     check(
         &old,
         &pod(
@@ -305,7 +305,7 @@ fn only_amounts_of_cpu_and_memory_are_resized() {
 }
 
 #[test]
-fn a_status_says_nothing_impossible() {
+fn invalid_status_changes_are_refused() {
     let pod = |spec: &str, status: &str| tree(&format!(r#"{},"status":{status}"#, with_spec(spec)));
     let check = |spec: &str, old: &str, new: &str, expected: &[&str]| {
         let mut errors = Errors::new();
@@ -357,7 +357,7 @@ fn a_status_says_nothing_impossible() {
 }
 
 #[test]
-fn what_a_status_leaves_out_stays() {
+fn status_fields_that_are_left_out_are_kept() {
     let old = tree(&format!(
         r#"{},"status":{{"qosClass":"Burstable","observedGeneration":3,
             "conditions":[{{"type":"Ready","status":"True","observedGeneration":2}}]}}"#,
@@ -384,7 +384,7 @@ fn what_a_status_leaves_out_stays() {
 }
 
 #[test]
-fn selectors_take_the_pods_own_labels() {
+fn match_label_keys_take_the_pods_own_labels() {
     let mut pod = tree(
         r#""metadata":{"name":"p","labels":{"a":"x"}},"spec":{"schedulingGates":[{"name":"g"}],
             "containers":[{"name":"c","image":"i"}],
@@ -422,7 +422,7 @@ fn selectors_take_the_pods_own_labels() {
 }
 
 #[test]
-fn annotations_of_app_armor_become_fields_with_a_word_about_it() {
+fn app_armor_annotations_become_fields_with_a_warning() {
     let annotated = |value: &str| {
         tree(&format!(
             r#""metadata":{{"name":"p","annotations":{{"container.apparmor.security.beta.kubernetes.io/c":"{value}"}}}},
@@ -453,7 +453,7 @@ fn annotations_of_app_armor_become_fields_with_a_word_about_it() {
 }
 
 #[test]
-fn what_is_odd_is_told() {
+fn questionable_pods_cause_warnings() {
     let check = |spec: &str, expected: &[&str]| {
         let found = warnings::new_pod(&view(&tree(&with_spec(spec))));
         assert_eq!(found, expected, "{spec}");

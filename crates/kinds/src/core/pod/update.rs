@@ -1,5 +1,5 @@
 //! What may change in a pod: images, its deadline, further tolerations, fewer gates; and, while it
-//! is gated, where it may go.
+//! is gated, where it may be scheduled.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const UPDATABLE: &str = "pod updates may not change fields other than \
      `spec.tolerations` (only additions to existing tolerations),\
      `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Validates the change of a spec that by itself has been validated.
+/// Validates the change of a spec that has been validated by itself.
 pub(super) fn validate_update(
     new: &PodSpec,
     old: &PodSpec,
@@ -39,12 +39,12 @@ pub(super) fn validate_update(
     ];
 
     for (new, old, name) in lists {
-        if !images(new, old, &SPEC.field(name), errors) {
+        if !validate_images(new, old, &SPEC.field(name), errors) {
             return;
         }
     }
 
-    if !deadline(
+    if !validate_deadline(
         new.active_deadline_seconds,
         old.active_deadline_seconds,
         errors,
@@ -52,14 +52,14 @@ pub(super) fn validate_update(
         return;
     }
 
-    added_tolerations(
+    validate_tolerations(
         items(&new.tolerations),
         items(&old.tolerations),
         options,
         errors,
     );
 
-    removed_gates(new, old, errors);
+    validate_gates(new, old, errors);
     let mut rest = new.clone();
     same::align(&mut rest, old);
 
@@ -70,7 +70,7 @@ pub(super) fn validate_update(
     forget_updatable(&mut rest, old);
 
     if !items(&old.scheduling_gates).is_empty() {
-        gated(&mut rest, old, errors);
+        validate_gated(&mut rest, old, errors);
     }
 
     if rest != *old {
@@ -81,9 +81,13 @@ pub(super) fn validate_update(
     }
 }
 
-/// Validates the images of containers that are as many as they were; whether it makes sense to look
-/// further.
-fn images(new: &[Container], old: &[Container], at: &Path<'_>, errors: &mut Errors) -> bool {
+/// Validates the images of containers whose number is unchanged. Returns whether to continue.
+fn validate_images(
+    new: &[Container],
+    old: &[Container],
+    at: &Path<'_>,
+    errors: &mut Errors,
+) -> bool {
     if new.len() != old.len() {
         errors.push(FieldError::forbidden(
             at,
@@ -111,8 +115,8 @@ fn images(new: &[Container], old: &[Container], at: &Path<'_>, errors: &mut Erro
     true
 }
 
-/// Validates a deadline, which can be set and can come sooner; whether it makes sense to look further.
-fn deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
+/// Validates a deadline, which can be set and shortened. Returns whether to continue.
+fn validate_deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
     let at = SPEC.field("activeDeadlineSeconds");
     let before = errors.len();
 
@@ -136,8 +140,8 @@ fn deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-/// Validates tolerations: those of old stay, but for how long they hold.
-fn added_tolerations(
+/// Validates tolerations: old ones are kept, except for their `tolerationSeconds`.
+fn validate_tolerations(
     new: &[Toleration],
     old: &[Toleration],
     options: &Options,
@@ -165,7 +169,7 @@ fn added_tolerations(
     tolerations::tolerations(new, &at, options, errors);
 }
 
-fn removed_gates(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
+fn validate_gates(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
     let at = SPEC.field("schedulingGates");
     let before: BTreeSet<&str> = items(&old.scheduling_gates)
         .iter()
@@ -186,7 +190,7 @@ fn removed_gates(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
     }
 }
 
-/// Puts back what may change, so that the rest can be compared.
+/// Restores the mutable fields, so that the rest can be compared.
 fn forget_updatable(rest: &mut PodSpec, old: &PodSpec) {
     for (container, old) in rest.containers.iter_mut().zip(&old.containers) {
         container.image.clone_from(&old.image);
@@ -214,8 +218,8 @@ fn forget_updatable(rest: &mut PodSpec, old: &PodSpec) {
     }
 }
 
-/// Validates where a pod may go that is not yet to be scheduled: its choice can become narrower.
-fn gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
+/// Validates the scheduling fields of a gated pod, which can become more restrictive.
+fn validate_gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     if rest.node_selector != old.node_selector {
         let new = rest.node_selector.clone().unwrap_or_default();
         if old
@@ -248,7 +252,7 @@ fn gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
         return;
     }
 
-    narrower(new_nodes.as_ref(), old_nodes.as_ref(), errors);
+    validate_narrower(new_nodes.as_ref(), old_nodes.as_ref(), errors);
 
     let put_back = Affinity {
         node_affinity: old_nodes,
@@ -258,7 +262,7 @@ fn gated(rest: &mut PodSpec, old: &PodSpec, errors: &mut Errors) {
     rest.affinity = (old.affinity.is_some() || !nothing_else).then_some(put_back);
 }
 
-fn narrower(new: Option<&NodeAffinity>, old: Option<&NodeAffinity>, errors: &mut Errors) {
+fn validate_narrower(new: Option<&NodeAffinity>, old: Option<&NodeAffinity>, errors: &mut Errors) {
     let terms = |affinity: Option<&NodeAffinity>| -> Option<Vec<NodeSelectorTerm>> {
         let required = affinity?
             .required_during_scheduling_ignored_during_execution
@@ -296,8 +300,8 @@ fn narrower(new: Option<&NodeAffinity>, old: Option<&NodeAffinity>, errors: &mut
     }
 }
 
-/// Whether a term keeps its requirements, in their place. An empty one matches nothing and stays
-/// so.
+/// Whether a term keeps its requirements, in the same positions. An empty one matches nothing and
+/// must stay empty.
 fn only_adds(new: &NodeSelectorTerm, old: &NodeSelectorTerm) -> bool {
     let lists = [
         (items(&new.match_expressions), items(&old.match_expressions)),

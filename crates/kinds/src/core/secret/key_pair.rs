@@ -1,6 +1,6 @@
-//! Whether a certificate and a key belong together, in the words of Go's TLS.
+//! Whether a certificate and a key match, with the error texts of Go's TLS.
 //!
-//! A secret with a pair that does not fit is kept: its writer is warned.
+//! A secret with a pair that does not match is stored with a warning.
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -9,7 +9,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// What is wrong with the pair; none if it fits.
+/// What is wrong with the pair; none if it matches.
 pub(super) fn fault(certificates: &[u8], key: &[u8]) -> Option<String> {
     check(certificates, key).err()
 }
@@ -68,7 +68,7 @@ fn belong_together(certificates: &[u8], key: &[u8]) -> Result<(), String> {
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
             Err("tls: private key does not match public key".to_owned())
         }
-        // Keys that cannot be compared are not known to differ.
+        // Keys that cannot be compared count as a match.
         _ => Ok(()),
     }
 }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_pair_is_said_in_gos_words() {
+    fn mismatched_pairs_have_the_error_texts_of_go() {
         let check = |certificates: &str, key: &str, expected: &str| {
             let found = fault(certificates.as_bytes(), key.as_bytes()).unwrap_or_default();
             assert!(found.starts_with(expected), "{found} is not {expected}");

@@ -1,4 +1,4 @@
-//! Secret: like a ConfigMap, with a type that asks for certain keys and never changes.
+//! Secret: like a ConfigMap, with a type that requires certain keys and never changes.
 
 mod key_pair;
 mod print;
@@ -18,7 +18,7 @@ use crate::validate::{immutable, text};
 
 const DATA: Path<'static> = Path::Field(&Path::Root, "data");
 
-/// The annotation that says whose token a secret holds.
+/// The annotation that names the service account of a token.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
 type Data = BTreeMap<String, ByteString>;
@@ -94,7 +94,7 @@ impl Strategy for Secrets {
     }
 }
 
-/// What the type asks for.
+/// Validates the keys that the type requires.
 fn validate_type(secret: &View<'_, Secret>, data: &Data, errors: &mut Errors) {
     let mut present = |keys: &[&str]| {
         let missing = keys.iter().filter(|key| !data.contains_key(**key));

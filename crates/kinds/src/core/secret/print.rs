@@ -1,4 +1,4 @@
-//! The row of a Secret: how much is in it, never what.
+//! The row of a Secret: the number of its keys, never the values.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::core::v1::Secret;

@@ -55,7 +55,7 @@ impl Ranges {
         Ranges(found.into_iter().map(|(_, network)| network).collect())
     }
 
-    /// The family of Services that ask for none.
+    /// The default family.
     pub(super) fn primary(&self) -> &'static str {
         self.families().next().unwrap_or(V4)
     }
@@ -111,18 +111,18 @@ pub(super) struct Owner<'a> {
 
 /// Addresses that a pending write allocates and releases.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct PendingAddresses {
     taken: Vec<String>,
     /// Released if the write succeeds.
-    given_up: Vec<String>,
+    to_release: Vec<String>,
 }
 
-impl Held {
+impl PendingAddresses {
     pub(super) async fn settle(self, happened: bool, cx: &Context<'_>) {
         if !cx.dry_run {
             release(
                 if happened {
-                    &self.given_up
+                    &self.to_release
                 } else {
                     &self.taken
                 },
@@ -140,8 +140,8 @@ pub(super) async fn reserve(
     ranges: &Ranges,
     owner: &Owner<'_>,
     cx: &Context<'_>,
-) -> Result<Held, ApiError> {
-    let mut held = Held::default();
+) -> Result<PendingAddresses, ApiError> {
+    let mut held = PendingAddresses::default();
     if is_settled(new, old) {
         return Ok(held);
     }
@@ -153,11 +153,11 @@ pub(super) async fn reserve(
             return Ok(held);
         }
         Some(old) if !new.needs_cluster_ip() => {
-            held.given_up = old.addresses().to_vec();
+            held.to_release = old.addresses().to_vec();
             return Ok(held);
         }
         Some(old) if old.families().len() == 2 && new.families().len() == 1 => {
-            held.given_up = old.cluster_ips().iter().skip(1).cloned().collect();
+            held.to_release = old.cluster_ips().iter().skip(1).cloned().collect();
             return Ok(held);
         }
         Some(old) if old.families().len() == 1 && new.families().len() == 2 => 1,
@@ -270,11 +270,11 @@ async fn take_this(
     }
 }
 
-/// How long ago an address must have been taken to count as left behind: upstream repairs as late.
+/// The age from which an address counts as left behind: as in upstream's repair loop.
 const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(60);
 
-/// Whether an address was taken for this very Service, by a write that the server did not finish.
-/// No other code would release it.
+/// Whether an address was allocated for this very Service, by a write that the server did not
+/// finish. No other code would release it.
 fn is_left_behind(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> bool {
     let Some(found) = cx
         .cluster
@@ -300,14 +300,14 @@ fn is_left_behind(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> bool 
     is_own && is_old
 }
 
-/// First and last address that a Service may have: not the network itself, and not what IPv4
-/// broadcasts to.
+/// First and last address that a Service may have: neither the network address nor the IPv4
+/// broadcast address.
 fn usable(network: Network) -> std::ops::RangeInclusive<IpAddr> {
     let last = network.size() - if network.address.is_ipv4() { 2 } else { 1 };
     network.nth(1)..=network.nth(last.max(1))
 }
 
-/// How many addresses at the beginning of a range are left for those who name theirs.
+/// How many addresses at the beginning of a range are left for static allocation.
 fn left_for_named(network: Network) -> u64 {
     match network.size() {
         size if size <= 16 => 0,
@@ -354,7 +354,7 @@ async fn take_any(
     Err(Refused::Full)
 }
 
-/// Makes the object that says whose an address is.
+/// Creates the IPAddress object that records the owner of an address.
 async fn record(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> Result<(), Refused> {
     let text = address.to_string();
 
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_of_a_range_are_not_used_and_its_beginning_is_left_for_the_named() {
+    fn ends_of_a_range_are_unused_and_its_beginning_is_for_static_addresses() {
         let check = |text: &str, first: &str, last: &str, named: u64| {
             let network = Network::parse(text).unwrap();
             let usable = usable(network);

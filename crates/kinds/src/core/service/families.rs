@@ -1,4 +1,4 @@
-//! Which address families a Service has: what it asks for, as far as the cluster has it.
+//! Which address families a Service has: the requested ones, as far as the cluster has them.
 
 use coracle_api::go_text::Quoted;
 use coracle_api::{Path, field_error::FieldError, ip};
@@ -23,8 +23,8 @@ fn other(family: &str) -> &'static str {
     if family == V4 { V6 } else { V4 }
 }
 
-/// A Service that prefers two families and changes none of this is left as it is, whatever the
-/// cluster has now.
+/// A Service that prefers two families and changes none of this is left as it is, regardless of the
+/// cluster's current families.
 pub(super) fn is_settled(new: &ServiceSpec, old: Option<&ServiceSpec>) -> bool {
     let Some(old) = old else { return false };
     let prefers = |spec: &ServiceSpec| spec.policy() == PREFER_DUAL;
@@ -40,7 +40,7 @@ pub(super) fn is_settled(new: &ServiceSpec, old: Option<&ServiceSpec>) -> bool {
 /// Fills in policy and families.
 ///
 /// # Errors
-/// What is asked for contradicts itself or the cluster.
+/// The request contradicts itself or the cluster.
 pub(super) fn settle(
     new: &mut ServiceSpec,
     old: Option<&ServiceSpec>,
@@ -108,7 +108,7 @@ fn add_second(new: &mut ServiceSpec) {
     }
 }
 
-/// Whether the policy fits what is said beside it, and what was there before.
+/// Validates the policy against the other fields and the old Service.
 fn check_policy(new: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Errors) {
     let policy = Quoted(new.policy()).to_string();
     let at = SPEC.field("ipFamilyPolicy");
@@ -116,7 +116,7 @@ fn check_policy(new: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: &mut E
     let mut refuse = |why: &str| errors.push(FieldError::invalid(&at, policy.clone(), why));
     if let Some(old) = old {
         if new.policy() == SINGLE {
-            // Nothing else was changed: the second of each is what the client lets go of.
+            // Nothing else was changed: the client releases the second of each.
             if old.cluster_ips() == new.cluster_ips() {
                 new.cluster_ips.iter_mut().for_each(|list| list.truncate(1));
             }
@@ -149,7 +149,7 @@ fn check_policy(new: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: &mut E
     }
 }
 
-/// Addresses that are given say of which family they are.
+/// Sets the families from the given addresses.
 fn follow_addresses(new: &mut ServiceSpec, ranges: &Ranges, errors: &mut Errors) {
     let addresses = new.cluster_ips().to_vec();
     for (place, address) in addresses

@@ -1,5 +1,5 @@
-//! What a client means by a Service: old clients know one address where there may be two, and leave
-//! out what was allocated.
+//! Requests of old clients: they support one address where there may be two, and leave out what was
+//! allocated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ServiceSpec;
 
 use super::spec::SpecExt;
 
-/// Brings `clusterIP` and `clusterIPs` together, looking at nothing else.
+/// Makes `clusterIP` and `clusterIPs` agree, regardless of other fields.
 pub(super) fn settle_cluster_ips(new: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     let Some(old) = old else {
         if !new.cluster_ip().is_empty() && new.cluster_ips().is_empty() {
@@ -17,7 +17,7 @@ pub(super) fn settle_cluster_ips(new: &mut ServiceSpec, old: Option<&ServiceSpec
     };
     let same_first = old.cluster_ip() == new.cluster_ip();
 
-    // A client that knows only the first changes something else.
+    // The client only supports `clusterIP` and changes something else.
     if new.cluster_ips().is_empty() && same_first {
         new.cluster_ips = old.cluster_ips.clone();
     }
@@ -32,7 +32,7 @@ pub(super) fn settle_cluster_ips(new: &mut ServiceSpec, old: Option<&ServiceSpec
     }
 }
 
-/// What was allocated stays, where the client does not mention it.
+/// Carries over what was allocated, where the client leaves it out.
 pub(super) fn keep_allocated(new: &mut ServiceSpec, old: &ServiceSpec) {
     if old.needs_cluster_ip() && new.needs_cluster_ip() {
         if new.cluster_ip().is_empty() {
@@ -96,8 +96,8 @@ fn keep_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// A Service that becomes of another type loses what that type does not have, unless the client
-/// says something new about it: that is validated.
+/// A Service whose type changes loses the fields that the new type does not have, unless the client
+/// changes them: then they are validated.
 pub(super) fn drop_what_the_type_has_not(new: &mut ServiceSpec, old: &ServiceSpec) {
     if old.needs_cluster_ip() && !new.needs_cluster_ip() {
         if old.cluster_ip() == new.cluster_ip() && old.cluster_ips() == new.cluster_ips() {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_stands_for_the_list_and_a_change_of_it_for_a_change_of_the_list() {
+    fn cluster_ip_sets_the_first_of_cluster_ips() {
         let check = |new: (&str, &[&str]), old: Option<(&str, &[&str])>, expected: &[&str]| {
             let mut new = spec("ClusterIP", new.0, new.1);
             let old = old.map(|old| spec("ClusterIP", old.0, old.1));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_has_no_address() {
+    fn external_name_service_has_no_address() {
         let old = spec("ClusterIP", "10.0.0.1", &["10.0.0.1"]);
         let mut new = spec("ExternalName", "10.0.0.1", &["10.0.0.1"]);
         drop_what_the_type_has_not(&mut new, &old);

@@ -1,9 +1,9 @@
-//! Service: a name with an address.
+//! Service: a name with a stable address.
 //!
-//! Most of a Service follows from little that its author says. On the way in, [`intent`] finds out
-//! what an old client meant and keeps what was allocated before; [`families`] settles which address
-//! families it has; [`addresses`] and [`node_ports`] reserve what it needs, and give it back if the
-//! write does not happen; [`validate`] validates the outcome.
+//! Most fields of a Service follow from a few. On a write, [`intent`] interprets requests of old
+//! clients and carries over what was allocated before; [`families`] decides which address families
+//! it has; [`addresses`] and [`node_ports`] reserve what it needs, and release it if the write
+//! fails; [`validate`] validates the result.
 
 mod addresses;
 mod families;
@@ -96,7 +96,7 @@ impl Strategy for Services {
         }
     }
 
-    /// An alias sends its traffic elsewhere.
+    /// An ExternalName Service has no internal traffic policy.
     fn canonicalize(&self, new: &mut Value) {
         let spec = new
             .as_object_mut()
@@ -127,7 +127,7 @@ impl Strategy for Services {
     }
 }
 
-/// What a Service of the tree says; nothing, if it says nothing.
+/// The spec of the tree; the default, if there is none.
 fn view(tree: &Value) -> Result<ServiceSpec, ApiError> {
     let service: Service =
         typed::from_tree(tree).map_err(|error| ApiError::internal(error.to_string()))?;

@@ -93,18 +93,18 @@ pub(super) fn of(spec: &ServiceSpec) -> Vec<u16> {
 
 /// Ports that a pending write allocates and releases.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct PendingPorts {
     taken: BTreeSet<u16>,
     /// Released if the write succeeds.
-    given_up: Vec<u16>,
+    to_release: Vec<u16>,
     dry_run: bool,
 }
 
-impl Held {
+impl PendingPorts {
     pub(super) fn settle(self, happened: bool, ports: &NodePorts) {
         if !self.dry_run {
             let free: Vec<u16> = if happened {
-                self.given_up
+                self.to_release
             } else {
                 self.taken.into_iter().collect()
             };
@@ -139,7 +139,7 @@ impl Held {
     fn take_any(&mut self, cx: &Context<'_>) -> Result<i32, Refused> {
         let ports = cx.cluster.node_ports();
         if self.dry_run {
-            // Nothing is looked for: the answer tells that there would be a port, not which.
+            // Nothing is allocated: the response has some port, not necessarily the final one.
             let after = ports.range.end().saturating_add(1);
             let any = self
                 .taken
@@ -179,10 +179,10 @@ pub(super) fn reserve(
     old: Option<&ServiceSpec>,
     name: &str,
     cx: &Context<'_>,
-) -> Result<Held, ApiError> {
-    let mut held = Held {
+) -> Result<PendingPorts, ApiError> {
+    let mut held = PendingPorts {
         dry_run: cx.dry_run,
-        ..Held::default()
+        ..PendingPorts::default()
     };
 
     let result = reserve_all(new, old, name, cx, &mut held);
@@ -192,11 +192,11 @@ pub(super) fn reserve(
     }
 
     if let Some(old) = old {
-        // Another type may have none, though they still stand there.
+        // Another type may have none, though the fields are still set.
         let mut kept = new.clone();
         intent::drop_what_the_type_has_not(&mut kept, old);
         let kept: BTreeSet<u16> = of(&kept).into_iter().collect();
-        held.given_up = of(old)
+        held.to_release = of(old)
             .into_iter()
             .filter(|port| !kept.contains(port))
             .collect();
@@ -210,7 +210,7 @@ fn reserve_all(
     old: Option<&ServiceSpec>,
     name: &str,
     cx: &Context<'_>,
-    held: &mut Held,
+    held: &mut PendingPorts,
 ) -> Result<(), ApiError> {
     if new.needs_node_ports() {
         match old {
@@ -249,7 +249,7 @@ fn for_new(
     spec: &mut ServiceSpec,
     name: &str,
     cx: &Context<'_>,
-    held: &mut Held,
+    held: &mut PendingPorts,
 ) -> Result<(), ApiError> {
     let allocates = allocates(spec);
 
@@ -299,7 +299,7 @@ fn for_changed(
     old: &ServiceSpec,
     name: &str,
     cx: &Context<'_>,
-    held: &mut Held,
+    held: &mut PendingPorts,
 ) -> Result<(), ApiError> {
     let allocates = allocates(spec);
     let had: BTreeSet<i32> = old
@@ -343,7 +343,7 @@ fn for_changed(
 fn for_health_check(
     spec: &mut ServiceSpec,
     cx: &Context<'_>,
-    held: &mut Held,
+    held: &mut PendingPorts,
 ) -> Result<(), ApiError> {
     match spec.health_check_node_port.filter(|port| *port != 0) {
         Some(asked) => held.take(asked, cx).map_err(|why| {

@@ -31,7 +31,7 @@ pub(super) fn print_row(service: &Service, now: Timestamp) -> Row {
     ]
 }
 
-/// Where it is reached from outside.
+/// Its external addresses.
 fn external(service: &Service, spec: &ServiceSpec) -> String {
     let external_ips = spec.external_ips.as_deref().unwrap_or_default();
     match spec.type_.as_deref().unwrap_or_default() {
@@ -46,7 +46,7 @@ fn external(service: &Service, spec: &ServiceSpec) -> String {
     }
 }
 
-/// Addresses of load balancers, or their names where they have no address.
+/// Addresses of load balancers, or their host names where they have no address.
 fn balancers(service: &Service) -> BTreeSet<&str> {
     let balancer = service
         .status

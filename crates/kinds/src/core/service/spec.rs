@@ -1,9 +1,9 @@
-//! Questions to a Service's spec, and the way back into its tree.
+//! Accessors of a Service's spec, and writing it back into its tree.
 
 use coracle_api::{Map, Value};
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 
-/// The address of a Service that has none of its own.
+/// The cluster IP of a headless Service.
 pub(super) const NONE: &str = "None";
 
 pub(super) trait SpecExt {
@@ -13,7 +13,7 @@ pub(super) trait SpecExt {
     fn families(&self) -> &[String];
     fn policy(&self) -> &str;
     fn ports(&self) -> &[ServicePort];
-    /// Everything but an alias for another name.
+    /// Every type but ExternalName.
     fn needs_cluster_ip(&self) -> bool;
     fn needs_node_ports(&self) -> bool;
     fn needs_health_check(&self) -> bool;
@@ -88,7 +88,7 @@ impl SpecExt for ServiceSpec {
     }
 }
 
-/// Puts what this room decides back into the tree of the Service.
+/// Writes the fields that are decided here back into the tree of the Service.
 pub(super) fn write(tree: &mut Value, spec: &ServiceSpec) {
     let Some(fields) = tree
         .as_object_mut()

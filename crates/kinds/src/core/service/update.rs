@@ -1,5 +1,5 @@
-//! What is wrong with a change of a Service: addresses and families stay, the second of each may
-//! come and go.
+//! Validates a change of a Service: primary address and family never change, secondary ones may be
+//! added and removed.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::go_text::Quoted;
@@ -52,7 +52,7 @@ pub(super) fn validate(new: &Service, old: &Service, errors: &mut Errors) {
     }
 }
 
-fn must_be_single(new: &ServiceSpec, what: &str, errors: &mut Errors) {
+fn validate_single(new: &ServiceSpec, what: &str, errors: &mut Errors) {
     if new.policy() != "SingleStack" {
         let shown = new
             .ip_family_policy
@@ -99,12 +99,12 @@ fn validate_addresses(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors)
     }
 
     if now.len() < before.len() && now.len() == 1 {
-        must_be_single(new, "clusterIP", errors);
+        validate_single(new, "clusterIP", errors);
     }
 }
 
 fn validate_families(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) {
-    // Headless Services change their families as they like.
+    // Headless Services may change their families.
     if new.is_headless() || old.is_headless() {
         return;
     }
@@ -112,7 +112,7 @@ fn validate_families(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) 
     let at = SPEC.field("ipFamilies");
     let (now, before) = (new.families(), old.families());
 
-    // Upstream shows the addresses where families were added or taken away.
+    // Upstream's error shows the addresses where families were added or removed.
     let mut refuse = |shown: &[String], why: &str| {
         errors.push(FieldError::invalid(&at.index(0), list(shown), why))
     };
@@ -133,6 +133,6 @@ fn validate_families(new: &ServiceSpec, old: &ServiceSpec, errors: &mut Errors) 
     }
 
     if now.len() < before.len() && now.len() == 1 {
-        must_be_single(new, "ipFamily", errors);
+        validate_single(new, "ipFamily", errors);
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a Service.
+//! Validates a Service.
 
 use std::collections::BTreeSet;
 
@@ -25,20 +25,20 @@ pub(super) fn service(new: &Service, old: Option<&Service>, errors: &mut Errors)
     let nothing = ServiceSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
     let before = old.and_then(|old| old.spec.as_ref());
-    annotations(new, errors);
-    of_its_type(spec, errors);
-    ports(spec, errors);
-    selector_and_affinity(spec, errors);
+    validate_annotations(new, errors);
+    validate_type_fields(spec, errors);
+    validate_ports(spec, errors);
+    validate_selector_and_affinity(spec, errors);
 
     cluster_ips(spec, before, errors);
-    external_ips(spec, before, errors);
-    type_and_repeats(spec, errors);
-    source_ranges(new, old, spec, before, errors);
-    load_balancer(spec, errors);
-    traffic(spec, errors);
+    validate_external_ips(spec, before, errors);
+    validate_type_and_duplicates(spec, errors);
+    validate_source_ranges(new, old, spec, before, errors);
+    validate_load_balancer(spec, errors);
+    validate_traffic(spec, errors);
 }
 
-/// A list of texts as complaints show it.
+/// A list of texts as errors show it.
 pub(super) fn list(texts: &[String]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| Quoted(text).to_string()).collect();
     format!("[{}]", quoted.join(","))
@@ -52,7 +52,7 @@ fn refuse(at: &Path<'_>, found: &str, rule: Rule, errors: &mut Errors) {
     );
 }
 
-fn annotations(service: &Service, errors: &mut Errors) {
+fn validate_annotations(service: &Service, errors: &mut Errors) {
     let annotation = |name: &str| {
         service
             .metadata
@@ -70,7 +70,7 @@ fn annotations(service: &Service, errors: &mut Errors) {
     }
 }
 
-fn of_its_type(spec: &ServiceSpec, errors: &mut Errors) {
+fn validate_type_fields(spec: &ServiceSpec, errors: &mut Errors) {
     let headless = spec.is_headless();
     if spec.ports().is_empty() && !headless && !spec.is("ExternalName") {
         errors.push(FieldError::required(&SPEC.field("ports"), ""));
@@ -103,7 +103,7 @@ fn of_its_type(spec: &ServiceSpec, errors: &mut Errors) {
     }
 }
 
-fn ports(spec: &ServiceSpec, errors: &mut Errors) {
+fn validate_ports(spec: &ServiceSpec, errors: &mut Errors) {
     let at = SPEC.field("ports");
     let mut names = std::collections::HashSet::new();
     for (place, port) in spec.ports().iter().enumerate() {
@@ -121,11 +121,11 @@ fn ports(spec: &ServiceSpec, errors: &mut Errors) {
             errors.push(FieldError::required(&at.field("name"), ""));
         }
 
-        self::port(port, &at, errors);
+        validate_port(port, &at, errors);
     }
 }
 
-fn port(port: &ServicePort, at: &Path<'_>, errors: &mut Errors) {
+fn validate_port(port: &ServicePort, at: &Path<'_>, errors: &mut Errors) {
     number(i64::from(port.port), &at.field("port"), errors);
 
     match port.protocol.as_deref().unwrap_or_default() {
@@ -164,7 +164,7 @@ pub(super) fn number(port: i64, at: &Path<'_>, errors: &mut Errors) {
     errors.extend(wrong.map(|why| FieldError::invalid(at, port.to_string(), why)));
 }
 
-fn selector_and_affinity(spec: &ServiceSpec, errors: &mut Errors) {
+fn validate_selector_and_affinity(spec: &ServiceSpec, errors: &mut Errors) {
     let at = SPEC.field("selector");
     for (key, value) in spec.selector.iter().flatten() {
         refuse(&at, key, names::qualified_name, errors);
@@ -174,7 +174,7 @@ fn selector_and_affinity(spec: &ServiceSpec, errors: &mut Errors) {
     let at = SPEC.field("sessionAffinityConfig");
     match spec.session_affinity.as_deref().unwrap_or_default() {
         "" => errors.push(FieldError::required(&SPEC.field("sessionAffinity"), "")),
-        "ClientIP" => client_ip(spec, &at, errors),
+        "ClientIP" => validate_client_ip(spec, &at, errors),
         "None" if spec.session_affinity_config.is_some() => {
             errors.push(FieldError::forbidden(
                 &at,
@@ -189,7 +189,7 @@ fn selector_and_affinity(spec: &ServiceSpec, errors: &mut Errors) {
     }
 }
 
-fn client_ip(spec: &ServiceSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_client_ip(spec: &ServiceSpec, at: &Path<'_>, errors: &mut Errors) {
     const WHY: &str = "when session affinity type is ClientIP";
 
     let client = at.field("clientIP");
@@ -213,7 +213,7 @@ fn client_ip(spec: &ServiceSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Addresses, families and policy among each other.
+/// Validates addresses, families and policy against each other.
 pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Errors) {
     if spec.is("ExternalName") {
         return;
@@ -235,7 +235,7 @@ pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors:
         _ => {}
     }
 
-    family_words(spec, errors);
+    validate_family_values(spec, errors);
     let before = errors.len();
 
     let known = old.map(SpecExt::cluster_ips).unwrap_or_default();
@@ -255,7 +255,7 @@ pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors:
         refuse_all("may only hold up to 2 values", errors);
     }
 
-    // What follows would only repeat that an address is none.
+    // Further checks would only repeat that an address is invalid.
     if !all_valid {
         return;
     }
@@ -285,7 +285,7 @@ pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors:
     }
 }
 
-fn family_words(spec: &ServiceSpec, errors: &mut Errors) {
+fn validate_family_values(spec: &ServiceSpec, errors: &mut Errors) {
     let at = SPEC.field("ipFamilies");
     let mut seen = BTreeSet::new();
     for (place, family) in spec.families().iter().enumerate() {
@@ -316,7 +316,7 @@ fn family_words(spec: &ServiceSpec, errors: &mut Errors) {
     }
 }
 
-fn external_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Errors) {
+fn validate_external_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Errors) {
     let at = SPEC.field("externalIPs");
     let known = old
         .and_then(|old| old.external_ips.as_deref())
@@ -330,7 +330,7 @@ fn external_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Erro
     }
 }
 
-fn type_and_repeats(spec: &ServiceSpec, errors: &mut Errors) {
+fn validate_type_and_duplicates(spec: &ServiceSpec, errors: &mut Errors) {
     match spec.type_.as_deref().unwrap_or_default() {
         "" => errors.push(FieldError::required(&SPEC.field("type"), "")),
         known if TYPES.contains(&known) => {}
@@ -375,7 +375,7 @@ fn type_and_repeats(spec: &ServiceSpec, errors: &mut Errors) {
     let mut seen = std::collections::HashSet::new();
     for (place, port) in spec.ports().iter().enumerate() {
         if !seen.insert((port.protocol.as_deref(), port.port)) {
-            // The pair is shown as the struct that it is a part of.
+            // The error shows the struct that the pair is a part of.
             let shown = format!(
                 "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
                 Quoted(port.protocol.as_deref().unwrap_or_default()),
@@ -388,7 +388,7 @@ fn type_and_repeats(spec: &ServiceSpec, errors: &mut Errors) {
 
 const FOR_LOAD_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 
-fn source_ranges(
+fn validate_source_ranges(
     new: &Service,
     old: Option<&Service>,
     spec: &ServiceSpec,
@@ -402,7 +402,7 @@ fn source_ranges(
 
     let balanced = spec.is("LoadBalancer");
     if !ranges.is_empty() {
-        // The name is upstream's.
+        // The field name is upstream's.
         let at = SPEC.field("LoadBalancerSourceRanges");
         if !balanced {
             errors.push(FieldError::forbidden(&at, FOR_LOAD_BALANCERS));
@@ -444,7 +444,7 @@ fn source_ranges(
     }
 }
 
-fn load_balancer(spec: &ServiceSpec, errors: &mut Errors) {
+fn validate_load_balancer(spec: &ServiceSpec, errors: &mut Errors) {
     let balanced = spec.is("LoadBalancer");
     match spec.allocate_load_balancer_node_ports {
         Some(_) if !balanced => {
@@ -474,7 +474,7 @@ pub(super) fn load_balancer_class(spec: &ServiceSpec, errors: &mut Errors) {
     }
 }
 
-fn traffic(spec: &ServiceSpec, errors: &mut Errors) {
+fn validate_traffic(spec: &ServiceSpec, errors: &mut Errors) {
     let at = SPEC.field("externalTrafficPolicy");
     let policy = spec.external_traffic_policy.as_deref().unwrap_or_default();
     match (spec.is_reachable_from_outside(), policy) {

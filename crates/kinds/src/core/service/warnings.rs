@@ -1,4 +1,4 @@
-//! What the author of a Service should know.
+//! Warnings about a Service.
 
 use coracle_api::ip;
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};

@@ -1,8 +1,8 @@
-//! The row of a Pod: what its containers come to, in one word.
+//! The row of a Pod: the state of its containers, in one word.
 //!
-//! The phase says little, so the word is looked for where something is wrong or under way: first in
-//! the containers that initialize, and once these are through, in the others. Restarts are counted
-//! in the same places. Deletion has the last word.
+//! The phase is not specific, so the reason comes from what fails or is in progress: first the init
+//! containers, and once these are done, the others. Restarts are counted for the same containers.
+//! Deletion takes precedence.
 
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -13,7 +13,7 @@ use crate::print::cells::{NONE, age, moment, name, or};
 use crate::print::{Completed, Row};
 
 pub(super) fn print_row(pod: &Pod, now: Timestamp) -> Row {
-    let seen = look(pod);
+    let seen = summarize(pod);
     let spec = pod.spec.as_ref();
     let status = pod.status.as_ref();
     let sidecars = init_containers(pod).filter(|(_, sidecar)| *sidecar).count();
@@ -50,8 +50,8 @@ pub(super) fn print_row(pod: &Pod, now: Timestamp) -> Row {
     row
 }
 
-/// What was seen of a pod's containers.
-struct Seen {
+/// The summary of a pod's containers.
+struct Summary {
     reason: String,
     ready: usize,
     restarts: Restarts,
@@ -87,29 +87,29 @@ impl Restarts {
     }
 }
 
-fn look(pod: &Pod) -> Seen {
+fn summarize(pod: &Pod) -> Summary {
     let status = pod.status.as_ref();
-    let begun = look_at_init_containers(pod);
+    let progress = init_progress(pod);
 
     let initialized = condition(status, "Initialized") == Some("True");
-    let mut seen = match begun.held_up {
+    let mut seen = match progress.held_up {
         Some(reason) if !initialized => {
-            return Seen {
+            return Summary {
                 reason,
-                ready: begun.ready,
-                restarts: begun.restarts,
+                ready: progress.ready,
+                restarts: progress.restarts,
             };
         }
-        held_up => Seen {
-            reason: held_up.unwrap_or_else(|| first_word(pod)),
-            ready: begun.ready,
-            restarts: begun.of_sidecars,
+        held_up => Summary {
+            reason: held_up.unwrap_or_else(|| pod_reason(pod)),
+            ready: progress.ready,
+            restarts: progress.of_sidecars,
         },
     };
 
     let (mut running, mut failed) = (false, None);
 
-    // The first container has the last word, so they are seen from the end.
+    // The first container takes precedence, so they are visited from the end.
     for container in status
         .iter()
         .flat_map(|status| status.container_statuses.iter().flatten())
@@ -131,7 +131,7 @@ fn look(pod: &Pod) -> Seen {
     }
 
     if seen.reason == "Completed" {
-        // One container that is through does not make a pod that is.
+        // A pod with one completed container need not be completed.
         let ready = status
             .iter()
             .flat_map(|status| status.conditions.iter().flatten())
@@ -148,9 +148,9 @@ fn look(pod: &Pod) -> Seen {
     seen
 }
 
-/// How far the containers that initialize have come.
+/// The progress of the init containers.
 #[derive(Default)]
-struct Begun {
+struct InitProgress {
     /// Why the pod is still initializing; absent: it is not.
     held_up: Option<String>,
     ready: usize,
@@ -158,8 +158,8 @@ struct Begun {
     of_sidecars: Restarts,
 }
 
-fn look_at_init_containers(pod: &Pod) -> Begun {
-    let mut begun = Begun::default();
+fn init_progress(pod: &Pod) -> InitProgress {
+    let mut progress = InitProgress::default();
     let total = init_containers(pod).count();
     let statuses = pod
         .status
@@ -168,10 +168,10 @@ fn look_at_init_containers(pod: &Pod) -> Begun {
 
     for (place, container) in statuses.enumerate() {
         let sidecar = init_containers(pod).any(|(name, sidecar)| sidecar && name == container.name);
-        begun.restarts.add(container);
+        progress.restarts.add(container);
 
         if sidecar {
-            begun.of_sidecars.add(container);
+            progress.of_sidecars.add(container);
         }
 
         let state = container.state.as_ref();
@@ -181,11 +181,11 @@ fn look_at_init_containers(pod: &Pod) -> Begun {
         }
 
         if sidecar && container.started == Some(true) {
-            begun.ready += usize::from(container.ready);
+            progress.ready += usize::from(container.ready);
             continue;
         }
 
-        begun.held_up = Some(match (terminated, state.and_then(waits_for)) {
+        progress.held_up = Some(match (terminated, state.and_then(waits_for)) {
             (Some(terminated), _) => format!("Init:{}", ended(terminated)),
             (None, Some(reason)) if reason != "PodInitializing" => format!("Init:{reason}"),
             (None, _) => format!("Init:{place}/{total}"),
@@ -194,10 +194,10 @@ fn look_at_init_containers(pod: &Pod) -> Begun {
         break;
     }
 
-    begun
+    progress
 }
 
-/// Names of the containers that initialize, and whether they go on beside the others.
+/// Names of the init containers, and whether each is a sidecar.
 fn init_containers(pod: &Pod) -> impl Iterator<Item = (&str, bool)> {
     let containers = pod
         .spec
@@ -235,8 +235,8 @@ fn phase(pod: &Pod) -> &str {
         .unwrap_or_default()
 }
 
-/// What the pod says without its containers.
-fn first_word(pod: &Pod) -> String {
+/// The reason of the pod itself, without its containers.
+fn pod_reason(pod: &Pod) -> String {
     let status = pod.status.as_ref();
     let mut conditions = status
         .iter()

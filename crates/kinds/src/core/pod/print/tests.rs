@@ -1,4 +1,4 @@
-//! Pods in all the states that people ask about.
+//! The rows of pods in all common states.
 
 use coracle_api::codec::json;
 use coracle_api::typed::from_tree;
@@ -6,7 +6,7 @@ use coracle_api::typed::from_tree;
 use super::*;
 use crate::print::tests::noon;
 
-/// A pod with two containers, two that initialize and a sidecar among them.
+/// A pod with two containers, two init containers and a sidecar.
 fn row_of(metadata: &str, spec: &str, status: &str) -> Row {
     let pod = format!(
         r#"{{"metadata":{{"name":"p","creationTimestamp":"2026-03-01T11:00:00Z"{metadata}}},
@@ -46,7 +46,7 @@ fn ready_status_restarts(row: &Row) -> String {
 }
 
 #[test]
-fn a_pod_is_what_its_containers_are() {
+fn status_of_a_pod_follows_its_containers() {
     let check = |status: &str, expected: &str| {
         assert_eq!(
             ready_status_restarts(&row_of("", "", status)),
@@ -101,7 +101,7 @@ fn a_pod_is_what_its_containers_are() {
 
     check(&phase("Failed", FAILED, COMPLETED), "0/2 | Error | 0");
 
-    // The first container has the last word, unless it only says that it is through.
+    // The first container takes precedence, unless it is only completed.
     check(&phase("Failed", COMPLETED, FAILED), "0/2 | Error | 0");
     check(&phase("Running", COMPLETED, RUNNING), "1/2 | NotReady | 0");
     let ready = r#""conditions":[{"type":"Ready","status":"True"}],"#;
@@ -130,7 +130,7 @@ fn a_pod_is_what_its_containers_are() {
 }
 
 #[test]
-fn a_pod_that_initializes_says_how_far_it_is() {
+fn initializing_pod_shows_its_progress() {
     let check = |init: &[&str], rest: &str, expected: &str| {
         let names = ["i", "s", "j"];
         let init: Vec<String> = names
@@ -191,7 +191,7 @@ fn a_pod_that_initializes_says_how_far_it_is() {
         "0/3 | Init:ExitCode:2 | 0",
     );
 
-    // Initialized once, only the sidecar counts beside the containers.
+    // After initialization only the sidecar counts beside the containers.
     check(
         &[COMPLETED, STARTED, COMPLETED],
         &running,
@@ -207,7 +207,7 @@ fn a_pod_that_initializes_says_how_far_it_is() {
 }
 
 #[test]
-fn deletion_has_the_last_word() {
+fn deletion_takes_precedence() {
     let check = |status: &str, expected: &str| {
         let row = row_of(r#","deletionTimestamp":"2026-03-01T12:00:30Z""#, "", status);
         assert_eq!(row.cells[2].as_str(), Some(expected), "{status}");
@@ -230,7 +230,7 @@ fn deletion_has_the_last_word() {
 }
 
 #[test]
-fn a_pod_that_is_over_says_so_beside_its_cells() {
+fn finished_pod_has_a_completed_condition() {
     let completed = |phase: &str| {
         row_of("", "", &format!(r#""phase":"{phase}""#))
             .completed
@@ -242,7 +242,7 @@ fn a_pod_that_is_over_says_so_beside_its_cells() {
 }
 
 #[test]
-fn the_wide_cells_say_where_it_is() {
+fn wide_cells_show_address_and_node() {
     let check = |spec: &str, status: &str, expected: &str| {
         let row = row_of("", spec, status);
         let cells: Vec<_> = row.cells[5..]

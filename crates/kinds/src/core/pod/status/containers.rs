@@ -1,4 +1,4 @@
-//! The statuses of containers: who they run as, and how their devices are.
+//! The statuses of containers: their users, and the health of their devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,15 +42,15 @@ pub(super) fn validate_statuses(status: &PodStatus, spec: &PodSpec, errors: &mut
         .zip([&spec.containers[..], items(&spec.init_containers)])
     {
         // Of containers with the same name the first counts.
-        let by_name: BTreeMap<&str, Asked<'_>> = containers
+        let by_name: BTreeMap<&str, Requested<'_>> = containers
             .iter()
             .rev()
-            .map(|container| (container.name.as_str(), Asked::of(container)))
+            .map(|container| (container.name.as_str(), Requested::of(container)))
             .collect();
 
         for (index, status) in list.iter().enumerate() {
-            let asked = by_name.get(status.name.as_str());
-            allocated(status, asked, &STATUS.field(name).index(index), errors);
+            let requested = by_name.get(status.name.as_str());
+            validate_allocated(status, requested, &STATUS.field(name).index(index), errors);
         }
     }
 
@@ -98,14 +98,14 @@ fn validate_user(status: &ContainerStatus, os: &str, at: &Path<'_>, errors: &mut
     }
 }
 
-/// What a container asks for: names of resources, and of claims as its status names them.
-struct Asked<'c> {
+/// What a container requests: names of resources, and of claims as its status names them.
+struct Requested<'c> {
     requests: BTreeSet<&'c str>,
     claims: BTreeSet<String>,
 }
 
-impl<'c> Asked<'c> {
-    fn of(container: &'c Container) -> Asked<'c> {
+impl<'c> Requested<'c> {
+    fn of(container: &'c Container) -> Requested<'c> {
         let resources = container.resources.as_ref();
         let requests = resources
             .iter()
@@ -120,44 +120,49 @@ impl<'c> Asked<'c> {
             request => format!("{}/{request}", claim.name),
         });
 
-        Asked {
+        Requested {
             requests: requests.map(|(name, _)| name.as_str()).collect(),
             claims: claims.collect(),
         }
     }
 }
 
-/// Statuses of containers that are not there are let through.
-fn allocated(
+/// Statuses of unknown containers are accepted.
+fn validate_allocated(
     status: &ContainerStatus,
-    asked: Option<&Asked<'_>>,
+    requested: Option<&Requested<'_>>,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
     let at = at.field("allocatedResourcesStatus");
     for (index, resource) in items(&status.allocated_resources_status).iter().enumerate() {
         let at = at.index(index);
-        if let Some(asked) = asked {
-            asked_for(resource, asked, &at, errors);
+        if let Some(requested) = requested {
+            validate_requested(resource, requested, &at, errors);
         }
 
         let mut seen = BTreeSet::new();
         for (index, health) in items(&resource.resources).iter().enumerate() {
             let resources = at.field("resources");
-            self::health(health, &mut seen, &resources.index(index), errors);
+            validate_health(health, &mut seen, &resources.index(index), errors);
         }
     }
 }
 
-fn asked_for(resource: &ResourceStatus, asked: &Asked<'_>, at: &Path<'_>, errors: &mut Errors) {
+fn validate_requested(
+    resource: &ResourceStatus,
+    requested: &Requested<'_>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let (found, detail) = match resource.name.strip_prefix("claim:") {
         Some(claim) => {
             let detail = "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' \
                           or 'claim:<claimName>' if request is empty";
-            (asked.claims.contains(claim), detail)
+            (requested.claims.contains(claim), detail)
         }
         None => {
-            let found = asked.requests.contains(resource.name.as_str());
+            let found = requested.requests.contains(resource.name.as_str());
             (found, "must match one of the container's resource requests")
         }
     };
@@ -171,7 +176,7 @@ fn asked_for(resource: &ResourceStatus, asked: &Asked<'_>, at: &Path<'_>, errors
     }
 }
 
-fn health<'h>(
+fn validate_health<'h>(
     health: &'h ResourceHealth,
     seen: &mut BTreeSet<&'h str>,
     at: &Path<'_>,

@@ -1,4 +1,4 @@
-//! Claims to devices that were made for a pod.
+//! Resource claims that were generated for a pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 

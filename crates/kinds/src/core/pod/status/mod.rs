@@ -1,4 +1,4 @@
-//! `pods/status`: what the node and the scheduler say about a pod.
+//! `pods/status`: what the kubelet and the scheduler write about a pod.
 
 mod containers;
 mod devices;
@@ -17,7 +17,7 @@ use crate::validate::{items, text};
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 
-/// Prepares the write: owner references stay, and so does what is not cleared on purpose.
+/// Prepares the write: owner references are carried over, and so is what is not explicitly cleared.
 pub(super) fn shape(new: &mut Value, old: &Value) {
     let owners = old.at(&["metadata", "ownerReferences"]).cloned();
     let mut metadata = new.meta_mut();
@@ -33,7 +33,7 @@ pub(super) fn shape(new: &mut Value, old: &Value) {
     };
     let status = pod.object_mut("status");
 
-    // Old nodes leave it out when they refuse a pod.
+    // Old kubelets leave it out when they reject a pod.
     if let Some(class) = class.filter(|_| status.str("qosClass").unwrap_or_default().is_empty()) {
         status.insert("qosClass", class);
     }
@@ -58,7 +58,7 @@ pub(super) fn shape(new: &mut Value, old: &Value) {
         .flatten()
         .filter_map(Value::as_object_mut)
     {
-        // A type may stand there several times: each takes after the next.
+        // A type may occur several times: they are matched in order.
         let of = condition.str("type").unwrap_or_default();
         let Some(old) = by_type.get_mut(of).and_then(VecDeque::pop_front) else {
             continue;
@@ -184,7 +184,7 @@ fn validate_nomination(status: &PodStatus, was: &PodStatus, node: &str, errors: 
     }
 }
 
-/// Validates addresses: those of before may stay as they are, and of each family there is one at most.
+/// Validates addresses: old ones may stay as they are, and there is at most one of each family.
 fn validate_ips(found: &[String], known: &[String], at: &Path<'_>, errors: &mut Errors) {
     for (index, address) in found.iter().enumerate() {
         ip::check(address, known, &at.index(index), errors);
@@ -215,7 +215,7 @@ fn validate_ips(found: &[String], known: &[String], at: &Path<'_>, errors: &mut 
     }
 }
 
-/// Addresses that should rather be written otherwise.
+/// Warnings about addresses that are not canonical.
 pub(super) fn warnings(pod: &Pod) -> Vec<String> {
     let Some(status) = &pod.status else {
         return Vec::new();

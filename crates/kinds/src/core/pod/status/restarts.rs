@@ -1,4 +1,4 @@
-//! Containers that have ended, and may or may not run again.
+//! Terminated containers, and whether they may run again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::STATUS;
 use crate::strategy::Errors;
 use crate::validate::{items, text};
 
-/// Validates that no container runs again that is not to.
+/// Validates that no container runs again that must not be restarted.
 pub(super) fn validate_transitions(
     new: &PodStatus,
     old: &PodStatus,
@@ -93,7 +93,7 @@ fn ended(
     }
 }
 
-/// Whether the end of some container may restart all of them, whatever their own policy.
+/// Whether the exit of some container may restart all of them, regardless of their own policy.
 fn restarts_everything(spec: &PodSpec) -> bool {
     let rules = spec.containers.iter().chain(items(&spec.init_containers));
     rules
@@ -101,7 +101,7 @@ fn restarts_everything(spec: &PodSpec) -> bool {
         .any(|rule| rule.action == "RestartAllContainers")
 }
 
-/// Whether a container is started again that ended so.
+/// Whether a container with this exit code is restarted.
 fn restarts(container: &Container, spec: &PodSpec, code: i32) -> bool {
     let by_policy = |policy: &str| match policy {
         "OnFailure" => code != 0,

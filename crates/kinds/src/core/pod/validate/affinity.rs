@@ -24,7 +24,7 @@ pub(super) fn affinity(
 ) {
     let Some(affinity) = affinity else { return };
     if let Some(nodes) = &affinity.node_affinity {
-        to_nodes(nodes, &at.field("nodeAffinity"), options, errors);
+        validate_node_affinity(nodes, &at.field("nodeAffinity"), options, errors);
     }
 
     let values = options.selector_values;
@@ -34,7 +34,7 @@ pub(super) fn affinity(
             items(&pods.preferred_during_scheduling_ignored_during_execution),
         );
 
-        to_pods(
+        validate_pod_affinity(
             required,
             preferred,
             values,
@@ -49,7 +49,7 @@ pub(super) fn affinity(
             items(&pods.preferred_during_scheduling_ignored_during_execution),
         );
 
-        to_pods(
+        validate_pod_affinity(
             required,
             preferred,
             values,
@@ -59,7 +59,12 @@ pub(super) fn affinity(
     }
 }
 
-fn to_nodes(affinity: &NodeAffinity, at: &Path<'_>, options: &Options, errors: &mut Errors) {
+fn validate_node_affinity(
+    affinity: &NodeAffinity,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
     if let Some(selector) = &affinity.required_during_scheduling_ignored_during_execution {
         node_selector::selector(
             selector,
@@ -73,9 +78,9 @@ fn to_nodes(affinity: &NodeAffinity, at: &Path<'_>, options: &Options, errors: &
     let terms = items(&affinity.preferred_during_scheduling_ignored_during_execution);
     for (index, term) in terms.iter().enumerate() {
         let at = at.index(index);
-        weight(term.weight, &at, errors);
+        validate_weight(term.weight, &at, errors);
 
-        // Values that no label can have were always let through here; a warning tells of them.
+        // Invalid label values were always accepted here; they cause a warning.
         node_selector::term(
             &term.preference,
             Values::Kept,
@@ -85,7 +90,7 @@ fn to_nodes(affinity: &NodeAffinity, at: &Path<'_>, options: &Options, errors: &
     }
 }
 
-fn to_pods(
+fn validate_pod_affinity(
     required: &[PodAffinityTerm],
     preferred: &[WeightedPodAffinityTerm],
     values: Values,
@@ -93,14 +98,14 @@ fn to_pods(
     errors: &mut Errors,
 ) {
     for (index, given) in required.iter().enumerate() {
-        term(given, values, &at.field(REQUIRED).index(index), errors);
+        validate_term(given, values, &at.field(REQUIRED).index(index), errors);
     }
 
     let at = at.field(PREFERRED);
     for (index, given) in preferred.iter().enumerate() {
         let at = at.index(index);
-        weight(given.weight, &at, errors);
-        term(
+        validate_weight(given.weight, &at, errors);
+        validate_term(
             &given.pod_affinity_term,
             values,
             &at.field("podAffinityTerm"),
@@ -109,7 +114,7 @@ fn to_pods(
     }
 }
 
-fn weight(weight: i32, at: &Path<'_>, errors: &mut Errors) {
+fn validate_weight(weight: i32, at: &Path<'_>, errors: &mut Errors) {
     if !(1..=100).contains(&weight) {
         let detail = "must be in the range 1-100";
         errors.push(FieldError::invalid(
@@ -120,7 +125,7 @@ fn weight(weight: i32, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn term(term: &PodAffinityTerm, values: Values, at: &Path<'_>, errors: &mut Errors) {
+fn validate_term(term: &PodAffinityTerm, values: Values, at: &Path<'_>, errors: &mut Errors) {
     selector::validate(
         term.label_selector.as_ref(),
         values,

@@ -1,4 +1,4 @@
-//! Annotations that mean something to pods.
+//! Annotations with a meaning for pods.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::validate::text;
 
 type Annotations = BTreeMap<String, String>;
 
-/// Validates those that mean something.
+/// Validates the annotations with a meaning.
 pub(super) fn annotations(
     annotations: Option<&Annotations>,
     spec: &PodSpec,
@@ -42,7 +42,7 @@ pub(super) fn annotations(
         .get(TOLERATIONS)
         .filter(|value| !value.is_empty())
     {
-        annotated_tolerations(value, at, options, errors);
+        validate_tolerations(value, at, options, errors);
     }
 
     if let Some(value) = annotations.get(DELETION_COST)
@@ -57,32 +57,31 @@ pub(super) fn annotations(
     }
 
     if let Some(profile) = annotations.get(SECCOMP_POD) {
-        seccomp(profile, &at.field(SECCOMP_POD), errors);
+        validate_seccomp(profile, &at.field(SECCOMP_POD), errors);
     }
 
     for (key, profile) in annotations
         .iter()
         .filter(|(key, _)| key.starts_with(SECCOMP_PREFIX))
     {
-        seccomp(profile, &at.field(key), errors);
+        validate_seccomp(profile, &at.field(key), errors);
     }
 
     for (key, profile) in annotations {
         if let Some(container) = key.strip_prefix(APP_ARMOR_PREFIX) {
-            app_armor(container, profile, spec, &at.key(key), errors);
+            validate_app_armor(container, profile, spec, &at.key(key), errors);
         }
     }
 }
 
-/// What an annotation says about the cost of deleting the pod: a number without plus sign or
-/// leading zeros.
+/// The value of the pod deletion cost annotation: a number without plus sign or leading zeros.
 pub(in crate::core::pod) fn deletion_cost(text: &str) -> Option<i32> {
     let canonical =
         text == "0" || text.starts_with(|first: char| first == '-' || ('1'..='9').contains(&first));
     canonical.then(|| text.parse().ok()).flatten()
 }
 
-fn annotated_tolerations(value: &str, at: &Path<'_>, options: &Options, errors: &mut Errors) {
+fn validate_tolerations(value: &str, at: &Path<'_>, options: &Options, errors: &mut Errors) {
     let read = json::parse(value.as_bytes()).map_err(|error| error.to_string());
     let read = read.and_then(|tree| {
         typed::from_tree::<Vec<Toleration>>(&tree).map_err(|error| error.to_string())
@@ -93,7 +92,7 @@ fn annotated_tolerations(value: &str, at: &Path<'_>, options: &Options, errors: 
     }
 }
 
-fn seccomp(profile: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_seccomp(profile: &str, at: &Path<'_>, errors: &mut Errors) {
     match profile.strip_prefix("localhost/") {
         Some(file) => path::descending(file, at, errors),
         None if matches!(profile, "runtime/default" | "docker/default" | "unconfined") => {}
@@ -105,7 +104,13 @@ fn seccomp(profile: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn app_armor(container: &str, profile: &str, spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_app_armor(
+    container: &str,
+    profile: &str,
+    spec: &PodSpec,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let mut found = false;
     every_container(spec, &Path::Root, |candidate, _| {
         found |= candidate.name == container
@@ -127,7 +132,7 @@ fn app_armor(container: &str, profile: &str, spec: &PodSpec, at: &Path<'_>, erro
     }
 }
 
-/// Validates a change of annotations that must stay as they are.
+/// Validates that immutable annotations do not change.
 pub(in crate::core::pod) fn changed(
     new: Option<&Annotations>,
     old: Option<&Annotations>,

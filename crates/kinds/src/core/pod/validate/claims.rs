@@ -1,4 +1,4 @@
-//! `resourceClaims`: devices that a pod claims.
+//! `resourceClaims`: the devices of a pod.
 
 use std::collections::BTreeSet;
 
@@ -47,11 +47,11 @@ pub(super) fn claims(
             }
         }
 
-        source(claim, &at, errors);
+        validate_source(claim, &at, errors);
     }
 }
 
-fn source(claim: &PodResourceClaim, at: &Path<'_>, errors: &mut Errors) {
+fn validate_source(claim: &PodResourceClaim, at: &Path<'_>, errors: &mut Errors) {
     let detail = match (
         &claim.resource_claim_name,
         &claim.resource_claim_template_name,
@@ -105,7 +105,7 @@ pub(super) fn used(
             continue;
         }
 
-        used_once(claim, &mut seen, &at, errors);
+        validate_used_once(claim, &mut seen, &at, errors);
 
         if !of_pod.contains(name) {
             let mut error = FieldError::not_found(&at, name);
@@ -126,7 +126,7 @@ pub(super) fn used(
 }
 
 /// A claim is used as a whole, or by requests, each once.
-fn used_once(
+fn validate_used_once(
     claim: &ResourceClaim,
     seen: &mut BTreeSet<String>,
     at: &Path<'_>,

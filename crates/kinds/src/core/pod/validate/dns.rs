@@ -38,8 +38,8 @@ pub(super) fn config(
     }
 
     let Some(config) = config else { return };
-    nameservers(items(&config.nameservers), &at.field("nameservers"), errors);
-    searches(items(&config.searches), &at.field("searches"), errors);
+    validate_nameservers(items(&config.nameservers), &at.field("nameservers"), errors);
+    validate_searches(items(&config.searches), &at.field("searches"), errors);
 
     for (index, option) in items(&config.options).iter().enumerate() {
         if text(&option.name).is_empty() {
@@ -51,7 +51,7 @@ pub(super) fn config(
     }
 }
 
-fn nameservers(servers: &[String], at: &Path<'_>, errors: &mut Errors) {
+fn validate_nameservers(servers: &[String], at: &Path<'_>, errors: &mut Errors) {
     if servers.len() > NAMESERVERS {
         let detail = format!("must not have more than {NAMESERVERS} nameservers");
         errors.push(FieldError::invalid(at, texts(Some(servers)), detail));
@@ -61,7 +61,7 @@ fn nameservers(servers: &[String], at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn searches(searches: &[String], at: &Path<'_>, errors: &mut Errors) {
+fn validate_searches(searches: &[String], at: &Path<'_>, errors: &mut Errors) {
     if searches.len() > SEARCHES {
         let detail = format!("must not have more than {SEARCHES} search paths");
         errors.push(FieldError::invalid(at, texts(Some(searches)), detail));

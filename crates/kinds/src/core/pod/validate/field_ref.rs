@@ -11,7 +11,7 @@ use super::{required_word, word};
 use crate::strategy::Errors;
 use crate::validate::text;
 
-/// What variables can be set from.
+/// Fields that environment variables can be set from.
 pub(super) const OF_VARIABLES: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -24,7 +24,7 @@ pub(super) const OF_VARIABLES: &[&str] = &[
     "status.podIPs",
 ];
 
-/// What files can be made from.
+/// Fields that files can be made from.
 pub(super) const OF_FILES: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -33,7 +33,7 @@ pub(super) const OF_FILES: &[&str] = &[
     "metadata.uid",
 ];
 
-/// Fields that the pod of v1 has a name for, though not every one is for everybody.
+/// Supported field paths of a v1 pod, though not each in every context.
 const KNOWN: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -85,7 +85,7 @@ pub(super) fn field(
         }
         ("v1", Some(("metadata.labels", key))) => refuse(at, key, qualified_name(key), errors),
         ("v1", None) if KNOWN.contains(&path) => word(path, allowed, &place, errors),
-        // Old clients say so.
+        // The old name of the field.
         ("v1", None) if path == "spec.host" => word("spec.nodeName", allowed, &place, errors),
         (version, subscripted) => {
             let why = match (version, subscripted) {
@@ -130,7 +130,7 @@ pub(super) fn resource(
         .and_then(|divisor| divisor.0.parse::<Quantity>().ok());
 
     if let Some(divisor) = divisor.filter(|divisor| !divisor.is_zero()) {
-        self::divisor(name, &divisor.to_string(), &at.field("divisor"), errors);
+        validate_divisor(name, &divisor.to_string(), &at.field("divisor"), errors);
     }
 }
 
@@ -138,7 +138,7 @@ fn is_huge_pages(name: &str) -> bool {
     name.starts_with("requests.hugepages-") || name.starts_with("limits.hugepages-")
 }
 
-fn divisor(resource: &str, divisor: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_divisor(resource: &str, divisor: &str, at: &Path<'_>, errors: &mut Errors) {
     const SIZES: &[&str] = &[
         "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
     ];

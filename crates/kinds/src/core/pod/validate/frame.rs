@@ -1,4 +1,4 @@
-//! What the parts of a spec are validated by, besides themselves.
+//! The context in which the parts of a spec are validated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::validate::{items, text};
 pub(super) struct Frame<'a> {
     pub(super) spec: &'a PodSpec,
     pub(super) options: &'a Options,
-    /// Those with which nothing is wrong, by name.
+    /// The valid ones, by name.
     pub(super) volumes: BTreeMap<&'a str, &'a Volume>,
     /// The names of `resourceClaims`.
     pub(super) claims: BTreeSet<&'a str>,
@@ -33,7 +33,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether the pod's users are those of its node.
+    /// Whether the pod uses the node's user namespace.
     pub(super) fn host_users(&self) -> bool {
         self.spec.host_users != Some(false)
     }
@@ -42,7 +42,7 @@ impl<'a> Frame<'a> {
         text(&self.spec.restart_policy)
     }
 
-    /// The operating system that the pod asks for, if it asks for one.
+    /// The operating system that the pod is for, if it names one.
     pub(super) fn os(&self) -> Option<&str> {
         self.spec.os.as_ref().map(|os| os.name.as_str())
     }

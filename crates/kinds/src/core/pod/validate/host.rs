@@ -1,4 +1,4 @@
-//! What a pod shares with its node: network, users; and what it is called there.
+//! What a pod shares with its node: network, users, host name.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
@@ -21,7 +21,7 @@ pub(super) fn ports_of_host_network(frame: &Frame<'_>, at: &Path<'_>, errors: &m
         for (place, port) in items(&container.ports).iter().enumerate() {
             let found = port.host_port.unwrap_or(0);
 
-            // In a template the port of the node may yet be filled in.
+            // In a template the host port may still be filled in by defaulting.
             if (frame.options.is_pod || found != 0) && found != port.container_port {
                 errors.push(FieldError::invalid(
                     &at.index(index)
@@ -36,7 +36,7 @@ pub(super) fn ports_of_host_network(frame: &Frame<'_>, at: &Path<'_>, errors: &m
     }
 }
 
-/// Validates what does not go together with users of the pod's own.
+/// Validates that nothing conflicts with the pod's own user namespace.
 pub(super) fn users(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let spec = frame.spec;
 
@@ -47,7 +47,7 @@ pub(super) fn users(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let detail = "when `hostUsers` is false";
     let network = spec.host_network == Some(true) && !frame.options.users_in_host_network;
 
-    // Two of these names are upstream's slips.
+    // Two of these names are mistakes of upstream's.
     for (shared, name) in [
         (network, "hostNetwork"),
         (spec.host_pid == Some(true), "HostPID"),

@@ -1,8 +1,8 @@
-//! What is wrong with a pod, or with the template of one.
+//! Validation of pods and pod templates.
 //!
-//! The complaints are upstream's, in upstream's order: volumes, claims, containers, then the spec
-//! around them. A part that is validated by others (the volumes by their mounts, the spec by its
-//! containers) comes in a [`Frame`]. Files are called what the user calls the part.
+//! The errors are upstream's, in upstream's order: volumes, claims, containers, then the spec
+//! around them. What the validation of other parts needs (mounts the volumes, containers the spec)
+//! is in a [`Frame`]. Files are named after the fields.
 
 mod affinity;
 mod annotations;
@@ -38,7 +38,7 @@ pub(super) use container::{as_container, containers, every_container};
 use frame::Frame;
 pub(super) use spec::spec;
 
-/// Validates annotations and spec of a pod, beyond what is asked of templates too.
+/// Validates annotations and spec of a pod, beyond the checks shared with templates.
 pub(super) fn pod(metadata: &ObjectMeta, spec: &PodSpec, options: &Options, errors: &mut Errors) {
     let at = Path::Root.field("spec");
     let annotations = metadata.annotations.as_ref();
@@ -66,7 +66,7 @@ pub(super) fn pod(metadata: &ObjectMeta, spec: &PodSpec, options: &Options, erro
     }
 }
 
-/// Validates what only a new pod may not have.
+/// Validates what only new pods must satisfy.
 pub(super) fn new_pod(metadata: &ObjectMeta, spec: &PodSpec, errors: &mut Errors) {
     let at = Path::Root.field("spec");
     if !items(&spec.ephemeral_containers).is_empty() {
@@ -84,7 +84,7 @@ pub(super) fn new_pod(metadata: &ObjectMeta, spec: &PodSpec, errors: &mut Errors
     security::annotations_agree(metadata, spec, &at, errors);
 }
 
-/// Validates the template of pods, wherever it stands.
+/// Validates a pod template of any kind.
 pub(crate) fn template(
     template: &PodTemplateSpec,
     at: &Path<'_>,
@@ -128,8 +128,8 @@ pub(crate) fn template_metadata(
     annotations::annotations(metadata.annotations.as_ref(), spec, &place, options, errors);
 }
 
-/// Validates a text that is to be one of a few words. It is shown as JSON has it: such texts have a
-/// type of their own in upstream.
+/// Validates that a text is one of a few values. Errors show it as JSON, because upstream has its
+/// own type for it.
 fn word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
     if !known.contains(&found) {
         let bad_value = Some(internal::text(found));
@@ -140,7 +140,7 @@ fn word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The same, where the word must be given.
+/// The same for a mandatory value.
 fn required_word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
     match found {
         "" => errors.push(FieldError::required(at, "")),
@@ -148,14 +148,14 @@ fn required_word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors
     }
 }
 
-/// Validates a text that must be given.
+/// Validates that a text is given.
 fn required(found: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.is_empty() {
         errors.push(FieldError::required(at, ""));
     }
 }
 
-/// Validates a number that is to be within bounds, which belong to it.
+/// Validates that a number is within inclusive bounds.
 fn between(found: i64, least: i64, most: i64, at: &Path<'_>, errors: &mut Errors) {
     if !(least..=most).contains(&found) {
         let detail = format!("must be between {least} and {most}, inclusive");

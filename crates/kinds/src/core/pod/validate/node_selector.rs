@@ -29,7 +29,7 @@ pub(crate) fn selector(
 
 pub(super) fn term(term: &NodeSelectorTerm, values: Values, at: &Path<'_>, errors: &mut Errors) {
     for (index, requirement) in items(&term.match_expressions).iter().enumerate() {
-        expression(
+        validate_expression(
             requirement,
             values,
             &at.field("matchExpressions").index(index),
@@ -37,11 +37,11 @@ pub(super) fn term(term: &NodeSelectorTerm, values: Values, at: &Path<'_>, error
         );
     }
     for (index, requirement) in items(&term.match_fields).iter().enumerate() {
-        field(requirement, &at.field("matchFields").index(index), errors);
+        validate_field(requirement, &at.field("matchFields").index(index), errors);
     }
 }
 
-/// Whether some value of an expression is no label value.
+/// Whether some value of an expression is an invalid label value.
 pub(in crate::core::pod) fn has_bad_value(terms: &[NodeSelectorTerm]) -> bool {
     let expressions = terms.iter().flat_map(|term| items(&term.match_expressions));
     expressions
@@ -49,7 +49,7 @@ pub(in crate::core::pod) fn has_bad_value(terms: &[NodeSelectorTerm]) -> bool {
         .any(|value| !label_value(value).is_empty())
 }
 
-fn expression(
+fn validate_expression(
     requirement: &NodeSelectorRequirement,
     values: Values,
     at: &Path<'_>,
@@ -96,7 +96,7 @@ fn expression(
     }
 }
 
-fn field(requirement: &NodeSelectorRequirement, at: &Path<'_>, errors: &mut Errors) {
+fn validate_field(requirement: &NodeSelectorRequirement, at: &Path<'_>, errors: &mut Errors) {
     let given = items(&requirement.values);
     let place = at.field("values");
     match requirement.operator.as_str() {

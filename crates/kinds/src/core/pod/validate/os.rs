@@ -1,5 +1,4 @@
-//! `os`: what a pod for the one system may not say about the other, and Windows' processes of the
-//! host.
+//! `os`: fields that pods of one operating system may not have, and Windows host processes.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -15,13 +14,13 @@ pub(super) fn os(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     let Some(os) = &spec.os else { return };
     match os.name.as_str() {
         "" => errors.push(FieldError::required(&at.field("os").field("name"), "")),
-        "linux" => linux(spec, at, errors),
-        "windows" => windows(spec, at, errors),
+        "linux" => validate_linux(spec, at, errors),
+        "windows" => validate_windows(spec, at, errors),
         other => word(other, &["linux", "windows"], &at.field("os"), errors),
     }
 }
 
-fn linux(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_linux(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     let detail = "windows options cannot be set for a linux pod";
     if spec
         .security_context
@@ -50,7 +49,7 @@ fn linux(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
 
 const NOT_FOR_WINDOWS: &str = "cannot be set for a windows pod";
 
-fn windows(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+fn validate_windows(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     let none = PodSecurityContext::default();
     let context = spec.security_context.as_ref().unwrap_or(&none);
 
@@ -103,12 +102,12 @@ fn windows(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
 
     every_container(spec, at, |container, at| {
         if let Some(context) = &container.security_context {
-            windows_container(context, &at.field("securityContext"), errors);
+            validate_windows_container(context, &at.field("securityContext"), errors);
         }
     });
 }
 
-fn windows_container(context: &SecurityContext, at: &Path<'_>, errors: &mut Errors) {
+fn validate_windows_container(context: &SecurityContext, at: &Path<'_>, errors: &mut Errors) {
     let given = [
         (context.app_armor_profile.is_some(), "appArmorProfile"),
         (context.se_linux_options.is_some(), "seLinuxOptions"),
@@ -133,7 +132,7 @@ fn windows_container(context: &SecurityContext, at: &Path<'_>, errors: &mut Erro
     }
 }
 
-/// Validates which containers are processes of a Windows host: all or none, and in its network.
+/// Validates which containers are Windows host processes: all or none, and in the host network.
 pub(super) fn host_processes(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let spec = frame.spec;
     let asked = |options: Option<&WindowsSecurityContextOptions>| {

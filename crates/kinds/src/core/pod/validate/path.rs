@@ -23,14 +23,14 @@ pub(super) fn unreserved(path: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a path would be good in [`unreserved`].
+/// Whether a path would be valid in [`unreserved`].
 pub(super) fn is_unreserved(path: &str) -> bool {
     let mut errors = Errors::new();
     unreserved(path, &Path::Root, &mut errors);
     errors.is_empty()
 }
 
-/// Validates a path none of whose steps goes up.
+/// Validates that a path has no `..`.
 pub(super) fn without_backsteps(path: &str, at: &Path<'_>, errors: &mut Errors) {
     refuse(at, path, path_without_backsteps(path), errors);
 }

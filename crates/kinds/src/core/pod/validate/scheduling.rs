@@ -1,4 +1,4 @@
-//! Gates: before a pod is scheduled, and before it is ready.
+//! Scheduling gates and readiness gates.
 
 use std::collections::BTreeSet;
 

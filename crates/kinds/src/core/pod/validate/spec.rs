@@ -14,7 +14,7 @@ use crate::core::pod::options::Options;
 use crate::strategy::Errors;
 use crate::validate::{items, text};
 
-/// Validates a spec. `metadata` is there for a pod, whose name becomes part of others'.
+/// Validates a spec. `metadata` is given for a pod, whose name becomes part of other names.
 pub(in crate::core::pod) fn spec(
     spec: &PodSpec,
     metadata: Option<&ObjectMeta>,
@@ -107,7 +107,7 @@ pub(in crate::core::pod) fn spec(
     host::users(&frame, at, errors);
     host::name_override(spec, at, errors);
 
-    names(spec, at, errors);
+    validate_names(spec, at, errors);
     tolerations::tolerations(
         items(&spec.tolerations),
         &at.field("tolerations"),
@@ -116,13 +116,13 @@ pub(in crate::core::pod) fn spec(
     );
 
     host::aliases(items(&spec.host_aliases), &at.field("hostAliases"), errors);
-    classes(spec, &frame, at, errors);
+    validate_classes(spec, &frame, at, errors);
     os::os(spec, at, errors);
     container::files_of_variables(spec, at, errors);
 }
 
-/// The names of other objects, and of the pod in its network.
-fn names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+/// Validates the names of other objects, and the host name of the pod.
+fn validate_names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     for (found, name) in [
         (&spec.service_account_name, "serviceAccountName"),
         (&spec.node_name, "nodeName"),
@@ -149,8 +149,8 @@ fn names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The classes that a pod is of, and what comes with them.
-fn classes(spec: &PodSpec, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+/// Validates the runtime and priority classes, and what comes with them.
+fn validate_classes(spec: &PodSpec, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(found) = spec
         .priority_class_name
         .as_deref()

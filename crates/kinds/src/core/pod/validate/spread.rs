@@ -36,7 +36,7 @@ pub(super) fn constraints(
 
     for (index, constraint) in constraints.iter().enumerate() {
         let at = at.index(index);
-        positive(constraint.max_skew, &at.field("maxSkew"), errors);
+        validate_positive(constraint.max_skew, &at.field("maxSkew"), errors);
 
         if constraint.topology_key.is_empty() {
             errors.push(FieldError::required(
@@ -63,7 +63,7 @@ pub(super) fn constraints(
         }
 
         if let Some(domains) = constraint.min_domains {
-            min_domains(domains, action, &at.field("minDomains"), errors);
+            validate_min_domains(domains, action, &at.field("minDomains"), errors);
         }
 
         for (policy, name) in [
@@ -81,7 +81,7 @@ pub(super) fn constraints(
         );
 
         if options.older_label_keys {
-            older_label_keys(keys, selector, &at.field("matchLabelKeys"), errors);
+            validate_older_label_keys(keys, selector, &at.field("matchLabelKeys"), errors);
         } else {
             label_keys(keys, &[], selector, &at, errors);
         }
@@ -92,7 +92,7 @@ pub(super) fn constraints(
     }
 }
 
-fn positive(found: i32, at: &Path<'_>, errors: &mut Errors) {
+fn validate_positive(found: i32, at: &Path<'_>, errors: &mut Errors) {
     if found <= 0 {
         errors.push(FieldError::invalid(
             at,
@@ -102,8 +102,8 @@ fn positive(found: i32, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn min_domains(domains: i32, action: &str, at: &Path<'_>, errors: &mut Errors) {
-    positive(domains, at, errors);
+fn validate_min_domains(domains: i32, action: &str, at: &Path<'_>, errors: &mut Errors) {
+    validate_positive(domains, at, errors);
     if action != "DoNotSchedule" {
         let detail =
             format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
@@ -111,8 +111,8 @@ fn min_domains(domains: i32, action: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Validates keys whose values the pod's own labels give. A pod's selector has got their expressions
-/// already.
+/// Validates keys whose values are those of the pod's own labels. The selector of a pod has their
+/// expressions already.
 pub(in crate::core::pod) fn label_keys(
     matching: &[String],
     mismatching: &[String],
@@ -139,7 +139,7 @@ pub(in crate::core::pod) fn label_keys(
     }
 
     if let Some(selector) = selector {
-        selected_besides(matching, selector, at, errors);
+        validate_not_selected_twice(matching, selector, at, errors);
     }
 
     let mismatching: BTreeSet<&String> = mismatching.iter().collect();
@@ -157,8 +157,13 @@ pub(in crate::core::pod) fn label_keys(
     }
 }
 
-/// A key that the selector names a second time: once is from the pod's own label.
-fn selected_besides(keys: &[String], selector: &LabelSelector, at: &Path<'_>, errors: &mut Errors) {
+/// Validates that the selector names no key a second time: once is from the pod's own label.
+fn validate_not_selected_twice(
+    keys: &[String],
+    selector: &LabelSelector,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let places: BTreeMap<&String, usize> = keys
         .iter()
         .enumerate()
@@ -185,8 +190,8 @@ fn selected_besides(keys: &[String], selector: &LabelSelector, at: &Path<'_>, er
     }
 }
 
-/// The rule before v1.34, which holds on for pods that keep only that.
-fn older_label_keys(
+/// The rule before v1.34, which still applies to pods that only satisfy that.
+fn validate_older_label_keys(
     keys: &[String],
     selector: Option<&LabelSelector>,
     at: &Path<'_>,

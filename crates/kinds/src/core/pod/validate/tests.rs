@@ -1,5 +1,5 @@
-//! Tables for the validation of specs. The recorded answers of a real server have the breadth; these
-//! have what is easily broken, and what those do not reach.
+//! Table tests for the validation of specs. The recorded answers of a real server cover the
+//! breadth; these cover what is easily broken, and what those do not reach.
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::json;
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use super::*;
 
-/// A pod with this in its spec beside one good container, and with defaults.
+/// A pod with this in its spec beside one valid container, and with defaults.
 fn pod(spec: &str) -> Pod {
     let text = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p"}},
@@ -29,7 +29,7 @@ fn read(text: &str) -> Pod {
     typed::from_tree(&tree).unwrap()
 }
 
-/// `expected`: what each complaint begins with.
+/// `expected`: the prefix of each error.
 fn compare(errors: &[FieldError], expected: &[&str], of: &str) {
     let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), expected.len(), "{of}: {found:#?}");
@@ -54,7 +54,7 @@ fn check(spec: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_plain_pod_is_good_and_an_empty_one_lacks_containers() {
+fn plain_pod_is_valid_and_empty_one_lacks_containers() {
     check("", &[]);
     let mut errors = Errors::new();
     spec(
@@ -89,7 +89,7 @@ fn a_volume_has_one_source_and_a_name_of_its_own() {
         ],
     );
 
-    // What is wrong inside a second source is not looked at; two slips in the names are upstream's.
+    // A second source is not validated; two mistakes in the names are upstream's.
     check(
         r#""volumes":[{"name":"a","gcePersistentDisk":{}},{"name":"b","emptyDir":{},"downwardAPI":{}}]"#,
         &[
@@ -154,11 +154,11 @@ fn names_of_containers_are_unique_across_their_lists() {
 }
 
 #[test]
-fn rules_of_restarting_need_a_policy() {
+fn restart_rules_need_a_policy() {
     let rules = r#""restartPolicyRules":[{"action":"Bark"}]"#;
 
-    // Upstream looks at the rules of a regular container even so, and not at those of one that runs
-    // before.
+    // Upstream validates the rules of a regular container even so, and not those of an init
+    // container.
     check(
         &format!(r#""initContainers":[{{"name":"i","image":"i",{rules}}}]"#),
         &["spec.initContainers[0].restartPolicy: Required value"],
@@ -176,7 +176,7 @@ fn rules_of_restarting_need_a_policy() {
 }
 
 #[test]
-fn what_a_pod_asks_for_as_a_whole_covers_its_containers() {
+fn pod_level_resources_cover_the_containers() {
     let resources = |of_pod: &str, of_container: &str| {
         let pod = read(&format!(
             r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p"}},"spec":{{"resources":{of_pod},
@@ -215,7 +215,7 @@ fn what_a_pod_asks_for_as_a_whole_covers_its_containers() {
 }
 
 #[test]
-fn huge_pages_come_whole_and_not_alone() {
+fn huge_pages_are_whole_and_need_cpu_or_memory() {
     let container = |resources: &str, expected: &[&str]| {
         check(
             &format!(r#""initContainers":[{{"name":"i","image":"i","resources":{resources}}}]"#),
@@ -247,7 +247,7 @@ fn huge_pages_come_whole_and_not_alone() {
 }
 
 #[test]
-fn windows_pods_say_nothing_of_linux_and_the_reverse() {
+fn windows_pods_have_no_linux_fields_and_the_reverse() {
     check(
         r#""os":{"name":"windows"},"hostPID":true,"securityContext":{"runAsUser":1}"#,
         &[
@@ -274,7 +274,7 @@ fn windows_pods_say_nothing_of_linux_and_the_reverse() {
 }
 
 #[test]
-fn settings_of_the_node_are_not_the_pods() {
+fn sysctls_of_the_node_are_refused() {
     check(
         r#""securityContext":{"sysctls":[{"name":"net/core.x/y","value":"1"}]}"#,
         &[],
@@ -328,7 +328,7 @@ fn label_keys_need_a_selector_that_does_not_name_them() {
 }
 
 #[test]
-fn what_the_old_spec_has_wrong_may_stay() {
+fn faults_of_the_old_spec_are_accepted() {
     let validated = |old: &str, new: &str| {
         let (old, new) = (pod(old), pod(new));
         let options = Options::of_pod(Some((&old.metadata, old.spec.as_ref().unwrap())), true);
@@ -361,7 +361,7 @@ fn what_the_old_spec_has_wrong_may_stay() {
 }
 
 #[test]
-fn who_runs_the_server_decides_whether_containers_are_privileged() {
+fn server_setting_allows_privileged_containers() {
     let pod =
         pod(r#""initContainers":[{"name":"i","image":"i","securityContext":{"privileged":true}}]"#);
     let mut errors = Errors::new();

@@ -37,7 +37,7 @@ pub(crate) fn tolerations(
             errors.push(FieldError::invalid_str(&at.field("effect"), effect, detail));
         }
 
-        value(operator, text(&toleration.value), &at, options, errors);
+        validate_value(operator, text(&toleration.value), &at, options, errors);
 
         if !effect.is_empty() {
             word(
@@ -51,7 +51,13 @@ pub(crate) fn tolerations(
 }
 
 /// Validates an operator and the value it compares with.
-fn value(operator: &str, value: &str, at: &Path<'_>, options: &Options, errors: &mut Errors) {
+fn validate_value(
+    operator: &str,
+    value: &str,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
     match operator {
         "Equal" | "" => {
             let messages = label_value(value);

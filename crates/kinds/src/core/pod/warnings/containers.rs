@@ -1,4 +1,4 @@
-//! Warnings about containers one by one.
+//! Warnings about single containers.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::super::annotation::{APP_ARMOR_PREFIX, SECCOMP_POD, SECCOMP_PREFIX};
 use super::super::shape::profile_of;
 use super::super::validate::every_container;
-use super::fractions;
+use super::warn_fractions;
 use crate::validate::{items, text};
 use crate::warnings::Gathered;
 
-/// `place` is the spec's, `noted` that of the annotations.
+/// `place` is the path of the spec, `noted` that of the annotations.
 pub(super) fn containers(
     spec: &PodSpec,
     metadata: &ObjectMeta,
@@ -51,7 +51,7 @@ pub(super) fn containers(
 
         let key = format!("{APP_ARMOR_PREFIX}{}", container.name);
 
-        // Of pods this is told before the annotation becomes a field.
+        // For pods this warning is returned before the annotation becomes a field.
         let unset =
             is_template && context.is_none_or(|context| context.app_armor_profile.is_none());
         if let Some(value) = annotation(&key).filter(|_| unset)
@@ -69,16 +69,16 @@ pub(super) fn containers(
 
         let at_resources = at.field("resources");
         for name in ["memory", "ephemeral-storage"] {
-            fractions(limits, &[name], &at_resources.field("limits"), warnings);
-            fractions(requests, &[name], &at_resources.field("requests"), warnings);
+            warn_fractions(limits, &[name], &at_resources.field("limits"), warnings);
+            warn_fractions(requests, &[name], &at_resources.field("requests"), warnings);
         }
 
-        hidden_variables(container, &at.field("env"), warnings);
+        warn_hidden_variables(container, &at.field("env"), warnings);
     });
 }
 
-/// Variables that replace others of the same name, rather than adding to them.
-fn hidden_variables(container: &Container, at: &Path<'_>, warnings: &mut Gathered) {
+/// Warns about variables that replace others of the same name.
+fn warn_hidden_variables(container: &Container, at: &Path<'_>, warnings: &mut Gathered) {
     let mut seen = BTreeSet::new();
     for (index, variable) in items(&container.env).iter().enumerate() {
         if seen.insert(&variable.name) {

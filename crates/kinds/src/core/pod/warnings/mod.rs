@@ -1,4 +1,4 @@
-//! What the writer of a pod, or of a template, should know though nothing is wrong.
+//! Warnings about valid pods and pod templates.
 
 mod containers;
 mod paths;
@@ -25,7 +25,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// Of a new pod.
+/// Warnings about a new pod.
 pub(super) fn new_pod(pod: &Pod) -> Vec<String> {
     let mut warnings = Gathered::default();
     let messages = dns1123_label(text(&pod.metadata.name));
@@ -39,17 +39,17 @@ pub(super) fn new_pod(pod: &Pod) -> Vec<String> {
 
     let none = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&none);
-    of_spec(spec, &pod.metadata, &Path::Root, false, &mut warnings);
+    warn_spec(spec, &pod.metadata, &Path::Root, false, &mut warnings);
 
     warnings.into_texts()
 }
 
-/// Of a template that is new, or changed.
+/// Warnings about a new or changed template.
 pub(crate) fn template(template: &PodTemplateSpec, at: &Path<'_>) -> Vec<String> {
     let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
     let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
     let mut warnings = Gathered::default();
-    of_spec(
+    warn_spec(
         template.spec.as_ref().unwrap_or(&no_spec),
         metadata,
         at,
@@ -59,7 +59,7 @@ pub(crate) fn template(template: &PodTemplateSpec, at: &Path<'_>) -> Vec<String>
     warnings.into_texts()
 }
 
-fn of_spec(
+fn warn_spec(
     spec: &PodSpec,
     metadata: &ObjectMeta,
     at: &Path<'_>,
@@ -80,13 +80,13 @@ fn of_spec(
         }
     }
 
-    node_affinity(
+    warn_node_affinity(
         spec.affinity.as_ref(),
         &place.field("affinity").field("nodeAffinity"),
         warnings,
     );
 
-    spread(spec, &place.field("topologySpreadConstraints"), warnings);
+    warn_spread(spec, &place.field("topologySpreadConstraints"), warnings);
     let annotations = at.field("metadata");
 
     let annotations = annotations.field("annotations");
@@ -101,12 +101,12 @@ fn of_spec(
     }
 
     for (index, volume) in items(&spec.volumes).iter().enumerate() {
-        deprecated_volume(volume, &place.field("volumes").index(index), warnings);
+        warn_deprecated_volume(volume, &place.field("volumes").index(index), warnings);
     }
 
     paths::overlapping(items(&spec.volumes), warnings);
-    repeated(spec, &place, warnings);
-    fractions(
+    warn_duplicates(spec, &place, warnings);
+    warn_fractions(
         spec.overhead.as_ref(),
         &["memory", "ephemeral-storage"],
         &place.field("overhead"),
@@ -126,11 +126,11 @@ fn of_spec(
         ));
     }
 
-    pod_affinity(spec.affinity.as_ref(), &place.field("affinity"), warnings);
-    addresses(spec, &place, warnings);
+    warn_pod_affinity(spec.affinity.as_ref(), &place.field("affinity"), warnings);
+    warn_addresses(spec, &place, warnings);
 }
 
-fn node_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gathered) {
+fn warn_node_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gathered) {
     let Some(nodes) = affinity.and_then(|affinity| affinity.node_affinity.as_ref()) else {
         return;
     };
@@ -142,13 +142,13 @@ fn node_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gath
     for (index, term) in terms.enumerate() {
         let at = at.field(REQUIRED);
         let at = at.field("nodeSelectorTerms");
-        node_term(term, false, &at.index(index), warnings);
+        warn_node_term(term, false, &at.index(index), warnings);
     }
 
     let preferred = items(&nodes.preferred_during_scheduling_ignored_during_execution);
     for (index, term) in preferred.iter().enumerate() {
         let at = at.field(PREFERRED);
-        node_term(
+        warn_node_term(
             &term.preference,
             true,
             &at.index(index).field("preference"),
@@ -157,8 +157,8 @@ fn node_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gath
     }
 }
 
-/// Values are told of where they are not refused.
-fn node_term(term: &NodeSelectorTerm, values: bool, at: &Path<'_>, warnings: &mut Gathered) {
+/// Warns about values where they are not refused.
+fn warn_node_term(term: &NodeSelectorTerm, values: bool, at: &Path<'_>, warnings: &mut Gathered) {
     for (index, expression) in items(&term.match_expressions).iter().enumerate() {
         let at = at.field("matchExpressions");
         let at = at.index(index);
@@ -186,7 +186,7 @@ fn node_term(term: &NodeSelectorTerm, values: bool, at: &Path<'_>, warnings: &mu
     }
 }
 
-fn spread(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
+fn warn_spread(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     for (index, constraint) in items(&spec.topology_spread_constraints).iter().enumerate() {
         let at = at.index(index);
         let key = &constraint.topology_key;
@@ -199,7 +199,7 @@ fn spread(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     }
 }
 
-fn deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Gathered) {
+fn warn_deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Gathered) {
     let mut old = |given: bool, name: &str, message: &str| {
         if given {
             warnings.push(format!("{}: {message}", at.field(name)));
@@ -260,14 +260,14 @@ fn deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Gathered) {
         let limits = resources.and_then(|resources| resources.limits.as_ref());
 
         let requests = resources.and_then(|resources| resources.requests.as_ref());
-        fractions(
+        warn_fractions(
             requests,
             &["storage"],
             &at.field("resources").field("requests"),
             warnings,
         );
 
-        fractions(
+        warn_fractions(
             limits,
             &["storage"],
             &at.field("resources").field("limits"),
@@ -288,8 +288,8 @@ fn deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Gathered) {
     old(volume.rbd.is_some(), "rbd");
 }
 
-/// Aliases and secrets that stand there twice.
-fn repeated(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
+/// Warns about duplicate aliases and secrets.
+fn warn_duplicates(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     let mut seen = BTreeSet::new();
     for (index, alias) in items(&spec.host_aliases).iter().enumerate() {
         if !seen.insert(&alias.ip) {
@@ -328,8 +328,13 @@ fn repeated(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     }
 }
 
-/// Amounts of bytes that are no whole number.
-fn fractions(amounts: Option<&Amounts>, names: &[&str], at: &Path<'_>, warnings: &mut Gathered) {
+/// Warns about fractional amounts of bytes.
+fn warn_fractions(
+    amounts: Option<&Amounts>,
+    names: &[&str],
+    at: &Path<'_>,
+    warnings: &mut Gathered,
+) {
     for name in names {
         let found: Option<Quantity> = amounts.and_then(|amounts| amounts.get(*name)).map(read);
         if let Some(found) = found.filter(|found| found.milli_value() % 1000 != 0) {
@@ -343,21 +348,21 @@ fn fractions(amounts: Option<&Amounts>, names: &[&str], at: &Path<'_>, warnings:
     }
 }
 
-fn pod_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gathered) {
+fn warn_pod_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gathered) {
     let Some(affinity) = affinity else { return };
     if let Some(pods) = &affinity.pod_affinity {
         let required = items(&pods.required_during_scheduling_ignored_during_execution);
         let preferred = items(&pods.preferred_during_scheduling_ignored_during_execution);
-        unselective(required, preferred, &at.field("podAffinity"), warnings);
+        warn_missing_selectors(required, preferred, &at.field("podAffinity"), warnings);
     }
     if let Some(pods) = &affinity.pod_anti_affinity {
         let required = items(&pods.required_during_scheduling_ignored_during_execution);
         let preferred = items(&pods.preferred_during_scheduling_ignored_during_execution);
-        unselective(required, preferred, &at.field("podAntiAffinity"), warnings);
+        warn_missing_selectors(required, preferred, &at.field("podAntiAffinity"), warnings);
     }
 }
 
-fn unselective(
+fn warn_missing_selectors(
     required: &[PodAffinityTerm],
     preferred: &[WeightedPodAffinityTerm],
     at: &Path<'_>,
@@ -387,7 +392,7 @@ fn unselective(
     }
 }
 
-fn addresses(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
+fn warn_addresses(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     let servers = spec
         .dns_config
         .iter()
@@ -404,7 +409,7 @@ fn addresses(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     }
 }
 
-/// What is to be said of a label of nodes whose time is over.
+/// The warning for a deprecated node label.
 pub(crate) fn deprecated_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",

@@ -1,4 +1,4 @@
-//! Warnings about files of a volume that would stand in the same place, or one below the other.
+//! Warnings about files of a volume whose paths collide: equal, or one below the other.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Volume, Volum
 use crate::validate::{items, text};
 use crate::warnings::Gathered;
 
-/// A file and where it comes from; where that goes without saying, nothing.
+/// A file and its source; empty where the source is obvious.
 struct File {
     path: String,
     source: String,
@@ -34,16 +34,16 @@ pub(super) fn overlapping(volumes: &[Volume], warnings: &mut Gathered) {
     for volume in volumes {
         if let Some(source) = &volume.config_map {
             let of = format!("ConfigMap {}", Quoted(&source.name));
-            collisions(volume, &of, &keys(items(&source.items), ""), warnings);
+            warn_collisions(volume, &of, &keys(items(&source.items), ""), warnings);
         }
 
         if let Some(source) = &volume.secret {
             let of = format!("Secret {}", Quoted(text(&source.secret_name)));
-            collisions(volume, &of, &keys(items(&source.items), ""), warnings);
+            warn_collisions(volume, &of, &keys(items(&source.items), ""), warnings);
         }
 
         if let Some(source) = &volume.downward_api {
-            collisions(
+            warn_collisions(
                 volume,
                 "DownwardAPI",
                 &fields(items(&source.items), ""),
@@ -62,13 +62,13 @@ pub(super) fn overlapping(volumes: &[Volume], warnings: &mut Gathered) {
             }
 
             let files: Vec<File> = sources.iter().flat_map(projection).collect();
-            collisions(volume, "Projected", &files, warnings);
+            warn_collisions(volume, "Projected", &files, warnings);
         }
     }
 }
 
-/// Two files collide where one is the other, or below it.
-fn collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Gathered) {
+/// Two files collide where their paths are equal, or one is below the other.
+fn warn_collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Gathered) {
     let mut seen = Folders::new();
     for (index, file) in files
         .iter()
@@ -94,7 +94,7 @@ fn collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Gathered
     }
 }
 
-/// The files that were met, as a tree of folders: a list of them, however deep one lies in another.
+/// The files so far, as a tree of folders in a flat list, so that depth needs no recursion.
 struct Folders<'f> {
     folders: Vec<Folder>,
     /// The folder of a name within another.
@@ -103,7 +103,7 @@ struct Folders<'f> {
 
 #[derive(Default)]
 struct Folder {
-    /// Those with this very path.
+    /// The files with exactly this path.
     files: Vec<usize>,
     folders: Vec<usize>,
 }
@@ -130,7 +130,7 @@ impl<'f> Folders<'f> {
         self.folders[at].files.push(file);
     }
 
-    /// Those above, at and below a path, in the order in which they were added.
+    /// The files above, at and below a path, in the order in which they were added.
     fn colliding(&self, path: &'f str) -> Vec<usize> {
         let mut found = Vec::new();
         let mut at = Some(0);
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_collide_where_one_is_the_other_or_below_it() {
+    fn files_collide_if_equal_or_one_is_below_the_other() {
         let check = |one: &str, other: &str, collide: bool| {
             let volume = Volume {
                 name: "v".to_owned(),
@@ -211,7 +211,7 @@ mod tests {
             };
 
             let mut warnings = Gathered::default();
-            collisions(
+            warn_collisions(
                 &volume,
                 "Secret",
                 &[File::new(one, ""), File::new(other, "")],
@@ -230,10 +230,10 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_in_the_order_in_which_they_stand_there() {
+    fn files_are_listed_in_their_order() {
         let files = ["a/b", "c", "a", "a/b/c", "a/b"].map(|path| File::new(path, ""));
         let mut warnings = Gathered::default();
-        collisions(
+        warn_collisions(
             &Volume {
                 name: "v".to_owned(),
                 ..Volume::default()

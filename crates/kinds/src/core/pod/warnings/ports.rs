@@ -1,4 +1,4 @@
-//! Warnings about ports that get in each other's way.
+//! Warnings about conflicting ports.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,16 +10,16 @@ use super::super::validate::every_container;
 use crate::validate::{items, text};
 use crate::warnings::Gathered;
 
-/// Ports of one number and protocol, in the order in which they stand there.
+/// Ports of one number and protocol, in the order of the spec.
 #[derive(Default)]
-struct Alike {
+struct SamePort {
     places: Vec<String>,
-    /// Which of them have this port of the node, and there this address.
+    /// Which of them have this host port, by host IP.
     bound: HashMap<i32, HashMap<String, Vec<usize>>>,
 }
 
 pub(super) fn ports(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
-    let mut all: BTreeMap<(i32, String), Alike> = BTreeMap::new();
+    let mut all: BTreeMap<(i32, String), SamePort> = BTreeMap::new();
     every_container(spec, at, |container, at| {
         for (index, port) in items(&container.ports).iter().enumerate() {
             if warnings.is_full() {
@@ -66,7 +66,7 @@ pub(super) fn ports(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     });
 }
 
-impl Alike {
+impl SamePort {
     fn add(&mut self, port: &ContainerPort, place: String) {
         let of_ip = self.bound.entry(host_port(port)).or_default();
         of_ip
@@ -76,8 +76,7 @@ impl Alike {
         self.places.push(place);
     }
 
-    /// Warns of each of these that gets in the way of another port. Only those that do are looked
-    /// at.
+    /// Warns about each of these that conflicts with another port. Only those that do are visited.
     fn warn(&self, port: &ContainerPort, place: &str, warnings: &mut Gathered) {
         for (other, relation) in self.related(port) {
             if warnings.is_full() {
@@ -88,7 +87,7 @@ impl Alike {
         }
     }
 
-    /// How these stand to a port, in their order.
+    /// How these relate to a port, in their order.
     fn related(
         &self,
         port: &ContainerPort,

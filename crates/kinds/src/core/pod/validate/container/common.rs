@@ -1,4 +1,4 @@
-//! What is asked of every container.
+//! Checks of every container.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(super) fn container(
     }
 
     let place = at.field("resizePolicy");
-    resize_policies(
+    validate_resize_policies(
         items(&container.resize_policy),
         frame.restart_policy(),
         &place,
@@ -61,7 +61,7 @@ pub(super) fn container(
     }
 }
 
-fn resize_policies(
+fn validate_resize_policies(
     policies: &[ContainerResizePolicy],
     pod_restarts: &str,
     at: &Path<'_>,

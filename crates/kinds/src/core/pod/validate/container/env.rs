@@ -26,7 +26,7 @@ pub(super) fn variables(variables: &[EnvVar], at: &Path<'_>, errors: &mut Errors
         );
 
         if let Some(source) = &variable.value_from {
-            value_from(
+            validate_value_from(
                 source,
                 text(&variable.value),
                 &at.field("valueFrom"),
@@ -36,7 +36,7 @@ pub(super) fn variables(variables: &[EnvVar], at: &Path<'_>, errors: &mut Errors
     }
 }
 
-fn value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors: &mut Errors) {
     let mut sources = 0;
     if let Some(reference) = &source.field_ref {
         sources += 1;
@@ -55,7 +55,7 @@ fn value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors: &mut Er
 
     if let Some(reference) = &source.config_map_key_ref {
         sources += 1;
-        key_of(
+        validate_key(
             &reference.name,
             &reference.key,
             &at.field("configMapKeyRef"),
@@ -65,7 +65,7 @@ fn value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors: &mut Er
 
     if let Some(reference) = &source.secret_key_ref {
         sources += 1;
-        key_of(
+        validate_key(
             &reference.name,
             &reference.key,
             &at.field("secretKeyRef"),
@@ -75,7 +75,7 @@ fn value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors: &mut Er
 
     if let Some(reference) = &source.file_key_ref {
         sources += 1;
-        key_of_file(reference, &at.field("fileKeyRef"), errors);
+        validate_file_key(reference, &at.field("fileKeyRef"), errors);
     }
 
     let detail = match sources {
@@ -89,12 +89,12 @@ fn value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors: &mut Er
     errors.push(FieldError::invalid_str(at, "", detail));
 }
 
-fn key_of(name: &str, key: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_key(name: &str, key: &str, at: &Path<'_>, errors: &mut Errors) {
     refuse(&at.field("name"), name, dns1123_subdomain(name), errors);
     required_name(key, config_map_key, &at.field("key"), errors);
 }
 
-fn key_of_file(reference: &FileKeySelector, at: &Path<'_>, errors: &mut Errors) {
+fn validate_file_key(reference: &FileKeySelector, at: &Path<'_>, errors: &mut Errors) {
     required_name(
         &reference.key,
         relaxed_env_var_name,
@@ -128,13 +128,13 @@ pub(super) fn sources(sources: &[EnvFromSource], at: &Path<'_>, errors: &mut Err
         }
 
         if let Some(reference) = &source.config_map_ref {
-            whole(&reference.name, &place.field("configMapRef"), errors);
+            validate_source_name(&reference.name, &place.field("configMapRef"), errors);
         }
         if let Some(reference) = &source.secret_ref {
-            whole(&reference.name, &place.field("secretRef"), errors);
+            validate_source_name(&reference.name, &place.field("secretRef"), errors);
         }
 
-        // The place is the list's, which is upstream's slip.
+        // The path is the list's, which is a mistake of upstream's.
         match (&source.config_map_ref, &source.secret_ref) {
             (None, None) => {
                 let detail = "must specify one of: `configMapRef` or `secretRef`";
@@ -149,9 +149,9 @@ pub(super) fn sources(sources: &[EnvFromSource], at: &Path<'_>, errors: &mut Err
     }
 }
 
-/// A ConfigMap or Secret that is taken whole. Upstream validates its name as one that is yet to be
-/// completed.
-fn whole(name: &str, at: &Path<'_>, errors: &mut Errors) {
+/// Validates the name of a ConfigMap or Secret in `envFrom`. Upstream validates it as the prefix of
+/// a generated name.
+fn validate_source_name(name: &str, at: &Path<'_>, errors: &mut Errors) {
     match name {
         "" => errors.push(FieldError::required(&at.field("name"), "")),
         name => refuse(

@@ -1,4 +1,5 @@
-//! Containers that are put into a running pod, to look around: nothing may depend on them.
+//! Ephemeral containers: they are added to a running pod for debugging, and nothing may depend on
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +41,7 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
             ));
         }
 
-        not_serving(&container, &at, errors);
+        validate_forbidden_fields(&container, &at, errors);
         let mounts = at.field("volumeMounts");
         for (place, mount) in items(&given.volume_mounts).iter().enumerate() {
             for (found, name) in [
@@ -58,7 +59,7 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
     }
 }
 
-fn not_serving(container: &Container, at: &Path<'_>, errors: &mut Errors) {
+fn validate_forbidden_fields(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     let no_resources = ResourceRequirements::default();
     let resources = container.resources.as_ref().unwrap_or(&no_resources);
     for (given, name) in [
@@ -81,7 +82,7 @@ fn not_serving(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The container that an ephemeral one is, but for its target.
+/// An ephemeral container as a container, without its target.
 pub(in crate::core::pod) fn as_container(given: &EphemeralContainer) -> Container {
     let EphemeralContainer {
         args,

@@ -1,4 +1,4 @@
-//! Containers that run before the others; those that are restarted always stay beside them.
+//! Init containers; those that are always restarted are sidecars.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use coracle_api::go_text::Quoted;
 use k8s_openapi::api::core::v1::Container;
 
 use super::super::Frame;
-use super::{common, ports, restart, serving};
+use super::{common, ports, restart, validate_hooks_and_probes};
 use crate::strategy::Errors;
 use crate::validate::items;
 
@@ -38,19 +38,19 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
         ports::conflicts(std::slice::from_ref(container), at, errors);
 
         if restart::always(container) {
-            serving(container, frame, &place, errors);
+            validate_hooks_and_probes(container, frame, &place, errors);
             continue;
         }
 
-        not_serving(container, &place, errors);
+        validate_no_hooks_or_probes(container, &place, errors);
 
         if !frame.options.restarting_init_resizes {
-            resizes(container, &place.field("resizePolicy"), errors);
+            validate_resize_policies(container, &place.field("resizePolicy"), errors);
         }
     }
 }
 
-fn not_serving(container: &Container, at: &Path<'_>, errors: &mut Errors) {
+fn validate_no_hooks_or_probes(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     for (given, name) in [
         (container.lifecycle.is_some(), "lifecycle"),
         (container.liveness_probe.is_some(), "livenessProbe"),
@@ -64,7 +64,7 @@ fn not_serving(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn resizes(container: &Container, at: &Path<'_>, errors: &mut Errors) {
+fn validate_resize_policies(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     for (index, policy) in items(&container.resize_policy).iter().enumerate() {
         if policy.restart_policy == "RestartContainer" {
             let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";

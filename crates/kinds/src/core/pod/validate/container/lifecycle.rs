@@ -1,4 +1,4 @@
-//! Hooks, and what hooks and probes do.
+//! Lifecycle hooks, and the handlers of hooks and probes.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
@@ -29,7 +29,7 @@ pub(super) fn lifecycle(
     }
 }
 
-/// One of the things that a hook or a probe can do.
+/// One of the actions of a hook or a probe.
 #[derive(Default)]
 pub(super) struct Handler<'a> {
     exec: Option<&'a ExecAction>,
@@ -61,7 +61,7 @@ impl<'a> Handler<'a> {
     }
 }
 
-/// Validates that it is one thing, and that one; further ones are only counted.
+/// Validates that there is exactly one action, and that one; further ones are only counted.
 pub(super) fn handler(
     handler: &Handler<'_>,
     grace: Option<i64>,
@@ -97,14 +97,14 @@ pub(super) fn handler(
         }
         Handler {
             http: Some(http), ..
-        } => http_get(http, &place, errors),
+        } => validate_http_get(http, &place, errors),
         Handler { tcp: Some(tcp), .. } => ports::reference(&tcp.port, &place.field("port"), errors),
         Handler {
             grpc: Some(grpc), ..
         } => ports::number(grpc.port, &place.field("port"), errors),
         Handler {
             sleep: Some(sleep), ..
-        } => self::sleep(sleep.seconds, grace, &place, errors),
+        } => validate_sleep(sleep.seconds, grace, &place, errors),
         _ => unreachable!("the first was found above"),
     }
 
@@ -116,7 +116,7 @@ pub(super) fn handler(
     }
 }
 
-fn http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
+fn validate_http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
     required(text(&http.path), &at.field("path"), errors);
     ports::reference(&http.port, &at.field("port"), errors);
     word(
@@ -136,9 +136,9 @@ fn http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// A hook that sleeps is done before the pod's time is over. Where that time is missing, that is
-/// said elsewhere.
-fn sleep(seconds: i64, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
+/// A hook that sleeps must end within the grace period. A missing grace period is reported
+/// elsewhere.
+fn validate_sleep(seconds: i64, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
         let detail =
             format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");

@@ -1,7 +1,7 @@
-//! Containers: the regular ones, those that run before, and those that are put in to look around.
+//! Containers: regular, init and ephemeral ones.
 //!
-//! [`common`] is asked of all; [`init`] and [`ephemeral`] add what is theirs. An ephemeral
-//! container is validated as the container it will be.
+//! [`common`] validates all of them; [`init`] and [`ephemeral`] add checks of their own. An
+//! ephemeral container is validated as the container it will be.
 
 mod common;
 mod env;
@@ -31,12 +31,12 @@ pub(in crate::core::pod) use ephemeral::as_container;
 
 /// Validates every container of a spec.
 pub(super) fn all(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
-    regular(frame, &at.field("containers"), errors);
+    validate_regular(frame, &at.field("containers"), errors);
     init::containers(frame, &at.field("initContainers"), errors);
     ephemeral::containers(frame, &at.field("ephemeralContainers"), errors);
 }
 
-fn regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+fn validate_regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let containers = &frame.spec.containers;
     if containers.is_empty() {
         errors.push(FieldError::required(at, ""));
@@ -55,15 +55,20 @@ fn regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
             ));
         }
 
-        serving(container, frame, &at, errors);
+        validate_hooks_and_probes(container, frame, &at, errors);
         restart::policy(container, &at, errors);
     }
 
     ports::conflicts(containers, at, errors);
 }
 
-/// Validates what only containers have that go on running: hooks and probes.
-fn serving(container: &Container, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+/// Validates what only long-running containers have: hooks and probes.
+fn validate_hooks_and_probes(
+    container: &Container,
+    frame: &Frame<'_>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let grace = frame.spec.termination_grace_period_seconds;
     if let Some(lifecycle) = &container.lifecycle {
         lifecycle::lifecycle(lifecycle, grace, &at.field("lifecycle"), errors);
@@ -88,7 +93,7 @@ fn serving(container: &Container, frame: &Frame<'_>, at: &Path<'_>, errors: &mut
     );
 }
 
-/// Validates what is asked of a pod's image and not of a template's.
+/// Validates the image of a pod, beyond the checks shared with templates.
 pub(super) fn image_unpadded(image: &str, at: &Path<'_>, errors: &mut Errors) {
     if image.trim() != image {
         let detail = "must not have leading or trailing whitespace";
@@ -96,7 +101,7 @@ pub(super) fn image_unpadded(image: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Every container with its place below `at`, in upstream's order.
+/// Every container with its path below `at`, in upstream's order.
 pub(in crate::core::pod) fn every_container(
     spec: &PodSpec,
     at: &Path<'_>,
@@ -118,7 +123,7 @@ pub(in crate::core::pod) fn every_container(
     }
 }
 
-/// Every container, where its place does not matter.
+/// Every container, without its path.
 pub(in crate::core::pod) fn containers(spec: &PodSpec) -> impl Iterator<Item = Cow<'_, Container>> {
     let listed = spec
         .containers

@@ -1,4 +1,4 @@
-//! `volumeMounts` and `volumeDevices`: where a container has the pod's volumes.
+//! `volumeMounts` and `volumeDevices`: where a container mounts the pod's volumes.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub(super) fn mounts(container: &Container, frame: &Frame<'_>, at: &Path<'_>, er
             errors.push(invalid(&mount_path, &mount.mount_path, detail));
         }
 
-        // From here on upstream forgets which mount it is about, but once.
+        // From here on upstream's paths lack the index of the mount, except for one.
         let (sub_path, expression) = (text(&mount.sub_path), text(&mount.sub_path_expr));
         path::descending(sub_path, &at.field("subPath"), errors);
 
@@ -60,11 +60,16 @@ pub(super) fn mounts(container: &Container, frame: &Frame<'_>, at: &Path<'_>, er
         }
 
         path::descending(expression, &at.field("subPathExpr"), errors);
-        propagation(mount, container, at, errors);
+        validate_propagation(mount, container, at, errors);
     }
 }
 
-fn propagation(mount: &VolumeMount, container: &Container, at: &Path<'_>, errors: &mut Errors) {
+fn validate_propagation(
+    mount: &VolumeMount,
+    container: &Container,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let privileged = container
         .security_context
         .as_ref()

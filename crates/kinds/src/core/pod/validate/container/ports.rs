@@ -64,8 +64,7 @@ pub(super) fn reference(port: &IntOrString, at: &Path<'_>, errors: &mut Errors) 
     }
 }
 
-/// Validates ports of the node, each of which only one container can have. `at` is the list of
-/// containers.
+/// Validates that each host port is used by one container only. `at` is the list of containers.
 pub(super) fn conflicts(containers: &[Container], at: &Path<'_>, errors: &mut Errors) {
     let mut taken = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Probes: whether a container has started, lives, and is ready.
+//! Startup, liveness and readiness probes.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -8,10 +8,10 @@ use super::lifecycle::{Handler, handler};
 use crate::strategy::Errors;
 use crate::validate::not_negative;
 
-/// Validates a probe of a container's life, or of its start.
+/// Validates a liveness or startup probe.
 pub(super) fn liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
     let Some(probe) = probe else { return };
-    any(probe, at, errors);
+    validate_probe(probe, at, errors);
     let successes = probe.success_threshold.unwrap_or(0);
     if successes != 1 {
         errors.push(FieldError::invalid(
@@ -24,7 +24,7 @@ pub(super) fn liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors
 
 pub(super) fn readiness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
     let Some(probe) = probe else { return };
-    any(probe, at, errors);
+    validate_probe(probe, at, errors);
     if let Some(seconds) = probe.termination_grace_period_seconds {
         let detail = "must not be set for readinessProbes";
         let place = at.field("terminationGracePeriodSeconds");
@@ -32,7 +32,7 @@ pub(super) fn readiness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Error
     }
 }
 
-fn any(probe: &Probe, at: &Path<'_>, errors: &mut Errors) {
+fn validate_probe(probe: &Probe, at: &Path<'_>, errors: &mut Errors) {
     handler(&Handler::of_probe(probe), None, at, errors);
 
     for (found, name) in [

@@ -1,4 +1,4 @@
-//! Whether and when a container is started again.
+//! Restart policies of containers.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -17,8 +17,7 @@ pub(super) fn always(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
-/// Validates the policy of a container that runs before the others; rules without one are not looked
-/// at.
+/// Validates the policy of an init container; rules without a policy are not validated.
 pub(super) fn init_policy(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     if container.restart_policy.is_some() {
         policy(container, at, errors);
@@ -48,11 +47,11 @@ pub(super) fn policy(container: &Container, at: &Path<'_>, errors: &mut Errors) 
     }
 
     for (index, given) in rules.iter().enumerate() {
-        rule(given, &at.index(index), errors);
+        validate_rule(given, &at.index(index), errors);
     }
 }
 
-fn rule(rule: &ContainerRestartRule, at: &Path<'_>, errors: &mut Errors) {
+fn validate_rule(rule: &ContainerRestartRule, at: &Path<'_>, errors: &mut Errors) {
     word(
         &rule.action,
         &["Restart", "RestartAllContainers"],

@@ -1,4 +1,4 @@
-//! Requests and limits: of a container, of a pod, and what a pod costs besides.
+//! Requests and limits of a container and of a pod, and the overhead of a pod.
 
 mod of_pod;
 
@@ -31,7 +31,7 @@ pub(super) fn of_container(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    self::requirements(
+    validate_requirements(
         requirements,
         resources::name_in_container,
         &frame.claims,
@@ -41,14 +41,14 @@ pub(super) fn of_container(
     );
 }
 
-/// Validates what a pod costs its node besides its containers.
+/// Validates the overhead of a pod.
 pub(super) fn overhead(overhead: &Amounts, at: &Path<'_>, options: &Options, errors: &mut Errors) {
     let as_limits = ResourceRequirements {
         limits: Some(overhead.clone()),
         ..ResourceRequirements::default()
     };
 
-    requirements(
+    validate_requirements(
         &as_limits,
         resources::name_in_container,
         &BTreeSet::new(),
@@ -58,7 +58,7 @@ pub(super) fn overhead(overhead: &Amounts, at: &Path<'_>, options: &Options, err
     );
 }
 
-/// Whether some amount of huge pages is no whole number of them.
+/// Whether some amount of huge pages is not a multiple of the page size.
 pub(in crate::core::pod) fn has_broken_pages(amounts: Option<&Amounts>) -> bool {
     amounts
         .into_iter()
@@ -66,7 +66,7 @@ pub(in crate::core::pod) fn has_broken_pages(amounts: Option<&Amounts>) -> bool 
         .any(|(name, text)| is_huge_page(name) && !are_whole_pages(name, &read(text)))
 }
 
-fn requirements(
+fn validate_requirements(
     requirements: &ResourceRequirements,
     validate_name: Name,
     claims: &BTreeSet<&str>,
@@ -83,7 +83,7 @@ fn requirements(
         let place = limits_at.key(name);
         validate_name(name, &place, errors);
         resources::amount(name, text, &place, errors);
-        pages(name, &read(text), &place, options, errors);
+        validate_pages(name, &read(text), &place, options, errors);
     }
 
     for (name, text) in requests {
@@ -92,7 +92,7 @@ fn requirements(
         resources::amount(name, text, &place, errors);
 
         match limits.get(name) {
-            Some(limit) => within(name, &read(text), &read(limit), &requests_at, errors),
+            Some(limit) => validate_within(name, &read(text), &read(limit), &requests_at, errors),
             None if may_be_overcommitted(name) => {}
             None => {
                 let detail = "Limit must be set for non overcommitable resources";
@@ -100,7 +100,7 @@ fn requirements(
             }
         }
 
-        pages(name, &read(text), &place, options, errors);
+        validate_pages(name, &read(text), &place, options, errors);
     }
 
     let named = |matches: fn(&str) -> bool| {
@@ -122,7 +122,13 @@ fn requirements(
     );
 }
 
-fn within(name: &str, request: &Quantity, limit: &Quantity, at: &Path<'_>, errors: &mut Errors) {
+fn validate_within(
+    name: &str,
+    request: &Quantity,
+    limit: &Quantity,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let relation = if request != limit && !may_be_overcommitted(name) {
         "equal to"
     } else if request > limit {
@@ -139,7 +145,13 @@ fn within(name: &str, request: &Quantity, limit: &Quantity, at: &Path<'_>, error
     ));
 }
 
-fn pages(name: &str, amount: &Quantity, at: &Path<'_>, options: &Options, errors: &mut Errors) {
+fn validate_pages(
+    name: &str,
+    amount: &Quantity,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
     if is_huge_page(name) && !options.any_pages && !are_whole_pages(name, amount) {
         let detail = format!("{amount} is not positive integer multiple of {name}");
         errors.push(FieldError::invalid_str(at, &amount.to_string(), detail));

@@ -1,4 +1,4 @@
-//! `resources` of a pod: what its containers have in all.
+//! `resources` of a pod: the total of its containers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use coracle_api::resource_name::is_huge_page;
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 
 use super::super::Frame;
-use super::{Amounts, requirements};
+use super::{Amounts, validate_requirements};
 use crate::strategy::Errors;
 use crate::validate::items;
 use crate::validate::resources::{self, read};
@@ -37,20 +37,20 @@ pub(in crate::core::pod::validate) fn of_pod(
         errors.push(FieldError::forbidden(&at.field("claims"), detail));
     }
 
-    requirements(
+    validate_requirements(
         resources,
-        of_whole_pod,
+        validate_name,
         &frame.claims,
         &at,
         frame.options,
         errors,
     );
 
-    consistent(frame.spec, resources, &at, errors);
+    validate_totals(frame.spec, resources, &at, errors);
 }
 
-/// Validates the name of something that a pod can ask for as a whole.
-fn of_whole_pod(name: &str, at: &Path<'_>, errors: &mut Errors) {
+/// Validates the name of a pod-level resource.
+fn validate_name(name: &str, at: &Path<'_>, errors: &mut Errors) {
     let before = errors.len();
     resources::name(name, at, errors);
     if errors.len() == before && !matches!(name, "cpu" | "memory") && !is_huge_page(name) {
@@ -62,8 +62,8 @@ fn of_whole_pod(name: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The whole is not less than its parts.
-fn consistent(
+/// Validates that the pod-level amounts are not less than those of the containers.
+fn validate_totals(
     spec: &PodSpec,
     resources: &ResourceRequirements,
     at: &Path<'_>,
@@ -128,8 +128,8 @@ fn consistent(
 
 type Totals = BTreeMap<String, Quantity>;
 
-/// What the containers of a pod need at once, at most: all regular ones and those that stay beside
-/// them, or one that runs before with those that were started already.
+/// The most that the containers of a pod need at once: all regular ones and the sidecars, or one
+/// init container with the sidecars that were started before it.
 fn total(spec: &PodSpec, of: impl Fn(&ResourceRequirements) -> Option<&Amounts>) -> Totals {
     let amounts = |container: &Container| -> Totals {
         let given = container.resources.as_ref().and_then(&of);

@@ -1,4 +1,4 @@
-//! Annotations and fields that say the same: where both are given they agree.
+//! Annotations and fields for the same profile must agree where both are given.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -24,7 +24,7 @@ pub(in crate::core::pod::validate) fn annotations_agree(
         && let Some(annotation) = annotations.get(SECCOMP_POD)
     {
         let place = at.field("securityContext");
-        seccomp(annotation, profile, &place.field("seccompProfile"), errors);
+        validate_seccomp(annotation, profile, &place.field("seccompProfile"), errors);
     }
 
     every_container(spec, at, |container, at| {
@@ -36,7 +36,7 @@ pub(in crate::core::pod::validate) fn annotations_agree(
         let annotation = annotations.get(&format!("{SECCOMP_PREFIX}{}", container.name));
         if let (Some(profile), Some(annotation)) = (profile, annotation) {
             let place = at.field("securityContext");
-            seccomp(annotation, profile, &place.field("seccompProfile"), errors);
+            validate_seccomp(annotation, profile, &place.field("seccompProfile"), errors);
         }
     });
 
@@ -54,12 +54,17 @@ pub(in crate::core::pod::validate) fn annotations_agree(
         let annotation = annotations.get(&format!("{APP_ARMOR_PREFIX}{}", container.name));
         if let (Some(profile), Some(annotation)) = (own.or(of_pod), annotation) {
             let place = at.field("securityContext");
-            app_armor(annotation, profile, &place.field("appArmorProfile"), errors);
+            validate_app_armor(annotation, profile, &place.field("appArmorProfile"), errors);
         }
     });
 }
 
-fn seccomp(annotation: &str, profile: &SeccompProfile, at: &Path<'_>, errors: &mut Errors) {
+fn validate_seccomp(
+    annotation: &str,
+    profile: &SeccompProfile,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let agree = match profile.type_.as_str() {
         "Unconfined" => annotation == "unconfined",
         "RuntimeDefault" => matches!(annotation, "runtime/default" | "docker/default"),
@@ -68,7 +73,7 @@ fn seccomp(annotation: &str, profile: &SeccompProfile, at: &Path<'_>, errors: &m
     };
 
     let file = profile.localhost_profile.as_deref();
-    disagreement(
+    refuse_disagreement(
         "seccomp",
         &profile.type_,
         agree,
@@ -79,7 +84,12 @@ fn seccomp(annotation: &str, profile: &SeccompProfile, at: &Path<'_>, errors: &m
     );
 }
 
-fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors: &mut Errors) {
+fn validate_app_armor(
+    annotation: &str,
+    profile: &AppArmorProfile,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let agree = match profile.type_.as_str() {
         "Unconfined" => annotation == "unconfined",
         "RuntimeDefault" => annotation == "runtime/default",
@@ -88,7 +98,7 @@ fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors:
     };
 
     let file = profile.localhost_profile.as_deref();
-    disagreement(
+    refuse_disagreement(
         "apparmor",
         &profile.type_,
         agree,
@@ -99,8 +109,8 @@ fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors:
     );
 }
 
-/// Says that the types differ, or that they are the same and the files differ.
-fn disagreement(
+/// The error for types that differ, or for files that differ where the types are the same.
+fn refuse_disagreement(
     what: &str,
     of: &str,
     agree: bool,

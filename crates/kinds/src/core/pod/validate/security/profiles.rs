@@ -59,7 +59,7 @@ pub(in crate::core::pod) fn app_armor(
                     "must be set when AppArmor type is Localhost",
                 ));
             }
-            Some(name) => localhost(name, &place, errors),
+            Some(name) => validate_localhost(name, &place, errors),
         },
         "RuntimeDefault" | "Unconfined" => {
             if let Some(name) = &profile.localhost_profile {
@@ -75,7 +75,7 @@ pub(in crate::core::pod) fn app_armor(
     }
 }
 
-fn localhost(name: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_localhost(name: &str, at: &Path<'_>, errors: &mut Errors) {
     if name.trim() != name {
         errors.push(FieldError::invalid_str(
             at,

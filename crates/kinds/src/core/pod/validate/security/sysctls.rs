@@ -35,7 +35,7 @@ pub(super) fn sysctls(sysctls: &[Sysctl], frame: &Frame<'_>, at: &Path<'_>, erro
     }
 }
 
-/// Why a setting may not be the pod's: it would be the node's.
+/// Why a pod may not set a sysctl: it would change the node's.
 pub(in crate::core::pod) fn of_the_host(name: &str, spec: &PodSpec) -> Option<&'static str> {
     let name = normal(name);
     let name = name.split('*').next().unwrap_or_default();
@@ -47,7 +47,7 @@ pub(in crate::core::pod) fn of_the_host(name: &str, spec: &PodSpec) -> Option<&'
     (of_ipc && spec.host_ipc == Some(true)).then_some("may not be specified when 'hostIPC' is true")
 }
 
-/// What processes that talk to each other share.
+/// The sysctls of the IPC namespace.
 const OF_IPC: &[&str] = &[
     "kernel.sem",
     "kernel.shmall",
@@ -61,8 +61,8 @@ const OF_IPC: &[&str] = &[
     "kernel.msg",
 ];
 
-/// The name with dots between its parts: where the first separator is a slash, dots and slashes
-/// change places.
+/// The name with dots between its parts: where the first separator is a slash, dots and slashes are
+/// swapped.
 fn normal(name: &str) -> String {
     match name.find(['.', '/']) {
         Some(first) if name[first..].starts_with('/') => {

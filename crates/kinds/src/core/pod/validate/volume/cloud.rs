@@ -1,4 +1,4 @@
-//! Disks and shares of clouds.
+//! Disks and file shares of cloud providers.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -13,7 +13,7 @@ use crate::strategy::Errors;
 
 pub(super) fn gce_disk(source: &GCEPersistentDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(&source.pd_name, &at.field("pdName"), errors);
-    partition(source.partition, at, errors);
+    validate_partition(source.partition, at, errors);
 }
 
 pub(super) fn aws_disk(
@@ -22,11 +22,11 @@ pub(super) fn aws_disk(
     errors: &mut Errors,
 ) {
     required(&source.volume_id, &at.field("volumeID"), errors);
-    partition(source.partition, at, errors);
+    validate_partition(source.partition, at, errors);
 }
 
-/// Zero is fine: the whole disk.
-fn partition(partition: Option<i32>, at: &Path<'_>, errors: &mut Errors) {
+/// Validates a partition; zero is the whole disk.
+fn validate_partition(partition: Option<i32>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(partition) = partition.filter(|partition| !(0..=255).contains(partition)) {
         let detail = "must be between 1 and 255, inclusive";
         errors.push(FieldError::invalid(

@@ -1,4 +1,4 @@
-//! `ephemeral`: a claim that is made for the pod, and goes with it.
+//! `ephemeral`: a claim that is created for the pod and deleted with it.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
@@ -25,7 +25,7 @@ pub(super) fn ephemeral(
         None => errors.push(FieldError::required(&place, "")),
         Some(template) => {
             if let Some(given) = &template.metadata {
-                metadata(given, &place.field("metadata"), errors);
+                validate_metadata(given, &place.field("metadata"), errors);
             }
             claim::validate_spec(&template.spec, &place.field("spec"), errors);
         }
@@ -43,7 +43,7 @@ pub(super) fn ephemeral(
 }
 
 /// Validates the metadata of a template: labels and annotations, and nothing else.
-fn metadata(metadata: &ObjectMeta, at: &Path<'_>, errors: &mut Errors) {
+fn validate_metadata(metadata: &ObjectMeta, at: &Path<'_>, errors: &mut Errors) {
     validate::annotations(
         metadata.annotations.iter().flatten(),
         &at.field("annotations"),
@@ -58,7 +58,7 @@ fn metadata(metadata: &ObjectMeta, at: &Path<'_>, errors: &mut Errors) {
 
     let text = |given: &Option<String>| given.as_deref().is_some_and(|text| !text.is_empty());
 
-    // The odd name is upstream's, which makes it from a field of a struct.
+    // The odd name is upstream's, which derives it from a struct field.
     let given = [
         (text(&metadata.name), "name"),
         (text(&metadata.generate_name), "generateName"),

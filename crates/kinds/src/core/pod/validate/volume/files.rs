@@ -16,16 +16,16 @@ use crate::validate::{items, text};
 pub(super) fn secret(source: &SecretVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(text(&source.secret_name), &at.field("secretName"), errors);
     path::mode(source.default_mode, &at.field("defaultMode"), errors);
-    keys(items(&source.items), &at.field("items"), errors);
+    validate_keys(items(&source.items), &at.field("items"), errors);
 }
 
 pub(super) fn config_map(source: &ConfigMapVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(&source.name, &at.field("name"), errors);
     path::mode(source.default_mode, &at.field("defaultMode"), errors);
-    keys(items(&source.items), &at.field("items"), errors);
+    validate_keys(items(&source.items), &at.field("items"), errors);
 }
 
-fn keys(keys: &[KeyToPath], at: &Path<'_>, errors: &mut Errors) {
+fn validate_keys(keys: &[KeyToPath], at: &Path<'_>, errors: &mut Errors) {
     for (index, item) in keys.iter().enumerate() {
         key(item, &at.index(index), errors);
     }
@@ -41,13 +41,13 @@ pub(super) fn key(item: &KeyToPath, at: &Path<'_>, errors: &mut Errors) {
 
 pub(super) fn downward_api(source: &DownwardAPIVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     path::mode(source.default_mode, &at.field("defaultMode"), errors);
-    // Upstream does not say which file it is about.
+    // Upstream's path does not name the file.
     for file in items(&source.items) {
         downward_file(file, at, errors);
     }
 }
 
-/// Validates a file with what a field of the pod says.
+/// Validates a downward API file.
 pub(super) fn downward_file(file: &DownwardAPIVolumeFile, at: &Path<'_>, errors: &mut Errors) {
     required(&file.path, &at.field("path"), errors);
     path::unreserved(&file.path, &at.field("path"), errors);

@@ -1,4 +1,5 @@
-//! Names of iSCSI's ends: `iqn.2001-04.com.example:disk1`, `eui.` or `naa.` and a number.
+//! Names of iSCSI initiators and targets: `iqn.2001-04.com.example:disk1`, `eui.` or `naa.` and a
+//! number.
 
 use coracle_api::names::Messages;
 
@@ -17,7 +18,7 @@ pub(super) fn wrong(name: &str) -> Messages {
     }
 }
 
-/// One character after the three letters, then so many letters and digits.
+/// One character after the three letters, then the given number of letters and digits.
 fn is_number(name: &str, digits: usize) -> bool {
     let mut rest = name[3..].chars();
     rest.next().is_some_and(|separator| separator != '\n')
@@ -25,8 +26,8 @@ fn is_number(name: &str, digits: usize) -> bool {
         && rest.all(|digit| digit.is_ascii_alphanumeric())
 }
 
-/// Somewhere in it `iqn.`, a year and a month, the domain reversed, and to the end what it is
-/// called there.
+/// Contains `iqn.`, a year and a month, the domain reversed, and the name in that domain at the
+/// end.
 fn is_qualified(name: &str) -> bool {
     name.match_indices("iqn.").any(|(start, found)| {
         let rest = &name[start + found.len()..];

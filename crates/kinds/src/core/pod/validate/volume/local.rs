@@ -1,4 +1,4 @@
-//! Volumes of the node, and those that drivers attach to it.
+//! Volumes on the node, and those that drivers attach to it.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ pub(super) fn flex_volume(source: &FlexVolumeSource, at: &Path<'_>, errors: &mut
     flex_options(source.options.as_ref(), at, errors);
 }
 
-/// Validates that no option pretends to be Kubernetes' own.
+/// Validates that no option has a key of Kubernetes' own.
 pub(super) fn flex_options(
     options: Option<&BTreeMap<String, String>>,
     at: &Path<'_>,
@@ -97,7 +97,7 @@ pub(super) fn csi(source: &CSIVolumeSource, at: &Path<'_>, errors: &mut Errors) 
     }
 }
 
-/// Validates the name of a CSI driver, which may have capitals.
+/// Validates the name of a CSI driver, which may have upper-case letters.
 pub(crate) fn driver(name: &str, at: &Path<'_>, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(FieldError::required(at, ""));

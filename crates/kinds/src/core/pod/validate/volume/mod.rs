@@ -25,7 +25,7 @@ use crate::validate::{items, required as required_name, text};
 pub(crate) use persistent::persistent;
 pub(in crate::core::pod) use projected::has_reserved_token_path;
 
-/// Validates volumes; returns those with which nothing is wrong.
+/// Validates volumes; returns the valid ones.
 pub(super) fn volumes<'v>(
     volumes: &'v [Volume],
     metadata: Option<&ObjectMeta>,

@@ -45,7 +45,7 @@ pub(super) fn iscsi(source: &ISCSIVolumeSource, at: &Path<'_>, errors: &mut Erro
     }
 }
 
-/// An initiator of one's own is made from the volume's name and the portal, and only so long.
+/// Validates the length of volume name and portal, which form the name of a custom initiator.
 pub(super) fn iscsi_name(
     source: &ISCSIVolumeSource,
     name: &str,
@@ -118,15 +118,15 @@ pub(super) fn flocker(source: &FlockerVolumeSource, at: &Path<'_>, errors: &mut 
 }
 
 pub(super) fn rbd(source: &RBDVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    monitors(&source.monitors, at, errors);
+    validate_monitors(&source.monitors, at, errors);
     required(&source.image, &at.field("image"), errors);
 }
 
 pub(super) fn cephfs(source: &CephFSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    monitors(&source.monitors, at, errors);
+    validate_monitors(&source.monitors, at, errors);
 }
 
-fn monitors(monitors: &[String], at: &Path<'_>, errors: &mut Errors) {
+fn validate_monitors(monitors: &[String], at: &Path<'_>, errors: &mut Errors) {
     if monitors.is_empty() {
         errors.push(FieldError::required(&at.field("monitors"), ""));
     }
@@ -156,7 +156,7 @@ pub(super) fn quobyte(source: &QuobyteVolumeSource, at: &Path<'_>, errors: &mut 
     required(&source.volume, &at.field("volume"), errors);
 }
 
-/// `host:port`, either of which may be empty; colons in a host stand in brackets.
+/// `host:port`, either of which may be empty; a host with colons is in brackets.
 fn is_host_and_port(pair: &str) -> bool {
     let Some((host, port)) = pair.rsplit_once(':') else {
         return false;

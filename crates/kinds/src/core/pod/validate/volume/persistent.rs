@@ -15,11 +15,10 @@ use super::{cloud, iqn, local, network};
 use crate::strategy::Errors;
 use crate::validate::{required, text};
 
-/// The longest that a volume's name and its portal may be together where an initiator is named.
+/// The most characters of a volume's name and its portal together where an initiator is named.
 const LONGEST_PORTAL: usize = 64;
 
-/// Validates the first source that is given, and says of the others that they are too many. `name` is
-/// the volume's.
+/// Validates the first source, and adds an error for each further one. `name` is the volume's.
 pub(crate) fn persistent(
     spec: &PersistentVolumeSpec,
     name: &str,
@@ -46,30 +45,30 @@ pub(crate) fn persistent(
         cloud::aws_disk,
     );
 
-    validate.source(&spec.glusterfs, "glusterfs", glusterfs);
+    validate.source(&spec.glusterfs, "glusterfs", validate_glusterfs);
     validate.source(&spec.flocker, "flocker", network::flocker);
     validate.source(&spec.nfs, "nfs", network::nfs);
     validate.source(&spec.rbd, "rbd", |rbd, at, errors| {
-        needs_list(&rbd.monitors, &at.field("monitors"), errors);
-        needs(&rbd.image, &at.field("image"), errors);
+        require_list(&rbd.monitors, &at.field("monitors"), errors);
+        require(&rbd.image, &at.field("image"), errors);
     });
 
     validate.source(&spec.quobyte, "quobyte", network::quobyte);
     validate.source_as(&spec.cephfs, "cephFS", "cephfs", |cephfs, at, errors| {
-        needs_list(&cephfs.monitors, &at.field("monitors"), errors);
+        require_list(&cephfs.monitors, &at.field("monitors"), errors);
     });
     validate.source(&spec.iscsi, "iscsi", |source, at, errors| {
-        iscsi(source, name, at, errors)
+        validate_iscsi(source, name, at, errors)
     });
-    validate.source(&spec.cinder, "cinder", cinder);
+    validate.source(&spec.cinder, "cinder", validate_cinder);
     validate.source(&spec.fc, "fc", network::fibre_channel);
 
-    // Upstream never finds this one too many.
+    // Upstream never reports this one as a further source.
     let given = std::mem::take(&mut validate.given);
-    validate.source(&spec.flex_volume, "flexVolume", flex_volume);
+    validate.source(&spec.flex_volume, "flexVolume", validate_flex_volume);
     validate.given |= given;
 
-    validate.source(&spec.azure_file, "azureFile", azure_file);
+    validate.source(&spec.azure_file, "azureFile", validate_azure_file);
     validate.source(&spec.vsphere_volume, "vsphereVolume", cloud::vsphere);
     validate.source(
         &spec.photon_persistent_disk,
@@ -80,42 +79,46 @@ pub(crate) fn persistent(
     validate.source(&spec.portworx_volume, "portworxVolume", cloud::portworx);
     validate.source(&spec.azure_disk, "azureDisk", cloud::azure_disk);
     validate.source(&spec.scale_io, "scaleIO", |source, at, errors| {
-        needs(&source.gateway, &at.field("gateway"), errors);
-        needs(&source.system, &at.field("system"), errors);
-        needs(text(&source.volume_name), &at.field("volumeName"), errors);
+        require(&source.gateway, &at.field("gateway"), errors);
+        require(&source.system, &at.field("system"), errors);
+        require(text(&source.volume_name), &at.field("volumeName"), errors);
     });
 
     validate.source(&spec.local, "local", |source, place, errors| {
-        local_path(source, place, errors);
+        validate_local(source, place, errors);
         if spec.node_affinity.is_none() {
             let why = "Local volume requires node affinity";
             errors.push(FieldError::required(&at.field("nodeAffinity"), why));
         }
     });
 
-    validate.source(&spec.storageos, "storageos", storage_os);
-    validate.source(&spec.csi, "csi", csi);
+    validate.source(&spec.storageos, "storageos", validate_storage_os);
+    validate.source(&spec.csi, "csi", validate_csi);
 
     if !validate.given {
         errors.push(FieldError::required(at, "must specify a volume type"));
     }
 }
 
-fn needs(found: &str, at: &Path<'_>, errors: &mut Errors) {
+fn require(found: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.is_empty() {
         errors.push(FieldError::required(at, ""));
     }
 }
 
-fn needs_list(found: &[String], at: &Path<'_>, errors: &mut Errors) {
+fn require_list(found: &[String], at: &Path<'_>, errors: &mut Errors) {
     if found.is_empty() {
         errors.push(FieldError::required(at, ""));
     }
 }
 
-fn glusterfs(source: &GlusterfsPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    needs(&source.endpoints, &at.field("endpoints"), errors);
-    needs(&source.path, &at.field("path"), errors);
+fn validate_glusterfs(
+    source: &GlusterfsPersistentVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    require(&source.endpoints, &at.field("endpoints"), errors);
+    require(&source.path, &at.field("path"), errors);
     let place = at.field("endpointsNamespace");
     match source.endpoints_namespace.as_deref() {
         None => {}
@@ -127,8 +130,13 @@ fn glusterfs(source: &GlusterfsPersistentVolumeSource, at: &Path<'_>, errors: &m
     }
 }
 
-fn iscsi(source: &ISCSIPersistentVolumeSource, name: &str, at: &Path<'_>, errors: &mut Errors) {
-    needs(&source.target_portal, &at.field("targetPortal"), errors);
+fn validate_iscsi(
+    source: &ISCSIPersistentVolumeSource,
+    name: &str,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    require(&source.target_portal, &at.field("targetPortal"), errors);
     let length = name.len() + 1 + source.target_portal.len();
     if source.initiator_name.is_some() && length > LONGEST_PORTAL {
         let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
@@ -158,7 +166,7 @@ fn iscsi(source: &ISCSIPersistentVolumeSource, name: &str, at: &Path<'_>, errors
     match &source.secret_ref {
         None if authenticates => errors.push(FieldError::required(&at.field("secretRef"), "")),
         None => {}
-        Some(secret) => needs(
+        Some(secret) => require(
             text(&secret.name),
             &at.field("secretRef").field("name"),
             errors,
@@ -170,29 +178,33 @@ fn iscsi(source: &ISCSIPersistentVolumeSource, name: &str, at: &Path<'_>, errors
     }
 }
 
-fn cinder(source: &CinderPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    needs(&source.volume_id, &at.field("volumeID"), errors);
+fn validate_cinder(source: &CinderPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    require(&source.volume_id, &at.field("volumeID"), errors);
     if let Some(secret) = &source.secret_ref {
         let at = at.field("secretRef");
-        needs(text(&secret.name), &at.field("name"), errors);
-        needs(text(&secret.namespace), &at.field("namespace"), errors);
+        require(text(&secret.name), &at.field("name"), errors);
+        require(text(&secret.namespace), &at.field("namespace"), errors);
     }
 }
 
-fn flex_volume(source: &FlexPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    needs(&source.driver, &at.field("driver"), errors);
+fn validate_flex_volume(source: &FlexPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    require(&source.driver, &at.field("driver"), errors);
     local::flex_options(source.options.as_ref(), at, errors);
 }
 
-fn azure_file(source: &AzureFilePersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    needs(&source.secret_name, &at.field("secretName"), errors);
-    needs(&source.share_name, &at.field("shareName"), errors);
+fn validate_azure_file(
+    source: &AzureFilePersistentVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    require(&source.secret_name, &at.field("secretName"), errors);
+    require(&source.share_name, &at.field("shareName"), errors);
     if source.secret_namespace.as_deref() == Some("") {
         errors.push(FieldError::required(&at.field("secretNamespace"), ""));
     }
 }
 
-fn local_path(source: &LocalVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+fn validate_local(source: &LocalVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(
         &source.path,
         path_without_backsteps,
@@ -201,7 +213,11 @@ fn local_path(source: &LocalVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     );
 }
 
-fn storage_os(source: &StorageOSPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+fn validate_storage_os(
+    source: &StorageOSPersistentVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     required(
         text(&source.volume_name),
         dns1123_label,
@@ -221,14 +237,14 @@ fn storage_os(source: &StorageOSPersistentVolumeSource, at: &Path<'_>, errors: &
 
     if let Some(secret) = &source.secret_ref {
         let at = at.field("secretRef");
-        needs(text(&secret.name), &at.field("name"), errors);
-        needs(text(&secret.namespace), &at.field("namespace"), errors);
+        require(text(&secret.name), &at.field("name"), errors);
+        require(text(&secret.namespace), &at.field("namespace"), errors);
     }
 }
 
-fn csi(source: &CSIPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+fn validate_csi(source: &CSIPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     local::driver(&source.driver, &at.field("driver"), errors);
-    needs(&source.volume_handle, &at.field("volumeHandle"), errors);
+    require(&source.volume_handle, &at.field("volumeHandle"), errors);
     let secrets = [
         (
             "controllerPublishSecretRef",

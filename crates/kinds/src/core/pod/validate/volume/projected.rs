@@ -27,12 +27,12 @@ pub(super) fn projected(
     let mut paths = BTreeSet::new();
     for (index, given) in items(&projected.sources).iter().enumerate() {
         let place = at.field("sources");
-        source(given, &mut paths, at, &place.index(index), options, errors);
+        validate_source(given, &mut paths, at, &place.index(index), options, errors);
     }
 }
 
-/// Validates one source. What is wrong with its paths is said of the volume, at `at`.
-fn source<'p>(
+/// Validates one source. Errors about its paths name the volume, at `at`.
+fn validate_source<'p>(
     source: &'p VolumeProjection,
     paths: &mut BTreeSet<&'p str>,
     at: &Path<'_>,
@@ -56,7 +56,7 @@ fn source<'p>(
         let place = place.field("secret");
         required(&secret.name, &place.field("name"), errors);
 
-        keys(
+        validate_keys(
             items(&secret.items),
             &secret.name,
             &place,
@@ -70,7 +70,7 @@ fn source<'p>(
         let place = place.field("configMap");
         required(&config_map.name, &place.field("name"), errors);
 
-        keys(
+        validate_keys(
             items(&config_map.items),
             &config_map.name,
             &place,
@@ -89,7 +89,7 @@ fn source<'p>(
 
     if let Some(given) = &source.service_account_token {
         sources += 1;
-        token(
+        validate_token(
             given,
             at,
             &place.field("serviceAccountToken"),
@@ -106,7 +106,7 @@ fn source<'p>(
     }
 }
 
-fn keys<'p>(
+fn validate_keys<'p>(
     keys: &'p [KeyToPath],
     name: &str,
     place: &Path<'_>,
@@ -119,7 +119,7 @@ fn keys<'p>(
     }
 }
 
-fn token(
+fn validate_token(
     token: &ServiceAccountTokenProjection,
     at: &Path<'_>,
     place: &Path<'_>,
@@ -148,7 +148,7 @@ fn token(
     }
 }
 
-/// Whether some token of a pod has a path that would be refused.
+/// Whether some token of a pod has an invalid path.
 pub(in crate::core::pod) fn has_reserved_token_path(spec: &PodSpec) -> bool {
     let projected = items(&spec.volumes)
         .iter()

@@ -8,8 +8,8 @@ use super::{cloud, ephemeral, files, local, network, projected};
 use crate::core::pod::options::Options;
 use crate::strategy::Errors;
 
-/// Validates the first source that is given, and says of the others that they are too many. `pod` is
-/// its name, where it has one.
+/// Validates the first source, and adds an error for each further one. `pod` is the name of the
+/// pod, where it has one.
 pub(super) fn source(
     volume: &Volume,
     pod: Option<&str>,
@@ -28,7 +28,7 @@ pub(super) fn source(
     validate.source(&v.host_path, "hostPath", local::host_path);
     validate.source(&v.git_repo, "gitRepo", files::git_repo);
 
-    // Where upstream's complaints name a source in two ways, so does this list.
+    // Where upstream's errors name a source in two ways, so does this list.
     validate.source_as(
         &v.gce_persistent_disk,
         "gcePersistentDisk",
@@ -120,7 +120,7 @@ impl Checker<'_> {
         self.source_as(source, name, name, validate);
     }
 
-    /// A source whose parts are named otherwise than itself.
+    /// A source whose fields have another path than the source itself.
     pub(super) fn source_as<T>(
         &mut self,
         source: &Option<T>,
