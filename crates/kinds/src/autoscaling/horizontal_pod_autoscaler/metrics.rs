@@ -27,7 +27,7 @@ pub(super) fn validate(
     errors: &mut Errors,
 ) {
     let version = if old.is_some_and(has_bad_reference) {
-        ApiVersion::Kept
+        ApiVersion::Unchecked
     } else {
         ApiVersion::Any
     };
