@@ -7,7 +7,7 @@ use super::text::Text;
 /// The kernel's unit of time in `/proc`: fixed by its interface, whatever the clock of the machine.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Pages are as large on all machines we run on.
+/// The page size of all supported machines.
 const PAGE: u64 = 4096;
 
 /// The fields of `/proc/self/stat`.
