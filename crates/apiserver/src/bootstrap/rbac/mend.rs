@@ -110,7 +110,8 @@ fn add_rules(object: &mut Map, wanted: &Value) {
     }
 }
 
-/// Adds missing selectors to an aggregated role; a role that is not aggregated gets none.
+/// Adds missing selectors to an aggregated role; from one that should not be aggregated, removes the
+/// aggregation rule.
 fn add_selectors(object: &mut Map, wanted: &Value) {
     match wanted.get("aggregationRule") {
         None => drop(object.remove("aggregationRule")),
