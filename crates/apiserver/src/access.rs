@@ -68,7 +68,7 @@ pub struct Access {
     /// Also used for escalation checks, whether or not it authorizes requests.
     pub rbac: Arc<Rbac>,
     pub tokens: Arc<Tokens>,
-    /// Makes tokens for service accounts; absent: there are none.
+    /// Issues service account tokens; absent: none are issued.
     pub issuer: Option<Issuer>,
 }
 

@@ -46,7 +46,7 @@ pub fn text(status: StatusCode, content: &str) -> Answer {
     bytes(status, "text/plain; charset=utf-8", content.to_string())
 }
 
-/// To a path that leads nowhere.
+/// The response for an unknown path.
 pub fn no_such_page() -> Answer {
     let mut answer = text(StatusCode::NOT_FOUND, "404 page not found\n");
     answer.headers_mut().insert(

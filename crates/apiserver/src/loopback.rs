@@ -46,7 +46,7 @@ impl Loopback {
         self.registry
             .caches
             .get(prefix)
-            .expect("what the server keeps in the API is kept")
+            .expect("the server's own resources are stored")
     }
 
     /// Creates an object; that it is there already is no error.

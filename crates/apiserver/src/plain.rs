@@ -101,7 +101,7 @@ impl Server {
         Some(Ok(answer))
     }
 
-    /// Every path that leads somewhere, resources aside.
+    /// Every path that is served, without resources.
     fn index(&self) -> Value {
         let mut paths = self.health.paths();
         let fixed = [

@@ -53,7 +53,7 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
 /// The configuration of a server, made once from a command line.
 pub struct Config {
-    /// Its certificate, with what leads to the authority, and the key.
+    /// Its certificate with the chain, and the key.
     pub certificate: CertificateFiles,
     /// Refuse what is older than TLS 1.3.
     pub tls13_only: bool,
@@ -366,7 +366,7 @@ fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Servi
     }))
 }
 
-/// What the server does for itself, once it knows what there is. Never returns.
+/// Runs the server's own controllers, once the caches are filled. Never returns.
 async fn begin(config: &Config, parts: &Parts, caches: &Caches, store: &dyn Store) {
     caches.complete(store).await;
     let hooks = &parts.hooks;

@@ -33,7 +33,7 @@ impl StorageVersion<'static> {
             None => (&resource.group, &resource.version),
         };
         let kind = BUILTIN.kind(group, version, &resource.kind);
-        let kind = kind.expect("the kind that a resource is kept as is in the catalogue");
+        let kind = kind.expect("the catalogue has the storage kind of every resource");
         let resource = BUILTIN
             .resource(group, version, &resource.plural)
             .unwrap_or(resource);
@@ -93,7 +93,7 @@ impl StorageVersion<'_> {
             return Cow::Owned(definition.shown(object.into_owned(), &kind.version));
         }
         let shown = convert(object.into_owned(), kind);
-        Cow::Owned(shown.expect("what is kept can be shown in every version that is served"))
+        Cow::Owned(shown.expect("a stored object converts to every served version"))
     }
 }
 

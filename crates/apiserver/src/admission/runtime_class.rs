@@ -148,7 +148,7 @@ fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     read(one) == read(other)
 }
 
-/// Tolerations without those that another covers; of equal ones the first stays.
+/// Tolerations without those that another covers; of equal ones the first is kept.
 fn merge(all: &[Value]) -> Vec<Value> {
     let mut seen = HashSet::new();
     let once: Vec<&Value> = all

@@ -337,7 +337,7 @@ Nh+3fuOGXFiZnKD5Hg==
         );
 
         let other = Authorities::new(Vec::new()).map(|none| none.verify(&chain, now));
-        assert!(!matches!(other, Ok(Ok(_))), "signed by somebody else");
+        assert!(!matches!(other, Ok(Ok(_))), "signed by another CA");
 
         // A changed certificate has no valid signature.
         let mut forged = chain[0].to_vec();

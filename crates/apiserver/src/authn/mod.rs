@@ -31,7 +31,7 @@ pub struct Presented<'a> {
     pub now: Timestamp,
 }
 
-/// What an authenticator makes of it.
+/// The result of an authenticator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opinion {
     Known(Arc<User>),

@@ -14,7 +14,7 @@ use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
 
-/// Objects with this label are ours.
+/// Objects with this label are managed by this server.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// The priorities of groups and of their versions in discovery. They decide between groups that
@@ -69,7 +69,7 @@ async fn ensure(loopback: &Loopback, wanted: Value) -> Result<(), ApiError> {
     let spec = wanted.get("spec").cloned().unwrap_or_else(Value::object);
     updated
         .as_object_mut()
-        .expect("what is kept is an object")
+        .expect("a stored value is an object")
         .insert("spec", spec);
 
     match loopback

@@ -93,7 +93,7 @@ async fn ensure(loopback: &Loopback, facts: &Facts) -> Result<(), ApiError> {
         Some(mut found) => {
             found
                 .as_object_mut()
-                .expect("what is kept is an object")
+                .expect("a stored value is an object")
                 .insert("data", data);
             loopback
                 .update(config_maps, NAMESPACE, Part::Main, MANAGER, &found)

@@ -35,7 +35,7 @@ pub struct Advertised {
     pub port: u16,
     /// Where Services get their addresses from; the first decides the family of this one.
     pub service_cidrs: Vec<IpNet>,
-    /// The port on every node that leads here too; 0: none.
+    /// The node port of the Service; 0: none.
     pub node_port: u16,
 }
 
@@ -108,7 +108,9 @@ async fn put(
     };
     let mut updated = found.clone();
 
-    let object = updated.as_object_mut().expect("what is kept is an object");
+    let object = updated
+        .as_object_mut()
+        .expect("a stored value is an object");
     for name in members {
         match wanted.get(name) {
             Some(value) => object.insert(*name, value.clone()),

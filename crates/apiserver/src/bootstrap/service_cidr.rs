@@ -60,7 +60,7 @@ async fn ensure(loopback: &Loopback, cidrs: &[String]) -> Result<(), ApiError> {
                 return Ok(());
             }
             Step::Differs => {
-                warn!(name = NAME, wanted = ?cidrs, "ServiceCIDR differs from the command line, leaving it unchanged");
+                warn!(name = NAME, wanted = ?cidrs, "ServiceCIDR differs from the command line");
                 return Ok(());
             }
             Step::Nothing => return Ok(()),

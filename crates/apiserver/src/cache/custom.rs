@@ -149,7 +149,7 @@ impl Caches {
         )
     }
 
-    /// Makes the caches of all definitions that there are, from what the store held at a revision.
+    /// Creates the caches of all definitions, from what the store held at a revision.
     pub(super) fn fill_custom(&self, kvs: &[KeyValue], at: Revision) {
         let mut next = Definitions::default();
         for entry in self.all_definitions() {
@@ -237,7 +237,7 @@ fn prefix(compiled: &Compiled) -> Vec<u8> {
         .resource
         .storage
         .as_ref()
-        .expect("custom resources are kept");
+        .expect("custom resources are stored");
     format!("{ROOT}{}/", storage.prefix).into_bytes()
 }
 

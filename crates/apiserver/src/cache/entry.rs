@@ -61,8 +61,8 @@ impl Entry {
         Entry::of(key, value, Entry::encode(value, of), revision, resource)
     }
 
-    /// A version that the store holds. Bytes in another form or version than ours (an adopted etcd)
-    /// are brought into it.
+    /// A version that the store holds. Bytes in another format or version (of an adopted etcd) are
+    /// converted.
     pub fn stored(
         key: &str,
         bytes: &Bytes,

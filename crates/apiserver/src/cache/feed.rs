@@ -32,8 +32,8 @@ pub(super) const RETRY: Duration = Duration::from_millis(200);
 /// How often the store is asked for progress of its watch, while a request waits for it.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// The feed drops events that have left the store's window, and stale ones, after so many changes,
-/// or with one that comes so long after the last time.
+/// The feed drops stale events, and those that have left the store's window, after so many changes,
+/// or at the first change after so long.
 const FORGET_EVERY: usize = 1000;
 const FORGET_AFTER: Duration = Duration::from_secs(60);
 
@@ -145,7 +145,7 @@ impl Caches {
         let everything = || RangeRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec()));
         let (at, kvs) = match store.range(everything().at(from)).await {
             Ok(answer) => (from, answer.kvs),
-            // Compacted meanwhile: what there is now, then.
+            // Compacted meanwhile: load the newest revision.
             Err(StoreError::Compacted { .. } | StoreError::FutureRevision { .. }) => {
                 let answer = store.range(everything()).await?;
                 (answer.revision, answer.kvs)

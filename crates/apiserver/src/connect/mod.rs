@@ -39,7 +39,7 @@ use crate::status::{Details, Reason};
 /// What is read of a refusal.
 const LONGEST_REFUSAL: usize = 50_000;
 
-/// What leads to nodes.
+/// Connects clients to nodes and pods.
 pub struct Connect {
     config: KubeletConfig,
     identity: Identity,

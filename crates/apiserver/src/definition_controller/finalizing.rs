@@ -68,7 +68,7 @@ fn going(loopback: &Loopback) -> Vec<Value> {
         .collect()
 }
 
-/// One step towards the end of a definition; what it leads to wakes the next.
+/// One step of finalizing a definition; the change it makes triggers the next.
 async fn end(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
     let custom = loopback
         .registry

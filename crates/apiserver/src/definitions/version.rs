@@ -57,8 +57,9 @@ impl Version {
         let preserves = definition.spec.flag("preserveUnknownFields");
         let status = source.at(&["properties", "status"]);
         let declared = Declared::object(&source, preserves).unwrap_or_else(|error| {
-            warn!(%error, version = version.text("name"), "cannot derive field ownership from the schema, tracking fields without it");
-            Declared::object(&anything(), true).expect("anything may be anything")
+            let version = version.text("name");
+            warn!(%error, version, "cannot read field types from the schema, ignoring it");
+            Declared::object(&anything(), true).expect("the schema that allows anything is valid")
         });
 
         Ok(Version {

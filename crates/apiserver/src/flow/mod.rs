@@ -86,7 +86,7 @@ fn read<T: DeserializeOwned>(cache: &Cache) -> Vec<T> {
     let objects = snapshot.entries.iter().filter_map(|entry| {
         typed::from_tree(&entry.value(cache.storage_version().of))
             .inspect_err(
-                |error| error!(name = %entry.key(), %error, "cannot decode flow control object, ignoring it"),
+                |error| error!(key = %entry.key(), %error, "cannot decode flow control object"),
             )
             .ok()
     });

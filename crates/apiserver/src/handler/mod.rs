@@ -44,7 +44,7 @@ pub struct Server {
     pub health: Health,
     pub lifecycle: Arc<Lifecycle>,
     pub metrics: Arc<Metrics>,
-    /// What leads to nodes and pods.
+    /// Connects clients to nodes and pods.
     pub connect: Connect,
     /// The shortest duration of a watch without a timeout; the longest is twice as long.
     pub min_watch: Duration,

@@ -19,7 +19,7 @@ use crate::served::Served;
 
 /// A checked request for a served resource, with the form of its response.
 struct Checked<'a> {
-    /// The request; `Deref` leads here.
+    /// The target of `Deref`.
     request: &'a ResourceRequest<'a>,
     served: &'a Served,
     subresource: Option<&'a Subresource>,

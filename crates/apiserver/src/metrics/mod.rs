@@ -153,7 +153,7 @@ impl Metrics {
         text.family(
             "apiserver_request_total",
             "counter",
-            "Requests that were answered, by what they were and how.",
+            "Number of requests by verb, dry run, resource, scope and response code.",
         );
 
         for ((about, code), counter) in sorted(self.requests.all()) {
@@ -173,7 +173,7 @@ impl Metrics {
         text.family(
             name,
             "histogram",
-            "How long requests took, until their answer had left.",
+            "Request latency in seconds, until the response is sent.",
         );
 
         for (about, histogram) in sorted(self.durations.all()) {
@@ -187,7 +187,7 @@ impl Metrics {
         text.family(
             "apiserver_response_sizes",
             "histogram",
-            "How many bytes the answers to reads had.",
+            "Response size of reads in bytes.",
         );
 
         for (about, histogram) in sorted(self.sizes.all()) {
@@ -198,7 +198,11 @@ impl Metrics {
 
     fn write_present(&self, text: &mut Text) {
         let name = "apiserver_current_inflight_requests";
-        text.family(name, "gauge", "Short requests that are under way now.");
+        text.family(
+            name,
+            "gauge",
+            "Number of requests in flight, without long-running ones.",
+        );
 
         for (changes, kind) in [(true, "mutating"), (false, "readOnly")] {
             text.sample(
@@ -211,7 +215,7 @@ impl Metrics {
         text.family(
             "apiserver_longrunning_requests",
             "gauge",
-            "Requests that last, and are open now.",
+            "Number of active long-running requests.",
         );
 
         for (about, gauge) in sorted(self.lasting.all()) {
@@ -222,7 +226,7 @@ impl Metrics {
         text.family(
             "apiserver_watch_events_total",
             "counter",
-            "Events that were sent to watches.",
+            "Number of events sent to watch clients.",
         );
 
         for (Known(resource), counter) in sorted(self.watch_events.all()) {
@@ -240,7 +244,7 @@ impl Metrics {
         text.family(
             name,
             "counter",
-            "Requests that went on, by the flow they belong to.",
+            "Number of dispatched requests by flow schema and priority level.",
         );
 
         for (flow, counter) in sorted(self.flows.all()) {
@@ -252,7 +256,7 @@ impl Metrics {
         text.family(
             "authentication_attempts",
             "counter",
-            "Whether those who asked were recognised.",
+            "Number of authentication attempts by result.",
         );
 
         for (result, counter) in sorted(self.authentication.all()) {
@@ -266,7 +270,7 @@ impl Metrics {
         text.family(
             "apiserver_tls_handshake_errors_total",
             "counter",
-            "Connections that ended before they began.",
+            "Number of failed TLS handshakes.",
         );
 
         text.sample(
@@ -281,7 +285,7 @@ fn write_objects(caches: &Caches, text: &mut Text) {
     text.family(
         "apiserver_resource_objects",
         "gauge",
-        "Objects that are kept.",
+        "Number of stored objects by resource.",
     );
 
     for cache in caches.all() {
@@ -301,7 +305,7 @@ fn write_objects(caches: &Caches, text: &mut Text) {
     text.family(
         "apiserver_storage_objects",
         "gauge",
-        "Objects that are kept.",
+        "Number of stored objects by resource.",
     );
 
     for cache in caches.all() {

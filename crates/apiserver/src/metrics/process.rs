@@ -7,7 +7,7 @@ use super::text::Text;
 /// The kernel's unit of time in `/proc`: fixed by its interface, whatever the clock of the machine.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Pages are as large on all machines we run on.
+/// The page size of all supported machines.
 const PAGE: u64 = 4096;
 
 /// The fields of `/proc/self/stat`.
@@ -28,21 +28,21 @@ pub(super) fn write(text: &mut Text) {
         text.family(
             "process_cpu_seconds_total",
             "counter",
-            "Time that the process has spent computing.",
+            "Total user and system CPU time spent in seconds.",
         );
 
         text.sample("process_cpu_seconds_total", &[], stat.cpu_seconds);
         text.family(
             "process_resident_memory_bytes",
             "gauge",
-            "Memory that the process holds.",
+            "Resident memory size in bytes.",
         );
 
         text.sample("process_resident_memory_bytes", &[], stat.resident_bytes);
         text.family(
             "process_virtual_memory_bytes",
             "gauge",
-            "Addresses that the process has reserved.",
+            "Virtual memory size in bytes.",
         );
 
         text.sample("process_virtual_memory_bytes", &[], stat.virtual_bytes);
@@ -51,7 +51,7 @@ pub(super) fn write(text: &mut Text) {
             text.family(
                 "process_start_time_seconds",
                 "gauge",
-                "When the process began, since 1970.",
+                "Start time of the process since unix epoch in seconds.",
             );
 
             text.sample(
@@ -66,7 +66,7 @@ pub(super) fn write(text: &mut Text) {
         text.family(
             "process_open_fds",
             "gauge",
-            "Files and connections that are open.",
+            "Number of open file descriptors.",
         );
         text.sample("process_open_fds", &[], files.count());
     }
@@ -75,7 +75,7 @@ pub(super) fn write(text: &mut Text) {
         text.family(
             "process_max_fds",
             "gauge",
-            "Files and connections that may be open.",
+            "Maximum number of open file descriptors.",
         );
         text.sample("process_max_fds", &[], limit);
     }

@@ -51,7 +51,7 @@ pub(super) fn write(
     text.family(
         name,
         "histogram",
-        "How long operations of the store took, be it an etcd or the embedded one.",
+        "Latency of store operations in seconds, of an external etcd or the embedded store.",
     );
 
     let all = super::sorted(operations.all());
@@ -59,7 +59,11 @@ pub(super) fn write(
         text.histogram(name, &[("operation", operation.name())], histogram, SECOND);
     }
 
-    text.family("etcd_requests_total", "counter", "Operations of the store.");
+    text.family(
+        "etcd_requests_total",
+        "counter",
+        "Number of store operations.",
+    );
 
     for (operation, histogram) in &all {
         let (_, count) = histogram.cumulated();
@@ -73,7 +77,7 @@ pub(super) fn write(
     text.family(
         "etcd_request_errors_total",
         "counter",
-        "Operations of the store that failed.",
+        "Number of failed store operations.",
     );
 
     for (operation, counter) in super::sorted(errors.all()) {

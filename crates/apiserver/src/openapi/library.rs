@@ -71,8 +71,8 @@ struct Content {
     plain: Arc<Mutex<Option<Weak<[u8]>>>>,
 }
 
-/// Makes documents and keeps them. To make one takes milliseconds, tens of them for the largest:
-/// not for a thread that others wait for.
+/// Builds documents and caches them. Building takes milliseconds, tens of them for the largest: too
+/// long for a thread that serves requests.
 #[derive(Default)]
 pub(super) struct Library {
     shelf: Mutex<Shelf>,

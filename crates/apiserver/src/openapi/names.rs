@@ -23,7 +23,7 @@ pub(super) fn tag(group: &str, version: &str) -> String {
     }
 }
 
-/// `io.k8s.api.core.v1.Pod`; for a kind that is no type of ours, `com.example.v1.Widget`.
+/// `io.k8s.api.core.v1.Pod`; for a custom kind, `com.example.v1.Widget`.
 pub(super) fn definition(of: Struct<'_>) -> String {
     let name = of.definition_name();
     if !name.is_empty() {

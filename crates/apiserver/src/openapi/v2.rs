@@ -121,8 +121,8 @@ fn body_parameter(body: &Body<'_>) -> Map {
     value
 }
 
-/// A reference to the parameter among the shared ones; or itself, where sharing makes no sense or
-/// does harm.
+/// A reference to the parameter among the shared ones; or the parameter itself, where it is not
+/// shared.
 fn share(name: &str, parameter: Map, shared: &mut Shared) -> Value {
     // Names and bodies differ by kind, but for the bodies that every kind takes. Older kubectls
     // look for dryRun and fieldValidation in the operations themselves.

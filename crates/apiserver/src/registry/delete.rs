@@ -41,7 +41,7 @@ enum Plan {
     Nothing,
     /// It is removed.
     Remove,
-    /// It is marked, as here, and stays until nothing holds it.
+    /// It is written with its deletion timestamp, and removed later.
     Mark(Value),
     /// It is written with its deletion timestamp, for watchers to see, and then removed.
     MarkAndRemove(Value),

@@ -170,7 +170,7 @@ pub(super) fn tracked(
 }
 
 impl Registry {
-    /// Applies a configuration: to the object, or to nothing, which makes it.
+    /// Applies a configuration to the object, or creates it.
     pub async fn apply(
         &self,
         scope: &Scope<'_>,

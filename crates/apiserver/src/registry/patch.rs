@@ -238,7 +238,7 @@ fn not_merged(error: strategic::Error) -> ApiError {
     }
 }
 
-/// What the patch makes is no object of the kind.
+/// The error where the result of a patch is no object of the kind.
 fn refused(shown: &str, why: &str) -> ApiError {
     let error = FieldError::invalid_str(&Path::Root.field("patch"), shown, why);
     let mut refused = ApiError::invalid_kind("", "", "", &FieldErrors::from(error));

@@ -171,7 +171,7 @@ impl Registry {
             }))
         };
 
-        // Nothing changed, so nothing is written and the version stays.
+        // Nothing changed, so nothing is written and the version is the same.
         if entry.bytes() == current.bytes() {
             return done(current.clone());
         }

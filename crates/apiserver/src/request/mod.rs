@@ -55,7 +55,7 @@ impl<'a> Request<'a> {
 /// A request whose path names a resource.
 #[derive(Clone, Copy)]
 pub struct ResourceRequest<'a> {
-    /// `Deref` leads here.
+    /// The target of `Deref`.
     pub request: Request<'a>,
     pub target: &'a Target,
 }

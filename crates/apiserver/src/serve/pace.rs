@@ -25,7 +25,7 @@ pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(32);
 /// Between requests.
 pub(super) const IDLE_FOR: Duration = Duration::from_secs(90);
 
-/// Without a byte being taken from us.
+/// How long a peer may read nothing.
 pub(super) const UNREAD_FOR: Duration = Duration::from_secs(60);
 
 /// Why a connection is not waited for any longer.

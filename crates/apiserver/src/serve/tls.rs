@@ -24,7 +24,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::files::{FileError, FromFiles, certificates};
 
-/// A certificate, with what leads to its authority, and the key.
+/// A certificate with its chain, and the key.
 #[derive(Clone, Debug)]
 pub struct CertificateFiles {
     pub certificate: PathBuf,
@@ -170,7 +170,7 @@ impl ClientCertVerifier for AskOnly {
                 let key = key_of(certificate)?;
                 verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
             }
-            judged => judged,
+            result => result,
         }
     }
 

@@ -242,7 +242,7 @@ fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes
         .list(builtin("", "v1", "pods"), namespace);
     let mut seen_owners = std::collections::BTreeSet::new();
 
-    // Of the pods of one owner only the first is checked.
+    // The first pod of each owner is checked before the others.
     let (first, others): (Vec<&Value>, Vec<&Value>) =
         pods.iter().map(|pod| &**pod).partition(|pod| {
             let owner = pod.meta().owner_references().find(|owner| owner.controller);

@@ -47,7 +47,7 @@ impl Rbac {
         (rules, errors)
     }
 
-    /// The rules that a reference leads to, from a binding in that namespace.
+    /// The rules of the role that a binding in that namespace refers to.
     pub fn referred(&self, role: &RoleRef, namespace: &str) -> Result<Vec<Rule>, Unresolved> {
         self.policy
             .read()

@@ -105,7 +105,7 @@ impl Policy {
             .ok_or_else(|| Unresolved::ClusterRole(name.clone()))
     }
 
-    /// The rules that a reference leads to, from a binding in that namespace.
+    /// The rules of the role that a binding in that namespace refers to.
     pub fn referred(&self, role: &RoleRef, namespace: &str) -> Result<&Arc<[Rule]>, Unresolved> {
         let name = Text::new(&role.name);
         match role.kind.as_str() {

@@ -24,7 +24,7 @@ pub(super) fn mended(plural: &str, found: &Value, wanted: &Value) -> Mended {
     }
 
     let mut mended = found.clone();
-    let object = mended.as_object_mut().expect("what is kept is an object");
+    let object = mended.as_object_mut().expect("a stored value is an object");
     add_members(
         object.object_mut("metadata"),
         wanted.get("metadata"),
@@ -110,8 +110,8 @@ fn add_rules(object: &mut Map, wanted: &Value) {
     }
 }
 
-/// A role that gathers the rules of others gathers ours too; one that should not gather any does
-/// not.
+/// Adds missing selectors to an aggregated role; from one that should not be aggregated, removes the
+/// aggregation rule.
 fn add_selectors(object: &mut Map, wanted: &Value) {
     match wanted.get("aggregationRule") {
         None => drop(object.remove("aggregationRule")),

@@ -155,7 +155,7 @@ fn of(parent: &Value, places: &Places<'_>, call: &Call<'_>) -> Value {
     scale
 }
 
-/// What the request makes of the Scale of a parent, with its owners.
+/// The Scale of a parent after the request, with its owners.
 fn changed(
     parent: &Value,
     places: &Places<'_>,
