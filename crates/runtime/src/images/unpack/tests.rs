@@ -529,7 +529,7 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
     listed("0,4,8", b"some", "offset without a length");
     listed("0,4", b"something", "4 bytes of data, found 9");
     listed("0,9", b"some", "9 bytes of data, found 4");
-    check(&[("GNU.sparse.map", b"0,4")], b"some", "how large");
+    check(&[("GNU.sparse.map", b"0,4")], b"some", "lack the file size");
 
     let huge = (u64::MAX).to_string();
     check(
