@@ -11,8 +11,8 @@ use crate::machine::Machine;
 use crate::pods::shell;
 
 /// Messages of the store, each logged once.
-const FAIL: &str = "store writes fail; reads go on";
-const SUCCEED: &str = "store writes succeed again";
+const FAIL: &str = "store writes failing; reads continue";
+const SUCCEED: &str = "store writes recovered";
 
 #[test]
 fn a_full_disk_is_logged_once_and_a_server_starts_on_it() {
