@@ -421,20 +421,14 @@ fn updates_cannot_escalate_privileges() {
 
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let check = |method: &str, path: &str, body: &str, expected: u16| {
-        let patch = "Content-Type: application/merge-patch+json\r\n";
-        let headers = if method == "PATCH" {
-            patch
+        let json = if method == "PATCH" {
+            "merge-patch+json"
         } else {
-            "Content-Type: application/json\r\n"
+            "json"
         };
-
-        let answer = target.say(
-            target.user("jane", ""),
-            method,
-            &format!("{rbac}{path}"),
-            headers,
-            body,
-        );
+        let headers = format!("Content-Type: application/{json}\r\n");
+        let (jane, path) = (target.user("jane", ""), format!("{rbac}{path}"));
+        let answer = target.say(jane, method, &path, &headers, body);
 
         assert_eq!(
             answer.status, expected,
@@ -489,12 +483,8 @@ fn updates_cannot_escalate_privileges() {
     // A role that gathers others may come to mean anything.
     let gathers = r#""aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]}"#;
     check("POST", "/clusterroles", &role("gathers", gathers), 403);
-    check(
-        "PATCH",
-        "/clusterroles/mine",
-        &format!("{{{gathers}}}"),
-        403,
-    );
+    let gathering = format!("{{{gathers}}}");
+    check("PATCH", "/clusterroles/mine", &gathering, 403);
 
     // A verb that was not granted, and names similar to granted ones.
     let only = r#""rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"],"resourceNames":["x"]}]"#;

@@ -50,9 +50,12 @@ pub(super) trait VolumePlugin: Sync {
 /// Why a volume cannot be set up: the text after `MountVolume.SetUp failed for volume "x" : `.
 pub(super) type SetUpError = Box<dyn std::error::Error + Send + Sync>;
 
+/// What sets up a volume below its location.
+type SetUpWork = Box<dyn FnOnce(&Location) -> Result<(), SetUpError> + Send>;
+
 /// The setup of a volume on disk.
 pub(super) struct SetUp {
-    pub(super) work: Box<dyn FnOnce(&Location) -> Result<(), SetUpError> + Send>,
+    pub(super) work: SetUpWork,
     /// When it must be set up again, e.g. to renew a token.
     pub(super) renew_at: Option<Timestamp>,
 }

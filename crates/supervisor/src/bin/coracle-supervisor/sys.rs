@@ -41,9 +41,9 @@ pub(crate) fn clone3(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Res
     match i32::try_from(pid).expect("a pid, 0 or -1") {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Cloned::Child),
-        // SAFETY: the kernel has just given us this descriptor, and it has no other owner.
         pid => Ok(Cloned::Parent {
             pid,
+            // SAFETY: the kernel has just given us this descriptor, and it has no other owner.
             pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
         }),
     }
