@@ -102,7 +102,7 @@ async fn a_backup_that_fails_leaves_nothing() {
         matches!(
             refused,
             CommandError::File {
-                action: "naming",
+                action: "rename",
                 ..
             }
         ),
