@@ -33,10 +33,10 @@ async fn mount(cluster: &Cluster, account: &str, folder: &Path) {
         .await
         .unwrap();
 
-    let wish = object("{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {}}");
+    let request = object("{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {}}");
     let told = accounts
         .subresource("token")
-        .create_below(account, &wish)
+        .create_below(account, &request)
         .await
         .unwrap();
 

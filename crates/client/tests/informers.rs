@@ -549,7 +549,7 @@ async fn nothing_polls() {
     assert_eq!(
         setup.way.requests().len(),
         asked,
-        "in five minutes without news nobody asks for anything"
+        "no requests in five minutes without events"
     );
 
     tokio::time::sleep(Duration::from_secs(3600)).await;

@@ -53,10 +53,10 @@ impl Config {
 
         let cluster = find(&kubeconfig.clusters, &context.cluster)
             .ok_or_else(|| ConfigError::NoCluster(context.cluster.clone()))?;
-        let nobody = User::default();
+        let anonymous = User::default();
         let user = match find(&kubeconfig.users, &context.user) {
             Some(user) => user,
-            None if context.user.is_empty() => &nobody,
+            None if context.user.is_empty() => &anonymous,
             None => return Err(ConfigError::NoUser(context.user.clone())),
         };
 

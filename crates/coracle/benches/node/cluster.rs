@@ -207,7 +207,7 @@ fn answers_by_name(dns: IpAddr, service: IpAddr, begun: Instant) -> Duration {
         {
             break;
         }
-        assert!(begun.elapsed() < PATIENCE, "nobody answers");
+        assert!(begun.elapsed() < PATIENCE, "no answer");
         thread::sleep(PAUSE);
     }
     begun.elapsed()

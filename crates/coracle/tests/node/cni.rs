@@ -147,7 +147,7 @@ fn a_plugin_gets_all_arguments(machine: &Machine, configurations: &Path) {
         assert!(added.contains(words), "{words}: {added}");
     }
 
-    assert!(call("DEL").is_none(), "nobody asked for it to be deleted");
+    assert!(call("DEL").is_none(), "it was deleted without a request");
 
     machine.kubectl("delete pod told --timeout=300s");
     eventually("the plugin is asked to delete", || {

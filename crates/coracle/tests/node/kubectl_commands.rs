@@ -128,7 +128,7 @@ fn ports(machine: &Machine) {
         .command("curl", &["--silent", "--max-time", "10", &url])
         .status()
         .unwrap();
-    assert!(!refused.success(), "nobody is there any more");
+    assert!(!refused.success(), "the pod still answers");
 
     let mut told = String::new();
     eventually("it ends", || match forwarding.try_wait().unwrap() {

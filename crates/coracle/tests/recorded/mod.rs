@@ -36,7 +36,7 @@ impl Recorded {
     /// Plays everything and compares with the list.
     pub(crate) fn check(&self) {
         let only = environment("CORACLE_ONLY");
-        let rewrite = environment("CORACLE_OWED").is_some_and(|wish| wish == "rewrite");
+        let rewrite = environment("CORACLE_OWED").is_some_and(|mode| mode == "rewrite");
         let (files, cases) = self.select(only.as_deref());
         let owed = self.owed();
         let (mut failed, mut log) = self.play(&files, only.as_deref());

@@ -189,7 +189,7 @@ fn one_of_two_operators_leads_and_the_other_takes_over() {
         "jsonpath={.spec.template.spec.containers[0].image}",
     ];
 
-    until("the wish that changed is fulfilled", || {
+    until("the changed spec is applied", || {
         server.kubectl(&image) == "web:2" && reported(&server) == format!("2 {}", other.identity)
     });
     let mut third = begin("third");
@@ -197,7 +197,7 @@ fn one_of_two_operators_leads_and_the_other_takes_over() {
     until("what was taken away is made again", || {
         server.run(&image).status.success() && reported(&server) == format!("2 {}", other.identity)
     });
-    assert!(!third.leads(), "whoever comes later does not lead");
+    assert!(!third.leads(), "a later replica leads");
 
     server.kubectl(&["delete", "configmap", "web", "--timeout=180s"]);
 
@@ -308,7 +308,7 @@ fn an_operator_of_a_custom_resource_stops_writing() {
     let sample = get("yaml");
     assert!(
         !sample.contains("status:"),
-        "nobody has filled it in: {sample}"
+        "the sample is not filled in: {sample}"
     );
 
     assert!(sample.contains("generation: 1"), "{sample}");

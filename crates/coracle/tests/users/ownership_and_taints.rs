@@ -38,7 +38,7 @@ fn dependents_are_orphaned_or_deleted_by_propagation_policy() {
         "jsonpath={.items[*].metadata.ownerReferences}",
     ];
 
-    until("the ReplicaSet is nobody's", || {
+    until("the ReplicaSet has no owner", || {
         server.kubectl(&owners).is_empty()
     });
     assert_eq!(names(&server, &["pods"]), pods);
@@ -139,9 +139,7 @@ fn a_replica_set_releases_adopts_and_ranks_pods() {
         "jsonpath={.metadata.ownerReferences}",
     ];
 
-    until("it belongs to nobody", || {
-        server.kubectl(&owners).is_empty()
-    });
+    until("it has no owner", || server.kubectl(&owners).is_empty());
     until("another took its place", || {
         names(&server, &["pods"]).len() == 4
     });
@@ -238,7 +236,7 @@ fn taints_repel_and_evict_pods() {
             .contains("1 node(s) had untolerated taint(s)")
     });
 
-    assert_eq!(names(&server, &["pods"]).len(), 5, "nobody has to leave");
+    assert_eq!(names(&server, &["pods"]).len(), 5, "no pod is evicted");
 
     taint("k=v:NoExecute");
 

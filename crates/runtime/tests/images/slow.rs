@@ -175,7 +175,7 @@ impl Content {
         let mut stream = BufReader::new(stream);
         let mut head = Vec::new();
 
-        // The first byte of TLS is no letter: whoever begins with it is to see that there is none.
+        // The first byte of TLS is no letter: such a client gets no TLS.
         stream.read_until(b'\n', &mut head).await?;
         let head = String::from_utf8_lossy(&head).into_owned();
         let Some(path) = head

@@ -193,7 +193,7 @@ fn what_a_failed_sync_left_is_never_acknowledged_nor_trusted() {
     assert_eq!(
         before.read(None).unwrap()["a"],
         "1",
-        "nobody sees what is not durable"
+        "a reader saw what is not durable"
     );
 
     assert_eq!(before.events(known.next()).unwrap(), vec![]);

@@ -176,7 +176,7 @@ fn bytes_after_a_request_are_parsed_as_the_next_request() {
 #[test]
 fn a_request_refused_before_its_body_is_answered_and_the_connection_stays() {
     let victim = Victim::start();
-    let nobody = || {
+    let anonymous = || {
         Connection::open(
             victim.cluster.path(),
             &victim.server.address,
@@ -195,7 +195,7 @@ fn a_request_refused_before_its_body_is_answered_and_the_connection_stays() {
 
     // In a packet of its own, and as much as a server reads for the sake of a connection.
     for length in [2, 100_000] {
-        let mut connection = nobody();
+        let mut connection = anonymous();
         for _ in 0..2 {
             connection.send(post(length, "").as_bytes());
             connection.send(&vec![b' '; length]);
@@ -208,7 +208,7 @@ fn a_request_refused_before_its_body_is_answered_and_the_connection_stays() {
     }
 
     // More, all of which is written before the answer is looked for.
-    let mut connection = nobody();
+    let mut connection = anonymous();
     connection.send(post(2_500_000, "").as_bytes());
     connection.send(&vec![b' '; 2_500_000]);
     let answer = connection.answer().unwrap();
@@ -217,7 +217,7 @@ fn a_request_refused_before_its_body_is_answered_and_the_connection_stays() {
     connection.rest();
 
     // No `100 Continue` for a body that is refused.
-    let mut connection = nobody();
+    let mut connection = anonymous();
     connection.send(post(100, "Expect: 100-continue\r\n").as_bytes());
     let answer = connection.answer().unwrap();
     assert!(answer.status == 403 && closes(&answer.head), "{answer:?}");

@@ -145,7 +145,7 @@ fn frames_without_end_or_sense_end_the_connection() {
         connection.send(&[0; 100_000]);
     });
 
-    ends("data on a stream that nobody opened", &|connection| {
+    ends("data on a stream that was not opened", &|connection| {
         connection.send(&frame(DATA, END_STREAM, 5, b"x"));
     });
     ends("headers that cannot be unpacked", &|connection| {

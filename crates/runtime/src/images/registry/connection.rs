@@ -79,8 +79,8 @@ pub(crate) struct Answer {
 /// How quickly a body arrives.
 struct Rate {
     min_rate: u64,
-    /// For how long it was waited for since the last judgement, and what came in that time. The
-    /// time in which nobody asked for more is not the other side's.
+    /// How long the body was awaited since the last check, and what arrived in that time. The
+    /// time in which no more was requested does not count.
     waited: Duration,
     received: u64,
 }
