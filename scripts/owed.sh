@@ -10,7 +10,5 @@ if [ "${1:-}" = --rewrite ]; then
     export CORACLE_OWED=rewrite
     shift
 fi
-tests=(--test golden --test corpus)
-[ $# -lt 1 ] || tests=(--test "$1")
 [ $# -lt 2 ] || export CORACLE_ONLY="$2"
-cargo test --quiet --locked -p coracle "${tests[@]}" --no-fail-fast -- --nocapture
+cargo test --quiet --locked -p coracle --test recorded_answers --no-fail-fast -- --nocapture ${1:+"$1::"}

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 #[expect(dead_code, reason = "who compares one file asks for no folder of them")]
-#[path = "../../api/tests/recorded/mod.rs"]
+#[path = "../../api/tests/api/recorded/mod.rs"]
 mod recorded;
 
 use std::collections::BTreeMap;
