@@ -1,11 +1,15 @@
 # The recipes are in scripts/; `make` without a target lists them.
-.PHONY: help run test bench fmt
+.PHONY: help run test bench fmt e2e e2e-build e2e-ledger e2e-check conformance
 
 help:
 	@echo 'make run     install build dependencies, build, start a cluster on this machine'
 	@echo 'make test    install test dependencies, run all checks and tests'
 	@echo 'make bench   run all benchmarks'
 	@echo 'make fmt     format the code'
+	@echo "make conformance               run upstream's conformance specs, write docs/conformance.md"
+	@echo "make e2e FOCUS=RE SKIP=RE      run other specs of upstream's suite"
+	@echo 'make e2e-ledger [PART=N/M]     run what the ledger marks as passing'
+	@echo 'make e2e-build, e2e-check      build the suite; check the ledger'
 
 run:
 	@scripts/run.sh
@@ -18,3 +22,18 @@ bench:
 
 fmt:
 	@cargo fmt --all
+
+conformance:
+	@scripts/e2e.sh conformance
+
+e2e:
+	@scripts/e2e.sh e2e --focus '$(FOCUS)' --skip '$(SKIP)'
+
+e2e-ledger:
+	@scripts/e2e.sh ledger --part '$(or $(PART),1/1)'
+
+e2e-build:
+	@scripts/e2e.sh build
+
+e2e-check:
+	@python3 tests/e2e/main.py check

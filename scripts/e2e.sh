@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Installs what upstream's e2e suite needs and runs it: see tests/e2e/README.md. Environment: CORACLE, CORACLE_E2E_CACHE.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/toolchain.sh
+scripts/install.sh cc=build-essential go=golang-go python3=python3 ip=iproute2 nsenter=util-linux nft=nftables bzip2=bzip2
+if [ "$1" != build ] && [ -z "${CORACLE:-}" ]; then
+    cargo build --locked --release -p coracle
+fi
+exec python3 tests/e2e/main.py "$@"

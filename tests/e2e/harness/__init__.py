@@ -1,0 +1,14 @@
+"""What `make e2e`, `make conformance` and `make e2e-ledger` share.
+
+cache      where everything that is built once is kept
+gobuild    programs from Go modules
+debian     files from Debian packages; busybox from Debian's source package
+image      image archives, without a daemon
+images     the images that upstream's specs ask for
+cluster    a cluster in a network namespace without a way out
+wait       waiting for a condition
+lanes      the suite in parallel, resumable
+verdicts   what a log of the suite says about each spec
+ledger     tests/e2e/ledger.tsv
+report     docs/conformance.md
+"""

@@ -1,0 +1,45 @@
+"""The cache folder: what is downloaded or built once. CORACLE_E2E_CACHE, by default ~/.cache/coracle-e2e."""
+import os
+import shutil
+import subprocess
+
+ROOT = os.environ.get("CORACLE_E2E_CACHE") or os.path.expanduser("~/.cache/coracle-e2e")
+REPOSITORY = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+
+
+def path(*parts):
+    """A path in the cache; the folder that holds it exists afterwards."""
+    full = os.path.join(ROOT, *parts)
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    return full
+
+
+def folder(*parts):
+    full = os.path.join(ROOT, *parts)
+    os.makedirs(full, exist_ok=True)
+    return full
+
+
+def fresh_folder(*parts):
+    shutil.rmtree(os.path.join(ROOT, *parts), ignore_errors=True)
+    return folder(*parts)
+
+
+def run(command, **options):
+    """Runs a program; where it fails, says which, and shows the end of what it printed."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def server():
+    """The binary under test: CORACLE, or the newest build of this checkout."""
+    if named := os.environ.get("CORACLE"):
+        return named
+    target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(REPOSITORY, "target")
+    built = [os.path.join(target, kind, "coracle") for kind in ("release", "debug")]
+    built = [program for program in built if os.access(program, os.X_OK)]
+    if not built:
+        raise SystemExit("no coracle is built: run cargo build --release -p coracle, or name one with CORACLE=FILE")
+    return max(built, key=os.path.getmtime)

@@ -1,0 +1,99 @@
+"""A cluster of one node in a network namespace without a way out: no packet of it leaves the machine.
+
+`nsenter --net` and not `ip netns exec`, which mounts a new /sys and hides the cgroups. The node's interface is a bridge,
+because not every kernel has dummy links.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from . import cache, gobuild, wait
+
+PORT = 17452
+ADDRESS, GATEWAY = "198.51.100.10", "198.51.100.1"
+
+
+class Cluster:
+    def __init__(self, name, images=()):
+        self.name, self.images = name, list(images)
+        self.namespace = f"coracle-{name}"
+        self.folder = cache.folder("clusters", name)
+        self.data = os.path.join(self.folder, "data")
+        self.kubeconfig = os.path.join(self.data, "admin.kubeconfig")
+        self.server = cache.server()
+        self.process = None
+
+    def __enter__(self):
+        self.down()  # what a run that was killed has left
+        self.up()
+        return self
+
+    def __exit__(self, *_):
+        self.down()
+
+    def inside(self, command):
+        return ["nsenter", f"--net=/run/netns/{self.namespace}", *command]
+
+    def kubectl(self, *arguments, stdin=None, check=True):
+        command = self.inside([gobuild.program("kubectl"), "--kubeconfig", self.kubeconfig, *arguments])
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def get(self, *arguments):
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def curl(self, *arguments):
+        return cache.run(self.inside(["curl", "--silent", "--show-error", "--fail", "--max-time", "10", *arguments]))
+
+    def up(self):
+        for command in (
+            f"netns add {self.namespace}",
+            f"-n {self.namespace} link set lo up",
+            f"-n {self.namespace} link add eth0 type bridge",
+            f"-n {self.namespace} addr add {ADDRESS}/24 dev eth0",
+            f"-n {self.namespace} link set eth0 up",
+            f"-n {self.namespace} route add default via {GATEWAY}",
+        ):
+            cache.run(["ip", *command.split()])
+        preload = os.path.join(self.data, "preload")
+        os.makedirs(preload, exist_ok=True)
+        for image in self.images:
+            os.link(image, os.path.join(preload, os.path.basename(image)))
+        self.start()
+
+    def start(self):
+        log = open(os.path.join(self.folder, "server.log"), "w")
+        command = [self.server, "server", "--data-dir", self.data, "--https-port", str(PORT), "--node-name", "node-1"]
+        self.process = subprocess.Popen(
+            self.inside(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+        wait.until(f"node of {self.name} Ready", self._ready, 240)
+        dns = lambda: self.kubectl("-n", "kube-system", "rollout", "status", "deploy/coracle-dns", "--timeout=120s")
+        wait.until(f"DNS of {self.name} available", dns, 180)
+
+    def _ready(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"the server has ended: see {self.folder}/server.log")
+        return " Ready " in self.kubectl("get", "nodes", "--no-headers")
+
+    def down(self):
+        """Ends pods and server, and removes all they made."""
+        if os.path.exists(f"/run/netns/{self.namespace}"):
+            for command in (["stop", "--grace-period", "2"], ["reset", "--yes"]):
+                full = self.inside([self.server, *command, "--data-dir", self.data])
+                subprocess.run(full, capture_output=True, timeout=300)
+                self._end_server()
+            subprocess.run(["ip", "netns", "del", self.namespace])
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def _end_server(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()

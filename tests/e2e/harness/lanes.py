@@ -1,0 +1,158 @@
+"""The suite in parallel lanes, resumable.
+
+Specs are run in batches, each one process of e2e.test; a lane takes the next batch when it has done one. Verdicts are
+appended to results.tsv as batches end, so a run that was ended continues where it was. Serial and disruptive specs have
+a cluster, and a lane, of their own.
+"""
+import os
+import queue
+import re
+import subprocess
+import threading
+import time
+
+from . import cache, cluster, gobuild, images, verdicts
+
+SERIAL = re.compile(r"\[(Serial|Disruptive)\]")
+BATCH = 10
+BATCH_TIMEOUT = "25m"
+# Specs with a long floor start first, each alone.
+SLOW = re.compile(
+    "chunking|should not schedule jobs when suspended|conflict between pods with same hostPort|should \\*not\\* be restarted"
+    "|same hostPort|remove from active list|fallback to local terminating|have ready and unready",
+    re.I,
+)
+ESCAPE = re.compile(r"([.^$*+?()\[\]{}|\\])")
+
+
+def all_specs():
+    """The name of every spec of the suite, sorted; found by a dry run once."""
+    path = cache.path("specs.txt")
+    if not os.path.exists(path):
+        report = cache.path("dry-run.json")
+        flags = ["--provider=skeleton", "--kubeconfig=/dev/null", "--ginkgo.dry-run", f"--ginkgo.json-report={report}"]
+        cache.run([gobuild.program("e2e.test"), *flags, "--ginkgo.silence-skips"])
+        names = sorted(verdicts.name_of(spec) for spec in verdicts.specs_of(report))
+        with open(path + ".new", "w") as file:
+            file.writelines(f"{name}\n" for name in names)
+        os.rename(path + ".new", path)
+    return open(path).read().splitlines()
+
+
+class Run:
+    def __init__(self, name, specs, lanes=4, serial_clusters=1, fresh=False):
+        self.folder = cache.fresh_folder("runs", name) if fresh else cache.folder("runs", name)
+        self.results = os.path.join(self.folder, "results.tsv")
+        self.lock = threading.Lock()
+        self.name, self.count, self.specs = name, 0, list(specs)
+        self.lanes, self.serial_clusters = lanes, serial_clusters
+
+    def verdicts(self):
+        """{spec: (verdict, seconds, message)}, the last of each."""
+        found = {}
+        if os.path.exists(self.results):
+            for line in open(self.results):
+                name, verdict, seconds, message = line.rstrip("\n").split("\t")
+                found[name] = (verdict, float(seconds), message)
+        return found
+
+    def go(self):
+        done = self.verdicts()
+        left = [spec for spec in self.specs if spec not in done]
+        print(f"{len(self.specs)} specs, {len(self.specs) - len(left)} done before; logs in {self.folder}", flush=True)
+        serial = batches([spec for spec in left if SERIAL.search(spec)])
+        parallel = batches([spec for spec in left if not SERIAL.search(spec)])
+        threads = []
+        if not parallel.empty():
+            threads.append(threading.Thread(target=self._cluster, args=("parallel", parallel, self.lanes)))
+        for number in range(self.serial_clusters if not serial.empty() else 0):
+            threads.append(threading.Thread(target=self._cluster, args=(f"serial{number}", serial, 1)))
+
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return self.verdicts()
+
+    def _cluster(self, name, work, lanes):
+        with cluster.Cluster(f"{self.name}-{name}", images.archives()) as running:
+            threads = [threading.Thread(target=self._lane, args=(running, work)) for _ in range(lanes)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+    def _lane(self, running, work):
+        while True:
+            try:
+                batch = work.get_nowait()
+            except queue.Empty:
+                return
+            left = self._batch(running, batch)
+            # Without a verdict: the batch was cut short by its timeout. One by one, and alone at fault.
+            for spec in left if len(batch) > 1 else []:
+                work.put([spec])
+            if left and len(batch) == 1:
+                self._record([(batch[0], "failed", 0.0, "no verdict: the suite ended before the spec did")])
+
+    def _batch(self, running, batch):
+        with self.lock:
+            self.count += 1
+            out = os.path.join(self.folder, f"{int(time.time())}-{self.count:04}")
+        os.makedirs(out)
+        report = os.path.join(out, "report.json")
+        with open(os.path.join(out, "e2e.log"), "w") as log:
+            environment = {**os.environ, "KUBECONFIG": running.kubeconfig, "HOME": out}
+            environment["PATH"] = os.path.dirname(gobuild.program("kubectl")) + ":" + os.environ["PATH"]
+            command = running.inside([gobuild.program("e2e.test"), *flags(running, out, report, batch)])
+            subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment)
+        found = list(verdicts.read(report)) if os.path.exists(report) else []
+        found = [row for row in found if row[0] in batch]
+        self._record(found)
+        return [spec for spec in batch if spec not in {row[0] for row in found}]
+
+    def _record(self, rows):
+        with self.lock, open(self.results, "a") as file:
+            for name, verdict, seconds, message in rows:
+                file.write(f"{name}\t{verdict}\t{seconds:.1f}\t{message}\n")
+                print(f"{verdict:7} {seconds:5.0f} s  {name}", flush=True)
+
+
+def batches(specs):
+    work = queue.Queue()
+    for spec in specs:
+        if SLOW.search(spec):
+            work.put([spec])
+    rest = [spec for spec in specs if not SLOW.search(spec)]
+    for start in range(0, len(rest), BATCH):
+        work.put(rest[start : start + BATCH])
+    return work
+
+
+def flags(running, out, report, batch):
+    focus = "|".join(ESCAPE.sub(r"\\\1", spec) + "$" for spec in batch)
+    return [
+        "--provider=skeleton",
+        f"--kubeconfig={running.kubeconfig}",
+        f"--kubectl-path={gobuild.program('kubectl')}",
+        f"--repo-root={gobuild.kubernetes()}",
+        f"--ginkgo.focus={focus}",
+        "--ginkgo.v",
+        "--ginkgo.no-color",
+        f"--ginkgo.timeout={BATCH_TIMEOUT}",
+        "--ginkgo.poll-progress-after=120s",
+        "--ginkgo.poll-progress-interval=60s",
+        "--ginkgo.silence-skips",
+        f"--ginkgo.json-report={report}",
+        "--ginkgo.seed=1",
+        f"--report-dir={out}/artifacts",
+        "--num-nodes=1",
+        "--allowed-not-ready-nodes=0",
+        "--disable-log-dump",
+        "--dump-logs-on-failure=true",
+        f"--kubelet-root-dir={running.data}/kubelet",
+        "--node-schedulable-timeout=2m",
+        "--system-pods-startup-timeout=2m",
+        "--system-daemonsets-startup-timeout=1m",
+        f"--e2e-output-dir={out}",
+    ]

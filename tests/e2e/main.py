@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Upstream's e2e suite against this checkout.
+
+  main.py build                           programs and images, into the cache
+  main.py e2e [--focus RE] [--skip RE]    specs by name; verdicts go into the ledger
+  main.py conformance                     the 446 conformance specs; writes docs/conformance.md
+  main.py ledger [--part N/M]             what the ledger marks as passing
+  main.py check                           the ledger against rules, the suite and the committed ledger
+
+A run that was ended continues when it is started again with the same arguments; --fresh begins anew. The binary under
+test is CORACLE, or the newest build of this checkout. Root is needed.
+"""
+import argparse
+import hashlib
+import re
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from harness import cache, gobuild, images, lanes, ledger, report  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["build", "e2e", "conformance", "ledger", "check"])
+    parser.add_argument("--focus", default="", help="regular expression: only these specs")
+    parser.add_argument("--skip", default="", help="regular expression: not these specs")
+    parser.add_argument("--part", default="1/1", help="N/M: the Nth of M parts")
+    parser.add_argument("--lanes", type=int, default=4, help="parallel lanes on one cluster (4)")
+    parser.add_argument("--serial-clusters", type=int, default=1, help="clusters for serial specs (1)")
+    parser.add_argument("--fresh", action="store_true", help="forget what an earlier run found")
+    options = parser.parse_args()
+    sys.exit(VERBS[options.verb](options))
+
+
+def build(_options):
+    started = time.monotonic()
+    gobuild.suite()
+    images.make()
+    print(f"programs and images are in {cache.ROOT}; took {time.monotonic() - started:.0f} s")
+    return 0
+
+
+def e2e(options):
+    chosen = [spec for spec in suite_specs() if re.search(options.focus, spec)]
+    if options.skip:
+        chosen = [spec for spec in chosen if not re.search(options.skip, spec)]
+    known = ledger.rules()
+    chosen = part([spec for spec in chosen if ledger.worth_running(spec, known)], options.part)
+    key = hashlib.sha256(f"{options.focus}\t{options.skip}\t{options.part}".encode()).hexdigest()[:8]
+    return finish(run(f"e2e-{key}", chosen, options))
+
+
+def conformance(options):
+    specs = [spec for spec in suite_specs() if "[Conformance]" in spec]
+    running = lanes.Run("conformance", specs, options.lanes, options.serial_clusters, options.fresh)
+    begun, started = bool(running.verdicts()), time.time()
+    verdicts = running.go()
+    rc = finish(verdicts)
+    report.write_conformance(specs, verdicts, ledger.load(), None if begun else time.time() - started)
+    return rc
+
+
+def passing(options):
+    suite_specs()
+    chosen = [spec for spec, row in sorted(ledger.load().items()) if row[0] == "passes"]
+    return finish(run(f"ledger-{options.part.replace('/', 'of')}", part(chosen, options.part), options))
+
+
+def check(_options):
+    now = ledger.load()
+    wrong = [f"worse than committed: {spec}" for spec in ledger.grown(ledger.committed(), now)]
+    if gobuild.built("e2e.test"):
+        suite = set(lanes.all_specs())
+        wrong += [f"not in the ledger: {spec}" for spec in sorted(suite - set(now))]
+        wrong += [f"not in the suite: {spec}" for spec in sorted(set(now) - suite)]
+    print(*wrong, f"ledger: {len(now)} specs, {len(wrong)} mistakes", sep="\n")
+    return 1 if wrong else 0
+
+
+def suite_specs():
+    gobuild.suite()
+    images.make()
+    return lanes.all_specs()
+
+
+def part(specs, which):
+    number, of = map(int, which.split("/"))
+    return specs[number - 1 :: of]
+
+
+def run(name, specs, options):
+    return lanes.Run(name, specs, options.lanes, options.serial_clusters, options.fresh).go()
+
+
+def finish(verdicts):
+    regressions = ledger.update(lanes.all_specs(), verdicts)
+    report.print_table(verdicts)
+    for spec in regressions:
+        print(f"REGRESSION, the ledger says that it passes: {spec}\n    {verdicts[spec][2][:300]}")
+    return 1 if regressions else 0
+
+
+VERBS = {
+    "build": build,
+    "e2e": e2e,
+    "conformance": conformance,
+    "ledger": passing,
+    "check": check,
+}
+
+if __name__ == "__main__":
+    main()
