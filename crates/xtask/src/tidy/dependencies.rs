@@ -19,6 +19,7 @@ use MayUse::{All, Only};
 
 const CRATES: &[(&str, MayUse)] = &[
     ("api", Only(&[])),
+    ("cel", Only(&["api"])),
     ("store", Only(&[])),
     ("client", Only(&["api"])),
     ("kinds", Only(&["api"])),

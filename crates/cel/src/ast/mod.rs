@@ -1,0 +1,138 @@
+//! The tree of an expression: nodes in a vector, referred to by index.
+//!
+//! Every node has also the id that cel-go would give it, counted in the order of its parser. Ids
+//! decide nothing in here, but errors at equal places and the calls of macros are found by them.
+
+mod expr;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use expr::{Comprehension, Entry, Expr, Field, Literal};
+
+use crate::source::Source;
+
+/// A node of one tree: its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// The index, for tables beside the tree.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An expression id as cel-go counts them, from 1. Entries of maps and fields of structs have ids
+/// too, although they are no nodes.
+pub type ExprId = u64;
+
+#[derive(Clone, Debug)]
+struct Node {
+    expr: Expr,
+    id: ExprId,
+}
+
+/// A parsed expression.
+#[derive(Clone, Debug)]
+pub struct Ast {
+    nodes: Vec<Node>,
+    /// Where ids are in the source, in characters.
+    offsets: BTreeMap<ExprId, u32>,
+    /// The call that a macro's expansion replaced, by the expansion's id.
+    macro_calls: BTreeMap<ExprId, NodeId>,
+    root: NodeId,
+    source: Arc<Source>,
+}
+
+impl Ast {
+    /// An empty tree over `source`: nodes are added, then the root is set.
+    #[must_use]
+    pub(crate) fn new(source: Arc<Source>) -> Self {
+        Self {
+            nodes: Vec::new(),
+            offsets: BTreeMap::new(),
+            macro_calls: BTreeMap::new(),
+            root: NodeId(0),
+            source,
+        }
+    }
+
+    #[must_use]
+    pub fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// # Panics
+    /// If `node` is of another tree.
+    #[must_use]
+    pub fn expr(&self, node: NodeId) -> &Expr {
+        &self.nodes[node.index()].expr
+    }
+
+    /// The id that cel-go gives `node`.
+    ///
+    /// # Panics
+    /// If `node` is of another tree.
+    #[must_use]
+    pub fn id(&self, node: NodeId) -> ExprId {
+        self.nodes[node.index()].id
+    }
+
+    /// How many nodes the tree has, those that macros replaced included: the size of a table beside
+    /// it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Where `node` is, in characters from the beginning; 0 if it is not known.
+    #[must_use]
+    pub fn offset(&self, node: NodeId) -> u32 {
+        self.offset_of(self.id(node)).unwrap_or(0)
+    }
+
+    /// Where the node, entry or field with this id is.
+    #[must_use]
+    pub fn offset_of(&self, id: ExprId) -> Option<u32> {
+        self.offsets.get(&id).copied()
+    }
+
+    #[must_use]
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// The call that was written, where `node` is the expansion of a macro.
+    #[must_use]
+    pub fn macro_call(&self, node: NodeId) -> Option<NodeId> {
+        self.macro_calls.get(&self.id(node)).copied()
+    }
+
+    pub(crate) fn add(&mut self, id: ExprId, expr: Expr) -> NodeId {
+        let node = NodeId(
+            u32::try_from(self.nodes.len())
+                .expect("a source of 100,000 characters makes fewer nodes"),
+        );
+        self.nodes.push(Node { expr, id });
+        node
+    }
+
+    pub(crate) fn replace(&mut self, node: NodeId, expr: Expr) {
+        self.nodes[node.index()].expr = expr;
+    }
+
+    pub(crate) fn set_offset(&mut self, id: ExprId, offset: u32) {
+        self.offsets.insert(id, offset);
+    }
+
+    pub(crate) fn set_root(&mut self, root: NodeId) {
+        self.root = root;
+    }
+}
