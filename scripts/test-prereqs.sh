@@ -34,5 +34,6 @@ scripts/build-kubectl.sh
 scripts/build-helm.sh
 scripts/build-client-go.sh
 scripts/build-operator.sh
+scripts/build-cel-oracle.sh
 scripts/build-kube-rs.sh
 scripts/install-python-client.sh
