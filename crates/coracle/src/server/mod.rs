@@ -1,7 +1,10 @@
 //! `coracle server`: a cluster in one process: API server on the embedded store or an etcd,
 //! controllers, scheduler, and a node that runs pods.
 
+mod addresses;
+mod apiserver;
 pub(crate) mod cluster_network;
+mod controllers;
 mod dns;
 mod etcd_port;
 mod file;
@@ -15,38 +18,30 @@ mod simulated;
 
 use std::ffi::OsString;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::{Args, Command};
-use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
-use coracle_apiserver::admission::PluginFlags;
-use coracle_apiserver::bootstrap::Advertised;
-use coracle_apiserver::connect::KubeletConfig;
-use coracle_apiserver::registry::NodePorts;
-use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
+use coracle_apiserver::{Doors, InProcess, RunError};
 use coracle_client::{Journal, Tasks};
-use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
+use coracle_controllers::certificates::signing::AuthorityError;
 use coracle_controllers::manager::UnknownController;
-use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
 use coracle_runtime::OpenFiles;
 use coracle_store::etcd_server::{EtcdServer, EtcdServerError};
-use ipnet::IpNet;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tracing::info;
 
 use crate::certificates::{CertificateError, Certificates, Pair};
-use crate::controllers::{self, SigningKeyError};
+use crate::controllers::SigningKeyError;
 use crate::host;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
 use crate::running;
-use crate::storage::{Storage, StorageError};
+use crate::storage::StorageError;
 use crate::world::WORLD;
-use cluster_network::{ClusterNetwork, ClusterNetworkError, Requested, nth_address};
+use addresses::{certificate_addresses, local_address, reachable_address};
+use cluster_network::{ClusterNetwork, ClusterNetworkError, Requested};
 use etcd_port::{EtcdPortError, EtcdPortFlags};
 pub(crate) use file::FileError;
 use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, subdomain};
@@ -202,12 +197,12 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         .config(&server, &authority)?
         .zip(opened.embedded.as_ref());
 
-    let face = shown
+    let etcd_server = shown
         .map(|(config, store)| EtcdServer::start(Arc::clone(store), config))
         .transpose()?;
 
     let journal = Journal::new();
-    let config = command.config(
+    let config = command.apiserver_config(
         &pki,
         &storage,
         advertised,
@@ -215,7 +210,11 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         journal.clone(),
     )?;
 
-    let lines = readiness(local_address(address), &command.kubectl(), face.as_ref());
+    let lines = readiness(
+        local_address(address),
+        &command.kubectl(),
+        etcd_server.as_ref(),
+    );
     let ready = || {
         if command.no_node {
             process::announce(&lines);
@@ -225,7 +224,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     };
 
     let manager = command.manager(&pki, &authority, &cluster_network)?;
-    let (in_process, tasks) = begin_controllers(manager, storage.is_shared(), &journal);
+    let (in_process, tasks) = controllers::begin(manager, storage.is_shared(), &journal);
     let schedules = !command.disable.contains(&Component::Scheduler);
     let scheduler = schedules.then(|| scheduler::begin(&in_process, journal.clone()));
 
@@ -267,8 +266,8 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         scheduler.stop().await;
     }
 
-    if let Some(face) = face {
-        face.stop().await;
+    if let Some(etcd_server) = etcd_server {
+        etcd_server.stop().await;
     }
 
     opened.close().await;
@@ -386,47 +385,6 @@ impl Server {
         }
     }
 
-    /// The controllers of a cluster with its own CA.
-    fn manager(
-        &self,
-        pki: &Certificates,
-        authority: &Pair,
-        cluster_network: &ClusterNetwork,
-    ) -> Result<Manager, ServerError> {
-        let key = pki.service_account_key()?;
-        let token_signer = controllers::token_signer(&key)
-            .map_err(|error| ServerError::SigningKey { file: key, error })?;
-
-        let node_lifecycle = nodelifecycle::Config {
-            monitor_grace: self.nodes.node_monitor_grace_period,
-            eviction_rate: self.nodes.node_eviction_rate,
-            ..nodelifecycle::Config::default()
-        };
-
-        let node_ipam = nodeipam::Config {
-            allocate: true,
-            cluster_cidrs: vec![cluster_network.cluster_cidr],
-            service_cidrs: vec![cluster_network.service_cidr],
-            ..nodeipam::Config::default()
-        };
-
-        let root_ca = Some(authority.certificate.as_str().into());
-        let signer =
-            Authority::from_pem(authority.certificate.as_bytes(), authority.key.as_bytes())?;
-        let signing = signing::Config::with(&signer);
-        let selected = Selected::parse(&self.controllers)?;
-
-        Ok(Manager {
-            selected,
-            root_ca,
-            token_signer: Some(token_signer),
-            node_ipam,
-            node_lifecycle,
-            signing,
-            ..Manager::default()
-        })
-    }
-
     /// Address ranges and ports of this cluster. Without a node they cannot conflict with others of
     /// the machine.
     fn cluster_network(&self, instance: &Instance) -> Result<ClusterNetwork, ClusterNetworkError> {
@@ -456,174 +414,13 @@ impl Server {
             &in_use,
         )
     }
-
-    /// Listens on the port, or on a free one if the port is in use and was not set by a flag.
-    async fn listen(&self, port: u16) -> Result<TcpListener, ServerError> {
-        let default = if self.no_node {
-            Ipv4Addr::LOCALHOST
-        } else {
-            Ipv4Addr::UNSPECIFIED
-        };
-
-        let ip = self.bind_address.unwrap_or(IpAddr::V4(default));
-        match serve::bind(SocketAddr::new(ip, port)).await {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && self.https_port.is_none() => {
-                tracing::info!(port, "API server port in use; selecting a free port");
-                serve::bind(SocketAddr::new(ip, 0))
-                    .await
-                    .map_err(|error| self.unbound(0, error))
-            }
-            listener => listener.map_err(|error| self.unbound(port, error)),
-        }
-    }
-
-    fn unbound(&self, port: u16, error: io::Error) -> ServerError {
-        let ip = self
-            .bind_address
-            .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        ServerError::Bind {
-            address: SocketAddr::new(ip, port),
-            error,
-        }
-    }
-
-    /// The configuration of the API server; `reachable` is its advertised address.
-    fn config(
-        &self,
-        pki: &Certificates,
-        storage: &Storage,
-        reachable: SocketAddr,
-        services: IpNet,
-        journal: Journal,
-    ) -> Result<Config, CertificateError> {
-        Ok(Config {
-            certificate: pki.files("apiserver"),
-            tls13_only: false,
-            http2: true,
-            http2_streams: 100,
-            client_authorities: Some(pki.files("ca").certificate),
-            front_proxy: None,
-            tokens: tokens(
-                pki.service_account_key()?,
-                &self.network.cluster_domain,
-                reachable,
-            ),
-            authorization: vec![Mode::Node, Mode::Rbac],
-            anonymous: true,
-            shared_store: storage.is_shared(),
-            compaction: storage.compaction(),
-            admission: PluginFlags {
-                enable: vec!["NodeRestriction".to_string()],
-                ..PluginFlags::default()
-            },
-            allow_privileged: true,
-            request_timeout: Duration::from_secs(60),
-            bootstrap: true,
-            min_request_timeout: Duration::from_secs(1800),
-            shutdown_delay: Duration::ZERO,
-            event_ttl: self.etcd.event_ttl,
-            advertised: advertised(reachable, services),
-            node_ports: NodePorts::USUAL,
-            kubelets: kubelets(pki)?,
-            journal,
-        })
-    }
-}
-
-/// How the API server connects to kubelets: by IP address, with mutual TLS by the cluster CA.
-fn kubelets(pki: &Certificates) -> Result<KubeletConfig, CertificateError> {
-    pki.kubelet_client(&pki.authority()?)?;
-    let client = pki.files("apiserver-kubelet-client");
-    Ok(KubeletConfig {
-        certificate_authority: Some(pki.files("ca").certificate),
-        client_certificate: Some((client.certificate, client.key)),
-        preferred_address_types: ["InternalIP", "ExternalIP", "Hostname"]
-            .map(str::to_owned)
-            .to_vec(),
-        ..KubeletConfig::default()
-    })
-}
-
-/// The address at which pods and other machines reach a listener on `bind`. A host without a route
-/// falls back to the pod bridge, which has the first address of the pod range.
-fn reachable_address(bind: IpAddr, cluster_network: &ClusterNetwork) -> IpAddr {
-    let reachable = host::reachable_address(bind);
-    let bridge = nth_address(&cluster_network.cluster_cidr, 1)
-        .filter(|_| reachable.is_loopback() && bind.is_unspecified());
-    bridge.unwrap_or(reachable)
-}
-
-/// The addresses of the API server's serving certificate.
-fn certificate_addresses(
-    bind: IpAddr,
-    reachable: IpAddr,
-    cluster_network: &ClusterNetwork,
-) -> Vec<IpAddr> {
-    let own = [bind, IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
-    let service = nth_address(&cluster_network.service_cidr, 1);
-    own.into_iter().chain(service).collect()
-}
-
-/// The address at which programs of this machine reach it.
-fn local_address(address: SocketAddr) -> SocketAddr {
-    let local = if address.is_ipv6() {
-        IpAddr::V6(Ipv6Addr::LOCALHOST)
-    } else {
-        IpAddr::V4(Ipv4Addr::LOCALHOST)
-    };
-
-    SocketAddr::new(
-        if address.ip().is_unspecified() {
-            local
-        } else {
-            address.ip()
-        },
-        address.port(),
-    )
-}
-
-/// The address that the Service `kubernetes` points to.
-fn advertised(at: SocketAddr, services: IpNet) -> Advertised {
-    Advertised {
-        address: at.ip(),
-        port: at.port(),
-        service_cidrs: vec![services],
-        node_port: 0,
-    }
-}
-
-/// Token settings of service accounts; `address` is where others reach this server.
-fn tokens(signing_key_file: PathBuf, domain: &str, address: SocketAddr) -> TokenConfig {
-    let issuer = format!("https://kubernetes.default.svc.{domain}");
-    TokenConfig {
-        static_file: None,
-        bootstrap: true,
-        audiences: vec![issuer.clone()],
-        service_accounts: Some(ServiceAccountConfig {
-            issuers: vec![issuer],
-            signing_key_file,
-            key_files: Vec::new(),
-            jwks_uri: format!("https://{address}/openid/v1/jwks"),
-            extends: true,
-            max_seconds: None,
-        }),
-    }
-}
-
-/// Starts the controllers in this process. Their requests wait until the API server is up. With a
-/// shared store they use leader election; the embedded store has one server only, by its lock.
-fn begin_controllers(manager: Manager, elect: bool, journal: &Journal) -> (InProcess, Tasks) {
-    let (in_process, tasks) = (InProcess::default(), Tasks::new());
-    let (api, journal) = (in_process.clone(), journal.clone());
-    tasks.spawn(async move { controllers::run(&api, &manager, elect, &journal).await });
-    (in_process, tasks)
 }
 
 /// The message that is printed when the server is ready.
-fn readiness(address: SocketAddr, kubectl: &str, face: Option<&EtcdServer>) -> String {
+fn readiness(address: SocketAddr, kubectl: &str, etcd_server: Option<&EtcdServer>) -> String {
     let mut lines = format!("coracle is ready at https://{address}\n  {kubectl} get all -A\n");
-    if let Some(face) = face {
-        lines.push_str(&format!("  etcdctl --endpoints {}\n", face.url()));
+    if let Some(etcd_server) = etcd_server {
+        lines.push_str(&format!("  etcdctl --endpoints {}\n", etcd_server.url()));
     }
     lines
 }

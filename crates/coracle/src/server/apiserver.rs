@@ -1,0 +1,104 @@
+//! The configuration of the API server that `coracle server` runs.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use coracle_apiserver::Config;
+use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
+use coracle_apiserver::admission::PluginFlags;
+use coracle_apiserver::bootstrap::Advertised;
+use coracle_apiserver::connect::KubeletConfig;
+use coracle_apiserver::registry::NodePorts;
+use coracle_client::Journal;
+use ipnet::IpNet;
+
+use super::Server;
+use crate::certificates::{CertificateError, Certificates};
+use crate::storage::Storage;
+
+impl Server {
+    /// The configuration of the API server; `reachable` is its advertised address.
+    pub(super) fn apiserver_config(
+        &self,
+        pki: &Certificates,
+        storage: &Storage,
+        reachable: SocketAddr,
+        services: IpNet,
+        journal: Journal,
+    ) -> Result<Config, CertificateError> {
+        Ok(Config {
+            certificate: pki.files("apiserver"),
+            tls13_only: false,
+            http2: true,
+            http2_streams: 100,
+            client_authorities: Some(pki.files("ca").certificate),
+            front_proxy: None,
+            tokens: tokens(
+                pki.service_account_key()?,
+                &self.network.cluster_domain,
+                reachable,
+            ),
+            authorization: vec![Mode::Node, Mode::Rbac],
+            anonymous: true,
+            shared_store: storage.is_shared(),
+            compaction: storage.compaction(),
+            admission: PluginFlags {
+                enable: vec!["NodeRestriction".to_string()],
+                ..PluginFlags::default()
+            },
+            allow_privileged: true,
+            request_timeout: Duration::from_secs(60),
+            bootstrap: true,
+            min_request_timeout: Duration::from_secs(1800),
+            shutdown_delay: Duration::ZERO,
+            event_ttl: self.etcd.event_ttl,
+            advertised: advertised(reachable, services),
+            node_ports: NodePorts::USUAL,
+            kubelets: kubelets(pki)?,
+            journal,
+        })
+    }
+}
+
+/// How the API server connects to kubelets: by IP address, with mutual TLS by the cluster CA.
+fn kubelets(pki: &Certificates) -> Result<KubeletConfig, CertificateError> {
+    pki.kubelet_client(&pki.authority()?)?;
+    let client = pki.files("apiserver-kubelet-client");
+    Ok(KubeletConfig {
+        certificate_authority: Some(pki.files("ca").certificate),
+        client_certificate: Some((client.certificate, client.key)),
+        preferred_address_types: ["InternalIP", "ExternalIP", "Hostname"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..KubeletConfig::default()
+    })
+}
+
+/// The address that the Service `kubernetes` points to.
+fn advertised(at: SocketAddr, services: IpNet) -> Advertised {
+    Advertised {
+        address: at.ip(),
+        port: at.port(),
+        service_cidrs: vec![services],
+        node_port: 0,
+    }
+}
+
+/// Token settings of service accounts; `address` is where others reach this server.
+fn tokens(signing_key_file: PathBuf, domain: &str, address: SocketAddr) -> TokenConfig {
+    let issuer = format!("https://kubernetes.default.svc.{domain}");
+    TokenConfig {
+        static_file: None,
+        bootstrap: true,
+        audiences: vec![issuer.clone()],
+        service_accounts: Some(ServiceAccountConfig {
+            issuers: vec![issuer],
+            signing_key_file,
+            key_files: Vec::new(),
+            jwks_uri: format!("https://{address}/openid/v1/jwks"),
+            extends: true,
+            max_seconds: None,
+        }),
+    }
+}

@@ -1,0 +1,63 @@
+//! The controllers that `coracle server` runs.
+
+use coracle_apiserver::InProcess;
+use coracle_client::{Journal, Tasks};
+use coracle_controllers::certificates::signing::{self, Authority};
+use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
+
+use super::cluster_network::ClusterNetwork;
+use super::{Server, ServerError};
+use crate::certificates::{Certificates, Pair};
+use crate::controllers;
+
+impl Server {
+    /// The controllers of a cluster with its own CA.
+    pub(super) fn manager(
+        &self,
+        pki: &Certificates,
+        authority: &Pair,
+        cluster_network: &ClusterNetwork,
+    ) -> Result<Manager, ServerError> {
+        let key = pki.service_account_key()?;
+        let token_signer = controllers::token_signer(&key)
+            .map_err(|error| ServerError::SigningKey { file: key, error })?;
+
+        let node_lifecycle = nodelifecycle::Config {
+            monitor_grace: self.nodes.node_monitor_grace_period,
+            eviction_rate: self.nodes.node_eviction_rate,
+            ..nodelifecycle::Config::default()
+        };
+
+        let node_ipam = nodeipam::Config {
+            allocate: true,
+            cluster_cidrs: vec![cluster_network.cluster_cidr],
+            service_cidrs: vec![cluster_network.service_cidr],
+            ..nodeipam::Config::default()
+        };
+
+        let root_ca = Some(authority.certificate.as_str().into());
+        let signer =
+            Authority::from_pem(authority.certificate.as_bytes(), authority.key.as_bytes())?;
+        let signing = signing::Config::with(&signer);
+        let selected = Selected::parse(&self.controllers)?;
+
+        Ok(Manager {
+            selected,
+            root_ca,
+            token_signer: Some(token_signer),
+            node_ipam,
+            node_lifecycle,
+            signing,
+            ..Manager::default()
+        })
+    }
+}
+
+/// Starts the controllers in this process. Their requests wait until the API server is up. With a
+/// shared store they use leader election; the embedded store has one server only, by its lock.
+pub(super) fn begin(manager: Manager, elect: bool, journal: &Journal) -> (InProcess, Tasks) {
+    let (in_process, tasks) = (InProcess::default(), Tasks::new());
+    let (api, journal) = (in_process.clone(), journal.clone());
+    tasks.spawn(async move { controllers::run(&api, &manager, elect, &journal).await });
+    (in_process, tasks)
+}
