@@ -115,6 +115,38 @@ pub struct Overload {
     pub run: Run,
 }
 
+/// `f(a)`.
+pub(crate) const fn global(
+    id: &'static str,
+    args: &'static [Sig],
+    result: Sig,
+    cost: CostClass,
+    run: Run,
+) -> Overload {
+    Overload {
+        id,
+        receiver: false,
+        args,
+        result,
+        cost,
+        run,
+    }
+}
+
+/// `a.f(b)`.
+pub(crate) const fn method(
+    id: &'static str,
+    args: &'static [Sig],
+    result: Sig,
+    cost: CostClass,
+    run: Run,
+) -> Overload {
+    Overload {
+        receiver: true,
+        ..global(id, args, result, cost, run)
+    }
+}
+
 /// How an overload is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {

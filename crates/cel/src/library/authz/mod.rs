@@ -1,0 +1,5 @@
+//! Questions to the authorizer.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! Selectors of questions to the authorizer.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! IP networks.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! Named formats of strings.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! IP addresses.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

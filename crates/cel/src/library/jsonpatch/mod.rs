@@ -1,0 +1,5 @@
+//! Paths of JSON patches.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,15 @@
+//! The overloads.
+
+use crate::declare::Run::Planned;
+use crate::declare::Sig::String;
+use crate::declare::{CostClass, Function, global};
+
+#[rustfmt::skip]
+pub(in crate::library) const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "jsonpatch.escapeKey",
+        overloads: &[
+            global("string_jsonpatch_escapeKey_string", &[String], String, CostClass::ParseSized, Planned),
+        ],
+    },
+];

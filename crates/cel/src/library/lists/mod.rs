@@ -1,0 +1,5 @@
+//! Kubernetes' list library.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

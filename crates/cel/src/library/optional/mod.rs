@@ -1,0 +1,5 @@
+//! Optional values.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! Quantities.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! Searches with regular expressions.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! Semantic versions.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! Lists as sets.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

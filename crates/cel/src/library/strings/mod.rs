@@ -1,0 +1,5 @@
+//! cel-go's string library, version 2.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;

@@ -1,0 +1,5 @@
+//! URLs.
+
+mod table;
+
+pub(super) use table::FUNCTIONS;
