@@ -13,6 +13,7 @@
 //! declare. Nothing in it does I/O or reads a clock.
 
 pub mod ast;
+pub mod cost;
 pub mod declare;
 pub mod env;
 pub mod library;
