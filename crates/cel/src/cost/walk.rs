@@ -9,7 +9,7 @@ use super::{SizeHints, calls};
 use crate::ast::{Comprehension, Entry, Expr, Literal, NodeId};
 use crate::declare::CostClass;
 use crate::env::{Checked, Reference};
-use crate::library::LIBRARIES;
+use crate::library::{JSON_PATCH, LIBRARIES};
 use crate::types::Type;
 
 /// Reading a variable or a field.
@@ -489,7 +489,8 @@ fn is_scalar(of: &Type) -> bool {
 /// The rule of an overload.
 fn class_of(overload: &str) -> CostClass {
     static CLASSES: LazyLock<HashMap<&'static str, CostClass>> = LazyLock::new(|| {
-        let functions = LIBRARIES.iter().flat_map(|library| library.functions);
+        let libraries = LIBRARIES.iter().chain([&JSON_PATCH]);
+        let functions = libraries.flat_map(|library| library.functions);
         functions
             .flat_map(|function| function.overloads)
             .map(|overload| (overload.id, overload.cost))
