@@ -40,6 +40,7 @@ pub mod statefulset;
 pub mod tainteviction;
 pub mod template;
 pub mod ttl_after_finished;
+pub mod vac_protection;
 pub mod views;
 mod write_status;
 

@@ -18,7 +18,7 @@ use crate::{
     endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle, podgc,
     pv_protection, pvc_protection, replicaset, replicationcontroller, resource_quota,
     root_ca_publisher, serviceaccount, serviceaccount_token, statefulset, tainteviction,
-    ttl_after_finished,
+    ttl_after_finished, vac_protection,
 };
 
 /// A controller of the list.
@@ -133,6 +133,9 @@ const CONTROLLERS: &[Entry] = controllers! { |start|
             &start.context,
             start.settings.concurrent_ttl_after_finished_syncs,
         );
+    vac_protection::VacProtection, "volumeattributesclass-protection-controller",
+        Some(vac_protection::ACCOUNT), true
+        => vac_protection::run(&start.context);
 };
 
 /// The selected controllers.

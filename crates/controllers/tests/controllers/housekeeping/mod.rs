@@ -415,3 +415,61 @@ async fn a_claim_stays_while_a_pod_has_it_and_a_volume_while_a_claim_has_it() {
 
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn a_volume_attributes_class_stays_while_a_claim_or_a_volume_names_it() {
+    let cluster = Controlled::start().await;
+    let claims = cluster.of("", "persistentvolumeclaims");
+    let volumes = of_cluster(&cluster, "", "persistentvolumes");
+    let classes = of_cluster(&cluster, "storage.k8s.io", "volumeattributesclasses");
+    let class = |name: &str| {
+        object(&format!(
+            "{{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {{name: {name}}}, driverName: \
+             csi.example.com, parameters: {{iops: '1'}}}}"
+        ))
+    };
+
+    claims
+        .create(&object(
+            "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {accessModes: [ReadWriteOnce], \
+             resources: {requests: {storage: 1Gi}}, volumeAttributesClassName: gold}}",
+        ))
+        .await
+        .unwrap();
+    volumes
+        .create(&object(
+            "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {capacity: {storage: 1Gi}, \
+             accessModes: [ReadWriteOnce], volumeAttributesClassName: gold, csi: {driver: csi.example.com, \
+             volumeHandle: h}}}",
+        ))
+        .await
+        .unwrap();
+    classes.create(&class("gold")).await.unwrap();
+    gets_it_back(&classes, "gold", "kubernetes.io/vac-protection").await;
+
+    classes
+        .delete("gold", &DeleteOptions::default())
+        .await
+        .unwrap();
+    claims.delete("c", &DeleteOptions::default()).await.unwrap();
+    eventually("the claim is gone", async || {
+        claims.find("c").await.unwrap().is_none().then_some(())
+    })
+    .await;
+
+    // The controller has processed the claim's deletion: it has processed one that came later.
+    classes.create(&class("later")).await.unwrap();
+    gets_it_back(&classes, "later", "kubernetes.io/vac-protection").await;
+    assert!(classes.get("gold").await.unwrap().meta().is_being_deleted());
+
+    volumes
+        .delete("v", &DeleteOptions::default())
+        .await
+        .unwrap();
+    eventually("the class is gone", async || {
+        classes.find("gold").await.unwrap().is_none().then_some(())
+    })
+    .await;
+
+    cluster.stop().await;
+}
