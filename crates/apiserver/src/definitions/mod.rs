@@ -22,6 +22,7 @@ use ring::digest::{SHA256, digest};
 use tracing::warn;
 
 use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
+pub(crate) use page::SELECTABLE;
 pub use version::{Cell, Replicas, Version};
 
 /// What a definition defines.

@@ -13,6 +13,9 @@ use coracle_api::{Map, Text, Value};
 use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 use ring::digest::{SHA256, digest};
 
+/// In a published schema: the fields by which objects can be selected.
+pub(crate) const SELECTABLE: &str = "x-kubernetes-selectable-fields";
+
 /// In upstream's order.
 static VERBS: [Text; 8] = [
     Text::const_new("delete"),
@@ -65,7 +68,8 @@ pub(super) fn documented(
     {
         let name = version.text("name");
         let root = page.custom_root(meta_type("ObjectMeta"));
-        if let Some(schema) = schema(name) {
+        if let Some(mut schema) = schema(name) {
+            publish_selectable(definition, version, &mut schema);
             page.publish(root, schema);
         }
 
@@ -76,6 +80,20 @@ pub(super) fn documented(
     }
 
     page.finish()
+}
+
+fn publish_selectable(definition: &Definition<'_>, version: &Map, schema: &mut Value) {
+    let fields: Vec<Value> = definition
+        .selectable(version)
+        .map(|path| {
+            let mut field = Map::new();
+            field.insert("fieldPath", path.trim_start_matches('.'));
+            Value::Object(field)
+        })
+        .collect();
+    if let (false, Some(schema)) = (fields.is_empty(), schema.as_object_mut()) {
+        schema.insert(SELECTABLE, fields);
+    }
 }
 
 fn meta_type(name: &str) -> Struct<'static> {

@@ -13,13 +13,10 @@ use super::named::{Named, Version};
 use super::published;
 
 pub(super) fn structure(of: Struct<'_>, version: Version) -> Map {
-    match of.page.published(of.id).and_then(Value::as_object) {
-        Some(author) => published::schema(author, declared(of, version), version),
-        None => declared(of, version),
+    if of.definition_name().is_empty() {
+        return published::definition(of, version);
     }
-}
 
-fn declared(of: Struct<'_>, version: Version) -> Map {
     let mut schema = Map::new();
     describe(&mut schema, of.description());
     schema.insert("type", "object");
@@ -45,14 +42,6 @@ fn declared(of: Struct<'_>, version: Version) -> Map {
 
     if of.declared.atomic {
         schema.insert("x-kubernetes-map-type", "atomic");
-    }
-
-    if of.declared.open {
-        // Readers of version 2 take what is not named for forbidden, so nothing is.
-        match version {
-            Version::V2 => schema.remove("properties"),
-            Version::V3 => schema.insert("x-kubernetes-preserve-unknown-fields", true),
-        };
     }
 
     if !of.unions().is_empty() {
@@ -186,7 +175,7 @@ fn marks(schema: &mut Map, list: Option<&ListType>, map: Option<MapType>, patch:
 }
 
 /// The schema of a value: a reference where its type has a name.
-fn place(node: Node<'_>, version: Version) -> Map {
+pub(super) fn place(node: Node<'_>, version: Version) -> Map {
     let mut schema = Map::new();
     if let Some(named) = Named::at(node) {
         schema.insert("$ref", version.reference(&named.name()));
@@ -221,7 +210,7 @@ fn element(node: Node<'_>, version: Version) -> Map {
 }
 
 /// A reference has no siblings: in version 3, they move it into `allOf`.
-fn wrapped(mut schema: Map, version: Version) -> Map {
+pub(super) fn wrapped(mut schema: Map, version: Version) -> Map {
     if version == Version::V3
         && schema.len() > 1
         && let Some(target) = schema.remove("$ref")
