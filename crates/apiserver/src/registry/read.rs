@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use coracle_api::Text;
 use coracle_api::convert::field_label;
 use coracle_api::selector::FieldSelector;
-use coracle_store::{KeyRange, RangeRequest, Revision, StoreError};
+use coracle_store::{Content, KeyRange, RangeRequest, Revision, StoreError};
 
 use super::continuation::Continuation;
 use super::{Registry, Scope};
@@ -206,12 +207,33 @@ impl Registry {
         let applied = self.caches.applied();
         let snapshot = cache.snapshot();
         match wanted {
-            Wanted::Exactly(revision) if snapshot.revision <= revision => Ok((revision, snapshot)),
-            Wanted::Exactly(revision) => match cache.snapshot_at(revision) {
-                Some(snapshot) => Ok((revision, snapshot)),
-                None => Ok((revision, Arc::new(self.stored_at(scope, revision).await?))),
-            },
+            Wanted::Exactly(revision) => {
+                let unchanged = (snapshot.revision <= revision).then_some(snapshot);
+                match unchanged.or_else(|| cache.snapshot_at(revision)) {
+                    Some(snapshot) => {
+                        self.require_kept(revision).await?;
+                        Ok((revision, snapshot))
+                    }
+                    None => Ok((revision, Arc::new(self.stored_at(scope, revision).await?))),
+                }
+            }
             _ => Ok((applied.max(snapshot.revision), snapshot)),
+        }
+    }
+
+    /// Refuses a past revision that the store has compacted, though a cache may still have what
+    /// there was: so it expires for every resource and on every server of a store at the same time.
+    async fn require_kept(&self, revision: Revision) -> Result<(), ApiError> {
+        if revision >= self.caches.applied() {
+            return Ok(());
+        }
+        let probe = RangeRequest {
+            content: Content::CountOnly,
+            ..RangeRequest::new(KeyRange::single(Bytes::from_static(b"\0"))).at(revision)
+        };
+        match self.store.range(probe).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(past_error(error)),
         }
     }
 
@@ -220,12 +242,7 @@ impl Registry {
         let prefix = scope.store_key("");
         let root = prefix.len() - scope.key("").len();
         let range = RangeRequest::new(KeyRange::prefix(prefix)).at(revision);
-        let answer = self.store.range(range).await.map_err(|error| match error {
-            StoreError::Compacted { .. } => {
-                ApiError::expired("The resourceVersion for the provided list is too old.")
-            }
-            error => super::update::store_error(&error),
-        })?;
+        let answer = self.store.range(range).await.map_err(past_error)?;
 
         let mut entries = Entries::default();
         for kv in &answer.kvs {
@@ -236,6 +253,15 @@ impl Registry {
         }
 
         Ok(Snapshot { revision, entries })
+    }
+}
+
+fn past_error(error: StoreError) -> ApiError {
+    match error {
+        StoreError::Compacted { .. } => {
+            ApiError::expired("The resourceVersion for the provided list is too old.")
+        }
+        error => super::update::store_error(&error),
     }
 }
 

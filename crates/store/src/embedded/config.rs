@@ -8,7 +8,8 @@ use std::time::Duration;
 pub struct Config {
     /// History younger than this is kept, also across restarts…
     pub retention: Duration,
-    /// …and so are at least this many revisions.
+    /// …and so are at least this many revisions, whatever their age. None by default: paged lists
+    /// expire with the history, and clients rely on that they do.
     pub retained_revisions: u64,
     /// A log segment is closed once it is this large.
     pub segment_bytes: u64,
@@ -39,7 +40,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             retention: Duration::from_secs(5 * 60),
-            retained_revisions: 10_000,
+            retained_revisions: 0,
             segment_bytes: 8 << 20,
             part_bytes: 8 << 20,
             recent_bytes: 2 << 20,
