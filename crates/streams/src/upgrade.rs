@@ -28,10 +28,26 @@ pub enum Purpose {
     Ports,
 }
 
+impl Purpose {
+    fn spdy(self) -> &'static [(&'static str, Protocol)] {
+        match self {
+            Purpose::Command => SPDY_COMMAND,
+            Purpose::Ports => SPDY_PORTS,
+        }
+    }
+
+    fn websocket(self) -> &'static [(&'static str, Protocol)] {
+        match self {
+            Purpose::Command => WEBSOCKET_COMMAND,
+            Purpose::Ports => WEBSOCKET_PORTS,
+        }
+    }
+}
+
 /// The negotiated protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agreed {
-    pub protocol: Protocol,
+pub struct Agreed<P = Protocol> {
+    pub protocol: P,
     headers: HeaderMap,
 }
 
@@ -47,6 +63,12 @@ pub enum Protocol {
     },
     /// SPDY inside a WebSocket.
     Tunnel,
+}
+
+/// How one stream, such as a log, is sent to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Messages {
+    pub base64: bool,
 }
 
 /// Versions of the remote command protocol.
@@ -98,6 +120,11 @@ const WEBSOCKET_PORTS: &[(&str, Protocol)] = &[
     ("v4.base64.channel.k8s.io", channels(true, Version::V4)),
     ("", channels(false, Version::V4)),
 ];
+const WEBSOCKET_MESSAGES: &[(&str, Messages)] = &[
+    ("", Messages { base64: false }),
+    ("binary.k8s.io", Messages { base64: false }),
+    ("base64.binary.k8s.io", Messages { base64: true }),
+];
 
 /// Why an upgrade is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,10 +148,15 @@ pub enum Refusal {
 /// Negotiates the protocol from a request's headers.
 pub fn negotiate(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
     if is_websocket(headers) {
-        websocket(headers, purpose)
+        websocket(headers, purpose.websocket())
     } else {
         spdy_of(headers, purpose)
     }
+}
+
+/// Negotiates how one stream is sent to a client that asks for a WebSocket.
+pub fn negotiate_messages(headers: &HeaderMap) -> Result<Agreed<Messages>, Refusal> {
+    websocket(headers, WEBSOCKET_MESSAGES)
 }
 
 /// Whether a request asks for an upgrade.
@@ -157,12 +189,7 @@ fn spdy_of(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
         return Err(Refusal::NoVersion(headers.keys_len()));
     }
 
-    let known = if purpose == Purpose::Command {
-        SPDY_COMMAND
-    } else {
-        SPDY_PORTS
-    };
-
+    let known = purpose.spdy();
     let Some((name, protocol)) = first_known(&requested, known) else {
         return Err(Refusal::NoCommonVersion(requested.join(" "), names(known)));
     };
@@ -177,17 +204,14 @@ fn spdy_of(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
     })
 }
 
-fn websocket(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
+fn websocket<P: Copy>(
+    headers: &HeaderMap,
+    known: &[(&'static str, P)],
+) -> Result<Agreed<P>, Refusal> {
     let mut requested: Vec<&str> = values(headers, &SEC_WEBSOCKET_PROTOCOL).collect();
     if requested.is_empty() {
         requested.push("");
     }
-
-    let known = if purpose == Purpose::Command {
-        WEBSOCKET_COMMAND
-    } else {
-        WEBSOCKET_PORTS
-    };
 
     let Some((name, protocol)) = first_known(&requested, known) else {
         return Err(Refusal::NoCommonProtocol(requested.join(" "), names(known)));
@@ -214,17 +238,17 @@ fn websocket(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
     })
 }
 
-fn first_known(
+fn first_known<P: Copy>(
     requested: &[&str],
-    known: &[(&'static str, Protocol)],
-) -> Option<(&'static str, Protocol)> {
+    known: &[(&'static str, P)],
+) -> Option<(&'static str, P)> {
     requested
         .iter()
         .find_map(|requested| known.iter().find(|(name, _)| name == requested))
         .copied()
 }
 
-fn names(known: &[(&str, Protocol)]) -> String {
+fn names<P>(known: &[(&str, P)]) -> String {
     known
         .iter()
         .map(|(name, _)| *name)
@@ -244,7 +268,7 @@ fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item =
         .filter(|value| !value.is_empty())
 }
 
-impl Agreed {
+impl<P> Agreed<P> {
     /// The answer that switches protocols.
     pub fn answer(&self) -> Response<()> {
         let mut answer = Response::new(());
@@ -264,13 +288,7 @@ impl Refusal {
         };
 
         if matches!(self, Refusal::NoCommonVersion(..)) {
-            let known = if purpose == Purpose::Command {
-                SPDY_COMMAND
-            } else {
-                SPDY_PORTS
-            };
-
-            for (name, _) in known {
+            for (name, _) in purpose.spdy() {
                 answer
                     .headers_mut()
                     .append(ACCEPTED_VERSIONS, HeaderValue::from_static(name));
@@ -378,6 +396,12 @@ mod tests {
             &with("SPDY/3.1+portforward.k8s.io"),
             Ok(Protocol::Tunnel),
         );
+
+        for (protocol, base64) in [("binary.k8s.io", false), ("base64.binary.k8s.io", true)] {
+            let agreed = negotiate_messages(&headers(&with(protocol))).unwrap();
+            assert_eq!(agreed.protocol, Messages { base64 });
+            assert_eq!(agreed.answer().headers()[SEC_WEBSOCKET_PROTOCOL], protocol);
+        }
 
         check(
             Purpose::Command,

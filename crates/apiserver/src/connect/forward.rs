@@ -6,15 +6,15 @@ use http::header::{self, HeaderName};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
 use super::dial::{self, DialError};
+use super::links::Page;
 use super::place::Place;
-use super::rewrite;
-use super::{Connect, Wanted};
+use super::{Connect, Wanted, page, rewrite};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::request::RequestBody;
@@ -22,6 +22,9 @@ use crate::request::RequestBody;
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// The longest text of a component about its health.
+const LONGEST_HEALTH: usize = 10 << 10;
 
 /// A request to forward, and its backend.
 pub(super) struct Errand<'a> {
@@ -115,14 +118,47 @@ impl Connect {
         rewrite::remove_hop_by_hop(headers);
         rewrite::remove_cors(headers);
 
+        let backend = errand.place.authority();
         if let Some(given) = headers.get(header::LOCATION) {
-            let host = errand.place.authority();
-            if let Some(location) = rewrite::location(given, &host, errand.prefix, &errand.path) {
+            if let Some(location) = rewrite::location(given, &backend, errand.prefix, &errand.path)
+            {
                 headers.insert(header::LOCATION, location);
             }
+            return Ok(handed_back(answer));
         }
 
-        Ok(handed_back(answer))
+        if errand.head.method == Method::HEAD {
+            return Ok(handed_back(answer));
+        }
+        let requested = errand.head.headers.get(header::HOST);
+        let page = Page {
+            prefix: errand.prefix.trim_end_matches('/'),
+            backend: &backend,
+            requested: requested
+                .and_then(|host| host.to_str().ok())
+                .or_else(|| Some(errand.head.uri.authority()?.as_str()))
+                .unwrap_or_default(),
+        };
+        Ok(page::with_links(handed_back(answer), page).await)
+    }
+
+    /// The health of a component on this machine, whatever its certificate; or why it is not known.
+    pub(crate) async fn component_health(&self, port: u16) -> Result<(StatusCode, String), String> {
+        let place = Place {
+            is_kubelet: false,
+            tls: true,
+            host: "127.0.0.1".to_owned(),
+            port,
+        };
+        let failed = |error: &dyn std::fmt::Display| {
+            format!("Get \"https://{}/healthz\": {error}", place.authority())
+        };
+        let answer = self.fetch(&place, "/healthz", Wanted::Any).await;
+        let answer = answer.map_err(|error| failed(&error))?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), LONGEST_HEALTH).collect();
+        let body = body.await.map_err(|error| failed(&error))?.to_bytes();
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
     }
 
     /// Requests a response of unbounded length from a kubelet.

@@ -2,14 +2,19 @@
 //! to pods, services and nodes.
 //!
 //! [`options`] are parsed from the query, [`place`] resolves the backend, [`nodes`] has its TLS
-//! settings, [`dial`] connects and [`forward`] forwards. Upgraded connections are copied unread.
+//! settings, [`dial`] connects and [`forward`] forwards. Upgraded connections are copied unread;
+//! [`rewrite`] and [`page`] make the rest fit the proxy's paths, [`websocket`] sends a stream as
+//! messages.
 
 mod dial;
 mod forward;
+mod links;
 mod nodes;
 mod options;
+mod page;
 mod place;
 mod rewrite;
+mod websocket;
 
 use std::sync::Arc;
 
@@ -22,6 +27,7 @@ use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
 
 pub use nodes::{Identity, KubeletConfig};
+pub(crate) use websocket::Streamed;
 
 use self::forward::{Errand, needs_slash, wants_upgrade};
 use self::nodes::Whom;
@@ -149,7 +155,7 @@ impl Connect {
             .headers_mut()
             .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
 
-        Ok(answer)
+        Ok(self.over_websocket(request.head, answer, Streamed::Bytes))
     }
 
     async fn stream(&self, what: What, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {

@@ -1,6 +1,5 @@
-//! Rewrites locations and links in a proxied response, so that they work through the proxy.
-//!
-//! A redirect to a path of the backend becomes one below the proxy's path; so do links in a page.
+//! The headers of a proxied response: those of one connection are removed, and a redirect to a path
+//! of the backend becomes one below the proxy's path.
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Uri};

@@ -6,6 +6,7 @@
 
 mod body;
 mod checks;
+mod component_status;
 mod resource;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use http_body::Body as _;
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::byte_budget::{ByteBudget, Counted};
-use crate::connect::{Connect, What};
+use crate::connect::{Connect, Streamed, What};
 use crate::deprecation;
 use crate::health::Health;
 use crate::lifecycle::Lifecycle;
@@ -104,6 +105,13 @@ impl Server {
         let body = Counted::new(body, held.clone());
         let result = self.handle_resource(request, &served, body).await;
         let result = result.and_then(|answer| self.hold(answer, request));
+        let result = result.map(|answer| match request.info.verb {
+            Verb::Watch => {
+                let connect = &self.connect;
+                connect.over_websocket(request.head, answer, Streamed::Events)
+            }
+            _ => answer,
+        });
         deprecation::noted(target, &served, result)
     }
 

@@ -18,12 +18,12 @@ use crate::request::{ListOptions, Query, RequestBody, ResourceRequest, Verb, Wri
 use crate::served::Served;
 
 /// A checked request for a served resource, with the form of its response.
-struct Checked<'a> {
+pub(super) struct Checked<'a> {
     /// The target of `Deref`.
     request: &'a ResourceRequest<'a>,
     served: &'a Served,
     subresource: Option<&'a Subresource>,
-    scope: Scope<'a>,
+    pub(super) scope: Scope<'a>,
     rendering: Rendering,
 }
 
@@ -98,6 +98,9 @@ impl Server {
         self.registry.reach(Wanted::before(verb)).await?;
 
         let Some(part) = request.part() else {
+            if request.scope.resource.kind == "ComponentStatus" {
+                return Box::pin(self.component_statuses(&request)).await;
+            }
             return self.call(&request, body).await;
         };
         match verb {
@@ -257,7 +260,7 @@ impl Server {
         self.shown(StatusCode::OK, shown, request)
     }
 
-    fn listed(&self, list: List, request: &Checked<'_>) -> Result<Answer, ApiError> {
+    pub(super) fn listed(&self, list: List, request: &Checked<'_>) -> Result<Answer, ApiError> {
         let rendering = &request.rendering;
         let media_type = rendering.form.media_type.as_str();
         let gzip = answer::takes_gzip(&request.head.headers);
@@ -272,7 +275,7 @@ impl Server {
         }
     }
 
-    fn shown(
+    pub(super) fn shown(
         &self,
         status: StatusCode,
         shown: Shown<'_>,
