@@ -3,7 +3,7 @@
 //!
 //! A [`connection`] receives requests; each is authenticated and authorized ([`access`]), routed by
 //! its path ([`route`]), and answered from the [`PodManager`] and the runtime: pods, [`logs`],
-//! [`stats`], or, after an upgrade to SPDY or WebSocket, exec and attach ([`command`]) and port
+//! [`stats`], [`system_logs`], or, after an upgrade to SPDY or WebSocket, exec and attach ([`command`]) and port
 //! forwarding ([`port_forward`]). Status codes and texts are upstream's. [`healthz`] is served
 //! separately on plain HTTP.
 
@@ -21,6 +21,7 @@ mod remote_runtime;
 mod route;
 mod run;
 mod stats;
+mod system_logs;
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use super::access::Certified;
 use super::answer::{self, Answer};
 use super::query::{Query, decode_segment};
-use super::{Server, command, metrics, pods, port_forward, run, stats};
+use super::{Server, command, metrics, pods, port_forward, run, stats, system_logs};
 
 /// The route of a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +18,11 @@ enum Route {
     RunningPods,
     Summary,
     Metrics,
+    /// A path below the node's folder of logs.
+    SystemLogs {
+        path: Vec<String>,
+        has_slash: bool,
+    },
     Logs {
         namespace: String,
         pod: String,
@@ -81,6 +86,9 @@ pub(super) async fn answer(
         Route::RunningPods => pods::running(&server).await,
         Route::Summary => stats::summary(&server, &query).await,
         Route::Metrics => metrics::answer(&server),
+        Route::SystemLogs { path, has_slash } => {
+            system_logs::answer(system_logs::FOLDER, &path, has_slash).await
+        }
         Route::Logs {
             namespace,
             pod,
@@ -112,6 +120,7 @@ fn route(method: &Method, path: &str) -> Route {
         return Route::NotFound;
     };
 
+    let ends_in_slash = path.ends_with('/');
     let (is_get, is_post) = (*method == Method::GET, *method == Method::POST);
     let target = |parts: &[String]| {
         let (container, uid) = (
@@ -134,6 +143,11 @@ fn route(method: &Method, path: &str) -> Route {
         ["runningpods"] => (Route::RunningPods, is_get),
         ["stats", "summary"] => (Route::Summary, is_get || is_post),
         ["metrics"] => (Route::Metrics, true),
+        ["logs", ..] => {
+            let path = parts[1..].to_vec();
+            let has_slash = path.is_empty() || ends_in_slash;
+            (Route::SystemLogs { path, has_slash }, is_get)
+        }
         ["containerLogs", namespace, pod, container] => {
             let [namespace, pod, container] = [namespace, pod, container].map(str::to_owned);
             (
@@ -252,6 +266,16 @@ mod tests {
                 container: "c d".into(),
             },
         );
+
+        let system = |path: &[&str], has_slash| Route::SystemLogs {
+            path: path.iter().map(|part| (*part).to_owned()).collect(),
+            has_slash,
+        };
+        check("GET", "/logs", system(&[], true));
+        check("GET", "/logs/", system(&[], true));
+        check("GET", "/logs/a/b%20c", system(&["a", "b c"], false));
+        check("GET", "/logs/a/", system(&["a"], true));
+        check("POST", "/logs/", Route::WrongMethod);
 
         check("GET", "/exec/a/b", Route::NotFound);
         check("GET", "/%zz", Route::NotFound);
