@@ -1,5 +1,5 @@
 # The recipes are in scripts/; `make` without a target lists them.
-.PHONY: help run test bench fmt e2e e2e-build e2e-ledger e2e-check conformance
+.PHONY: help run test bench fmt e2e e2e-build e2e-ledger e2e-check e2e-smoke conformance ecosystem
 
 help:
 	@echo 'make run     install build dependencies, build, start a cluster on this machine'
@@ -10,6 +10,8 @@ help:
 	@echo "make e2e FOCUS=RE SKIP=RE      run other specs of upstream's suite"
 	@echo 'make e2e-ledger [PART=N/M]     run what the ledger marks as passing'
 	@echo 'make e2e-build, e2e-check      build the suite; check the ledger'
+	@echo 'make e2e-smoke                 some thirty specs of all areas, with the newest build'
+	@echo 'make ecosystem [NAME=PROGRAM]  programs of other projects; writes docs/compatibility.md'
 
 run:
 	@scripts/run.sh
@@ -37,3 +39,9 @@ e2e-build:
 
 e2e-check:
 	@python3 tests/e2e/main.py check
+
+e2e-smoke:
+	@scripts/e2e.sh smoke
+
+ecosystem:
+	@scripts/e2e.sh ecosystem $(NAME)

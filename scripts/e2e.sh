@@ -3,7 +3,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/toolchain.sh
+if [ "$1" = smoke ]; then
+    exec python3 tests/e2e/main.py "$@"
+fi
 scripts/install.sh cc=build-essential go=golang-go python3=python3 ip=iproute2 nsenter=util-linux nft=nftables bzip2=bzip2
+if [ "$1" = ecosystem ]; then
+    scripts/install.sh skopeo=skopeo docker-registry=docker-registry curl=curl
+fi
 if [ "$1" != build ] && [ -z "${CORACLE:-}" ]; then
     cargo build --locked --release -p coracle
 fi

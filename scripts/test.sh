@@ -14,3 +14,4 @@ step cargo clippy --locked --workspace --all-targets -- -D warnings
 step cargo xtask tidy
 step cargo xtask licences
 step cargo test --locked --workspace
+step scripts/e2e.sh smoke

@@ -5,6 +5,8 @@
   main.py e2e [--focus RE] [--skip RE]    specs by name; verdicts go into the ledger
   main.py conformance                     the 446 conformance specs; writes docs/conformance.md
   main.py ledger [--part N/M]             what the ledger marks as passing
+  main.py smoke                           some thirty specs of all areas, where the suite is built
+  main.py ecosystem [NAME …]              programs of other projects; writes docs/compatibility.md
   main.py check                           the ledger against rules, the suite and the committed ledger
 
 A run that was ended continues when it is started again with the same arguments; --fresh begins anew. The binary under
@@ -12,18 +14,23 @@ test is CORACLE, or the newest build of this checkout. Root is needed.
 """
 import argparse
 import hashlib
+import os
 import re
 import sys
 import time
 
 sys.dont_write_bytecode = True
 
+import ecosystem as programs  # noqa: E402
 from harness import cache, gobuild, images, lanes, ledger, report  # noqa: E402
+
+SMOKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "smoke.txt")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["build", "e2e", "conformance", "ledger", "check"])
+    parser.add_argument("verb", choices=list(VERBS))
+    parser.add_argument("names", nargs="*", help="of programs of the ecosystem; none: all that need nothing more")
     parser.add_argument("--focus", default="", help="regular expression: only these specs")
     parser.add_argument("--skip", default="", help="regular expression: not these specs")
     parser.add_argument("--part", default="1/1", help="N/M: the Nth of M parts")
@@ -68,6 +75,50 @@ def passing(options):
     return finish(run(f"ledger-{options.part.replace('/', 'of')}", part(chosen, options.part), options))
 
 
+def smoke(options):
+    """For `make test`: only where the suite is built and may be run, and with the newest build as it is."""
+    if not (gobuild.built("e2e.test", "kubectl") and images.made()):
+        print("e2e smoke: skipped, because upstream's suite is not in the cache; `make e2e-build` builds it")
+        return 0
+    if os.geteuid() != 0:
+        print("e2e smoke: skipped, because it needs root")
+        return 0
+    chosen = [line for line in open(SMOKE).read().splitlines() if line and not line.startswith("#")]
+    unknown = sorted(set(chosen) - set(lanes.all_specs()))
+    if unknown:
+        print(*(f"smoke.txt names a spec that the suite does not have: {spec}" for spec in unknown), sep="\n")
+        return 1
+
+    started = time.monotonic()
+    verdicts = lanes.Run("smoke", chosen, options.lanes, fresh=True, batch=-(-len(chosen) // options.lanes)).go()
+    failed = [spec for spec in chosen if verdicts.get(spec, ("",))[0] != "passed"]
+    for spec in failed:
+        print(f"FAILED: {spec}\n    {verdicts.get(spec, ('', 0, 'no verdict'))[2][:300]}")
+    print(f"e2e smoke: {len(chosen) - len(failed)} of {len(chosen)} specs pass; took {time.monotonic() - started:.0f} s")
+    return 1 if failed else 0
+
+
+def ecosystem(options):
+    known = programs.programs()
+    if unknown := [name for name in options.names if name not in known]:
+        raise SystemExit(f"no such program: {', '.join(unknown)}; there are: {', '.join(known)}")
+    chosen = options.names or [name for name, program in known.items() if not program.OWED]
+    gobuild.kubectl()
+
+    results = {}
+    for name, program in known.items():
+        if name in chosen:
+            result, seconds = programs.run(name, program)
+            print(f"{name}: {result}; took {seconds:.0f} s", flush=True)
+        elif program.OWED and not options.names:
+            result, seconds = f"needs {program.OWED}", 0
+        else:
+            continue
+        results[name] = (program.VERSION, program.DOES, result, seconds)
+    programs.write_page(results)
+    return 1 if any(result.startswith("fails") for _, _, result, _ in results.values()) else 0
+
+
 def check(_options):
     now = ledger.load()
     wrong = [f"worse than committed: {spec}" for spec in ledger.grown(ledger.committed(), now)]
@@ -107,6 +158,8 @@ VERBS = {
     "e2e": e2e,
     "conformance": conformance,
     "ledger": passing,
+    "smoke": smoke,
+    "ecosystem": ecosystem,
     "check": check,
 }
 

@@ -24,6 +24,7 @@ class Cluster:
         self.kubeconfig = os.path.join(self.data, "admin.kubeconfig")
         self.server = cache.server()
         self.process = None
+        self.address = ADDRESS
 
     def __enter__(self):
         self.down()  # what a run that was killed has left
@@ -45,6 +46,13 @@ class Cluster:
 
     def get(self, *arguments):
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def pod_ip(self, namespace, labels):
+        """The address of the one pod with these labels."""
+        pods = self.get("pods", "-n", namespace, "-l", labels)["items"]
+        if len(pods) != 1:
+            raise RuntimeError(f"{len(pods)} pods in {namespace} with {labels}")
+        return pods[0]["status"]["podIP"]
 
     def curl(self, *arguments):
         return cache.run(self.inside(["curl", "--silent", "--show-error", "--fail", "--max-time", "10", *arguments]))

@@ -42,6 +42,11 @@ def built(*names):
     return all(os.access(program(name), os.X_OK) for name in names)
 
 
+def source(name):
+    """The folder of the module that a program was built from by `stock`; it holds its manifests."""
+    return os.path.join(cache.ROOT, "src", name)
+
+
 def module(path, version):
     """The folder of a module's source and its go.mod, downloaded if need be."""
     text = cache.run(["go", "mod", "download", "-json", f"{path}@{version}"], cwd="/")
@@ -55,17 +60,28 @@ def kubernetes():
 
 def suite():
     """e2e.test, kubectl and the programs of the suite's images."""
-    missing = [name for name in SUITE if not built(name)]
-    if missing:
-        source = cache.folder("src", "all")
-        if not os.path.exists(os.path.join(source, "go.sum")):
-            _write_suite_module(source)
-        for name in missing:
-            package, flags = SUITE[name]
-            test = ["test", "-c", "-vet=off"] if name == "e2e.test" else ["build"]
-            _go(source, test, name, f"{K}/{package}", f"{VERSION_FLAGS} {flags}")
+    of_kubernetes(*SUITE)
     required("sample-apiserver", f"k8s.io/sample-apiserver@{PARTS}", "k8s.io/sample-apiserver")
     required("etcd", "go.etcd.io/etcd/server/v3@v3.6.8", ".", ETCD_MAIN)
+
+
+def kubectl():
+    of_kubernetes("kubectl")
+    return program("kubectl")
+
+
+def of_kubernetes(*names):
+    """Programs of the module k8s.io/kubernetes, by their names in SUITE."""
+    missing = [name for name in names if not built(name)]
+    if not missing:
+        return
+    source = cache.folder("src", "all")
+    if not os.path.exists(os.path.join(source, "go.sum")):
+        _write_suite_module(source)
+    for name in missing:
+        package, flags = SUITE[name]
+        verb = ["test", "-c", "-vet=off"] if name == "e2e.test" else ["build"]
+        _go(source, verb, name, f"{K}/{package}", f"{VERSION_FLAGS} {flags}")
 
 
 def required(name, module_version, package, main=None):
@@ -82,8 +98,7 @@ def required(name, module_version, package, main=None):
 
 
 def stock(name, module_version, package, nested=(), flags=""):
-    """A program whose module is the main module. `nested`: "MODULE@VERSION:FOLDER", modules that the zip leaves out.
-    Returns the program and the folder of the module's source, which holds its manifests."""
+    """A program whose module is the main module. `nested`: "MODULE@VERSION:FOLDER", modules that the zip leaves out."""
     path, version = module_version.split("@")
     source = os.path.join(cache.ROOT, "src", name)
     stamp = os.path.join(source, ".version")
@@ -101,7 +116,7 @@ def stock(name, module_version, package, nested=(), flags=""):
         _write(source, ".version", module_version)
     if not built(name):
         _go(source, ["build"], name, package, flags)
-    return program(name), source
+    return program(name)
 
 
 ETCD_MAIN = """package main

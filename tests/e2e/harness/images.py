@@ -201,6 +201,14 @@ def program_layer(name, files):
     return build
 
 
+def of_program(program, name, **config):
+    """An archive of an image that is one static program, as its entrypoint. `config`: User, Cmd, …"""
+    layer = program_layer(f"image-{program}", {program: program})()
+    add_system_files(layer)
+    out = cache.path("images", "programs", f"{program}.tar")
+    return image.pack(out, name, [layer], Entrypoint=[f"/{program}"], **config)
+
+
 def etcd_layer():
     layer = program_layer("etcd", {"usr/local/bin/etcd": "etcd"})()
     os.makedirs(f"{layer}/var/etcd")

@@ -16,6 +16,9 @@ from . import cache, cluster, gobuild, images, verdicts
 SERIAL = re.compile(r"\[(Serial|Disruptive)\]")
 BATCH = 10
 BATCH_TIMEOUT = "25m"
+# Specs that wait without a limit of their own, where what they wait for does not come: each alone, for so long.
+UNBOUNDED = re.compile(r"(Validating|Mutating)AdmissionPolicy")
+UNBOUNDED_TIMEOUT = "4m"
 # Specs with a long floor start first, each alone.
 SLOW = re.compile(
     "chunking|should not schedule jobs when suspended|conflict between pods with same hostPort|should \\*not\\* be restarted"
@@ -40,12 +43,12 @@ def all_specs():
 
 
 class Run:
-    def __init__(self, name, specs, lanes=4, serial_clusters=1, fresh=False):
+    def __init__(self, name, specs, lanes=4, serial_clusters=1, fresh=False, batch=BATCH):
         self.folder = cache.fresh_folder("runs", name) if fresh else cache.folder("runs", name)
         self.results = os.path.join(self.folder, "results.tsv")
         self.lock = threading.Lock()
         self.name, self.count, self.specs = name, 0, list(specs)
-        self.lanes, self.serial_clusters = lanes, serial_clusters
+        self.lanes, self.serial_clusters, self.batch = lanes, serial_clusters, batch
 
     def verdicts(self):
         """{spec: (verdict, seconds, message)}, the last of each."""
@@ -60,8 +63,8 @@ class Run:
         done = self.verdicts()
         left = [spec for spec in self.specs if spec not in done]
         print(f"{len(self.specs)} specs, {len(self.specs) - len(left)} done before; logs in {self.folder}", flush=True)
-        serial = batches([spec for spec in left if SERIAL.search(spec)])
-        parallel = batches([spec for spec in left if not SERIAL.search(spec)])
+        serial = batches([spec for spec in left if SERIAL.search(spec)], self.batch)
+        parallel = batches([spec for spec in left if not SERIAL.search(spec)], self.batch)
         threads = []
         if not parallel.empty():
             threads.append(threading.Thread(target=self._cluster, args=("parallel", parallel, self.lanes)))
@@ -118,14 +121,14 @@ class Run:
                 print(f"{verdict:7} {seconds:5.0f} s  {name}", flush=True)
 
 
-def batches(specs):
+def batches(specs, size=BATCH):
     work = queue.Queue()
-    for spec in specs:
-        if SLOW.search(spec):
-            work.put([spec])
-    rest = [spec for spec in specs if not SLOW.search(spec)]
-    for start in range(0, len(rest), BATCH):
-        work.put(rest[start : start + BATCH])
+    alone = [spec for spec in specs if SLOW.search(spec) or UNBOUNDED.search(spec)]
+    for spec in alone:
+        work.put([spec])
+    rest = [spec for spec in specs if spec not in set(alone)]
+    for start in range(0, len(rest), size):
+        work.put(rest[start : start + size])
     return work
 
 
@@ -139,7 +142,7 @@ def flags(running, out, report, batch):
         f"--ginkgo.focus={focus}",
         "--ginkgo.v",
         "--ginkgo.no-color",
-        f"--ginkgo.timeout={BATCH_TIMEOUT}",
+        f"--ginkgo.timeout={UNBOUNDED_TIMEOUT if UNBOUNDED.search(batch[0]) else BATCH_TIMEOUT}",
         "--ginkgo.poll-progress-after=120s",
         "--ginkgo.poll-progress-interval=60s",
         "--ginkgo.silence-skips",
