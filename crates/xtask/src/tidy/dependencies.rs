@@ -23,7 +23,7 @@ const CRATES: &[(&str, MayUse)] = &[
     ("store", Only(&[])),
     ("client", Only(&["api"])),
     ("kinds", Only(&["api"])),
-    ("apiserver", Only(&["api", "kinds", "store", "client"])),
+    ("apiserver", Only(&["api", "kinds", "store", "client", "streams"])),
     ("controllers", Only(&["api", "client"])),
     ("scheduler", Only(&["api", "client"])),
     ("cri", Only(&[])),
