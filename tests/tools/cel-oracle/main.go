@@ -4,10 +4,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 )
 
 // query is one question. Which members count is said by env; see README.md.
@@ -109,17 +109,19 @@ func command(name string, args []string) {
 	switch name {
 	case "dump":
 		dump()
+	case "bench":
+		bench()
+	case "extract":
+		extract(args)
 	default:
-		fmt.Fprintf(os.Stderr, "unknown command %q: dump, or nothing to answer questions\n", name)
+		fmt.Fprintf(os.Stderr, "unknown command %q: dump, bench, extract FOLDER…, or nothing to answer questions\n", name)
 		os.Exit(2)
 	}
 }
 
 func answerLine(line string) (a answer) {
 	var q query
-	d := json.NewDecoder(strings.NewReader(line))
-	d.UseNumber()
-	if err := d.Decode(&q); err != nil {
+	if err := decodeNumbers([]byte(line), &q); err != nil {
 		return answer{Bad: "cannot read the question: " + err.Error()}
 	}
 	a.ID = q.ID
@@ -139,4 +141,11 @@ func answerLine(line string) (a answer) {
 		ask(&q, &a)
 	}
 	return a
+}
+
+// decodeNumbers keeps numbers as written, for integers.
+func decodeNumbers(line []byte, q *query) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	return d.Decode(q)
 }
