@@ -3,9 +3,10 @@
 //! Every node has also the id that cel-go would give it, counted in the order of its parser. Ids
 //! decide nothing in here, but errors at equal places and the calls of macros are found by them.
 
+mod debug;
 mod expr;
+pub mod operators;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use expr::{Comprehension, Entry, Expr, Field, Literal};
@@ -38,10 +39,8 @@ struct Node {
 #[derive(Clone, Debug)]
 pub struct Ast {
     nodes: Vec<Node>,
-    /// Where ids are in the source, in characters.
-    offsets: BTreeMap<ExprId, u32>,
-    /// The call that a macro's expansion replaced, by the expansion's id.
-    macro_calls: BTreeMap<ExprId, NodeId>,
+    /// Where ids are in the source, in characters, by id.
+    offsets: Vec<Option<u32>>,
     root: NodeId,
     source: Arc<Source>,
 }
@@ -52,8 +51,7 @@ impl Ast {
     pub(crate) fn new(source: Arc<Source>) -> Self {
         Self {
             nodes: Vec::new(),
-            offsets: BTreeMap::new(),
-            macro_calls: BTreeMap::new(),
+            offsets: Vec::new(),
             root: NodeId(0),
             source,
         }
@@ -101,18 +99,15 @@ impl Ast {
     /// Where the node, entry or field with this id is.
     #[must_use]
     pub fn offset_of(&self, id: ExprId) -> Option<u32> {
-        self.offsets.get(&id).copied()
+        self.offsets
+            .get(usize::try_from(id).ok()?)
+            .copied()
+            .flatten()
     }
 
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.source
-    }
-
-    /// The call that was written, where `node` is the expansion of a macro.
-    #[must_use]
-    pub fn macro_call(&self, node: NodeId) -> Option<NodeId> {
-        self.macro_calls.get(&self.id(node)).copied()
     }
 
     pub(crate) fn add(&mut self, id: ExprId, expr: Expr) -> NodeId {
@@ -128,8 +123,10 @@ impl Ast {
         self.nodes[node.index()].expr = expr;
     }
 
-    pub(crate) fn set_offset(&mut self, id: ExprId, offset: u32) {
-        self.offsets.insert(id, offset);
+    /// Of each id; negative ones are those of nothing in the text.
+    pub(crate) fn set_offsets(&mut self, offsets: Vec<Option<i32>>) {
+        let place = |offset: Option<i32>| u32::try_from(offset?).ok();
+        self.offsets = offsets.into_iter().map(place).collect();
     }
 
     pub(crate) fn set_root(&mut self, root: NodeId) {

@@ -1,0 +1,82 @@
+//! From a text to the tree of an expression.
+//!
+//! A text that is right takes one pass ([`fast`]); one that is not is read again by
+//! [`crate::syntax_errors`], which recovers from errors as cel-go's parser does. Either way the
+//! syntax ([`tree`]) is then built into the expression's tree ([`build`]).
+
+pub(crate) mod build;
+pub(crate) mod depth;
+mod fast;
+pub(crate) mod tree;
+mod unescape;
+
+use std::sync::Arc;
+
+use crate::ast::Ast;
+use crate::declare::Macro;
+use crate::lex::{Kind, Lexer, Token};
+use crate::source::{Issues, Location, Source};
+use crate::syntax_errors;
+use fast::Refusal;
+use tree::Forest;
+
+/// How many characters an expression may have.
+const LONGEST: usize = 100_000;
+
+/// Parses `source` and expands `macros`, of which later ones replace earlier ones.
+///
+/// # Errors
+/// Everything that is wrong with the text, as cel-go reports it.
+pub fn parse(source: &Arc<Source>, macros: &[Macro]) -> Result<Ast, Issues> {
+    let mut issues = Issues::new(source);
+    let size = source.characters();
+    if size > LONGEST {
+        let message =
+            format!("expression code point size exceeds limit: size: {size}, limit {LONGEST}");
+        issues.report(Location::NONE, message);
+        return Err(issues);
+    }
+
+    let mut forest = Forest::default();
+    let ast = match tokens(source).and_then(|tokens| fast::parse(&tokens, &mut forest)) {
+        Ok(root) => Some(build::build(
+            &forest,
+            Some(root),
+            source,
+            macros,
+            &mut issues,
+        )),
+        Err(Refusal::TooDeep) => {
+            issues.report(Location::NONE, depth::MESSAGE);
+            None
+        }
+        Err(Refusal::Syntax) => {
+            let mut forest = Forest::default();
+            syntax_errors::parse(source, &mut forest, &mut issues)
+                .map(|root| build::build(&forest, root, source, macros, &mut issues))
+        }
+    };
+
+    match ast {
+        Some(ast) if issues.is_empty() => Ok(ast),
+        _ => Err(issues),
+    }
+}
+
+/// What the fast parser reads, unless there is something that is no token.
+fn tokens(source: &Arc<Source>) -> Result<Vec<Token>, Refusal> {
+    let mut lexer = Lexer::new(source);
+    let (mut tokens, mut unrecognized) = (Vec::new(), Vec::new());
+    loop {
+        let token = lexer.next(&mut unrecognized);
+        if !unrecognized.is_empty() {
+            return Err(Refusal::Syntax);
+        }
+        if !token.kind.is_hidden() {
+            tokens.push(token);
+        }
+        if token.kind == Kind::Eof {
+            return Ok(tokens);
+        }
+    }
+}
