@@ -14,6 +14,7 @@
 
 pub mod ast;
 pub mod cost;
+mod check;
 pub mod declare;
 pub mod env;
 mod lex;
@@ -23,3 +24,4 @@ pub mod parse;
 pub mod source;
 mod syntax_errors;
 pub mod types;
+mod validate;

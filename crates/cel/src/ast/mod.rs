@@ -6,6 +6,7 @@
 mod debug;
 mod expr;
 pub mod operators;
+mod walk;
 
 use std::sync::Arc;
 

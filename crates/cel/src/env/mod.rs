@@ -1,29 +1,76 @@
 //! What an expression may use, and the way from its text to a checked tree.
 
+mod functions;
+
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::ast::{Ast, Literal, NodeId};
+use crate::check;
+use crate::declare::{Library, Macro, Overload};
+use crate::library::LIBRARIES;
+use crate::parse;
+use crate::source::{Issues, Source};
 use crate::types::{ObjectTypes, Type};
+use crate::validate;
+pub(crate) use functions::{Functions, Signature};
 
-/// Libraries, variables, object types and limits of a place where expressions are written.
-#[derive(Clone, Debug, Default)]
+/// The minor version of Kubernetes whose expressions are compatible with both this one and the one
+/// before: what upstream's environments are made for by default.
+const COMPATIBLE_WITH: u32 = 35;
+
+/// Libraries, variables and object types of a place where expressions are written. Cheap to clone.
+#[derive(Clone, Debug)]
 pub struct Env {
-    variables: BTreeMap<Arc<str>, Type>,
-    objects: ObjectTypes,
+    functions: Arc<Functions>,
+    macros: Arc<[Macro]>,
+    variables: Arc<BTreeMap<Arc<str>, Type>>,
+    objects: Arc<ObjectTypes>,
 }
 
 impl Env {
-    /// Adds a variable; its name may have dots (`authorizer.requestResource`).
+    /// Upstream's base environment of v1.36 with default feature gates: all its libraries, no
+    /// variables.
     #[must_use]
-    pub fn with_variable(mut self, name: &str, of: Type) -> Self {
-        self.variables.insert(name.into(), of);
-        self
+    pub fn base() -> Self {
+        static BASE: LazyLock<Env> = LazyLock::new(|| Env::of_version(COMPATIBLE_WITH));
+        BASE.clone()
+    }
+
+    /// The base environment that is compatible with Kubernetes 1.`minor`.
+    #[must_use]
+    pub fn of_version(minor: u32) -> Self {
+        let libraries = || LIBRARIES.iter().filter(|library| library.since <= minor);
+        Self {
+            functions: Arc::new(Functions::new(
+                libraries().flat_map(|library| library.functions),
+            )),
+            macros: libraries()
+                .flat_map(|library| library.macros.iter().copied())
+                .collect(),
+            variables: Arc::default(),
+            objects: Arc::default(),
+        }
     }
 
     #[must_use]
+    pub fn with_library(mut self, library: &Library) -> Self {
+        Arc::make_mut(&mut self.functions).extend(library.functions);
+        self.macros = self.macros.iter().chain(library.macros).copied().collect();
+        self
+    }
+
+    /// Adds a variable; its name may have dots (`authorizer.requestResource`).
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, of: Type) -> Self {
+        Arc::make_mut(&mut self.variables).insert(name.into(), of);
+        self
+    }
+
+    /// Adds object types.
+    #[must_use]
     pub fn with_objects(mut self, objects: ObjectTypes) -> Self {
-        self.objects = objects;
+        Arc::make_mut(&mut self.objects).extend(objects);
         self
     }
 
@@ -36,27 +83,55 @@ impl Env {
     pub fn objects(&self) -> &ObjectTypes {
         &self.objects
     }
+
+    /// The overloads of a function, in the order of their declaration.
+    pub fn overloads(&self, function: &str) -> impl Iterator<Item = &'static Overload> {
+        let signatures = self.functions.get(function).unwrap_or_default();
+        signatures.iter().map(|signature| signature.overload)
+    }
+
+    pub(crate) fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    /// Parses `text`, without looking at names and types.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the syntax.
+    pub fn parse(&self, text: &str) -> Result<Ast, Issues> {
+        parse::parse(&Arc::new(Source::new(text)), &self.macros)
+    }
+
+    /// Parses `text`, resolves names, finds all types and validates literals.
+    ///
+    /// # Errors
+    /// Everything that the first of these steps finds wrong.
+    pub fn compile(&self, text: &str) -> Result<Checked, Issues> {
+        let checked = check::check(self.parse(text)?, self)?;
+        validate::validate(&checked)?;
+        Ok(checked)
+    }
 }
 
 /// An expression that checked: names are resolved, every node has a type.
 #[derive(Clone, Debug)]
 pub struct Checked {
     pub ast: Ast,
-    /// By [`NodeId::index`]; `None` for nodes that macros replaced.
+    /// By [`NodeId::index`]; `None` for nodes that are not evaluated.
     pub(crate) types: Vec<Option<Type>>,
     pub(crate) references: Vec<Option<Reference>>,
 }
 
 /// What a name or a call refers to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Reference {
-    /// A variable, or a type by its name.
+    /// A variable, a type by its name, or a constant.
     Ident {
         name: Arc<str>,
         value: Option<Literal>,
     },
     /// The overloads that fit, in the order of their declaration.
-    Overloads(Vec<&'static str>),
+    Overloads(Vec<&'static Overload>),
 }
 
 impl Checked {
@@ -69,6 +144,15 @@ impl Checked {
     #[must_use]
     pub fn reference(&self, node: NodeId) -> Option<&Reference> {
         self.references[node.index()].as_ref()
+    }
+
+    /// The overloads that a call may mean; none for what is no call.
+    #[must_use]
+    pub fn overloads(&self, node: NodeId) -> &[&'static Overload] {
+        match self.reference(node) {
+            Some(Reference::Overloads(overloads)) => overloads,
+            _ => &[],
+        }
     }
 
     /// The type of the result.

@@ -51,6 +51,48 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// In the order of the grammar.
+    pub(crate) const ALL: [Self; 38] = [
+        Self::Eof,
+        Self::Equals,
+        Self::NotEquals,
+        Self::In,
+        Self::Less,
+        Self::LessEquals,
+        Self::GreaterEquals,
+        Self::Greater,
+        Self::And,
+        Self::Or,
+        Self::LeftBracket,
+        Self::RightBracket,
+        Self::LeftBrace,
+        Self::RightBrace,
+        Self::LeftParen,
+        Self::RightParen,
+        Self::Dot,
+        Self::Comma,
+        Self::Minus,
+        Self::Exclam,
+        Self::Question,
+        Self::Colon,
+        Self::Plus,
+        Self::Star,
+        Self::Slash,
+        Self::Percent,
+        Self::True,
+        Self::False,
+        Self::Null,
+        Self::Whitespace,
+        Self::Comment,
+        Self::Float,
+        Self::Int,
+        Self::Uint,
+        Self::String,
+        Self::Bytes,
+        Self::Identifier,
+        Self::EscapedIdentifier,
+    ];
+
     /// How messages name it.
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ mod fold;
 mod two_variables;
 
 use crate::ast::{Expr, ExprId, NodeId, operators};
-use crate::declare::{Expansion, Macro};
+use crate::declare::Expansion;
 use crate::parse::build::{Builder, Built};
 use factory::Factory;
 
@@ -26,37 +26,6 @@ pub const UNUSED: &str = "#unused";
 const SORT_BY_INPUT: &str = "@__sortBy_input__";
 
 const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
-
-/// The macros of the language itself.
-pub const STANDARD: &[Macro] = &[
-    global("has", 1, Expansion::Has),
-    receiver("all", 2, Expansion::All),
-    receiver("exists", 2, Expansion::Exists),
-    receiver("exists_one", 2, Expansion::ExistsOne),
-    receiver("map", 2, Expansion::Map),
-    receiver("map", 3, Expansion::Map),
-    receiver("filter", 2, Expansion::Filter),
-];
-
-const fn global(name: &'static str, args: usize, expansion: Expansion) -> Macro {
-    Macro {
-        name,
-        receiver: false,
-        args,
-        expansion,
-    }
-}
-
-/// A macro written `a.name(…)`.
-#[must_use]
-pub const fn receiver(name: &'static str, args: usize, expansion: Expansion) -> Macro {
-    Macro {
-        name,
-        receiver: true,
-        args,
-        expansion,
-    }
-}
 
 /// What became of a call that looks like a macro.
 pub(crate) enum Outcome {

@@ -172,8 +172,4 @@ impl Forest {
     pub(crate) fn get(&self, id: TreeId) -> &Tree {
         &self.0[id.0 as usize]
     }
-
-    pub(crate) fn get_mut(&mut self, id: TreeId) -> &mut Tree {
-        &mut self.0[id.0 as usize]
-    }
 }

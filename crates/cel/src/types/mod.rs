@@ -32,8 +32,10 @@ pub enum Type {
     Opaque(Arc<str>),
     /// A declared object type, by name.
     Object(Arc<str>),
-    /// A variable of a signature; of the checker, those named `_varN`.
+    /// A variable of a signature.
     Param(Arc<str>),
+    /// A variable that the checker made; in a checked tree there is none.
+    Variable(u32),
     /// A scalar that may be null.
     Wrapper(Scalar),
 }
@@ -109,6 +111,9 @@ impl Type {
     /// `dyn`, `any` or a variable.
     #[must_use]
     pub fn is_dyn(&self) -> bool {
-        matches!(self, Self::Dyn | Self::Any | Self::Param(_))
+        matches!(
+            self,
+            Self::Dyn | Self::Any | Self::Param(_) | Self::Variable(_)
+        )
     }
 }

@@ -39,6 +39,11 @@ impl ObjectTypes {
         self.0.insert(Arc::clone(&object.name), Arc::new(object));
     }
 
+    /// Adds those of `other`, which replace those of the same name.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<ObjectType>> {
         self.0.get(name)

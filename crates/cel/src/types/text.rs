@@ -26,6 +26,7 @@ impl Type {
             Self::Error => "error",
             Self::Optional(_) => "optional_type",
             Self::Opaque(name) | Self::Object(name) | Self::Param(name) => name,
+            Self::Variable(_) => "_var",
         }
     }
 
@@ -39,7 +40,17 @@ impl Type {
             Self::Null => "null".into(),
             Self::Timestamp => "timestamp".into(),
             Self::Wrapper(_) => self.to_string(),
+            Self::Variable(number) => format!("_var{number}"),
             _ => self.with_parameters(Self::message),
+        }
+    }
+
+    /// The name without parameters, marked where the type may be null.
+    #[must_use]
+    pub fn declared_name(&self) -> String {
+        match self {
+            Self::Wrapper(_) => self.to_string(),
+            _ => self.name().into(),
         }
     }
 
@@ -57,6 +68,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Param(name) => write!(f, "<{name}>"),
+            Self::Variable(number) => write!(f, "<_var{number}>"),
             Self::Wrapper(_) => write!(f, "wrapper({})", self.name()),
             _ => f.write_str(&self.with_parameters(Self::to_string)),
         }
