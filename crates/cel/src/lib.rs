@@ -13,8 +13,8 @@
 //! declare. Nothing in it does I/O or reads a clock.
 
 pub mod ast;
-pub mod cost;
 mod check;
+pub mod cost;
 pub mod declare;
 pub mod env;
 mod lex;

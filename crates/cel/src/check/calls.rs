@@ -31,8 +31,8 @@ impl Checker<'_> {
             self.check(*arg);
         }
         match target {
-            None => self.check_global(node, &function, args),
-            Some(target) => self.check_member(node, &function, target, args),
+            None => self.check_global(node, &function, &args),
+            Some(target) => self.check_member(node, &function, target, &args),
         }
     }
 
@@ -45,33 +45,33 @@ impl Checker<'_> {
             .map(|signatures| (name, signatures))
     }
 
-    fn check_global(&mut self, node: NodeId, function: &str, args: Vec<NodeId>) {
+    fn check_global(&mut self, node: NodeId, function: &str, args: &[NodeId]) {
         let Some((name, _)) = self.signatures(function) else {
             self.report_undeclared(node, function);
             return self.set_type(node, Type::Error);
         };
-        self.name_function(node, name, args.clone());
+        self.name_function(node, name, args);
         self.resolve_call(&Call {
             node,
             function: name,
             target: None,
-            args: &args,
+            args,
         });
     }
 
     /// `a.b.c(…)` is the function `a.b.c` if there is one, else `c` of `a.b`.
-    fn check_member(&mut self, node: NodeId, function: &str, target: NodeId, args: Vec<NodeId>) {
+    fn check_member(&mut self, node: NodeId, function: &str, target: NodeId, args: &[NodeId]) {
         let qualified =
             qualified_name(&self.ast, target).map(|prefix| format!("{prefix}.{function}"));
         if let Some(qualified) = &qualified
             && let Some((name, _)) = self.signatures(qualified)
         {
-            self.name_function(node, name, args.clone());
+            self.name_function(node, name, args);
             return self.resolve_call(&Call {
                 node,
                 function: name,
                 target: None,
-                args: &args,
+                args,
             });
         }
 
@@ -84,16 +84,16 @@ impl Checker<'_> {
             node,
             function,
             target: Some(target),
-            args: &args,
+            args,
         });
     }
 
     /// Makes `node` a call of the function by its full name, without a target.
-    fn name_function(&mut self, node: NodeId, name: &str, args: Vec<NodeId>) {
+    fn name_function(&mut self, node: NodeId, name: &str, args: &[NodeId]) {
         let call = Expr::Call {
             function: name.into(),
             target: None,
-            args,
+            args: args.to_vec(),
         };
         self.ast.replace(node, call);
     }

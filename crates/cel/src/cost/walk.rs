@@ -1,7 +1,7 @@
 //! The walk over the tree: what each node costs, and what is known of the sizes of values.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use super::path::Path;
 use super::range::Range;
@@ -9,7 +9,6 @@ use super::{SizeHints, calls};
 use crate::ast::{Comprehension, Entry, Expr, Literal, NodeId};
 use crate::declare::CostClass;
 use crate::env::{Checked, Reference};
-use crate::library::{JSON_PATCH, LIBRARIES};
 use crate::types::Type;
 
 /// Reading a variable or a field.
@@ -165,7 +164,7 @@ impl<'a> Walk<'a> {
         let mut widest = Range::NOTHING;
         let mut result: Option<Range> = None;
         for overload in overloads {
-            let class = class_of(overload);
+            let class = overload.cost;
             let call = calls::cost(self, node, class, target.as_ref(), &operands, &costs);
             widest = widest.union(call.cost);
             if let Some(size) = call.result {
@@ -484,17 +483,4 @@ fn is_scalar(of: &Type) -> bool {
         Type::Optional(value) => is_scalar(value),
         _ => false,
     }
-}
-
-/// The rule of an overload.
-fn class_of(overload: &str) -> CostClass {
-    static CLASSES: LazyLock<HashMap<&'static str, CostClass>> = LazyLock::new(|| {
-        let libraries = LIBRARIES.iter().chain([&JSON_PATCH]);
-        let functions = libraries.flat_map(|library| library.functions);
-        functions
-            .flat_map(|function| function.overloads)
-            .map(|overload| (overload.id, overload.cost))
-            .collect()
-    });
-    CLASSES.get(overload).copied().unwrap_or(CostClass::One)
 }

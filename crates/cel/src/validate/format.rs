@@ -143,8 +143,11 @@ fn unwrapped(of: &Type) -> Type {
     }
 }
 
+/// What a clause takes.
+type Takes = fn(&Type) -> bool;
+
 /// What a clause takes, and what is said where it does not.
-fn requirement(letter: u8) -> Option<(fn(&Type) -> bool, &'static str)> {
+fn requirement(letter: u8) -> Option<(Takes, &'static str)> {
     use Type::{Bool, Bytes, Double, Int, String, Uint};
     Some(match letter {
         b'd' => (

@@ -290,7 +290,7 @@ impl Predictor {
         }
 
         if at_end {
-            reached = self.only_stopped(reached);
+            reached = self.only_stopped(&reached);
         }
         if !stopped.is_empty()
             && (!from.full || !reached.all().iter().any(|config| stops(automaton, config)))
@@ -303,7 +303,7 @@ impl Predictor {
     }
 
     /// At the end of the text only what can end counts.
-    fn only_stopped(&mut self, configs: Configs) -> Configs {
+    fn only_stopped(&mut self, configs: &Configs) -> Configs {
         let automaton = Automaton::get();
         let mut stopped = Configs::new(configs.full);
         for config in configs
