@@ -13,6 +13,7 @@ use coracle_client::{Client, ConfigError, Environment};
 use coracle_dns::{Config, Forward, RunError};
 
 use crate::process::{self, ProcessError};
+use crate::settings::Logs;
 use crate::world::WORLD;
 
 /// Runs the cluster DNS server: it answers for Services and their pods, and forwards other queries.
@@ -44,7 +45,7 @@ pub(crate) struct Dns {
     wait_for: Option<SocketAddr>,
     /// Log level: 4 and above logs details, 6 and above everything
     #[arg(short, default_value_t = 2, value_name = "LEVEL")]
-    verbosity: i64,
+    verbosity: i32,
 }
 
 /// Why the DNS server cannot run.
@@ -71,7 +72,10 @@ pub(crate) fn run(command: Dns) -> Result<(), DnsError> {
     if let Some(address) = command.wait_for {
         return wait_for(address);
     }
-    process::log(command.verbosity);
+    process::log(&Logs {
+        verbosity: command.verbosity,
+        ..Logs::default()
+    });
     process::block_on(serve(command))?
 }
 

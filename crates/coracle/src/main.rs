@@ -9,7 +9,6 @@ mod controllers;
 mod ctr;
 mod decode;
 mod dns;
-mod flags;
 mod host;
 mod image;
 mod instance;
@@ -21,6 +20,7 @@ mod kubectl;
 mod process;
 mod running;
 mod server;
+mod settings;
 mod storage;
 mod store;
 mod teardown;
@@ -59,14 +59,16 @@ enum Command {
     Image(image::Image),
     /// Run the API server alone, with upstream's flags
     #[command(disable_help_flag = true)]
-    KubeApiserver(kube_apiserver::KubeApiserver),
+    KubeApiserver(settings::Arguments),
     /// Run the service proxy alone, with upstream's flags
-    KubeProxy(kube_proxy::KubeProxy),
+    #[command(disable_help_flag = true)]
+    KubeProxy(settings::Arguments),
     /// Run the scheduler alone, with upstream's flags
-    KubeScheduler(kube_scheduler::KubeScheduler),
+    #[command(disable_help_flag = true)]
+    KubeScheduler(settings::Arguments),
     /// Run the controllers alone, with upstream's flags
     #[command(disable_help_flag = true)]
-    KubeControllerManager(kube_controller_manager::KubeControllerManager),
+    KubeControllerManager(settings::Arguments),
     /// Run the host's kubectl against the cluster of this machine
     Kubectl(kubectl::Kubectl),
     /// Delete the cluster of this machine and all its data

@@ -9,16 +9,21 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 
+use coracle_client::Environment;
 use coracle_runtime::OpenFiles;
+use coracle_settings::Pattern;
 use coracle_store::embedded::files::RealFiles;
 use coracle_store::embedded::{Config, Embedded, OpenError, SystemClock};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::FilterFn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
+
+use crate::settings::Logs;
 
 /// Why a process cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -33,24 +38,16 @@ pub(crate) enum ProcessError {
     Open(#[from] OpenError),
 }
 
-/// Logs to standard error. `verbosity` is upstream's `-v`: 4 and above is debug, 6 and above trace.
-pub(crate) fn log(verbosity: i64) {
-    let level = match verbosity {
-        ..4 => LevelFilter::INFO,
-        4..6 => LevelFilter::DEBUG,
-        6.. => LevelFilter::TRACE,
-    };
+/// Logs to standard error. The level is upstream's `-v`: 4 and above is debug, 6 and above trace.
+pub(crate) fn log(logs: &Logs) {
+    let patterns = logs.modules.0.clone();
+    let default = level(logs.verbosity);
+    let levels = patterns.iter().map(|pattern| level(pattern.level));
+    let highest = levels.fold(default, LevelFilter::max);
 
-    // hickory logs every query at info.
-    let names = if level == LevelFilter::INFO {
-        LevelFilter::WARN
-    } else {
-        level
-    };
-
-    let wanted = Targets::new()
-        .with_default(level)
-        .with_target("hickory_server", names);
+    let wanted =
+        FilterFn::new(move |metadata| *metadata.level() <= log_level(metadata, default, &patterns));
+    let wanted = wanted.with_max_level_hint(highest);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(false);
@@ -59,6 +56,44 @@ pub(crate) fn log(verbosity: i64) {
     if tracing::subscriber::set_global_default(subscriber).is_err() {
         tracing::debug!("logging is already set up");
     }
+}
+
+fn level(verbosity: i32) -> LevelFilter {
+    match verbosity {
+        ..4 => LevelFilter::INFO,
+        4..6 => LevelFilter::DEBUG,
+        6.. => LevelFilter::TRACE,
+    }
+}
+
+/// The level of one place in the source.
+fn log_level(metadata: &Metadata<'_>, default: LevelFilter, patterns: &[Pattern]) -> LevelFilter {
+    let name = metadata.file().map(source_name).unwrap_or_default();
+    let pattern = patterns.iter().find(|pattern| pattern.matches(name));
+    match pattern {
+        Some(pattern) => level(pattern.level),
+        // hickory logs every query at info.
+        None if default == LevelFilter::INFO && metadata.target().starts_with("hickory_server") => {
+            LevelFilter::WARN
+        }
+        None => default,
+    }
+}
+
+/// The name of a source file without its ending, or that of the folder of a `mod.rs`.
+fn source_name(file: &str) -> &str {
+    let file = file.strip_suffix(".rs").unwrap_or(file);
+    let file = file.strip_suffix("/mod").unwrap_or(file);
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// The environment that configurations of the API client refer to.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where configuration is read from the environment"
+)]
+pub(crate) fn environment() -> Environment {
+    Environment::read(|name| std::env::var(name).ok())
 }
 
 /// Stack size of worker threads. The deepest recursion follows the nesting of an object and uses

@@ -8,7 +8,7 @@ use coracle_api::codec::json;
 use serde_json::json;
 
 use crate::cache::Cache;
-use crate::config::Config;
+use crate::config::{Config, ConfigError, ProfileConfig};
 use crate::cycle::{Placement, Search, Unschedulable, schedule};
 use crate::framework::{Bind, Bound, Cycle, Nominations, Profile, Refusal};
 use crate::node::Node;
@@ -73,9 +73,19 @@ pub(crate) fn default_profile() -> Profile {
     registry().profiles(&Config::default()).unwrap().remove(0)
 }
 
+/// The configuration of a file with profiles.
+pub(crate) fn configuration(file: &str) -> Result<Config, ConfigError> {
+    let tree = coracle_api::codec::yaml::decode(file.as_bytes()).unwrap();
+    let profiles = tree.get("profiles").expect("the file has profiles");
+    Ok(Config {
+        profiles: ProfileConfig::read(profiles)?,
+        ..Config::default()
+    })
+}
+
 /// A profile of a configuration file.
 pub(crate) fn profile(file: &str) -> Profile {
-    let config = Config::from_file(file.as_bytes()).unwrap();
+    let config = configuration(file).unwrap();
     registry().profiles(&config).unwrap().remove(0)
 }
 

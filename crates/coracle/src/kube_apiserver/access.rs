@@ -1,4 +1,4 @@
-//! Authentication and authorization: the flags, and the configuration they make.
+//! Authentication and authorization: the options, and the configuration they make.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,207 +8,26 @@ use std::time::Duration;
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::authn::FrontProxyConfig;
 use coracle_apiserver::serve;
+use coracle_settings::Each;
 
-use super::flags::{value, yes_or_no};
-use super::options::Options;
-use crate::flags::Flag;
-use crate::flags::values::{duration, file, list, switch, text};
-
-/// The parsed flags.
+/// What the settings set.
+#[derive(Default)]
 pub(super) struct AccessOptions {
     pub(super) client_ca_file: Option<PathBuf>,
-    anonymous_auth: bool,
-    authorization_mode: Vec<String>,
-    requestheader_client_ca_file: Option<PathBuf>,
-    requestheader: FrontProxyConfig,
-    token_auth_file: Option<PathBuf>,
-    enable_bootstrap_token_auth: bool,
-    api_audiences: Vec<String>,
-    service_account_issuer: Vec<String>,
-    service_account_key_file: Vec<String>,
-    service_account_signing_key_file: Option<PathBuf>,
-    service_account_jwks_uri: String,
-    service_account_max_token_expiration: Duration,
-    service_account_extend_token_expiration: bool,
+    pub(super) anonymous_auth: bool,
+    pub(super) authorization_mode: Vec<String>,
+    pub(super) requestheader_client_ca_file: Option<PathBuf>,
+    pub(super) requestheader: FrontProxyConfig,
+    pub(super) token_auth_file: Option<PathBuf>,
+    pub(super) enable_bootstrap_token_auth: bool,
+    pub(super) api_audiences: Vec<String>,
+    pub(super) service_account_issuer: Each,
+    pub(super) service_account_key_file: Each,
+    pub(super) service_account_signing_key_file: Option<PathBuf>,
+    pub(super) service_account_jwks_uri: String,
+    pub(super) service_account_max_token_expiration: Duration,
+    pub(super) service_account_extend_token_expiration: bool,
 }
-
-impl Default for AccessOptions {
-    fn default() -> AccessOptions {
-        AccessOptions {
-            client_ca_file: None,
-            anonymous_auth: true,
-            authorization_mode: Vec::new(),
-            requestheader_client_ca_file: None,
-            requestheader: FrontProxyConfig::default(),
-            token_auth_file: None,
-            enable_bootstrap_token_auth: false,
-            api_audiences: Vec::new(),
-            service_account_issuer: Vec::new(),
-            service_account_key_file: Vec::new(),
-            service_account_signing_key_file: None,
-            service_account_jwks_uri: String::new(),
-            service_account_max_token_expiration: Duration::ZERO,
-            service_account_extend_token_expiration: true,
-        }
-    }
-}
-
-pub(super) const FLAGS: &[Flag<Options>] = &[
-    value(
-        "authentication",
-        "client-ca-file",
-        "FILE",
-        "",
-        "CA of client certificates: the common name is the user, the organizations are the groups. Reloaded when it \
-         changes",
-        |options, given| file(&mut options.access.client_ca_file, given),
-    ),
-    yes_or_no(
-        "authentication",
-        "anonymous-auth",
-        "true",
-        "Accept requests without credentials, as system:anonymous in the group system:unauthenticated. Off with \
-         --authorization-mode=AlwaysAllow",
-        |options, given| switch(&mut options.access.anonymous_auth, given),
-    ),
-    value(
-        "authentication",
-        "requestheader-client-ca-file",
-        "FILE",
-        "",
-        "CA of client certificates of authenticating proxies, which name the user in headers. Reloaded when it changes",
-        |options, given| file(&mut options.access.requestheader_client_ca_file, given),
-    ),
-    value(
-        "authentication",
-        "requestheader-allowed-names",
-        "NAMES",
-        "",
-        "Accepted common names of authenticating proxies; empty: any signed by --requestheader-client-ca-file",
-        |options, given| list(&mut options.access.requestheader.names, given),
-    ),
-    value(
-        "authentication",
-        "requestheader-username-headers",
-        "HEADERS",
-        "",
-        "Headers with the user name; the first non-empty one is used. Usually X-Remote-User",
-        |options, given| list(&mut options.access.requestheader.user_headers, given),
-    ),
-    value(
-        "authentication",
-        "requestheader-uid-headers",
-        "HEADERS",
-        "",
-        "Headers with the UID of the user. Usually X-Remote-Uid",
-        |options, given| list(&mut options.access.requestheader.uid_headers, given),
-    ),
-    value(
-        "authentication",
-        "requestheader-group-headers",
-        "HEADERS",
-        "",
-        "Headers with the groups of the user. Usually X-Remote-Group",
-        |options, given| list(&mut options.access.requestheader.group_headers, given),
-    ),
-    value(
-        "authentication",
-        "requestheader-extra-headers-prefix",
-        "PREFIXES",
-        "",
-        "Prefixes of headers with extra attributes of the user. Usually X-Remote-Extra-",
-        |options, given| list(&mut options.access.requestheader.extra_prefixes, given),
-    ),
-    value(
-        "authentication",
-        "token-auth-file",
-        "FILE",
-        "",
-        "File of static bearer tokens, one per line: TOKEN,USER,UID,\"GROUP,GROUP\"",
-        |options, given| file(&mut options.access.token_auth_file, given),
-    ),
-    yes_or_no(
-        "authentication",
-        "enable-bootstrap-token-auth",
-        "false",
-        "Accept bootstrap tokens (Secrets of type bootstrap.kubernetes.io/token in kube-system)",
-        |options, given| switch(&mut options.access.enable_bootstrap_token_auth, given),
-    ),
-    value(
-        "authentication",
-        "api-audiences",
-        "NAMES",
-        "",
-        "Audiences of this API in tokens. Default: --service-account-issuer",
-        |options, given| list(&mut options.access.api_audiences, given),
-    ),
-    value(
-        "authentication",
-        "service-account-issuer",
-        "ISSUERS",
-        "",
-        "Accepted issuers of service account tokens; the first one issues new tokens. An https URL serves the OpenID \
-         discovery document",
-        |options, given| list(&mut options.access.service_account_issuer, given),
-    ),
-    value(
-        "authentication",
-        "service-account-key-file",
-        "FILES",
-        "",
-        "Private or public keys that verify service account tokens, besides --service-account-signing-key-file",
-        |options, given| list(&mut options.access.service_account_key_file, given),
-    ),
-    value(
-        "authentication",
-        "service-account-signing-key-file",
-        "FILE",
-        "",
-        "Private key that signs service account tokens: RSA, or EC on P-256 or P-384",
-        |options, given| file(&mut options.access.service_account_signing_key_file, given),
-    ),
-    value(
-        "authentication",
-        "service-account-jwks-uri",
-        "ADDRESS",
-        "",
-        "URL of the JSON Web Key Set in the discovery document. Default: this server's address",
-        |options, given| text(&mut options.access.service_account_jwks_uri, given),
-    ),
-    value(
-        "authentication",
-        "service-account-max-token-expiration",
-        "DURATION",
-        "0s",
-        "Maximum validity of service account tokens; 0s: no limit",
-        |options, given| {
-            duration(
-                &mut options.access.service_account_max_token_expiration,
-                given,
-            )
-        },
-    ),
-    yes_or_no(
-        "authentication",
-        "service-account-extend-token-expiration",
-        "true",
-        "Extend the validity of pod tokens to one year, for programs that do not reload them",
-        |options, given| {
-            switch(
-                &mut options.access.service_account_extend_token_expiration,
-                given,
-            )
-        },
-    ),
-    value(
-        "authorization",
-        "authorization-mode",
-        "MODES",
-        "AlwaysAllow",
-        "Ordered list of authorizers: AlwaysAllow, AlwaysDeny, Node, RBAC",
-        |options, given| list(&mut options.access.authorization_mode, given),
-    ),
-];
 
 /// The configuration of authentication and authorization.
 pub(super) struct Settings {
@@ -235,7 +54,7 @@ pub(super) fn complete(
 }
 
 fn tokens(options: &AccessOptions, address: SocketAddr, mistakes: &mut Vec<String>) -> TokenConfig {
-    let issuers = &options.service_account_issuer;
+    let issuers = &options.service_account_issuer.0;
     let audiences = if options.api_audiences.is_empty() {
         issuers
     } else {
@@ -256,7 +75,7 @@ fn service_accounts(
     mistakes: &mut Vec<String>,
 ) -> Option<ServiceAccountConfig> {
     let (issuers, key) = (
-        &options.service_account_issuer,
+        &options.service_account_issuer.0,
         &options.service_account_signing_key_file,
     );
 
@@ -307,6 +126,7 @@ fn service_accounts(
         signing_key_file,
         key_files: options
             .service_account_key_file
+            .0
             .iter()
             .map(PathBuf::from)
             .collect(),

@@ -9,12 +9,12 @@ use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::storage::Media;
 use coracle_client::Journal;
+use coracle_settings::Mistakes;
 use ipnet::IpNet;
 
 use super::access;
 use super::options::{Options, PROTOBUF};
 use crate::certificates::{self, CertificateError};
-use crate::flags::Mistakes;
 use crate::host;
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage};
 
@@ -47,6 +47,7 @@ const HTTP2_STREAMS: u32 = 100;
 pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let mut mistakes = Vec::new();
     let bind = options
+        .serving
         .bind_address
         .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let port = port(options, &mut mistakes);
@@ -88,8 +89,8 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
 
     let certificate = match (
         &own_certificate,
-        &options.tls_cert_file,
-        &options.tls_private_key_file,
+        &options.serving.tls_cert_file,
+        &options.serving.tls_private_key_file,
     ) {
         (None, Some(certificate), Some(key)) => CertificateFiles {
             certificate: certificate.clone(),
@@ -107,7 +108,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             journal: Journal::new(),
             certificate,
             tls13_only,
-            http2: !options.disable_http2_serving,
+            http2: !options.serving.disable_http2,
             http2_streams: streams,
             client_authorities: options.access.client_ca_file.clone(),
             front_proxy: access.front_proxy,
@@ -129,7 +130,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
                 service_cidrs,
                 node_port,
             },
-            node_ports: options.service_node_port_range.clone(),
+            node_ports: options.service_node_port_range.0.clone(),
             kubelets,
         },
         own_certificate,
@@ -195,7 +196,7 @@ fn storage(options: &Options, mistakes: &mut Vec<String>) -> Storage {
 }
 
 fn port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
-    let given = options.secure_port;
+    let given = options.serving.secure_port;
     u16::try_from(given).ok().filter(|port| *port > 0).unwrap_or_else(|| {
         mistakes.push(format!(
             "--secure-port {given} must be between 1 and 65535, inclusive. It cannot be turned off with 0"
@@ -262,7 +263,7 @@ fn service_cidrs(options: &Options, advertise: IpAddr, mistakes: &mut Vec<String
 }
 
 fn tls13_only(options: &Options, mistakes: &mut Vec<String>) -> bool {
-    match options.tls_min_version.as_str() {
+    match options.serving.tls_min_version.as_str() {
         "" | "VersionTLS12" => false,
         "VersionTLS13" => true,
         old @ ("VersionTLS10" | "VersionTLS11") => {
@@ -279,7 +280,7 @@ fn tls13_only(options: &Options, mistakes: &mut Vec<String>) -> bool {
 }
 
 fn http2_streams(options: &Options, mistakes: &mut Vec<String>) -> u32 {
-    match u32::try_from(options.http2_max_streams) {
+    match u32::try_from(options.serving.http2_max_streams) {
         Ok(0) => HTTP2_STREAMS,
         Ok(streams) => streams,
         Err(_) => {
@@ -292,7 +293,7 @@ fn http2_streams(options: &Options, mistakes: &mut Vec<String>) -> u32 {
 
 fn node_port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
     let given = options.kubernetes_service_node_port;
-    let range = &options.service_node_port_range;
+    let range = &options.service_node_port_range.0;
 
     let port = u16::try_from(given).unwrap_or_default();
     if given != 0 && !range.contains(&port) {
@@ -315,7 +316,10 @@ fn own_certificate(
     service_cidrs: &[IpNet],
     mistakes: &mut Vec<String>,
 ) -> Option<OwnCertificate> {
-    match (&options.tls_cert_file, &options.tls_private_key_file) {
+    match (
+        &options.serving.tls_cert_file,
+        &options.serving.tls_private_key_file,
+    ) {
         (Some(_), Some(_)) => return None,
         (None, None) => {}
         (Some(_), None) | (None, Some(_)) => {
@@ -326,7 +330,7 @@ fn own_certificate(
         }
     }
 
-    let Some(folder) = &options.cert_dir else {
+    let Some(folder) = &options.serving.cert_dir else {
         mistakes.push("--cert-dir must not be empty without --tls-cert-file".to_string());
         return None;
     };

@@ -1,11 +1,8 @@
-//! The flags of connections to kubelets, for logs, exec, attach, port-forward and proxy.
+//! The options of connections to kubelets, for logs, exec, attach, port-forward and proxy.
 
 use coracle_apiserver::connect::KubeletConfig;
 
-use super::flags::value;
 use super::options::Options;
-use crate::flags::Flag;
-use crate::flags::values::{duration, file, list, number};
 
 /// Types of node addresses.
 const ADDRESS_TYPES: [&str; 5] = [
@@ -14,57 +11,6 @@ const ADDRESS_TYPES: [&str; 5] = [
     "ExternalIP",
     "InternalDNS",
     "ExternalDNS",
-];
-
-pub(super) const FLAGS: &[Flag<Options>] = &[
-    value(
-        "misc",
-        "kubelet-certificate-authority",
-        "FILE",
-        "",
-        "CA of the serving certificates of kubelets. Without it they are not verified",
-        |options, given| file(&mut options.kubelet_certificate_authority, given),
-    ),
-    value(
-        "misc",
-        "kubelet-client-certificate",
-        "FILE",
-        "",
-        "Client certificate for kubelets. Reloaded when it changes",
-        |options, given| file(&mut options.kubelet_client_certificate, given),
-    ),
-    value(
-        "misc",
-        "kubelet-client-key",
-        "FILE",
-        "",
-        "Key of --kubelet-client-certificate",
-        |options, given| file(&mut options.kubelet_client_key, given),
-    ),
-    value(
-        "misc",
-        "kubelet-timeout",
-        "DURATION",
-        "5s",
-        "Timeout to connect to a kubelet",
-        |options, given| duration(&mut options.kubelet_timeout, given),
-    ),
-    value(
-        "misc",
-        "kubelet-preferred-address-types",
-        "TYPES",
-        "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP",
-        "Types of node addresses to use for kubelet connections, in order of preference",
-        |options, given| list(&mut options.kubelet_preferred_address_types, given),
-    ),
-    value(
-        "misc",
-        "kubelet-port",
-        "PORT",
-        "10250",
-        "Port of kubelets whose Node has no port in its status (deprecated)",
-        |options, given| number(&mut options.kubelet_port, given),
-    ),
 ];
 
 /// Validates the flags.

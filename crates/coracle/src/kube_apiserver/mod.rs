@@ -3,36 +3,25 @@
 
 mod access;
 mod complete;
-mod flags;
 mod kubelets;
-mod not_yet;
+mod omissions;
 mod options;
+mod program;
 
 use std::io;
 use std::net::SocketAddr;
 
-use clap::Args;
 use coracle_apiserver::{Doors, InProcess, RunError, serve};
+use coracle_settings::Mistakes;
 
 use crate::certificates::CertificateError;
-use crate::flags::{self as command_line, Mistakes, Parsed};
 use crate::process::{self, ProcessError};
+use crate::settings::{self, Arguments};
 use crate::storage::StorageError;
 use crate::world::WORLD;
 use complete::complete;
 use options::Options;
-
-/// Runs the API server alone.
-#[derive(Args)]
-pub(crate) struct KubeApiserver {
-    /// Upstream's flags; `--help` lists them
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "FLAGS"
-    )]
-    arguments: Vec<String>,
-}
+use program::PROGRAM;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
@@ -53,20 +42,11 @@ pub(crate) enum ServerError {
     Run(#[from] RunError),
 }
 
-pub(crate) fn run(command: &KubeApiserver) -> Result<(), ServerError> {
-    let mut options = Options::default();
-    match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
-        Parsed::Help => process::print(command_line::help(&flags::TABLE)),
-        Parsed::Version => {
-            process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION))
-        }
-        Parsed::Run => {
-            process::log(options.verbosity);
-            process::block_on(serve(&options))??;
-        }
+pub(crate) fn run(arguments: &Arguments) -> Result<(), ServerError> {
+    match settings::read(&PROGRAM, arguments)? {
+        Some(options) => process::block_on(serve(&options))?,
+        None => Ok(()),
     }
-
-    Ok(())
 }
 
 async fn serve(options: &Options) -> Result<(), ServerError> {

@@ -1,39 +1,27 @@
 //! `coracle kube-controller-manager`: the controllers as a process of their own, over HTTPS, with
 //! upstream's flags.
 
-mod flags;
-mod nodes;
-mod not_yet;
-mod settings;
+mod files;
+mod omissions;
+mod options;
+mod program;
 
 use std::sync::Arc;
 
-use clap::Args;
 use coracle_client::election::{Election, InvalidDurations, Lost};
 use coracle_client::transport::{Https, ServiceAccountTransport};
-use coracle_client::{Client, Config, ConfigError, Environment, Recorder, Tasks};
+use coracle_client::{Client, Config, ConfigError, Recorder, Tasks};
 use coracle_controllers::manager::UnknownController;
-use coracle_controllers::{Context, Manager, Selected};
+use coracle_controllers::{Context, Manager};
+use coracle_settings::Mistakes;
 
 use crate::controllers;
-use crate::flags::{self as command_line, Mistakes, Parsed};
-use crate::host;
 use crate::process::{self, ProcessError};
+use crate::settings::{self, Arguments};
 use crate::world::WORLD;
-use flags::Options;
-use settings::SettingsError;
-
-/// Runs the controllers alone.
-#[derive(Args)]
-pub(crate) struct KubeControllerManager {
-    /// Upstream's flags; `--help` lists them
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "FLAGS"
-    )]
-    arguments: Vec<String>,
-}
+use files::FilesError;
+use options::Options;
+use program::PROGRAM;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManagerError {
@@ -42,7 +30,7 @@ pub(crate) enum ManagerError {
     #[error("--controllers: {0}")]
     Controllers(#[from] UnknownController),
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Files(#[from] FilesError),
     #[error(transparent)]
     Election(#[from] InvalidDurations),
     #[error("cannot configure the API client")]
@@ -53,48 +41,24 @@ pub(crate) enum ManagerError {
     Lost(#[from] Lost),
 }
 
-pub(crate) fn run(command: &KubeControllerManager) -> Result<(), ManagerError> {
-    let mut options = Options::default();
-    match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
-        Parsed::Help => process::print(command_line::help(&flags::TABLE)),
-        Parsed::Version => {
-            process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION))
-        }
-        Parsed::Run => {
-            process::log(options.verbosity);
-            process::block_on(manage(&options))??;
-        }
+pub(crate) fn run(arguments: &Arguments) -> Result<(), ManagerError> {
+    match settings::read(&PROGRAM, arguments)? {
+        Some(options) => process::block_on(manage(&options))?,
+        None => Ok(()),
     }
-
-    Ok(())
 }
 
 async fn manage(options: &Options) -> Result<(), ManagerError> {
-    let everything = ["*".to_string()];
-    let named = if options.controllers.is_empty() {
-        &everything
-    } else {
-        options.controllers.as_slice()
+    let manager = Manager {
+        selected: options.selected()?,
+        ..options.complete()?
     };
 
-    let selected = Selected::parse(named)?;
-    let manager = options.nodes.complete(Manager {
-        selected,
-        ..options.manager.clone()
-    })?;
-
-    let election = election(options);
+    let election = options.election.election();
     election.check()?;
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is where the environment is read"
-    )]
-    let environment = Environment::read(|name| std::env::var(name).ok());
-
-    let server = Some(options.master.as_str()).filter(|server| !server.is_empty());
-    let config = Config::load(options.kubeconfig.as_deref(), server, &environment)?;
-    let manager = settings::complete(manager, options, &config)?;
+    let config = options.api.access()?;
+    let manager = files::complete(manager, options, &config)?;
     let client = Client::connect(config.clone(), WORLD)
         .await?
         .named(&controllers::user_agent(""));
@@ -102,7 +66,7 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
 
     let own = own_clients(options, config, &client).await?;
     let context = Context::new(&client, own, tasks.clone());
-    let recorder = Recorder::new(&client, &options.lease_name, &tasks);
+    let recorder = Recorder::new(&client, &options.election.name, &tasks);
 
     process::announce("kube-controller-manager is ready\n");
     let result = process::until_signalled(async |mut stop| {
@@ -111,7 +75,7 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
         tokio::select! {
             biased;
             () = stopped => Ok(()),
-            result = lead(options.leader_elect, &election, &client, &recorder, work) => result,
+            result = lead(options.election.enabled, &election, &client, &recorder, work) => result,
         }
     })
     .await;
@@ -128,11 +92,6 @@ async fn own_clients(
     config: Config,
     client: &Client,
 ) -> Result<impl Fn(&str) -> Client + Send + Sync + 'static, ConfigError> {
-    let (qps, burst) = (
-        f64::from(u32::try_from(options.qps).unwrap_or(0)),
-        u32::try_from(options.burst).unwrap_or(1),
-    );
-
     let (credentials, impersonate) = Default::default();
     let anonymous = Https::new(
         Config {
@@ -146,7 +105,8 @@ async fn own_clients(
 
     let (anonymous, client, own_accounts) =
         (Arc::new(anonymous), client.clone(), options.own_accounts);
-    let shared = client.clone().limited(qps, burst);
+    let api = options.api.clone();
+    let shared = api.limit(client.clone());
 
     Ok(move |account: &str| {
         let own = match own_accounts {
@@ -157,7 +117,7 @@ async fn own_clients(
                     "kube-system",
                     account,
                 );
-                Client::new(Arc::new(transport), WORLD).limited(qps, burst)
+                api.limit(Client::new(Arc::new(transport), WORLD))
             }
             false => shared.clone(),
         };
@@ -179,15 +139,5 @@ async fn lead(
             work().await;
             Ok(())
         }
-    }
-}
-
-fn election(options: &Options) -> Election {
-    let identity = format!("{}_{}", host::name(), WORLD.uid());
-    Election {
-        lease_duration: options.lease_duration,
-        renew_deadline: options.renew_deadline,
-        retry_period: options.retry_period,
-        ..Election::new(&options.lease_namespace, &options.lease_name, &identity)
     }
 }

@@ -38,6 +38,7 @@ use crate::host;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
 use crate::running;
+use crate::settings::Logs;
 use crate::storage::StorageError;
 use crate::world::WORLD;
 use addresses::{certificate_addresses, local_address, reachable_address};
@@ -140,7 +141,7 @@ pub(crate) fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, FileErro
 }
 
 pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
-    process::log(0);
+    process::log(&Logs::default());
     if !command.no_node {
         oom::lower_own_score();
     }

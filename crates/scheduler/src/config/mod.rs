@@ -1,10 +1,10 @@
-//! The configuration: `KubeSchedulerConfiguration`, from a file or by default.
+//! The configuration of the scheduler.
 //!
-//! [`file`] parses the text strictly, [`plugin_sets`] merges its plugins into the default set, and
-//! both become one [`Config`] of final types, with all errors reported together.
+//! [`profiles`] parses the profiles of a file, [`plugin_sets`] merges their plugins into the default
+//! set. Everything else is plain values, which the binary sets.
 
-mod file;
 mod plugin_sets;
+mod profiles;
 #[cfg(test)]
 mod tests;
 
@@ -26,9 +26,6 @@ pub struct Config {
     pub max_backoff: Duration,
     /// How long a pod waits for a helpful event before it is retried anyway.
     pub unschedulable_for: Duration,
-    pub leader_election: LeaderElection,
-    /// From the file; empty if not set.
-    pub kubeconfig: String,
 }
 
 /// The configuration of one profile.
@@ -39,17 +36,6 @@ pub struct ProfileConfig {
     pub plugins: PluginSets,
     /// Arguments by plugin.
     pub args: BTreeMap<String, Value>,
-}
-
-/// Leader election among several schedulers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaderElection {
-    pub enabled: bool,
-    pub lease: Duration,
-    pub renew: Duration,
-    pub retry: Duration,
-    pub namespace: String,
-    pub name: String,
 }
 
 /// All errors of a configuration.
@@ -65,21 +51,6 @@ impl Default for Config {
             initial_backoff: Duration::from_secs(1),
             max_backoff: Duration::from_secs(10),
             unschedulable_for: Duration::from_secs(5 * 60),
-            leader_election: LeaderElection::default(),
-            kubeconfig: String::new(),
-        }
-    }
-}
-
-impl Default for LeaderElection {
-    fn default() -> LeaderElection {
-        LeaderElection {
-            enabled: true,
-            lease: Duration::from_secs(15),
-            renew: Duration::from_secs(10),
-            retry: Duration::from_secs(2),
-            namespace: String::from("kube-system"),
-            name: String::from("kube-scheduler"),
         }
     }
 }
@@ -95,13 +66,14 @@ impl ProfileConfig {
     }
 }
 
-impl Config {
-    /// Parses a file, YAML or JSON. Missing values have their defaults.
+impl ProfileConfig {
+    /// Parses the value of `profiles` in a KubeSchedulerConfiguration. Missing values have their
+    /// defaults.
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn from_file(text: &[u8]) -> Result<Config, ConfigError> {
-        file::read(text)
+    pub fn read(profiles: &Value) -> Result<Vec<ProfileConfig>, ConfigError> {
+        profiles::read(profiles)
     }
 }
 

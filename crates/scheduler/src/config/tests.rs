@@ -1,14 +1,6 @@
-use std::time::Duration;
-
 use super::*;
 use crate::framework::Profile;
-use crate::testing::{default_profile, profile, registry};
-
-const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
-
-fn read(text: &str) -> Result<Config, ConfigError> {
-    Config::from_file(format!("{HEAD}{text}").as_bytes())
-}
+use crate::testing::{configuration, default_profile, profile, registry};
 
 fn filters(profile: &Profile) -> Vec<&str> {
     profile.filters.iter().map(|filter| filter.plugin).collect()
@@ -23,8 +15,8 @@ fn scores(profile: &Profile) -> Vec<(&str, i64)> {
 }
 
 #[test]
-fn a_file_that_says_nothing_is_the_default() {
-    assert_eq!(read("").unwrap(), Config::default());
+fn no_profiles_are_the_default_one() {
+    assert_eq!(configuration("profiles: []").unwrap(), Config::default());
 }
 
 #[test]
@@ -58,20 +50,19 @@ fn the_default_profile_asks_and_weighs_as_upstream() {
 
 #[test]
 fn what_a_profile_changes_is_mixed_into_the_default() {
-    let changed = profile(&format!(
-        "{HEAD}
-profiles:
+    let changed = profile(
+        "profiles:
 - plugins:
     multiPoint:
-      disabled: [{{name: NodePorts}}]
-      enabled: [{{name: TaintToleration, weight: 9}}]
+      disabled: [{name: NodePorts}]
+      enabled: [{name: TaintToleration, weight: 9}]
     filter:
-      disabled: [{{name: NodeName}}]
+      disabled: [{name: NodeName}]
     score:
-      enabled: [{{name: ImageLocality, weight: 5}}]
-      disabled: [{{name: NodeAffinity}}]
-"
-    ));
+      enabled: [{name: ImageLocality, weight: 5}]
+      disabled: [{name: NodeAffinity}]
+",
+    );
     assert!(!filters(&changed).contains(&"NodePorts") && !filters(&changed).contains(&"NodeName"));
 
     // Plugins that a point enables again come first there.
@@ -86,13 +77,12 @@ profiles:
             .any(|(name, _)| *name == "NodeAffinity")
     );
 
-    let bare = profile(&format!(
-        "{HEAD}
-profiles:
+    let bare = profile(
+        "profiles:
 - plugins:
-    multiPoint: {{disabled: [{{name: '*'}}], enabled: [{{name: PrioritySort}}, {{name: DefaultBinder}}, {{name: NodeName}}]}}
+    multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}
 "
-    ));
+    );
 
     assert_eq!(
         (filters(&bare), scores(&bare)),
@@ -100,31 +90,9 @@ profiles:
     );
 }
 
-#[test]
-fn numbers_and_times_are_taken_over() {
-    let config = read("podInitialBackoffSeconds: 3\npodMaxBackoffSeconds: 7\npercentageOfNodesToScore: 30\nleaderElection: {leaderElect: false, leaseDuration: 20s}\nclientConnection: {kubeconfig: /k, qps: 5}\n").unwrap();
-    assert_eq!(
-        (config.initial_backoff, config.max_backoff),
-        (Duration::from_secs(3), Duration::from_secs(7))
-    );
-
-    assert_eq!(
-        (
-            config.percentage_of_nodes_to_score,
-            config.kubeconfig.as_str()
-        ),
-        (30, "/k")
-    );
-
-    assert_eq!(
-        (config.leader_election.enabled, config.leader_election.lease),
-        (false, Duration::from_secs(20))
-    );
-}
-
 /// Every error names what is wrong.
 fn check_wrong(text: &str, expected: &[&str]) {
-    let error = match read(text) {
+    let error = match configuration(text) {
         Err(error) => error,
         Ok(config) => registry()
             .profiles(&config)
@@ -138,21 +106,14 @@ fn check_wrong(text: &str, expected: &[&str]) {
 
 #[test]
 fn errors_are_reported() {
-    check_wrong("parallelisme: 3", &["unknown field", "parallelisme"]);
     check_wrong(
         "profiles: [{plugins: {fliter: {}}}]",
         &["unknown field", "fliter"],
     );
 
     check_wrong(
-        "parallelism: 0\npercentageOfNodesToScore: 101",
-        &["greater than zero", "not in valid range [0-100]"],
-    );
-
-    check_wrong("podInitialBackoffSeconds: 0", &["must be greater than 0"]);
-    check_wrong(
-        "podInitialBackoffSeconds: 9\npodMaxBackoffSeconds: 3",
-        &["greater than or equal to PodInitialBackoffSeconds"],
+        "profiles: [{percentageOfNodesToScore: 101}]",
+        &["not in valid range [0-100]"],
     );
 
     check_wrong(
@@ -163,11 +124,6 @@ fn errors_are_reported() {
     check_wrong(
         "profiles: [{schedulerName: a}, {}]",
         &["profiles[1].schedulerName: Required value"],
-    );
-
-    check_wrong(
-        "leaderElection: {resourceLock: endpoints}",
-        &["must be \"leases\""],
     );
 
     check_wrong(
@@ -227,20 +183,6 @@ fn errors_are_reported() {
         ),
         &["must be 1"],
     );
-}
-
-#[test]
-fn another_kind_is_refused() {
-    let read = |text: &str| Config::from_file(text.as_bytes()).unwrap_err().to_string();
-    assert!(
-        read("apiVersion: v1\nkind: Policy\n")
-            .contains("scheduler policies are no longer supported")
-    );
-    assert!(
-        read("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n")
-            .contains("v1beta3")
-    );
-    assert!(read("a: 1\na: 2\n").contains("already set") || read("a: 1\na: 2\n").contains('a'));
 }
 
 #[test]

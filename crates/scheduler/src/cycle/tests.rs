@@ -367,8 +367,8 @@ fn an_out_of_tree_plugin_is_registered_and_enabled() {
         })
         .unwrap();
 
-    let file = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{plugins: {filter: {enabled: [{name: TestPlugin}]}}}]\n";
-    let config = crate::config::Config::from_file(file.as_bytes()).unwrap();
+    let file = "profiles: [{plugins: {filter: {enabled: [{name: TestPlugin}]}}}]\n";
+    let config = crate::testing::configuration(file).unwrap();
     let profile = registry.profiles(&config).unwrap().remove(0);
     let cache = cluster(["a", "b"].map(|name| node(name, json!({}))), []);
     let marked = pod(

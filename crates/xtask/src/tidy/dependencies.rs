@@ -23,6 +23,7 @@ const CRATES: &[(&str, MayUse)] = &[
     ("store", Only(&[])),
     ("client", Only(&["api"])),
     ("kinds", Only(&["api"])),
+    ("settings", Only(&["api"])),
     ("apiserver", Only(&["api", "kinds", "store", "client", "streams"])),
     ("controllers", Only(&["api", "client"])),
     ("scheduler", Only(&["api", "client"])),

@@ -1,9 +1,5 @@
 //! Configuration of the proxy.
 
-mod file;
-#[cfg(test)]
-mod tests;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -54,19 +50,6 @@ pub enum DetectLocal {
     InterfacePrefix(String),
 }
 
-/// All validation errors of a configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .0.join("; "))]
-pub struct ConfigError(pub Vec<String>);
-
-/// A configuration file: the proxy's settings and the kubeconfig.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
-    pub config: Config,
-    /// Empty: not set.
-    pub kubeconfig: String,
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -89,14 +72,6 @@ impl Default for Config {
 const SYNC_PERIOD: Duration = Duration::from_secs(30);
 
 impl Config {
-    /// Parses a KubeProxyConfiguration, YAML or JSON. Unset fields have their defaults.
-    ///
-    /// # Errors
-    /// All validation errors.
-    pub fn from_file(text: &[u8]) -> Result<File, ConfigError> {
-        file::read(text)
-    }
-
     pub(crate) fn pod_ranges(&self) -> PodRanges {
         match &self.detect_local {
             DetectLocal::ClusterRanges(ranges) => PodRanges::Given(ranges.clone()),

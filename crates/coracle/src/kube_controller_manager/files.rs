@@ -10,11 +10,11 @@ use coracle_controllers::certificates::signing::plan::Signer;
 use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
 use coracle_controllers::serviceaccount_token::TokenSigner;
 
-use super::flags::{Options, PairFiles};
+use super::options::{Options, PairFiles};
 use crate::controllers::{self, SigningKeyError};
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SettingsError {
+pub(crate) enum FilesError {
     #[error("{}: {error}", file.display())]
     File { file: PathBuf, error: io::Error },
     #[error("{}", file.display())]
@@ -36,7 +36,7 @@ pub(super) fn complete(
     manager: Manager,
     options: &Options,
     config: &Config,
-) -> Result<Manager, SettingsError> {
+) -> Result<Manager, FilesError> {
     let root_ca = root_ca(options, config)?.map(|text| text.as_str().into());
     Ok(Manager {
         root_ca,
@@ -46,11 +46,11 @@ pub(super) fn complete(
     })
 }
 
-fn token_signer(options: &Options) -> Result<Option<TokenSigner>, SettingsError> {
+fn token_signer(options: &Options) -> Result<Option<TokenSigner>, FilesError> {
     let Some(file) = &options.service_account_private_key_file else {
         return Ok(None);
     };
-    let unusable = |error| SettingsError::SigningKey {
+    let unusable = |error| FilesError::SigningKey {
         file: file.clone(),
         error,
     };
@@ -58,7 +58,7 @@ fn token_signer(options: &Options) -> Result<Option<TokenSigner>, SettingsError>
 }
 
 /// The CA of --root-ca-file, or of the kubeconfig.
-fn root_ca(options: &Options, config: &Config) -> Result<Option<String>, SettingsError> {
+fn root_ca(options: &Options, config: &Config) -> Result<Option<String>, FilesError> {
     let file = match (&options.root_ca_file, &config.authorities) {
         (Some(file), _) | (None, Some(Pem::File(file))) => file,
         (None, Some(Pem::Content(text))) => {
@@ -69,13 +69,10 @@ fn root_ca(options: &Options, config: &Config) -> Result<Option<String>, Setting
     read(file).map(|text| Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn signing(options: &Options) -> Result<signing::Config, SettingsError> {
+fn signing(options: &Options) -> Result<signing::Config, FilesError> {
     let files = &options.signing;
     let all = authority(&files.all)?;
-    let mut config = signing::Config {
-        duration: files.duration,
-        ..signing::Config::default()
-    };
+    let mut config = options.manager.signing.clone();
 
     for (signer, own) in [
         (Signer::KubeletServing, &files.kubelet_serving),
@@ -91,11 +88,11 @@ fn signing(options: &Options) -> Result<signing::Config, SettingsError> {
     Ok(config)
 }
 
-fn authority(files: &PairFiles) -> Result<Option<Authority>, SettingsError> {
+fn authority(files: &PairFiles) -> Result<Option<Authority>, FilesError> {
     match (&files.certificate, &files.key) {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => {
-            let unreadable = |source| SettingsError::Authority {
+            let unreadable = |source| FilesError::Authority {
                 file: certificate.clone(),
                 source,
             };
@@ -103,12 +100,12 @@ fn authority(files: &PairFiles) -> Result<Option<Authority>, SettingsError> {
                 .map(Some)
                 .map_err(unreadable)
         }
-        (Some(alone), None) | (None, Some(alone)) => Err(SettingsError::Half(alone.clone())),
+        (Some(alone), None) | (None, Some(alone)) => Err(FilesError::Half(alone.clone())),
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, SettingsError> {
-    fs::read(file).map_err(|error| SettingsError::File {
+fn read(file: &Path) -> Result<Vec<u8>, FilesError> {
+    fs::read(file).map_err(|error| FilesError::File {
         file: file.to_path_buf(),
         error,
     })

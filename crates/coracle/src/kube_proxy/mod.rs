@@ -1,0 +1,69 @@
+//! `coracle kube-proxy`: the proxy as a process of its own, over HTTPS, with upstream's flags and
+//! its KubeProxyConfiguration.
+
+mod options;
+mod program;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+
+use coracle_client::Client;
+use coracle_proxy::{Config, RunError};
+use coracle_settings::Mistakes;
+
+use crate::process::{self, ProcessError};
+use crate::settings::{self, Arguments};
+use crate::world::WORLD;
+use options::Options;
+use program::PROGRAM;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProxyError {
+    #[error(transparent)]
+    Settings(#[from] Mistakes),
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error("cannot configure the API client")]
+    Client(#[from] coracle_client::ConfigError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Filter(#[from] coracle_proxy::nft::FilterError),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
+    let Some(options) = settings::read(&PROGRAM, arguments)? else {
+        return Ok(());
+    };
+
+    let config = options.complete()?;
+    if options.cleanup {
+        return Ok(coracle_proxy::clean(&config.table)?);
+    }
+
+    // As upstream: the proxy runs without it, too.
+    if let Err(error) = fs::write(OOM_SCORE, options.oom_score_adj.to_string()) {
+        tracing::warn!(%error, score = options.oom_score_adj, "cannot set the OOM score");
+    }
+
+    process::block_on(lead(&options, config))?
+}
+
+const OOM_SCORE: &str = "/proc/self/oom_score_adj";
+
+async fn lead(options: &Options, config: Config) -> Result<(), ProxyError> {
+    let client = Client::connect(options.api.access()?, WORLD).await?;
+    let client = options.api.limit(client.named("kube-proxy"));
+
+    let ready = || process::announce("kube-proxy is ready\n");
+    let work = |mut stop: tokio::sync::watch::Receiver<bool>| async move {
+        tokio::select! {
+            biased;
+            result = coracle_proxy::run(config, client, ready) => result,
+            _ = stop.wait_for(|stop| *stop) => Ok(()),
+        }
+    };
+
+    Ok(process::until_signalled(work).await??)
+}

@@ -1,0 +1,61 @@
+//! The settings of the programs, and what several of them declare in the same way.
+//!
+//! Each program declares its settings in its own folder, as a `coracle_settings::Program`. Flags
+//! that upstream's components share are declared here, for a part of the options each.
+
+mod api_client;
+mod election;
+mod logs;
+mod omissions;
+mod serving;
+
+use std::fs;
+
+use clap::Args;
+use coracle_settings::{Mistakes, Part, Program, Request};
+
+pub(crate) use api_client::{ApiClient, burst, kubeconfig, master, qps};
+pub(crate) use election::{ElectionOptions, election};
+pub(crate) use logs::{Logs, logs};
+pub(crate) use omissions::{LOGGING, METRICS, PROFILING, SERVING, VERSIONS};
+pub(crate) use serving::{Delegation, Serving, authentication, authorization, serving};
+
+use crate::process;
+
+/// The arguments of a program with settings of its own.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Flags; `--help` lists them
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FLAGS"
+    )]
+    arguments: Vec<String>,
+}
+
+/// Reads the settings of a program and starts its log. `None`: help or the version was requested,
+/// and is printed.
+pub(crate) fn read<T: Default + Part<Logs>>(
+    program: &Program<T>,
+    arguments: &Arguments,
+) -> Result<Option<T>, Mistakes> {
+    match program.read(&arguments.arguments, |file| fs::read(file))? {
+        Request::Help => process::print(program.help()),
+        Request::Version => {
+            process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION));
+        }
+        Request::Run {
+            mut options,
+            warnings,
+        } => {
+            process::log(options.part());
+            for warning in warnings {
+                tracing::warn!("{warning}");
+            }
+            return Ok(Some(options));
+        }
+    }
+
+    Ok(None)
+}
