@@ -13,15 +13,21 @@
 //! declare. Nothing in it does I/O or reads a clock.
 
 pub mod ast;
+mod base64;
 mod check;
 pub mod cost;
 pub mod declare;
 pub mod env;
+pub mod escape;
+pub mod eval;
 mod lex;
 pub mod library;
 pub mod macros;
 pub mod parse;
+mod plan;
+pub mod program;
 pub mod source;
 mod syntax_errors;
 pub mod types;
 mod validate;
+pub mod value;

@@ -12,7 +12,7 @@ mod zone;
 
 use fields::Fields;
 use zone::Zone;
-pub use zone::{in_zone, is_known_zone};
+pub use zone::{in_zone, is_known_zone, offset_in_zone};
 
 use crate::time::{Timestamp, parse_duration};
 

@@ -28,6 +28,12 @@ pub fn in_zone(at: Timestamp, zone: &str) -> Option<String> {
     })
 }
 
+/// The offset from UTC of a zone at a time, in seconds. `None`: there is no such zone.
+pub fn offset_in_zone(at: Timestamp, zone: &str) -> Option<i32> {
+    let zone = Zone::find(zone)?;
+    Some(zone.0.to_offset(moment(at)?).seconds())
+}
+
 fn moment(at: Timestamp) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_second(at.unix_seconds()).ok()
 }

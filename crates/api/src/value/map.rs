@@ -68,9 +68,10 @@ impl Map {
         self.find(name).ok().map(|index| &self.members[index].1)
     }
 
-    /// The member at an index.
-    pub(crate) fn at(&self, index: usize) -> Option<&Value> {
-        self.members.get(index).map(|(_, value)| value)
+    /// The name and the value of the member at an index.
+    pub fn at(&self, index: usize) -> Option<(&str, &Value)> {
+        let (name, value) = self.members.get(index)?;
+        Some((name, value))
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {

@@ -104,3 +104,28 @@ pub enum CostClass {
     /// `validate` of a named format.
     Validate,
 }
+
+impl CostClass {
+    /// Whether the rule is one of the function, not of the overload: it holds too where the overload
+    /// is known only at run time.
+    #[must_use]
+    pub fn is_of_function(self) -> bool {
+        matches!(
+            self,
+            Self::TransformText
+                | Self::Replace
+                | Self::Split
+                | Self::Join
+                | Self::Traverse
+                | Self::AuthorizerCheck
+                | Self::Selector
+                | Self::ParseSized
+                | Self::Parse
+                | Self::Canonical
+                | Self::Find
+                | Self::ContainsIp
+                | Self::ContainsCidr
+                | Self::Validate
+        )
+    }
+}

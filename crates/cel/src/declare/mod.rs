@@ -147,9 +147,23 @@ pub(crate) const fn method(
     }
 }
 
-/// How an overload is evaluated.
+/// An implementation: it gets as many values as the overload has arguments.
+pub type Native =
+    for<'a> fn(&mut crate::eval::Context<'_>, &[crate::value::Value<'a>]) -> NativeResult<'a>;
+
+/// What an implementation returns.
+pub type NativeResult<'a> = Result<crate::value::Value<'a>, crate::eval::EvalError>;
+
+/// How an overload is evaluated. The variants of a function's overloads are upstream's: they decide
+/// what is evaluated, and charged, after an argument failed.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
     /// The planner knows it: `&&`, `||`, `?:`, indexing, `in`, ….
     Planned,
+    /// All arguments are evaluated, then their types are tested.
+    Strict(Native),
+    /// The first argument that fails ends the evaluation.
+    Early(Native),
+    /// One implementation of all overloads, which tests the types itself.
+    Single(Native),
 }

@@ -2,10 +2,13 @@
 //! which upstream does. That order decides which overload evaluates `dyn` arguments, and the
 //! types that messages name.
 
-mod authz;
+mod args;
+pub(crate) mod authz;
 mod authz_selectors;
 mod cidr;
-mod format;
+pub(crate) mod format;
+mod index;
+mod insert;
 mod ip;
 mod jsonpatch;
 mod list_ext;
@@ -14,12 +17,17 @@ mod names;
 mod optional;
 mod quantity;
 mod regex;
-mod semver;
+pub(crate) mod searches;
+pub(crate) mod semver;
 mod sets;
 mod standard;
 mod strings;
 mod two_var;
-mod urls;
+pub(crate) mod urls;
+
+pub(crate) use index::{Functions, functions};
+pub(crate) use insert::insert;
+pub(crate) use standard::add;
 
 use crate::declare::{Expansion, Library, Macro};
 

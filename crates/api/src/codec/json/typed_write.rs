@@ -133,7 +133,7 @@ impl Members<'_, '_> {
 
     fn member(&mut self, index: usize) {
         let field = self.of.at(index);
-        if let Some(value) = self.map.at(self.indices[index] as usize) {
+        if let Some((_, value)) = self.map.at(self.indices[index] as usize) {
             self.name(field.name());
             write_typed(value, field.node(), self.out);
             self.written += 1;

@@ -11,6 +11,7 @@ mod class;
 mod translate;
 mod wide;
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
@@ -74,17 +75,36 @@ impl Pattern {
         }
     }
 
+    /// Where it matches in `text`, from left to right: at most `most` places. `None`: the expression
+    /// is too large to say where.
+    pub fn find_all(&self, text: &str, most: usize) -> Option<Vec<Range<usize>>> {
+        let matches = |regex: &Regex| {
+            let found = regex.find_iter(text).take(most);
+            found.map(|found| found.range()).collect()
+        };
+        match self.compiled.get_or_init(|| self.compile()) {
+            Compiled::Small(regex) => Some(matches(regex)),
+            // Such an expression is only known to match or not: it is compiled once more, with more
+            // memory, and not kept.
+            Compiled::Wide(_) => self.build(FOUND_LIMIT).as_ref().map(matches),
+            Compiled::Never => Some(Vec::new()),
+        }
+    }
+
+    fn build(&self, size: usize) -> Option<Regex> {
+        RegexBuilder::new(&self.translated.text)
+            .size_limit(size)
+            .dfa_size_limit(LAZY_LIMIT)
+            .nest_limit(PARSER_NESTING)
+            .build()
+            .ok()
+    }
+
     fn compile(&self) -> Compiled {
         let text = &self.translated.text;
-        if self.translated.copied <= SMALL && self.translated.height <= LOW {
-            let regex = RegexBuilder::new(text)
-                .size_limit(COMPILED_LIMIT)
-                .dfa_size_limit(LAZY_LIMIT)
-                .nest_limit(PARSER_NESTING)
-                .build();
-            if let Ok(regex) = regex {
-                return Compiled::Small(regex);
-            }
+        let small = self.translated.copied <= SMALL && self.translated.height <= LOW;
+        if small && let Some(regex) = self.build(COMPILED_LIMIT) {
+            return Compiled::Small(regex);
         }
 
         Wide::new(text, PARSER_NESTING, 2 * MAX_STEPS).map_or(Compiled::Never, Compiled::Wide)
@@ -121,6 +141,7 @@ const MAX_NESTING: usize = 1000;
 const LARGE: &str = "expression too large";
 const DEEP: &str = "expression nests too deeply";
 const COMPILED_LIMIT: usize = 2 << 20;
+const FOUND_LIMIT: usize = 32 << 20;
 const LAZY_LIMIT: usize = 256 << 10;
 
 /// Maximum nesting of groups and repetitions for the parser.

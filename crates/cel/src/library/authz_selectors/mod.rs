@@ -3,3 +3,7 @@
 mod table;
 
 pub(super) use table::FUNCTIONS;
+
+mod run {
+    pub(super) use crate::library::authz::{field_selector, label_selector};
+}

@@ -3,3 +3,20 @@
 mod table;
 
 pub(super) use table::FUNCTIONS;
+
+mod run {
+    use crate::declare::NativeResult;
+    use crate::eval::Context;
+    use crate::library::args::text;
+    use crate::value::{Text, Value};
+
+    pub(super) fn escape_key<'a>(
+        context: &mut Context<'_>,
+        args: &[Value<'a>],
+    ) -> NativeResult<'a> {
+        let key = text(args, 0)?;
+        context.work.allocate(2 * key.len())?;
+        let escaped = key.replace('~', "~0").replace('/', "~1");
+        Ok(Value::String(Text::from(escaped)))
+    }
+}

@@ -1,6 +1,7 @@
 //! The overloads.
 
-use crate::declare::Run::Planned;
+use super::run::escape_key;
+use crate::declare::Run::Strict;
 use crate::declare::Sig::String;
 use crate::declare::{CostClass, Function, global};
 
@@ -9,7 +10,7 @@ pub(in crate::library) const FUNCTIONS: &[Function] = &[
     Function {
         name: "jsonpatch.escapeKey",
         overloads: &[
-            global("string_jsonpatch_escapeKey_string", &[String], String, CostClass::ParseSized, Planned),
+            global("string_jsonpatch_escapeKey_string", &[String], String, CostClass::ParseSized, Strict(escape_key)),
         ],
     },
 ];

@@ -1,5 +1,6 @@
 //! Kubernetes' list library.
 
+mod run;
 mod table;
 
 pub(super) use table::FUNCTIONS;

@@ -1,6 +1,10 @@
 //! The overloads.
 
-use crate::declare::Run::Planned;
+use super::run::{
+    first, has_value, last, optional_none, optional_of, optional_of_non_zero_value, unwrap_all,
+    value,
+};
+use crate::declare::Run::{Early, Planned, Strict};
 use crate::declare::Sig::{Bool, Dyn, Int, List, Map, Optional, String};
 use crate::declare::{CostClass, Function, global, method};
 use crate::library::names::{K, V};
@@ -10,31 +14,31 @@ pub(in crate::library) const FUNCTIONS: &[Function] = &[
     Function {
         name: "optional.of",
         overloads: &[
-            global("optional_of", &[V], Optional(&V), CostClass::One, Planned),
+            global("optional_of", &[V], Optional(&V), CostClass::One, Strict(optional_of)),
         ],
     },
     Function {
         name: "optional.ofNonZeroValue",
         overloads: &[
-            global("optional_ofNonZeroValue", &[V], Optional(&V), CostClass::One, Planned),
+            global("optional_ofNonZeroValue", &[V], Optional(&V), CostClass::One, Strict(optional_of_non_zero_value)),
         ],
     },
     Function {
         name: "optional.none",
         overloads: &[
-            global("optional_none", &[], Optional(&V), CostClass::One, Planned),
+            global("optional_none", &[], Optional(&V), CostClass::One, Early(optional_none)),
         ],
     },
     Function {
         name: "value",
         overloads: &[
-            method("optional_value", &[Optional(&V)], V, CostClass::One, Planned),
+            method("optional_value", &[Optional(&V)], V, CostClass::One, Strict(value)),
         ],
     },
     Function {
         name: "hasValue",
         overloads: &[
-            method("optional_hasValue", &[Optional(&V)], Bool, CostClass::One, Planned),
+            method("optional_hasValue", &[Optional(&V)], Bool, CostClass::One, Strict(has_value)),
         ],
     },
     Function {
@@ -74,25 +78,25 @@ pub(in crate::library) const FUNCTIONS: &[Function] = &[
     Function {
         name: "last",
         overloads: &[
-            method("list_last", &[List(&V)], Optional(&V), CostClass::One, Planned),
+            method("list_last", &[List(&V)], Optional(&V), CostClass::One, Strict(last)),
         ],
     },
     Function {
         name: "first",
         overloads: &[
-            method("list_first", &[List(&V)], Optional(&V), CostClass::One, Planned),
+            method("list_first", &[List(&V)], Optional(&V), CostClass::One, Strict(first)),
         ],
     },
     Function {
         name: "optional.unwrap",
         overloads: &[
-            global("optional_unwrap", &[List(&Optional(&V))], List(&V), CostClass::One, Planned),
+            global("optional_unwrap", &[List(&Optional(&V))], List(&V), CostClass::One, Strict(unwrap_all)),
         ],
     },
     Function {
         name: "unwrapOpt",
         overloads: &[
-            method("optional_unwrapOpt", &[List(&Optional(&V))], List(&V), CostClass::One, Planned),
+            method("optional_unwrapOpt", &[List(&Optional(&V))], List(&V), CostClass::One, Strict(unwrap_all)),
         ],
     },
 ];
