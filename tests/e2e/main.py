@@ -36,9 +36,13 @@ def main():
     parser.add_argument("--part", default="1/1", help="N/M: the Nth of M parts")
     parser.add_argument("--lanes", type=int, default=4, help="parallel lanes on one cluster (4)")
     parser.add_argument("--serial-clusters", type=int, default=1, help="clusters for serial specs (1)")
+    parser.add_argument("--not-run", action="store_true", help="e2e: only specs that the ledger calls not run yet")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run found")
     options = parser.parse_args()
-    sys.exit(VERBS[options.verb](options))
+    try:
+        sys.exit(VERBS[options.verb](options))
+    except cache.Failed as failed:
+        sys.exit(f"e2e: {failed}")
 
 
 def build(_options):
@@ -53,9 +57,12 @@ def e2e(options):
     chosen = [spec for spec in suite_specs() if re.search(options.focus, spec)]
     if options.skip:
         chosen = [spec for spec in chosen if not re.search(options.skip, spec)]
+    if options.not_run:
+        rows = ledger.load()
+        chosen = [spec for spec in chosen if rows.get(spec) == ledger.NOT_RUN]
     known = ledger.rules()
     chosen = part([spec for spec in chosen if ledger.worth_running(spec, known)], options.part)
-    key = hashlib.sha256(f"{options.focus}\t{options.skip}\t{options.part}".encode()).hexdigest()[:8]
+    key = hashlib.sha256(f"{options.focus}\t{options.skip}\t{options.part}\t{options.not_run}".encode()).hexdigest()[:8]
     return finish(run(f"e2e-{key}", chosen, options))
 
 

@@ -5,6 +5,7 @@ A program is a module of this folder with
 
     DOES      what it must show, in a few words: the row of docs/compatibility.md
     OWED      "" or the feature that it waits for: then it is expected to fail, and is not run unless named
+    SHARED_MOUNTS  (optional) its volumes have mount propagation
     build()   builds programs and images; returns the paths of the archives that are preloaded
     run(c)    installs it on the cluster `c` (harness/cluster.py), and raises where the result is wrong
 """
@@ -31,7 +32,8 @@ def run(name, program):
     archives = program.build()
     started = time.monotonic()
     try:
-        with cluster.Cluster(f"eco-{name}"[:40], archives) as running:
+        shared = getattr(program, "SHARED_MOUNTS", False)
+        with cluster.Cluster(f"eco-{name}"[:40], archives, shared) as running:
             program.run(running)
     except Exception:
         return "fails: " + traceback.format_exc().strip().splitlines()[-1][:200], time.monotonic() - started

@@ -6,6 +6,7 @@ from harness import gobuild, images, wait
 VERSION = "v1.12.1"
 DOES = "memory, load and filesystems of the node, equal to what the node says"
 OWED = ""
+SHARED_MOUNTS = True
 IMAGE = f"quay.io/prometheus/node-exporter:{VERSION}"
 MANIFEST = f"""
 apiVersion: apps/v1

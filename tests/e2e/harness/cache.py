@@ -25,11 +25,15 @@ def fresh_folder(*parts):
     return folder(*parts)
 
 
+class Failed(RuntimeError):
+    """A program failed; the text says which, and has the end of what it printed."""
+
+
 def run(command, **options):
-    """Runs a program; where it fails, says which, and shows the end of what it printed."""
+    """Runs a program, and returns what it prints. Raises Failed where it fails."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-4000:]}")
+        raise Failed(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-4000:]}")
     return done.stdout
 
 

@@ -16,8 +16,10 @@ ADDRESS, GATEWAY = "198.51.100.10", "198.51.100.1"
 
 
 class Cluster:
-    def __init__(self, name, images=()):
-        self.name, self.images = name, list(images)
+    def __init__(self, name, images=(), shared_mounts=False):
+        """`images`: archives to preload. `shared_mounts`: the server's mounts are shared ones, as systemd makes them; in a
+        container they are not, and volumes with mount propagation are refused."""
+        self.name, self.images, self.shared_mounts = name, list(images), shared_mounts
         self.namespace = f"coracle-{name}"
         self.folder = cache.folder("clusters", name)
         self.data = os.path.join(self.folder, "data")
@@ -58,6 +60,7 @@ class Cluster:
         return cache.run(self.inside(["curl", "--silent", "--show-error", "--fail", "--max-time", "10", *arguments]))
 
     def up(self):
+        remove(self.folder)
         for command in (
             f"netns add {self.namespace}",
             f"-n {self.namespace} link set lo up",
@@ -75,7 +78,8 @@ class Cluster:
 
     def start(self):
         log = open(os.path.join(self.folder, "server.log"), "w")
-        command = [self.server, "server", "--data-dir", self.data, "--https-port", str(PORT), "--node-name", "node-1"]
+        mounts = ["unshare", "--mount", "--propagation", "shared"] if self.shared_mounts else []
+        command = [*mounts, self.server, "server", "--data-dir", self.data, "--https-port", str(PORT), "--node-name", "node-1"]
         self.process = subprocess.Popen(
             self.inside(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
@@ -96,7 +100,7 @@ class Cluster:
                 subprocess.run(full, capture_output=True, timeout=300)
                 self._end_server()
             subprocess.run(["ip", "netns", "del", self.namespace])
-        shutil.rmtree(self.data, ignore_errors=True)
+        remove(self.data)
 
     def _end_server(self):
         if self.process and self.process.poll() is None:
@@ -105,3 +109,11 @@ class Cluster:
                 self.process.wait(30)
             except subprocess.TimeoutExpired:
                 self.process.kill()
+
+
+def remove(folder):
+    """Removes a folder, but never what is mounted below it: that may be a folder of this machine."""
+    mounted = [line.split()[4] for line in open("/proc/self/mountinfo")]
+    if left := [place for place in mounted if place.startswith(folder + "/")]:
+        raise cache.Failed(f"{folder} is not removed, because mounts are left below it: {' '.join(left[:5])}")
+    shutil.rmtree(folder, ignore_errors=True)
