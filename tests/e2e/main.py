@@ -43,6 +43,8 @@ def main():
         sys.exit(VERBS[options.verb](options))
     except cache.Failed as failed:
         sys.exit(f"e2e: {failed}")
+    except KeyboardInterrupt:
+        sys.exit("e2e: ended; it continues where it was when it is started again")
 
 
 def build(_options):
@@ -149,7 +151,12 @@ def part(specs, which):
 
 
 def run(name, specs, options):
-    return lanes.Run(name, specs, options.lanes, options.serial_clusters, options.fresh).go()
+    running = lanes.Run(name, specs, options.lanes, options.serial_clusters, options.fresh)
+    try:
+        return running.go()
+    except KeyboardInterrupt:
+        ledger.update(lanes.all_specs(), running.verdicts())
+        raise
 
 
 def finish(verdicts):

@@ -99,7 +99,8 @@ class Cluster:
                 full = self.inside([self.server, *command, "--data-dir", self.data])
                 subprocess.run(full, capture_output=True, timeout=300)
                 self._end_server()
-            subprocess.run(["ip", "netns", "del", self.namespace])
+            delete = lambda: cache.run(["ip", "netns", "del", self.namespace]) or True
+            wait.until(f"the network namespace of {self.name} is removed", delete, 20)
         remove(self.data)
 
     def _end_server(self):

@@ -1,6 +1,8 @@
 """The images that upstream's specs ask for, under exactly those names, from Debian packages and Go programs."""
+import hashlib
 import os
 import shutil
+import sys
 
 from . import cache, debian, gobuild, image
 
@@ -17,7 +19,7 @@ NETWORK_TOOLS = (
     "libsasl2-2 libssh2-1 libstdc++6 libtasn1-6 libtirpc3 libunistring2 libuv1 libxml2 libxtables12 libdb5.3"
 ).split()
 NGINX = ["nginx", "nginx-common", "nginx-light"]
-FOLDERS = "etc tmp root home var/run proc sys dev usr/bin usr/sbin usr/local/bin bin sbin lib run".split()
+FOLDERS = "etc tmp root home var/run var/tmp proc sys dev usr/bin usr/sbin usr/local/bin bin sbin lib run".split()
 PASSWD = """root:x:0:0:root:/root:/bin/sh
 daemon:x:1:1:daemon:/usr/sbin:/bin/false
 bin:x:2:2:bin:/bin:/bin/false
@@ -59,7 +61,7 @@ NGINX_SITE = """server {
 
 
 def make():
-    """Writes all archives that are missing; returns their folder."""
+    """Writes all archives, where they are not as this file makes them; returns their folder."""
     folder = cache.folder("images")
     if made():
         return folder
@@ -70,11 +72,23 @@ def make():
         if name == "nonewprivs":
             owners = {"usr/local/bin/nnp": (0, 0, 0o6755)}
         image.pack(f"{folder}/{name}.tar", reference, [layers[part] for part in parts], owners, **config)
+    with open(cache.path("images", "recipes"), "w") as file:
+        file.write(recipes())
     return folder
 
 
 def made():
+    """Whether all archives are there, and made by these recipes."""
+    stamp = cache.path("images", "recipes")
+    if not os.path.exists(stamp) or open(stamp).read() != recipes():
+        return False
     return all(os.path.exists(cache.path("images", f"{name}.tar")) for name in RECIPES)
+
+
+def recipes():
+    """A digest of what decides what is in the images."""
+    sources = (open(module.__file__, "rb").read() for module in (debian, image, sys.modules[__name__]))
+    return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
 def archives():
@@ -94,7 +108,8 @@ def write(layer, name, text, mode=0o644):
 def add_system_files(layer):
     for name in FOLDERS:
         os.makedirs(os.path.join(layer, name), exist_ok=True)
-    os.chmod(os.path.join(layer, "tmp"), 0o1777)
+    for name in ("tmp", "var/tmp"):
+        os.chmod(os.path.join(layer, name), 0o1777)
     write(layer, "etc/passwd", PASSWD)
     write(layer, "etc/group", GROUP)
     write(layer, "etc/nsswitch.conf", "hosts: files dns\n")

@@ -7,6 +7,7 @@ a cluster, and a lane, of their own.
 import os
 import queue
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -46,7 +47,7 @@ class Run:
     def __init__(self, name, specs, lanes=4, serial_clusters=1, fresh=False, batch=BATCH):
         self.folder = cache.fresh_folder("runs", name) if fresh else cache.folder("runs", name)
         self.results = os.path.join(self.folder, "results.tsv")
-        self.lock = threading.Lock()
+        self.lock, self.stopping, self.running = threading.Lock(), threading.Event(), set()
         self.name, self.count, self.specs = name, 0, list(specs)
         self.lanes, self.serial_clusters, self.batch = lanes, serial_clusters, batch
 
@@ -71,11 +72,26 @@ class Run:
         for number in range(self.serial_clusters if not serial.empty() else 0):
             threads.append(threading.Thread(target=self._cluster, args=(f"serial{number}", serial, 1)))
 
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            self._stop()
+            for thread in threads:
+                thread.join()
+            raise
         return self.verdicts()
+
+    def _stop(self):
+        """Ends the specs that run; the clusters go with them."""
+        print("stopping", flush=True)
+        self.stopping.set()
+        with self.lock:
+            for process in self.running:
+                process.kill()
 
     def _cluster(self, name, work, lanes):
         with cluster.Cluster(f"{self.name}-{name}", images.archives()) as running:
@@ -86,12 +102,14 @@ class Run:
                 thread.join()
 
     def _lane(self, running, work):
-        while True:
+        while not self.stopping.is_set():
             try:
                 batch = work.get_nowait()
             except queue.Empty:
                 return
             left = self._batch(running, batch)
+            if self.stopping.is_set():
+                return
             # Without a verdict: the batch was cut short by its timeout. One by one, and alone at fault.
             for spec in left if len(batch) > 1 else []:
                 work.put([spec])
@@ -108,7 +126,12 @@ class Run:
             environment = {**os.environ, "KUBECONFIG": running.kubeconfig, "HOME": out}
             environment["PATH"] = os.path.dirname(gobuild.program("kubectl")) + ":" + os.environ["PATH"]
             command = running.inside([gobuild.program("e2e.test"), *flags(running, out, report, batch)])
-            subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment)
+            options = {"stdout": log, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL, "env": environment}
+            with self.lock:
+                process = subprocess.Popen(command, **options)
+                self.running.add(process)
+            process.wait()
+            self.running.discard(process)
         found = list(verdicts.read(report)) if os.path.exists(report) else []
         found = [row for row in found if row[0] in batch]
         self._record(found)

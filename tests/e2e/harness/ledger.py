@@ -21,6 +21,11 @@ FILE = os.path.join(cache.REPOSITORY, "tests/e2e/ledger.tsv")
 RULES = os.path.join(cache.REPOSITORY, "tests/e2e/rules.tsv")
 STATES = ("passes", "fails", "not applicable", "owed")
 NOT_RUN = ("owed", "not run yet")
+# What specs say when they skip themselves, and what would make them run.
+OWED_BY_MESSAGE = (
+    (re.compile(r"(>=|at least|minimum of) (2|two|3) ", re.I), "several nodes"),
+    (re.compile("storageClass"), "persistent volume claims"),
+)
 
 
 def parse(text):
@@ -74,7 +79,8 @@ def judge(spec, before, verdict, known):
     if outcome == "passed":
         return ("passes", "")
     if outcome == "skipped":
-        return rule if rule else ("not applicable", clean(message) or "skips itself")
+        owed = next((reason for expression, reason in OWED_BY_MESSAGE if expression.search(message)), None)
+        return rule or (("owed", owed) if owed else ("not applicable", clean(message) or "skips itself"))
     if before and before[0] == "passes":
         return before
     return rule if rule else ("fails", clean(message) or "no message")
