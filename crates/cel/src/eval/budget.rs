@@ -14,7 +14,7 @@ pub const PER_CALL_LIMIT: u64 = 1_000_000;
 
 /// Steps of comparing, searching and copying. Upstream charges some of them nothing at all; an
 /// evaluation that needs more than this takes seconds there.
-const MOST_STEPS: u64 = 100_000_000;
+const MOST_STEPS: u64 = 20_000_000;
 
 /// Bytes that strings, lists and maps of one evaluation may take, all together.
 const MOST_BYTES: u64 = 64 << 20;

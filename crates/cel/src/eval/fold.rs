@@ -119,4 +119,33 @@ impl<'a> Evaluator<'a, '_> {
         }
         Ok(Value::List(list))
     }
+
+    /// The accumulator and another entry, or the entries of another map.
+    pub(super) fn insert(&mut self, slot: u32, more: &'a [Node]) -> Outcome<'a> {
+        let map = match self.local(slot) {
+            Err(error) if error.is_final() => return Err(error),
+            outcome => outcome,
+        };
+        self.charge(1)?;
+        // With a key and a value the first failure ends the evaluation; a map is always evaluated.
+        let early = more.len() == 2;
+        if early && map.is_err() {
+            return map;
+        }
+
+        let mut values = Vec::with_capacity(more.len());
+        for (index, node) in more.iter().enumerate() {
+            let value = self.operand(node)?;
+            if value.is_err() && index + 1 < more.len() {
+                return value;
+            }
+            values.push(value);
+        }
+        self.charge(1)?;
+        let map = map?;
+        let values = values.into_iter().collect::<Result<Vec<_>, _>>()?;
+
+        self.slots[slot as usize] = Slot::Empty;
+        crate::library::insert(&mut self.context, map, &values)
+    }
 }

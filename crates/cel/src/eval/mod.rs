@@ -16,6 +16,8 @@ mod construct;
 mod cost;
 mod error;
 mod fold;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -82,6 +84,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
             Node::OptionalOrValue(both) => self.optional_or(both, true),
             Node::Call(call) => self.call(call),
             Node::Append(slot, more) => self.append(*slot, more),
+            Node::Insert(slot, more) => self.insert(*slot, more),
             Node::List(elements) => self.list(elements),
             Node::Map(entries) => self.map(entries),
             Node::Object(object) => self.object(object),

@@ -175,27 +175,35 @@ impl Planner<'_> {
         }
     }
 
-    /// `@result + x` in a step: the accumulator need not be copied.
+    /// `@result + x` in a step, or an insertion: the accumulator need not be copied.
     fn plan_append(
         &mut self,
         function: &Arc<str>,
         args: &[NodeId],
     ) -> Result<Option<Node>, PlanError> {
-        let ("_+_", [first, second]) = (&**function, args) else {
+        let Some((first, rest)) = args.split_first() else {
             return Ok(None);
         };
-        let (first, second) = (*first, *second);
-        let Expr::Ident(name) = self.checked.ast.expr(first) else {
+        let Expr::Ident(name) = self.checked.ast.expr(*first) else {
             return Ok(None);
         };
         let Some(slot) = self.scopes.accumulator(name) else {
             return Ok(None);
         };
-        if !matches!(self.checked.type_of(first), Type::List(_)) {
-            return Ok(None);
+        match (&**function, self.checked.type_of(*first), rest) {
+            ("_+_", Type::List(_), [more]) => {
+                let more = self.plan(*more)?;
+                Ok(Some(Node::Append(slot, Box::new(more))))
+            }
+            ("cel.@mapInsert", _, [_] | [_, _]) => {
+                let mut planned = Vec::with_capacity(rest.len());
+                for arg in rest {
+                    planned.push(self.plan(*arg)?);
+                }
+                Ok(Some(Node::Insert(slot, planned.into())))
+            }
+            _ => Ok(None),
         }
-        let more = self.plan(second)?;
-        Ok(Some(Node::Append(slot, Box::new(more))))
     }
 
     fn plan_in(

@@ -36,6 +36,8 @@ pub(crate) enum Node {
     Call(Box<Call>),
     /// The accumulator of the fold at this level and something more.
     Append(u32, Box<Node>),
+    /// The same of a map: a key and a value, or another map.
+    Insert(u32, Box<[Node]>),
     List(Box<[Element]>),
     Map(Box<[Entry]>),
     Object(Box<Construction>),
