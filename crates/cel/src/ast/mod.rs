@@ -106,6 +106,14 @@ impl Ast {
             .flatten()
     }
 
+    /// Whether going through the tree by recursion needs [`crate::large_stack`].
+    #[must_use]
+    pub fn is_deep(&self) -> bool {
+        let mut height = 0;
+        self.post_order(&mut |_, path| height = height.max(path.len()));
+        height > crate::large_stack::HIGH
+    }
+
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.source

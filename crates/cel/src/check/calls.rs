@@ -4,7 +4,7 @@ use super::names::qualified_name;
 use super::{Checker, unify};
 use crate::ast::{Expr, NodeId, operators};
 use crate::env::{Reference, Signature};
-use crate::types::Type;
+use crate::types::{Type, same};
 
 /// How a call is written.
 struct Call<'a> {
@@ -149,7 +149,7 @@ impl Checker<'_> {
             result = Some(match result {
                 None => found,
                 Some(known @ (Type::Dyn | Type::Any)) => known,
-                Some(known) if unify::same(&found, &known) => known,
+                Some(known) if same(&found, &known) => known,
                 Some(_) => Type::Dyn,
             });
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::types::Type;
+use crate::types::{Type, same};
 
 /// What the variables of one check stand for.
 #[derive(Debug, Default)]
@@ -195,23 +195,6 @@ fn can_be_null(of: &Type) -> bool {
             | Type::Timestamp
             | Type::Wrapper(_)
     )
-}
-
-/// Whether two types are the same, but for scalars that may be null.
-pub(super) fn same(one: &Type, other: &Type) -> bool {
-    let plain = |of: &Type| match of {
-        Type::Wrapper(scalar) => scalar.unwrapped(),
-        _ => of.clone(),
-    };
-    match (one, other) {
-        (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => {
-            same(one, other)
-        }
-        (Type::Map(one_key, one_value), Type::Map(key, value)) => {
-            same(one_key, key) && same(one_value, value)
-        }
-        _ => plain(one) == plain(other),
-    }
 }
 
 /// The more general of two types that fit each other.

@@ -83,7 +83,7 @@ pub(super) fn field(message: &str, name: &str) -> Option<Option<Type>> {
         "Struct.FieldsEntry" => &[("key", Type::String), ("value", Type::Dyn)],
         "ListValue" => &[("values", Type::list(Type::Dyn))],
         "Value" => &[
-            ("null_value", Type::Null),
+            ("null_value", Type::Int),
             ("number_value", Type::Double),
             ("string_value", Type::String),
             ("bool_value", Type::Bool),

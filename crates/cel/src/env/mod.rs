@@ -8,9 +8,10 @@ use std::sync::{Arc, LazyLock};
 use crate::ast::{Ast, Literal, NodeId};
 use crate::check;
 use crate::declare::{Library, Macro, Overload};
+use crate::large_stack;
 use crate::library::LIBRARIES;
 use crate::parse;
-use crate::source::{Issues, Source};
+use crate::source::{Issues, Location, Source};
 use crate::types::{ObjectTypes, Type};
 use crate::validate;
 pub(crate) use functions::{Functions, Signature};
@@ -99,7 +100,8 @@ impl Env {
     /// # Errors
     /// Everything that is wrong with the syntax.
     pub fn parse(&self, text: &str) -> Result<Ast, Issues> {
-        parse::parse(&Arc::new(Source::new(text)), &self.macros)
+        let source = Arc::new(Source::new(text));
+        with_room(&source, || parse::parse(&source, &self.macros))
     }
 
     /// Parses `text`, resolves names, finds all types and validates literals.
@@ -107,10 +109,31 @@ impl Env {
     /// # Errors
     /// Everything that the first of these steps finds wrong.
     pub fn compile(&self, text: &str) -> Result<Checked, Issues> {
-        let checked = check::check(self.parse(text)?, self)?;
-        validate::validate(&checked)?;
-        Ok(checked)
+        let source = Arc::new(Source::new(text));
+        with_room(&source, || {
+            let checked = check::check(parse::parse(&source, &self.macros)?, self)?;
+            validate::validate(&checked)?;
+            Ok(checked)
+        })
     }
+}
+
+/// Runs `work` where there is room for the depth that the expression may have.
+fn with_room<T: Send>(
+    source: &Arc<Source>,
+    work: impl FnOnce() -> Result<T, Issues> + Send,
+) -> Result<T, Issues> {
+    if !parse::may_be_deep(source) {
+        return work();
+    }
+    large_stack::run(work).unwrap_or_else(|error| {
+        let mut issues = Issues::new(source);
+        issues.report(
+            Location::NONE,
+            format!("cannot start a thread for a deeply nested expression: {error}"),
+        );
+        Err(issues)
+    })
 }
 
 /// An expression that checked: names are resolved, every node has a type.

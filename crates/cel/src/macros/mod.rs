@@ -20,7 +20,7 @@ pub(crate) const ACCUMULATOR: &str = "@result";
 const OLD_ACCUMULATOR: &str = "__result__";
 
 /// The variable of a fold over nothing, which only binds its accumulator.
-pub const UNUSED: &str = "#unused";
+pub(crate) const UNUSED: &str = "#unused";
 
 /// The variable in which `sortBy` keeps its list.
 const SORT_BY_INPUT: &str = "@__sortBy_input__";

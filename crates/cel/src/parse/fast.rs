@@ -9,16 +9,13 @@ use super::tree::{
 };
 use crate::lex::{Kind, Token};
 
-/// Why there is no tree.
+/// There is no tree.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Syntax,
-    TooDeep,
-}
+pub(crate) struct Refusal;
 
 impl From<TooDeep> for Refusal {
     fn from(_: TooDeep) -> Self {
-        Self::TooDeep
+        Self
     }
 }
 
@@ -69,7 +66,7 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, kind: Kind) -> Parsed<Leaf> {
-        self.take_if(kind).ok_or(Refusal::Syntax)
+        self.take_if(kind).ok_or(Refusal)
     }
 
     fn expr(&mut self) -> Parsed<TreeId> {
@@ -211,7 +208,7 @@ impl Parser<'_> {
 
     fn field_name(&mut self) -> Parsed<FieldName> {
         if !matches!(self.kind(), Kind::Identifier | Kind::EscapedIdentifier) {
-            return Err(Refusal::Syntax);
+            return Err(Refusal);
         }
         let name = self.take();
         Ok(FieldName {
@@ -260,7 +257,7 @@ impl Parser<'_> {
             _ => false,
         };
         if !fits {
-            return Err(Refusal::Syntax);
+            return Err(Refusal);
         }
         let token = self.take();
         Ok(self.forest.add(Tree::Literal {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::ast::Ast;
 use crate::declare::Macro;
+use crate::large_stack;
 use crate::lex::{Kind, Lexer, Token};
 use crate::source::{Issues, Location, Source};
 use crate::syntax_errors;
@@ -25,9 +26,11 @@ const LONGEST: usize = 100_000;
 
 /// Parses `source` and expands `macros`, of which later ones replace earlier ones.
 ///
+/// The caller provides the room that [`may_be_deep`] asks for.
+///
 /// # Errors
 /// Everything that is wrong with the text, as cel-go reports it.
-pub fn parse(source: &Arc<Source>, macros: &[Macro]) -> Result<Ast, Issues> {
+pub(crate) fn parse(source: &Arc<Source>, macros: &[Macro]) -> Result<Ast, Issues> {
     let mut issues = Issues::new(source);
     let size = source.characters();
     if size > LONGEST {
@@ -46,11 +49,7 @@ pub fn parse(source: &Arc<Source>, macros: &[Macro]) -> Result<Ast, Issues> {
             macros,
             &mut issues,
         )),
-        Err(Refusal::TooDeep) => {
-            issues.report(Location::NONE, depth::MESSAGE);
-            None
-        }
-        Err(Refusal::Syntax) => {
+        Err(Refusal) => {
             let mut forest = Forest::default();
             syntax_errors::parse(source, &mut forest, &mut issues)
                 .map(|root| build::build(&forest, root, source, macros, &mut issues))
@@ -63,6 +62,36 @@ pub fn parse(source: &Arc<Source>, macros: &[Macro]) -> Result<Ast, Issues> {
     }
 }
 
+/// Whether there are so many operators, fields and brackets that the tree may be deep.
+pub(crate) fn may_be_deep(source: &Source) -> bool {
+    let nests = |byte: &&u8| {
+        matches!(
+            byte,
+            b'(' | b'['
+                | b'{'
+                | b'.'
+                | b'?'
+                | b'+'
+                | b'-'
+                | b'*'
+                | b'/'
+                | b'%'
+                | b'<'
+                | b'>'
+                | b'='
+                | b'!'
+                | b'i'
+        )
+    };
+    source
+        .text()
+        .as_bytes()
+        .iter()
+        .filter(nests)
+        .nth(large_stack::HIGH)
+        .is_some()
+}
+
 /// What the fast parser reads, unless there is something that is no token.
 fn tokens(source: &Arc<Source>) -> Result<Vec<Token>, Refusal> {
     let mut lexer = Lexer::new(source);
@@ -70,7 +99,7 @@ fn tokens(source: &Arc<Source>) -> Result<Vec<Token>, Refusal> {
     loop {
         let token = lexer.next(&mut unrecognized);
         if !unrecognized.is_empty() {
-            return Err(Refusal::Syntax);
+            return Err(Refusal);
         }
         if !token.kind.is_hidden() {
             tokens.push(token);

@@ -117,3 +117,21 @@ impl Type {
         )
     }
 }
+
+/// Whether two types are the same, but for scalars that may be null.
+#[must_use]
+pub fn same(one: &Type, other: &Type) -> bool {
+    let plain = |of: &Type| match of {
+        Type::Wrapper(scalar) => scalar.unwrapped(),
+        _ => of.clone(),
+    };
+    match (one, other) {
+        (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => {
+            same(one, other)
+        }
+        (Type::Map(one_key, one_value), Type::Map(key, value)) => {
+            same(one_key, key) && same(one_value, value)
+        }
+        _ => plain(one) == plain(other),
+    }
+}

@@ -11,6 +11,8 @@ const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799
 pub(super) fn is_duration(literal: &Literal) -> bool {
     match literal {
         Literal::String(text) => time::parse_duration(text).is_ok(),
+        // There is an overload for it, but the conversion always fails.
+        Literal::Int(_) => false,
         _ => true,
     }
 }

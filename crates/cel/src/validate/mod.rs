@@ -7,7 +7,7 @@ mod literals;
 use crate::ast::{Expr, ExprId, Literal, NodeId};
 use crate::env::Checked;
 use crate::source::{Issues, Location};
-use crate::types::Type;
+use crate::types::{Type, same};
 
 /// Validates `checked`.
 ///
@@ -111,7 +111,7 @@ impl<'a> Validator<'a> {
         for (index, element) in (0..).zip(elements) {
             let of = self.element_type(*element, optional.contains(&index));
             let expected = *first.get_or_insert(of);
-            if expected != of {
+            if !same(expected, of) {
                 return self.report_mismatch(*element, expected, of);
             }
         }
@@ -126,10 +126,10 @@ impl<'a> Validator<'a> {
             let key = self.element_type(entry.key, false);
             let value = self.element_type(entry.value, entry.optional);
             let expected = *first.get_or_insert((key, value));
-            if expected.0 != key {
+            if !same(expected.0, key) {
                 self.report_mismatch(entry.key, expected.0, key);
             }
-            if expected.1 != value {
+            if !same(expected.1, value) {
                 self.report_mismatch(entry.value, expected.1, value);
             }
         }
