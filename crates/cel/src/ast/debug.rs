@@ -4,20 +4,30 @@ use std::fmt::Write as _;
 
 use coracle_api::go_text::{Float, Quoted};
 
+use crate::large_stack;
+
 use super::{Ast, Comprehension, Expr, Literal, NodeId};
 
 impl Ast {
     /// The tree as text, one operand per line.
     #[must_use]
     pub fn debug_text(&self) -> String {
-        let mut writer = Writer {
-            ast: self,
-            text: String::new(),
-            indent: 0,
-            line_start: true,
+        let write = || {
+            let mut writer = Writer {
+                ast: self,
+                text: String::new(),
+                indent: 0,
+                line_start: true,
+            };
+            writer.node(self.root());
+            writer.text
         };
-        writer.node(self.root());
-        writer.text
+
+        if self.is_deep() {
+            large_stack::run(write).unwrap_or_default()
+        } else {
+            write()
+        }
     }
 }
 

@@ -7,6 +7,8 @@ mod calls;
 mod containers;
 mod names;
 mod select;
+#[cfg(test)]
+mod tests;
 mod unify;
 mod well_known;
 
@@ -34,6 +36,11 @@ pub(crate) fn check(ast: Ast, env: &Env) -> Result<Checked, Issues> {
         ast,
     };
     checker.check(checker.ast.root());
+    if checker.unifier.exhausted() {
+        let mut issues = Issues::new(checker.ast.source());
+        issues.report(Location::NONE, "types in the expression are too large");
+        return Err(issues);
+    }
     if !checker.issues.is_empty() {
         return Err(checker.issues);
     }
@@ -60,6 +67,9 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn check(&mut self, node: NodeId) {
+        if self.unifier.exhausted() {
+            return;
+        }
         match self.ast.expr(node) {
             Expr::Literal(literal) => {
                 let of = type_of_literal(literal);
@@ -83,6 +93,7 @@ impl Checker<'_> {
     }
 
     fn set_type(&mut self, node: NodeId, of: Type) {
+        self.unifier.measure(&of);
         self.types[node.index()] = Some(of);
     }
 

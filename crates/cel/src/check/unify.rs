@@ -1,13 +1,23 @@
 //! Which type can stand for which, and what variables stand for.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::types::{Type, same};
+
+/// How large a type may be, counted in the types it is made of. `[1].map(a, {a: a}).map(b, {b: b})`
+/// and so on doubles it with each call.
+const LARGEST: usize = 1_000;
+
+/// How many types may be compared or built in one check.
+const MOST_STEPS: usize = 20_000_000;
 
 /// What the variables of one check stand for.
 #[derive(Debug, Default)]
 pub(super) struct Unifier {
     bound: Vec<Option<Type>>,
+    steps: Cell<usize>,
+    too_large: Cell<bool>,
     /// What was bound before, to undo an assignment that failed in the middle.
     undo: Vec<(u32, Option<Type>)>,
 }
@@ -16,6 +26,26 @@ impl Unifier {
     pub(super) fn new_variable(&mut self) -> Type {
         self.bound.push(None);
         Type::Variable(u32::try_from(self.bound.len() - 1).expect("a tree is limited"))
+    }
+
+    /// Whether types became too large to go on. What is found then means nothing.
+    pub(super) fn exhausted(&self) -> bool {
+        self.too_large.get()
+    }
+
+    fn count(&self) {
+        self.steps.set(self.steps.get() + 1);
+        if self.steps.get() > MOST_STEPS {
+            self.too_large.set(true);
+        }
+    }
+
+    /// Notes if `of` is too large.
+    pub(super) fn measure(&self, of: &Type) {
+        let mut left = LARGEST;
+        if !is_within(of, &mut left) {
+            self.too_large.set(true);
+        }
     }
 
     /// Whether `from` fits `to`; variables are bound if it does.
@@ -57,6 +87,10 @@ impl Unifier {
     }
 
     fn fits(&mut self, to: &Type, from: &Type) -> bool {
+        self.count();
+        if self.exhausted() {
+            return false;
+        }
         if is_variable(from) {
             match self.stands_for(to, from) {
                 Binding::Fits => return true,
@@ -110,6 +144,10 @@ impl Unifier {
 
     /// Whether `variable` does not occur in `of`.
     fn is_free_of(&self, variable: &Type, of: &Type) -> bool {
+        self.count();
+        if self.exhausted() {
+            return false;
+        }
         if variable == of {
             return false;
         }
@@ -124,23 +162,37 @@ impl Unifier {
 
     /// The type with what its variables stand for.
     pub(super) fn substitute(&self, of: &Type) -> Type {
-        self.replace(of, false)
+        self.replace(of, false, &Cell::new(LARGEST))
     }
 
     /// The same, with `dyn` for what stands for nothing.
     pub(super) fn finish(&self, of: &Type) -> Type {
-        self.replace(of, true)
+        self.replace(of, true, &Cell::new(LARGEST))
     }
 
-    fn replace(&self, of: &Type, finish: bool) -> Type {
+    fn replace(&self, of: &Type, finish: bool, left: &Cell<usize>) -> Type {
+        if left.get() == 0 {
+            self.too_large.set(true);
+            return Type::Error;
+        }
+        left.set(left.get() - 1);
         if let Some(bound) = self.binding(of) {
-            return self.replace(bound, finish);
+            return self.replace(bound, finish, left);
         }
         match of {
             Type::Param(_) | Type::Variable(_) if finish => Type::Dyn,
-            _ => rebuild(of, |parameter| self.replace(parameter, finish)),
+            _ => rebuild(of, |parameter| self.replace(parameter, finish, left)),
         }
     }
+}
+
+fn is_within(of: &Type, left: &mut usize) -> bool {
+    if *left == 0 {
+        return false;
+    }
+    *left -= 1;
+    let mut parameters = of.parameters().into_iter().flatten();
+    parameters.all(|parameter| is_within(parameter, left))
 }
 
 /// Whether a variable can stand for a type.

@@ -262,6 +262,7 @@ mod tests {
         check("0xfu", &[("NUM_UINT", "0xfu")], &[]);
         check("0xg", &[("NUM_INT", "0"), ("IDENTIFIER", "xg")], &[]);
         check("1e", &[("NUM_INT", "1"), ("IDENTIFIER", "e")], &[]);
+
         check(".5", &[("NUM_FLOAT", ".5")], &[]);
         check(
             "inx in",

@@ -46,6 +46,7 @@ pub(super) fn all(
     let so_far = f.accumulator()?;
     let step = f.call(operators::LOGICAL_AND, vec![so_far, predicate])?;
     let result = f.accumulator()?;
+
     let fold = Fold {
         range,
         variables,
@@ -69,6 +70,7 @@ pub(super) fn exists(
     let so_far = f.accumulator()?;
     let step = f.call(operators::LOGICAL_OR, vec![so_far, predicate])?;
     let result = f.accumulator()?;
+
     let fold = Fold {
         range,
         variables,
@@ -95,6 +97,7 @@ pub(super) fn exists_one(
     let so_far = f.accumulator()?;
     let one = f.int(1)?;
     let result = f.call(operators::EQUALS, vec![so_far, one])?;
+
     let fold = Fold {
         range,
         variables,
@@ -132,6 +135,7 @@ fn collect(
     let condition = f.bool(true)?;
     let step = append(f, filter, transform)?;
     let result = f.accumulator()?;
+
     let variables = (name, None);
     let fold = Fold {
         range,

@@ -186,6 +186,7 @@ impl Parser<'_> {
         let optional = self.take_if(Kind::Question).is_some();
         let plain = self.kind() == Kind::Identifier;
         let field = self.field_name()?;
+
         if !optional && self.kind() == Kind::LeftParen && plain {
             let open = self.take();
             let args = self.args()?;
@@ -197,6 +198,7 @@ impl Parser<'_> {
                 args,
             }));
         }
+
         Ok(self.forest.add(Tree::Select {
             start,
             operand: Some(operand),

@@ -109,3 +109,9 @@ fn tokens(source: &Arc<Source>) -> Result<Vec<Token>, Refusal> {
         }
     }
 }
+
+/// Whether the fast parser accepts a text.
+#[cfg(test)]
+pub(crate) fn accepts(source: &Arc<Source>) -> bool {
+    tokens(source).is_ok_and(|tokens| fast::parse(&tokens, &mut Forest::default()).is_ok())
+}

@@ -14,6 +14,8 @@ mod predict;
 mod recover;
 mod report;
 mod set;
+#[cfg(test)]
+mod tests;
 mod tokens;
 
 use std::sync::Arc;

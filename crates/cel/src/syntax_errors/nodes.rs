@@ -208,6 +208,7 @@ impl Frame {
         let operand = self.tree(Label::First);
         let start = self.start;
         let optional = self.token(Label::Optional).is_some();
+
         let tree = match self.alternative {
             None => return Made::Tree(operand),
             Some(0) => Tree::Select {
@@ -232,6 +233,7 @@ impl Frame {
                 index: self.tree(Label::Inner),
             },
         };
+
         Made::Tree(Some(forest.add(tree)))
     }
 
@@ -241,6 +243,7 @@ impl Frame {
         let name = self.token(Label::Name);
         let open = self.token(Label::Open);
         let inner = self.all(Label::Inner).next().cloned();
+
         let tree = match (self.alternative, inner) {
             (Some(0), _) => Tree::Ident {
                 start,
@@ -279,6 +282,7 @@ impl Frame {
             },
             _ => return Made::Tree(self.tree(Label::Inner)),
         };
+
         Made::Tree(Some(forest.add(tree)))
     }
 }

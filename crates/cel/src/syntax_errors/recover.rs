@@ -135,6 +135,7 @@ impl Parser<'_> {
         };
         let mut following = self.automaton.state(*after).next;
         let mut callers = self.callers.iter().rev();
+
         loop {
             if following.contains(kind) {
                 return true;

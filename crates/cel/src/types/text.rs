@@ -85,6 +85,7 @@ mod tests {
             assert_eq!(kind.to_string(), name);
             assert_eq!(kind.message(), message);
         };
+
         check(Type::list(Type::Int), "list(int)", "list(int)");
         check(
             Type::map(Type::String, Type::Timestamp),

@@ -20,7 +20,7 @@ use crate::source::{Issues, Location, Source};
 const DEEPEST: u32 = 250;
 
 /// Macros may copy what they are applied to, so a short text can make a large tree.
-const MOST_NODES: usize = 1_000_000;
+const MOST_NODES: usize = 500_000;
 
 /// An id that no node has, where the text lacks what would have it.
 pub(crate) const NO_ID: ExprId = 0;
@@ -408,6 +408,7 @@ impl Builder<'_> {
         else {
             return Err(Abort);
         };
+
         let target = self.visit(*operand)?;
         let Some(open) = open else {
             return self.unspecified(*start);
