@@ -72,6 +72,7 @@ fn every_error_is_reported_at_its_place() {
             "found no matching overload for 'sub' applied to 'kubernetes.Quantity.()'",
         )],
     );
+
     check_errors(
         "1.all(x, x)",
         &[(
@@ -111,6 +112,7 @@ fn literals_are_validated_after_the_types() {
         &[(11, "invalid timestamp argument")],
     );
     check_errors("'a'.matches('[')", &[(13, "invalid matches argument")]);
+
     check_errors(
         "'%d'.format(['a'])",
         &[(

@@ -45,6 +45,7 @@ fn a_token_that_does_not_fit_is_named_with_what_was_expected() {
         "a ? b",
         &[(1, 6, "Syntax error: mismatched input '<EOF>' expecting ':'")],
     );
+
     check(
         "-5 x",
         &[(1, 4, "Syntax error: extraneous input 'x' expecting <EOF>")],
@@ -202,7 +203,7 @@ fn both_parsers_accept_the_same_texts() {
         usize::try_from(state >> 33).unwrap() % below
     };
 
-    for _ in 0..20_000 {
+    for _ in 0..6_000 {
         let count = 1 + random(6);
         let text: String = (0..count).map(|_| PARTS[random(PARTS.len())]).collect();
         let source = Arc::new(Source::new(&text));
@@ -212,5 +213,5 @@ fn both_parsers_accept_the_same_texts() {
         assert_eq!(fast, issues.is_empty(), "{text}");
         accepted += usize::from(fast);
     }
-    assert!(accepted > 500, "only {accepted} texts were right");
+    assert!(accepted > 150, "only {accepted} texts were right");
 }
