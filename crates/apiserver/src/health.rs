@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use coracle_store::Store;
 use http::{HeaderValue, StatusCode, header};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::info;
 
 use crate::answer::{self, Answer};
@@ -45,6 +46,8 @@ impl Endpoint {
 
 enum Check {
     Ping,
+    /// Log lines can be written: a server whose reader has stopped would soon wait for it.
+    Log,
     Store,
     Hook(Arc<Hook>),
     /// All APIServices of this server have been created.
@@ -53,9 +56,13 @@ enum Check {
 }
 
 /// Hooks in the order in which upstream lists them; others follow.
-const ORDER: [&str; 11] = [
-    "generic-apiserver-start-informers",
+const ORDER: [&str; 20] = [
+    "start-apiserver-admission-initializer",
+    INFORMERS,
     "priority-and-fairness-config-consumer",
+    "start-apiextensions-informers",
+    "start-apiextensions-controllers",
+    "crd-informer-synced",
     "start-system-namespaces-controller",
     "start-cluster-authentication-info-controller",
     "storage-readiness",
@@ -64,9 +71,16 @@ const ORDER: [&str; 11] = [
     "priority-and-fairness-config-producer",
     "bootstrap-controller",
     "start-kubernetes-service-cidr-controller",
+    "start-kube-aggregator-informers",
+    "apiservice-status-local-available-controller",
+    "apiservice-registration-controller",
     AUTOREGISTRATION,
+    "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller",
 ];
 
+/// Its work is done when the caches are filled.
+pub(crate) const INFORMERS: &str = "generic-apiserver-start-informers";
 const AUTOREGISTRATION: &str = "kube-apiserver-autoregistration";
 
 impl Health {
@@ -145,11 +159,16 @@ impl Health {
         let is_ready = endpoint == Endpoint::Readyz;
         let mut checks = vec![
             ("ping".to_string(), Check::Ping),
+            ("log".to_string(), Check::Log),
             ("etcd".to_string(), Check::Store),
         ];
 
         if is_ready {
             checks.push(("etcd-readiness".to_string(), Check::Store));
+            let informers = self.hooks.iter().find(|hook| hook.name == INFORMERS);
+            checks.extend(
+                informers.map(|hook| ("informer-sync".to_string(), Check::Hook(hook.clone()))),
+            );
         }
 
         let place = |hook: &Hook| {
@@ -186,6 +205,8 @@ impl Health {
     async fn check(&self, check: &Check) -> Result<(), String> {
         match check {
             Check::Ping => Ok(()),
+            Check::Log if takes_output() => Ok(()),
+            Check::Log => Err("standard error takes no more output".to_string()),
             Check::Store => match tokio::time::timeout(STORE_WITHIN, self.store.status()).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(error)) => Err(format!("error getting data from etcd: {error}")),
@@ -215,6 +236,17 @@ impl Health {
             );
         }
         paths
+    }
+}
+
+/// Whether standard error takes output now.
+fn takes_output() -> bool {
+    let stderr = rustix::stdio::stderr();
+    let mut polled = [PollFd::new(&stderr, PollFlags::OUT)];
+    let now = Timespec::default();
+    match poll(&mut polled, Some(&now)) {
+        Ok(_) => polled[0].revents().contains(PollFlags::OUT),
+        Err(_) => false,
     }
 }
 

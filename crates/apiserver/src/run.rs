@@ -36,7 +36,7 @@ use crate::definition_controller;
 use crate::files::{FileError, FromFiles};
 use crate::flow::{self, Flow};
 use crate::handler::Server;
-use crate::health::Health;
+use crate::health::{Health, INFORMERS};
 use crate::hooks::Hook;
 use crate::in_process::InProcess;
 use crate::lifecycle::{Lifecycle, Stage};
@@ -370,9 +370,9 @@ fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Servi
 async fn begin(config: &Config, parts: &Parts, caches: &Caches, store: &dyn Store) {
     caches.complete(store).await;
     let hooks = &parts.hooks;
-    hooks.informers.done();
-
-    hooks.storage.done();
+    for hook in hooks.of_caches() {
+        hook.done();
+    }
     let bootstrap = async {
         match config.bootstrap {
             true => bootstrap::run(&parts.loopback, &parts.facts, &hooks.bootstrap).await,
@@ -426,8 +426,14 @@ async fn end(lifecycle: &Lifecycle, mut stop: watch::Receiver<bool>, delay: Dura
 
 /// Everything that begins with the server.
 struct Hooks {
+    /// Admission plugins read the caches, and have nothing else to wait for.
+    admission: Arc<Hook>,
     informers: Arc<Hook>,
     storage: Arc<Hook>,
+    /// The cache of APIServices.
+    aggregator: Arc<Hook>,
+    /// Documents are made of the catalogue and of the definitions in the cache, when they are read.
+    documents: [Arc<Hook>; 2],
     flow: Arc<Hook>,
     definitions: definition_controller::Hooks,
     bootstrap: bootstrap::Hooks,
@@ -436,21 +442,37 @@ struct Hooks {
 impl Hooks {
     fn new() -> Hooks {
         Hooks {
-            informers: Hook::new("generic-apiserver-start-informers"),
+            admission: Hook::new("start-apiserver-admission-initializer"),
+            informers: Hook::new(INFORMERS),
             storage: Hook::new("storage-readiness"),
+            aggregator: Hook::new("start-kube-aggregator-informers"),
+            documents: [
+                "apiservice-openapi-controller",
+                "apiservice-openapiv3-controller",
+            ]
+            .map(Hook::new),
             flow: Hook::new("priority-and-fairness-config-consumer"),
             definitions: definition_controller::Hooks::new(),
             bootstrap: bootstrap::Hooks::new(),
         }
     }
 
-    fn all(&self) -> Vec<Arc<Hook>> {
-        let mut all = self.bootstrap.all();
-        all.extend([
+    /// Those that are done when the caches are filled.
+    fn of_caches(&self) -> Vec<Arc<Hook>> {
+        let mut found = vec![
+            self.admission.clone(),
             self.informers.clone(),
             self.storage.clone(),
-            self.flow.clone(),
-        ]);
+            self.aggregator.clone(),
+        ];
+        found.extend(self.documents.iter().cloned());
+        found
+    }
+
+    fn all(&self) -> Vec<Arc<Hook>> {
+        let mut all = self.bootstrap.all();
+        all.extend(self.of_caches());
+        all.push(self.flow.clone());
         all.extend(self.definitions.all());
         all
     }

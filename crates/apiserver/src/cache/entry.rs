@@ -310,8 +310,13 @@ fn push_field(value: &Value, path: &str, facts: &mut Packed) {
     }
 }
 
-/// Behind the object's own uid, which every stored object has.
+/// Behind the object's own uid, which every stored object has. What is not stored has neither uid
+/// nor version.
 fn hole(bytes: &[u8], uid: &str) -> usize {
+    if uid.is_empty() {
+        return metadata(bytes).end - 1;
+    }
+
     let wanted = format!("\"uid\":\"{uid}\"");
     let start = metadata_at(bytes);
     let found = bytes[start..]

@@ -39,6 +39,8 @@ pub(crate) struct Hooks {
     synced: Arc<Hook>,
     controllers: Arc<Hook>,
     services: Arc<Hook>,
+    /// APIServices of this server are created with the status that they are available.
+    available: Arc<Hook>,
 }
 
 impl Hooks {
@@ -48,6 +50,7 @@ impl Hooks {
             synced: Hook::new("crd-informer-synced"),
             controllers: Hook::new("start-apiextensions-controllers"),
             services: Hook::new("apiservice-registration-controller"),
+            available: Hook::new("apiservice-status-local-available-controller"),
         }
     }
 
@@ -57,6 +60,7 @@ impl Hooks {
             self.synced.clone(),
             self.controllers.clone(),
             self.services.clone(),
+            self.available.clone(),
         ]
     }
 }
@@ -71,10 +75,11 @@ impl Default for Hooks {
 pub(crate) async fn run(loopback: &Loopback, hooks: &Hooks) {
     hooks.informers.done();
     hooks.synced.done();
+    let of_services = [&*hooks.services, &*hooks.available];
     tokio::join!(
         accept(loopback, &hooks.controllers),
         finalizing::run(loopback),
-        services::run(loopback, &hooks.services),
+        services::run(loopback, &of_services),
     );
 }
 

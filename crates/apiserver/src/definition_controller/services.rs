@@ -20,14 +20,14 @@ const ALWAYS: &str = "true";
 const PRIORITY: (i32, i32) = (1000, 100);
 
 /// Never returns.
-pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
+pub(super) async fn run(loopback: &Loopback, hooks: &[&Hook]) {
     loop {
         let notifiers =
             [super::definitions(), api_services()].map(|of| loopback.cache(of).notifier().clone());
         let notified = any_notified(&notifiers);
         match keep(loopback).await {
             Ok(()) => {
-                hook.done();
+                hooks.iter().for_each(|hook| hook.done());
                 notified.await;
             }
             Err(error) => {

@@ -456,3 +456,43 @@ async fn typed_objects_are_written_and_read() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn component_statuses_are_asked_for_when_they_are_read() {
+    both(async |client| {
+        let statuses = client.resource(&Resource::builtin("", "v1", "componentstatuses"));
+        let all = statuses.list(&ListOptions::default()).await.unwrap();
+        let names: Vec<&str> = all
+            .items
+            .iter()
+            .map(|status| status.meta().name())
+            .collect();
+        assert_eq!(names, ["etcd-0", "controller-manager", "scheduler"]);
+
+        let condition = |status: &Value, field: &str| {
+            let conditions = status.get("conditions").unwrap().as_array().unwrap();
+            conditions[0]
+                .get(field)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let store = statuses.get("etcd-0").await.unwrap();
+        assert_eq!(condition(&store, "type").as_deref(), Some("Healthy"));
+        assert_eq!(condition(&store, "status").as_deref(), Some("True"));
+        assert_eq!(condition(&store, "message").as_deref(), Some("ok"));
+
+        // Nothing of this cluster serves on these ports, but another one on this machine may.
+        let scheduler = statuses.get("scheduler").await.unwrap();
+        let status = condition(&scheduler, "status").unwrap();
+        assert!(["True", "False"].contains(&status.as_str()), "{status}");
+        assert!(condition(&scheduler, "message").is_some());
+
+        assert!(statuses.get("kubelet").await.unwrap_err().is_not_found());
+        let one = ListOptions {
+            field_selector: "metadata.name=etcd-0".to_string(),
+            ..ListOptions::default()
+        };
+        assert_eq!(statuses.list(&one).await.unwrap().items.len(), 1);
+    })
+    .await;
+}
