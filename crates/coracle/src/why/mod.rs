@@ -99,7 +99,7 @@ struct Facts {
 
 pub(crate) fn run(command: &Why) -> Result<(), WhyError> {
     let facts = process::block_on(collect_facts(command))??;
-    let (entries, verdict) = (timeline::entries(&facts), verdict::verdict(&facts));
+    let (entries, verdict) = (timeline::entries(&facts), verdict::summarize(&facts));
     match command.output {
         Output::Text => process::print(show::text(&facts, &verdict, &entries)),
         Output::Json => process::print_line(show::json(&facts, &verdict, &entries)),

@@ -153,7 +153,7 @@ mod tests {
             below: Vec::new(),
         };
 
-        let (entries, verdict) = (timeline::entries(&facts), verdict::verdict(&facts));
+        let (entries, verdict) = (timeline::entries(&facts), verdict::summarize(&facts));
         assert_eq!(
             text(&facts, &verdict, &entries),
             "pod/p of d runs on n1 and is ready\n\nTimeline:\n  \

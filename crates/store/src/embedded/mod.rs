@@ -45,7 +45,7 @@ use crate::{
 use async_trait::async_trait;
 use backup::{existing_manifest, lock_to_read};
 use files::{Files, Lock};
-use index::Found;
+use index::ReadVersion;
 use layout::Manifest;
 use queue::Request;
 use runtime_load::RuntimeLoad;
@@ -312,14 +312,14 @@ impl Embedded {
             }
         };
 
-        let kvs = if found.iter().all(Found::is_here) {
+        let kvs = if found.iter().all(ReadVersion::is_in_memory) {
             found
                 .into_iter()
-                .map(Found::resolve)
+                .map(ReadVersion::resolve)
                 .collect::<Result<_, _>>()?
         } else {
             resolve_all(&self.shared, || {
-                found.into_iter().map(Found::resolve).collect()
+                found.into_iter().map(ReadVersion::resolve).collect()
             })
             .await?
         };

@@ -2,7 +2,7 @@
 
 use super::files::File;
 use super::frame::{self, Position};
-use super::index::{Found, FoundEvent, Index};
+use super::index::{Index, ReadEvent, ReadVersion};
 use super::record::Record;
 use crate::{Content, Event, KeyRange, KeyValue, RangeAnswer, RangeRequest, Revision, StoreError};
 use bytes::{Bytes, BytesMut};
@@ -13,7 +13,7 @@ pub(crate) const PAGE: usize = 2000;
 
 /// A part of a range answer.
 pub(crate) struct Page {
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<ReadVersion>,
     pub(crate) count: u64,
     /// Where the next page starts.
     pub(crate) next: Option<Bytes>,
@@ -59,7 +59,7 @@ pub(crate) fn range_now(
     let found = index
         .at(&request.range, at)
         .map(|(key, existing)| index.found(key, &existing));
-    let kvs = found.map(Found::resolve).collect::<Result<_, _>>()?;
+    let kvs = found.map(ReadVersion::resolve).collect::<Result<_, _>>()?;
     Ok(answer(index.revision(), kvs, request))
 }
 
@@ -93,16 +93,16 @@ pub(crate) fn answer_counted(
     }
 }
 
-impl Found {
-    pub(crate) fn is_here(&self) -> bool {
-        matches!(self, Found::Here(_))
+impl ReadVersion {
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self, ReadVersion::InMemory(_))
     }
 
     /// The version itself, read from disk if needed.
     pub(crate) fn resolve(self) -> Result<KeyValue, StoreError> {
         match self {
-            Found::Here(kv) => Ok(kv),
-            Found::OnDisk {
+            ReadVersion::InMemory(kv) => Ok(kv),
+            ReadVersion::OnDisk {
                 key,
                 modified,
                 at,
@@ -112,26 +112,26 @@ impl Found {
     }
 }
 
-impl FoundEvent {
-    pub(crate) fn is_here(&self) -> bool {
+impl ReadEvent {
+    pub(crate) fn is_in_memory(&self) -> bool {
         match self {
-            FoundEvent::Here(_) => true,
-            FoundEvent::Pieces { kv, previous, .. } => {
-                kv.is_here() && previous.as_ref().is_none_or(Found::is_here)
+            ReadEvent::InMemory(_) => true,
+            ReadEvent::Parts { kv, previous, .. } => {
+                kv.is_in_memory() && previous.as_ref().is_none_or(ReadVersion::is_in_memory)
             }
         }
     }
 
     pub(crate) fn resolve(self, with_previous: bool) -> Result<Event, StoreError> {
         match self {
-            FoundEvent::Here(mut event) => {
+            ReadEvent::InMemory(mut event) => {
                 event.previous = event.previous.filter(|_| with_previous);
                 Ok(event)
             }
-            FoundEvent::Pieces { kind, kv, previous } => {
+            ReadEvent::Parts { kind, kv, previous } => {
                 let previous = previous
                     .filter(|_| with_previous)
-                    .map(Found::resolve)
+                    .map(ReadVersion::resolve)
                     .transpose()?;
 
                 Ok(Event {

@@ -6,7 +6,7 @@
 //! read everything. A watcher so slow that compaction passes this revision gets an error: it never
 //! skips an event.
 
-use super::index::{FoundEvent, Scan};
+use super::index::{ReadEvent, Scan};
 use super::shared::{Shared, UNPOISONED};
 use crate::{
     Event, KeyRange, Revision, StoreError, Unavailable, WatchItem, WatchRequest, WatchSource,
@@ -157,9 +157,9 @@ impl Watcher {
         state.pending = Some(self.cursor).filter(|_| !complete || state.reported > through);
     }
 
-    async fn resolve(&self, found: Vec<FoundEvent>) -> Result<Vec<Event>, StoreError> {
+    async fn resolve(&self, found: Vec<ReadEvent>) -> Result<Vec<Event>, StoreError> {
         let previous = self.previous;
-        let here = found.iter().all(FoundEvent::is_here);
+        let in_memory = found.iter().all(ReadEvent::is_in_memory);
         let resolve = move || {
             found
                 .into_iter()
@@ -167,7 +167,7 @@ impl Watcher {
                 .collect()
         };
 
-        if here {
+        if in_memory {
             resolve()
         } else {
             resolve_all(&self.shared, resolve).await
