@@ -1,15 +1,18 @@
 //! Programs: what is left of an expression to evaluate. Immutable, and shared between threads.
 
 use crate::env::Checked;
-use crate::eval::{Answer, Budget, EvalError, Evaluator};
+use crate::eval::{Authorize, Budget, EvalError, Evaluator};
+use crate::large_stack;
 pub use crate::plan::PlanError;
 use crate::plan::{self, Plan};
-use crate::value::{Check, Value};
+use crate::value::Value;
 
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Program {
     plan: Plan,
+    /// It needs the room of [`large_stack`].
+    deep: bool,
 }
 
 /// The values of variables.
@@ -49,7 +52,14 @@ impl Program {
     /// # Errors
     /// A constant cannot be converted, or is no regular expression.
     pub fn new(checked: &Checked) -> Result<Program, PlanError> {
-        plan::plan(checked).map(|plan| Program { plan })
+        let deep = checked.ast.is_deep();
+        let plan = if deep {
+            let interrupted = |_| Err(PlanError::Constant(EvalError::Interrupted));
+            large_stack::run(|| plan::plan(checked)).unwrap_or_else(interrupted)?
+        } else {
+            plan::plan(checked)?
+        };
+        Ok(Program { plan, deep })
     }
 
     /// Evaluates with these variables.
@@ -65,7 +75,7 @@ impl Program {
         &'a self,
         variables: &Activation<'a>,
         budget: Budget<'_>,
-        authorize: &dyn Fn(&Check) -> Answer,
+        authorize: &Authorize<'_>,
     ) -> Outcome<'a> {
         self.run(variables, budget, Some(authorize))
     }
@@ -74,15 +84,52 @@ impl Program {
         &'a self,
         variables: &Activation<'a>,
         budget: Budget<'_>,
-        authorize: Option<&dyn Fn(&Check) -> Answer>,
+        authorize: Option<&Authorize<'_>>,
     ) -> Outcome<'a> {
-        let names = self.plan.variables.iter();
-        let globals = names.map(|name| variables.get(name)).collect();
-        let mut evaluator = Evaluator::new(&self.plan, globals, budget, authorize);
-        let result = evaluator.eval(&self.plan.root);
-        Outcome {
-            result,
-            cost: evaluator.cost,
+        let evaluate = || {
+            let names = self.plan.variables.iter();
+            let globals = names.map(|name| variables.get(name)).collect();
+            let mut evaluator = Evaluator::new(&self.plan, globals, budget, authorize);
+            let result = evaluator.eval(&self.plan.root);
+            Outcome {
+                result,
+                cost: evaluator.cost,
+            }
+        };
+
+        if !self.deep {
+            return evaluate();
+        }
+        // Without a thread it cannot be evaluated: as if it had been stopped.
+        large_stack::run(evaluate).unwrap_or(Outcome {
+            result: Err(EvalError::Interrupted),
+            cost: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Env;
+
+    #[test]
+    fn the_deepest_expression_is_evaluated_from_a_small_stack() {
+        for text in [
+            format!("1{}", "+1".repeat(250)),
+            "[".repeat(249) + &"]".repeat(249),
+            "[1].map(x, ".repeat(120) + "1" + &")".repeat(120),
+        ] {
+            let evaluate = move || {
+                let checked = Env::base().compile(&text).unwrap();
+                let program = Program::new(&checked).unwrap();
+                let outcome = program.eval(&Activation::default(), Budget::default());
+                outcome.result.is_ok()
+            };
+            let thread = std::thread::Builder::new()
+                .stack_size(1 << 20)
+                .spawn(evaluate);
+            assert!(thread.unwrap().join().unwrap());
         }
     }
 }

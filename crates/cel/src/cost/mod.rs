@@ -18,15 +18,24 @@ use std::sync::Arc;
 pub use range::Range;
 
 use crate::env::Checked;
+use crate::large_stack;
 
 /// What is known of the size of a value that comes from a variable. The path begins with the name
 /// of the variable (or, as upstream has it, with the first step from a value that comes from none:
 /// `@items` for an element of `f(x)`); then names of fields, `@items`, `@keys`, `@values`,
 /// `@indices`.
-pub type SizeHints<'a> = dyn Fn(&[Arc<str>]) -> Option<Range> + 'a;
+pub type SizeHints<'a> = dyn Fn(&[Arc<str>]) -> Option<Range> + Sync + 'a;
 
 /// What evaluating the expression can cost, least and most.
 #[must_use]
 pub fn estimate(checked: &Checked, hints: &SizeHints<'_>) -> Range {
-    walk::Walk::new(checked, hints).cost(checked.ast.root())
+    let estimate = || walk::Walk::new(checked, hints).cost(checked.ast.root());
+    if !checked.ast.is_deep() {
+        return estimate();
+    }
+    // Without a thread it cannot be estimated: it may cost anything.
+    large_stack::run(estimate).unwrap_or(Range {
+        min: 0,
+        max: u64::MAX,
+    })
 }

@@ -102,10 +102,13 @@ pub enum Answer {
     Later,
 }
 
+/// Answers what an expression asks the authorizer.
+pub type Authorize<'e> = dyn Fn(&Check) -> Answer + Sync + 'e;
+
 /// What functions use of their evaluation.
 pub struct Context<'e> {
     pub(crate) work: Work,
-    pub(crate) authorize: Option<&'e dyn Fn(&Check) -> Answer>,
+    pub(crate) authorize: Option<&'e Authorize<'e>>,
     /// Expressions that were computed, in order of use; few, because each is compiled.
     patterns: HashMap<Arc<str>, Result<Arc<Pattern>, PatternError>>,
 }
@@ -114,7 +117,7 @@ pub struct Context<'e> {
 const MOST_PATTERNS: usize = 64;
 
 impl<'e> Context<'e> {
-    pub(crate) fn new(authorize: Option<&'e dyn Fn(&Check) -> Answer>) -> Self {
+    pub(crate) fn new(authorize: Option<&'e Authorize<'e>>) -> Self {
         Context {
             work: Work::default(),
             authorize,

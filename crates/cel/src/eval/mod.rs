@@ -21,12 +21,12 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use budget::{Answer, Budget, Context, PER_CALL_LIMIT, Work};
+pub use budget::{Answer, Authorize, Budget, Context, PER_CALL_LIMIT, Work};
 pub(crate) use call::dispatch;
 pub use error::EvalError;
 
 use crate::plan::{Node, Plan};
-use crate::value::{Check, List, Map, Text, Value, equal};
+use crate::value::{List, Map, Text, Value, equal};
 
 pub(crate) type Outcome<'a> = Result<Value<'a>, EvalError>;
 
@@ -54,7 +54,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
         plan: &'a Plan,
         globals: Vec<Option<Value<'a>>>,
         budget: Budget<'e>,
-        authorize: Option<&'e dyn Fn(&Check) -> Answer>,
+        authorize: Option<&'e Authorize<'e>>,
     ) -> Self {
         let slots = (0..plan.slots).map(|_| Slot::Empty).collect();
         Evaluator {

@@ -1,5 +1,4 @@
-use std::cell::Cell;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use coracle_api::Value as Node;
 use coracle_api::codec::json;
@@ -186,12 +185,12 @@ fn a_check_that_takes_time_ends_the_evaluation_until_it_is_answered() {
     )));
     let variables = Activation::default().with("authorizer", requester);
 
-    let asked = Cell::new(0);
-    let answered = Cell::new(false);
+    let asked = AtomicU32::new(0);
+    let answered = AtomicBool::new(false);
     let authorize = |check: &crate::value::Check| {
         assert_eq!(check.verb, "get");
-        asked.set(asked.get() + 1);
-        if answered.get() {
+        asked.fetch_add(1, Ordering::Relaxed);
+        if answered.load(Ordering::Relaxed) {
             Answer::Decided(Verdict {
                 allowed: true,
                 ..Verdict::default()
@@ -203,10 +202,10 @@ fn a_check_that_takes_time_ends_the_evaluation_until_it_is_answered() {
     let outcome = program.eval_with_authorizer(&variables, Budget::default(), &authorize);
     assert!(matches!(outcome.result, Err(EvalError::Pending(_))));
 
-    answered.set(true);
+    answered.store(true, Ordering::Relaxed);
     let outcome = program.eval_with_authorizer(&variables, Budget::default(), &authorize);
     assert!(matches!(outcome.result, Ok(Value::Bool(true))));
-    assert_eq!((asked.get(), outcome.cost), (2, 350_004));
+    assert_eq!((asked.load(Ordering::Relaxed), outcome.cost), (2, 350_004));
 }
 
 /// Data with a schema: members have its types, names are escaped, and what it does not declare is
