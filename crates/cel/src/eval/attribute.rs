@@ -161,11 +161,17 @@ impl<'a> Evaluator<'a, '_> {
             Key::Const(key) => select(value, &borrow(key), tries),
             Key::Attribute(attribute) => {
                 let key = self.resolve(attribute, None, false)?;
-                select_by(value, &key, tries)
+                if !is_qualifier(&key) {
+                    return Err(unqualified(native_type(&key)));
+                }
+                select(value, &key, tries)
             }
             Key::Result(node) => {
                 let key = self.eval(node)?;
-                select_by(value, &key, tries)
+                if !is_qualifier(&key) {
+                    return Err(unqualified(go_type(&key)));
+                }
+                select(value, &key, tries)
             }
         }
     }
@@ -181,18 +187,18 @@ fn plain(value: Value<'_>) -> Value<'_> {
     }
 }
 
-fn select_by<'a>(
-    value: &Value<'a>,
-    key: &Value<'_>,
-    tries: bool,
-) -> Result<Option<Value<'a>>, EvalError> {
-    if !is_qualifier(key) {
-        return Err(EvalError::failed(format!(
-            "invalid qualifier type: {}",
-            go_type(key)
-        )));
+fn unqualified(kind: &str) -> EvalError {
+    EvalError::failed(format!("invalid qualifier type: {kind}"))
+}
+
+/// The type that upstream has for what an attribute is: data of objects are Go's own.
+fn native_type(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::List(List::Tree(tree)) if tree.schema.is_none() => "[]interface {}",
+        Value::Map(Map::Tree(tree)) if tree.schema.is_none() => "map[string]interface {}",
+        other => go_type(other),
     }
-    select(value, key, tries)
 }
 
 fn select<'a>(

@@ -28,7 +28,8 @@ impl<'a> Evaluator<'a, '_> {
                 // Only if it is the last argument are the values of all known.
                 if index + 1 == call.args.len() {
                     let cost = cost::before(call.cost, args, &mut self.context.work)?;
-                    self.charge(cost.unwrap_or(1))?;
+                    let cost = cost.unwrap_or_else(|| cost::after(call.cost, &args[index]));
+                    self.charge(cost)?;
                 }
                 return std::mem::replace(&mut args[index], Ok(Value::Null));
             }

@@ -141,7 +141,11 @@ fn well_known<'a>(name: &str, fields: &[(Text<'a>, Value<'a>)]) -> Outcome<'a> {
     Ok(match name {
         "BoolValue" => value("value", Value::Bool(false)),
         "BytesValue" => value("value", Value::Bytes([].into())),
-        "DoubleValue" | "FloatValue" => value("value", Value::Double(0.0)),
+        "DoubleValue" => value("value", Value::Double(0.0)),
+        "FloatValue" => match value("value", Value::Double(0.0)) {
+            Value::Double(number) => Value::Double(f64::from(single(number))),
+            other => other,
+        },
         "Int32Value" | "Int64Value" => value("value", Value::Int(0)),
         "UInt32Value" | "UInt64Value" => value("value", Value::Uint(0)),
         "StringValue" => value("value", Value::String(Text::Borrowed(""))),
@@ -163,12 +167,25 @@ fn well_known<'a>(name: &str, fields: &[(Text<'a>, Value<'a>)]) -> Outcome<'a> {
                 offset: 0,
             })
         }
+        "Any" => {
+            return Err(EvalError::failed(
+                "unsupported conversion to ref.Val: (*dynamicpb.Message)",
+            ));
+        }
         _ => {
             return Err(EvalError::failed(format!(
                 "unknown type 'google.protobuf.{name}'"
             )));
         }
     })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a field of this type has single precision"
+)]
+fn single(number: f64) -> f32 {
+    number as f32
 }
 
 const NANOS: i128 = 1_000_000_000;

@@ -85,9 +85,9 @@ pub(super) fn before(
         C::Flatten => flatten(first, second)?,
         C::Distinct | C::Sort | C::SortText => squared(first)?,
         C::SortBy | C::SortByText => squared(second.unwrap_or(first))?,
-        C::Sets => 1 + inner_size(first).saturating_mul(second.map_or(1, inner_size)),
+        C::Sets => 1 + size(first).saturating_mul(second_size()),
         C::SetsEquivalent => {
-            let product = inner_size(first).saturating_mul(second.map_or(1, inner_size));
+            let product = size(first).saturating_mul(second_size());
             product.saturating_mul(2).saturating_add(1)
         }
         C::AuthorizerCheck => 350_000,
@@ -110,7 +110,7 @@ pub(super) fn before(
 pub(super) fn after(class: CostClass, result: &Outcome<'_>) -> u64 {
     match class {
         CostClass::Join => scaled(size(result), 2.0 * TRAVERSAL),
-        _ => ALLOCATING.saturating_add(inner_size(result)),
+        _ => ALLOCATING.saturating_add(size(result)),
     }
 }
 
@@ -135,7 +135,7 @@ fn flatten(list: &Outcome<'_>, depth: Option<&Outcome<'_>>) -> Result<u64, EvalE
             ));
         }
     };
-    let cost = inner_size(list) as f64 * depth;
+    let cost = size(list) as f64 * depth;
     // A negative depth is an error, and its cost is taken away: the processor's conversion wraps.
     Ok(if cost < 0.0 {
         ALLOCATING.wrapping_sub(truncated(-cost))

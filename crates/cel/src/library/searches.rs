@@ -18,9 +18,12 @@ pub(super) fn charge(
         .spend_bytes(text.len().saturating_mul(1 + pattern.weight() / 1000))
 }
 
-fn subject<'v, 'a>(args: &'v [Value<'a>]) -> Result<&'v Text<'a>, EvalError> {
-    match &args[0] {
-        Value::String(text) => Ok(text),
+/// The text that is searched. Upstream asks for Go's value: that of an optional is what is in it,
+/// that of a type its name.
+fn searched<'v, 'a>(value: &'v Value<'a>) -> Result<&'v Text<'a>, EvalError> {
+    match value {
+        Value::String(text) | Value::Type(text) => Ok(text),
+        Value::Optional(Some(inner)) => searched(inner),
         _ => Err(EvalError::NoSuchOverload),
     }
 }
@@ -30,7 +33,7 @@ pub(crate) fn matches_pattern<'a>(
     pattern: &Pattern,
     args: &[Value<'a>],
 ) -> NativeResult<'a> {
-    let text = subject(args)?;
+    let text = searched(&args[0])?;
     charge(context, pattern, text)?;
     Ok(Value::Bool(pattern.is_match(text)))
 }
@@ -66,7 +69,7 @@ fn found<'a>(
     args: &[Value<'a>],
     most: usize,
 ) -> Result<Vec<Value<'a>>, EvalError> {
-    let text = subject(args)?;
+    let text = searched(&args[0])?;
     charge(context, pattern, text)?;
     context.work.allocate_list(text.len().min(most))?;
     let ranges = pattern

@@ -15,7 +15,7 @@ use crate::env::{Checked, Reference};
 use crate::eval::{Context, EvalError};
 use crate::library::{Functions, functions};
 use crate::types::Type;
-use crate::value::{List, Map, Value, go_type};
+use crate::value::{Extra, List, Map, Value, go_type};
 
 /// Why there is no program. The texts are upstream's.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -430,7 +430,12 @@ pub(crate) fn is_qualifier(value: &Value<'_>) -> bool {
 
 /// Whether Go's maps can have this key.
 pub(crate) fn is_hashable(value: &Value<'_>) -> bool {
-    !matches!(value, Value::Bytes(_))
+    match value {
+        Value::Bytes(_) => false,
+        // These have slices and functions in them.
+        Value::Extra(extra) => !matches!(**extra, Extra::Semver(_) | Extra::Format(_)),
+        _ => true,
+    }
 }
 
 /// Protocol buffer types that can be made, but have no value of their own.
@@ -499,6 +504,8 @@ fn plan_pattern(function: &str, args: &[Node]) -> Result<Option<Kind>, PlanError
 fn cost_of(only: Option<&'static Overload>, first: &'static Overload) -> CostClass {
     match only {
         Some(overload) => overload.cost,
+        None if first.cost == CostClass::ContainsIpText => CostClass::ContainsIp,
+        None if first.cost == CostClass::ContainsCidrText => CostClass::ContainsCidr,
         None if first.cost.is_of_function() => first.cost,
         None => CostClass::One,
     }

@@ -78,7 +78,7 @@ impl Set {
             Value::Double(number) => self.doubles.contains(&(number + 0.0).to_bits()),
             Value::String(Text::Borrowed(text)) => self.strings.contains(*text),
             Value::String(Text::Shared(text)) => self.strings.contains(&**text),
-            Value::Bytes(_) => {
+            value if !super::is_hashable(value) => {
                 return Err(EvalError::Internal(
                     format!("runtime error: hash of unhashable type {}", go_type(value)).into(),
                 ));

@@ -34,7 +34,6 @@ pub(super) fn flatten<'a>(context: &mut Context<'_>, args: &[Value<'a>]) -> Nati
     if !matches!(args[0], Value::List(_)) {
         let of = match &args[0] {
             Value::Map(_) => "map(dyn, dyn)",
-            Value::Optional(_) => "optional_type(dyn)",
             other => type_name(other),
         };
         let depth = if args.len() > 1 { "int" } else { "" };
