@@ -17,7 +17,8 @@ pub fn schema(data: &[u8]) {
         data.len().is_multiple_of(2),
         Demands::ALL,
         &Path::Root.field("s"),
-    );
+    )
+    .errors;
 
     Demands::after(&[props]);
     let Ok(compiled) = Schema::new(props) else {

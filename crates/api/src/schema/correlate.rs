@@ -12,14 +12,14 @@ use crate::Text;
 use crate::Value;
 
 /// The elements of the old list, by their keys.
-pub(super) struct Elements<'o> {
+pub struct Elements<'o> {
     keys: &'o [Text],
     by_key: HashMap<String, &'o Value>,
 }
 
 impl<'o> Elements<'o> {
     /// `None`: elements of this list do not correlate.
-    pub(super) fn of(node: &'o Node, old: &'o Value) -> Option<Elements<'o>> {
+    pub fn of(node: &'o Node, old: &'o Value) -> Option<Elements<'o>> {
         let keys = node.list_keys()?;
         let mut by_key = HashMap::new();
         for element in old
@@ -35,7 +35,7 @@ impl<'o> Elements<'o> {
         Some(Elements { keys, by_key })
     }
 
-    pub(super) fn of_element(&self, new: &Value) -> Option<&'o Value> {
+    pub fn of_element(&self, new: &Value) -> Option<&'o Value> {
         let key = has_keys(new, self.keys).then(|| lists::key_of(new, self.keys))?;
         self.by_key.get(&key).copied()
     }
@@ -54,7 +54,7 @@ fn has_keys(element: &Value, keys: &[Text]) -> bool {
 }
 
 /// Whether a part is unchanged.
-pub(super) fn same(schema: &Schema, node: &Node, new: &Value, old: &Value) -> bool {
+pub fn same(schema: &Schema, node: &Node, new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Array(new), Value::Array(before)) => {
             let (Some(item), Some(elements)) = (schema.item(node), Elements::of(node, old)) else {

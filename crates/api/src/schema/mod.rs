@@ -12,7 +12,7 @@
 
 mod build;
 pub mod check;
-mod correlate;
+pub mod correlate;
 mod default;
 mod embedded;
 mod format;

@@ -35,6 +35,29 @@ impl<'a> Props<'a> {
         self.text("type")
     }
 
+    /// The properties, by name.
+    pub fn properties(self) -> impl ExactSizeIterator<Item = (&'a str, Props<'a>)> {
+        self.named("properties")
+    }
+
+    /// The schema of members that no property declares.
+    pub fn additional_schema(self) -> Option<Props<'a>> {
+        self.additional().one()
+    }
+
+    /// The schema of elements.
+    pub fn items_schema(self) -> Option<Props<'a>> {
+        self.items().one()
+    }
+
+    pub fn max_items(self) -> Option<i64> {
+        self.int("maxItems")
+    }
+
+    pub fn max_properties(self) -> Option<i64> {
+        self.int("maxProperties")
+    }
+
     /// A member that is present and not null.
     pub(crate) fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())

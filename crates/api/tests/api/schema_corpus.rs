@@ -284,7 +284,7 @@ fn definition_causes(definition: &Json) -> Option<Vec<Cause>> {
             Demands::ALL,
             &at.field("openAPIV3Schema"),
         );
-        found.extend(errors.iter().map(cause));
+        found.extend(errors.errors.iter().map(cause));
     }
 
     Some(found)

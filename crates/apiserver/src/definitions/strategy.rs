@@ -1,8 +1,7 @@
 //! The strategy of custom resources: objects are validated by the schema of the version that they
 //! were written in.
 //!
-//! CEL rules are not evaluated. Where other validation fails, upstream reports that it did not
-//! evaluate them either, and so does this.
+//! Its CEL rules come last, and only where values have the types that the schema declares.
 
 use std::collections::HashSet;
 
@@ -49,7 +48,6 @@ impl Strategy for Version {
         }
         errors.extend(self.schema.validate_embedded(new.tree));
         errors.extend(self.schema.validate_lists(new.tree));
-        self.note_rules(errors);
     }
 
     fn validate_update(
@@ -76,8 +74,31 @@ impl Strategy for Version {
         if self.schema.validate_lists(old.tree).is_empty() {
             errors.extend(self.schema.validate_lists(new.tree));
         }
+    }
 
-        self.note_rules(errors);
+    fn validate_rules(
+        &self,
+        new: &View<'_, IgnoredAny>,
+        old: Option<&View<'_, IgnoredAny>>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+        warnings: &mut Vec<String>,
+    ) {
+        let Some(rules) = self.rules() else {
+            return;
+        };
+
+        // Rules could not rely on the types of values.
+        if errors.iter().any(hides_rules) {
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+            errors.push(FieldError::invalid(&Path::Root, "null".to_owned(), detail));
+            return;
+        }
+
+        let old = old.map(|old| old.tree);
+        let found = rules.validate(&self.schema, new.tree, old, &Path::Root);
+        errors.extend(found.errors);
+        warnings.extend(found.warnings);
     }
 
     fn warnings(
@@ -131,25 +152,18 @@ impl Version {
             None => errors.extend(schema.validate(status, &at)),
         }
     }
+}
 
-    /// Reports that rules were not evaluated where a value has the wrong type.
-    fn note_rules(&self, errors: &mut Errors) {
-        let blocks = |error: &FieldError| {
-            matches!(
-                error.kind,
-                FieldErrorKind::NotSupported
-                    | FieldErrorKind::Required
-                    | FieldErrorKind::TooLong
-                    | FieldErrorKind::TooMany
-                    | FieldErrorKind::TypeInvalid
-            )
-        };
-
-        if self.has_rules() && errors.iter().any(blocks) {
-            let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-            errors.push(FieldError::invalid(&Path::Root, "null".to_owned(), detail));
-        }
-    }
+/// Whether rules are not evaluated beside an error.
+fn hides_rules(error: &FieldError) -> bool {
+    matches!(
+        error.kind,
+        FieldErrorKind::NotSupported
+            | FieldErrorKind::Required
+            | FieldErrorKind::TooLong
+            | FieldErrorKind::TooMany
+            | FieldErrorKind::TypeInvalid
+    )
 }
 
 /// A write of the status changes nothing else, and of metadata only field ownership.

@@ -1,11 +1,14 @@
 //! One version of a custom resource: what the catalogue has no place for.
 
+use std::sync::OnceLock;
+
 use coracle_api::apply::Declared;
 use coracle_api::codec::json;
 use coracle_api::field_error::FieldError;
 use coracle_api::json_path::JsonPath;
-use coracle_api::schema::{BuildError, Flags, Props, Schema, TooMuchAdded};
+use coracle_api::schema::{BuildError, Props, Schema, TooMuchAdded};
 use coracle_api::{Map, Text, Value};
+use coracle_expressions::custom_resource::Validator;
 use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 use coracle_kinds::kube_aware;
 use tracing::warn;
@@ -26,6 +29,8 @@ pub struct Version {
     pub schema: Schema,
     /// Of the status alone.
     pub status: Option<Schema>,
+    /// Its CEL rules, compiled at the first write: most definitions are never written to.
+    rules: OnceLock<Option<Validator>>,
     /// `preserveUnknownFields`: fields that are not in the schema are stored.
     preserves: bool,
 }
@@ -77,13 +82,16 @@ impl Version {
             status: status
                 .map(|status| Schema::new(Props::of(status)))
                 .transpose()?,
+            rules: OnceLock::new(),
             preserves,
         })
     }
 
-    /// Whether there are rules, which are not evaluated yet.
-    pub fn has_rules(&self) -> bool {
-        self.schema.root().flags.has(Flags::RULES)
+    /// The CEL rules of its schema.
+    pub(super) fn rules(&self) -> Option<&Validator> {
+        self.rules
+            .get_or_init(|| Validator::new(&self.schema))
+            .as_ref()
     }
 
     /// Drops what the schema does not know, and returns where it stood.

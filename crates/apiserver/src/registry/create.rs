@@ -237,6 +237,8 @@ fn prepare_and_validate(object: &mut Value, write: &Write<'_>) -> Result<Vec<Str
         .strategy
         .validate_tree(object, None, cx, &mut errors)?;
 
+    noticed.extend(warnings);
+
     // The kind's own error about a name is more specific than the generic one.
     if errors.is_empty() {
         meta::validate_new(object, scope, &mut errors);
@@ -248,7 +250,5 @@ fn prepare_and_validate(object: &mut Value, write: &Write<'_>) -> Result<Vec<Str
     }
 
     scope.strategy.canonicalize(object);
-    noticed.extend(warnings);
-
     Ok(noticed)
 }

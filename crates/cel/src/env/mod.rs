@@ -169,6 +169,14 @@ impl Checked {
         self.references[node.index()].as_ref()
     }
 
+    /// Whether the expression uses a variable.
+    #[must_use]
+    pub fn refers_to(&self, variable: &str) -> bool {
+        self.references.iter().flatten().any(
+            |reference| matches!(reference, Reference::Ident { name, .. } if &**name == variable),
+        )
+    }
+
     /// The overloads that a call may mean; none for what is no call.
     #[must_use]
     pub fn overloads(&self, node: NodeId) -> &[&'static Overload] {

@@ -24,7 +24,11 @@ impl ObjectType {
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Type> {
         match &self.fields {
-            Fields::Named(fields) => fields.get(name).cloned(),
+            // A reserved word is the name of a field too, and is declared in its escaped form.
+            Fields::Named(fields) => {
+                let escaped = || fields.get(format!("__{name}__").as_str());
+                fields.get(name).or_else(escaped).cloned()
+            }
             Fields::Any => Some(Type::Dyn),
         }
     }
@@ -44,8 +48,15 @@ impl ObjectTypes {
         self.0.extend(other.0);
     }
 
+    /// The type of this name. Where every field of `A` exists, so does the type `A.b` of what is in
+    /// its field.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<ObjectType>> {
-        self.0.get(name)
+        let of_field = || {
+            let (object, _) = name.split_once('.')?;
+            let found = self.0.get(object)?;
+            (found.fields == Fields::Any).then_some(found)
+        };
+        self.0.get(name).or_else(of_field)
     }
 }

@@ -1,10 +1,10 @@
-//! Fields with CEL expressions: their names and presence are validated, the expressions themselves
-//! are not parsed yet.
+//! Fields with CEL expressions: names, presence, and whether the expressions compile.
 
 use std::collections::BTreeSet;
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::{Path, names};
+use coracle_expressions::admission::{CompileError, Compiler, Returns, Visible};
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, ParamKind, Variable};
 
 use crate::strategy::Errors;
@@ -37,11 +37,36 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-pub(super) fn validate_conditions(
-    conditions: &[MatchCondition],
+/// Reports an expression that does not compile; `shown` is its text as the message has it.
+pub(super) fn report<T>(
+    compiled: Result<T, CompileError>,
+    shown: &str,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
+    match compiled {
+        Ok(_) => {}
+        Err(error) if error.is_internal() => {
+            errors.push(FieldError::internal(at, error.to_string()));
+        }
+        Err(error) => errors.push(FieldError::invalid_str(at, shown, error.to_string())),
+    }
+}
+
+/// `params`: the conditions are those of a policy that has parameters.
+pub(super) fn validate_conditions(
+    conditions: &[MatchCondition],
+    params: bool,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    let compiler = Compiler::plain();
+    let visible = Visible {
+        params,
+        authorizer: true,
+        patches: false,
+    };
+
     if conditions.len() > MOST_CONDITIONS {
         errors.push(FieldError::too_many(at, conditions.len(), MOST_CONDITIONS));
     }
@@ -49,8 +74,15 @@ pub(super) fn validate_conditions(
     let mut seen = BTreeSet::new();
     for (index, condition) in conditions.iter().enumerate() {
         let at = at.index(index);
-        if condition.expression.trim().is_empty() {
-            errors.push(FieldError::required(&at.field("expression"), ""));
+        let place = at.field("expression");
+        match condition.expression.trim() {
+            "" => errors.push(FieldError::required(&place, "")),
+            text => report(
+                compiler.compile(text, visible, Returns::Bool),
+                text,
+                &place,
+                errors,
+            ),
         }
 
         let name = &condition.name;
@@ -70,7 +102,14 @@ pub(super) fn validate_conditions(
     }
 }
 
-pub(super) fn validate_variables(variables: &[Variable], at: &Path<'_>, errors: &mut Errors) {
+/// Validates the variables of a policy, and adds them to what `compiler` knows.
+pub(super) fn validate_variables(
+    variables: &[Variable],
+    compiler: &mut Compiler,
+    visible: Visible,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     for (index, variable) in variables.iter().enumerate() {
         let at = at.index(index);
         if variable.name.trim().is_empty() {
@@ -87,11 +126,14 @@ pub(super) fn validate_variables(variables: &[Variable], at: &Path<'_>, errors: 
             ));
         }
 
-        if variable.expression.trim().is_empty() {
-            errors.push(FieldError::required(
-                &at.field("expression"),
-                "expression is not specified",
-            ));
+        let place = at.field("expression");
+        let text = &variable.expression;
+        if text.trim().is_empty() {
+            let detail = "expression is not specified";
+            errors.push(FieldError::required(&place, detail));
+        } else {
+            let compiled = compiler.add_variable(&variable.name, text, visible);
+            report(compiled, text, &place, errors);
         }
     }
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::time::Timestamp;
 use coracle_api::{Path, Value, names};
+use coracle_expressions::admission::{Compiler, Returns, Visible};
 use k8s_openapi::api::admissionregistration::v1::{
     AuditAnnotation, MatchCondition, MatchResources, MutatingAdmissionPolicy, Mutation, ParamKind,
     ValidatingAdmissionPolicy, Validation,
 };
 
-use super::expressions::{validate_conditions, validate_param_kind, validate_variables};
+use super::expressions::{report, validate_conditions, validate_param_kind, validate_variables};
 use super::params::param_kind;
 use super::rules::{FAILURE_POLICIES, validate_changing, validate_match};
 use super::{OWN, warnings};
@@ -176,7 +177,8 @@ fn validate_common(common: &CommonFields<'_>, errors: &mut Errors) {
     }
 
     if let Some(conditions) = common.conditions {
-        validate_conditions(conditions, &SPEC.field("matchConditions"), errors);
+        let params = common.param_kind.is_some();
+        validate_conditions(conditions, params, &SPEC.field("matchConditions"), errors);
     }
 }
 
@@ -197,7 +199,19 @@ fn validate_validating(
         errors,
     );
 
-    validate_variables(items(&spec.variables), &SPEC.field("variables"), errors);
+    let visible = Visible {
+        params: spec.param_kind.is_some(),
+        authorizer: true,
+        patches: false,
+    };
+    let variables = items(&spec.variables);
+    let mut compiler = match variables {
+        [] => Compiler::plain(),
+        _ => Compiler::with_variables(),
+    };
+    let at = SPEC.field("variables");
+    validate_variables(variables, &mut compiler, visible, &at, errors);
+
     let (validations, annotations) = (items(&spec.validations), items(&spec.audit_annotations));
     if validations.is_empty() && annotations.is_empty() {
         for name in ["validations", "auditAnnotations"] {
@@ -208,35 +222,52 @@ fn validate_validating(
     }
 
     for (index, validation) in validations.iter().enumerate() {
-        validate_validation(validation, &SPEC.field("validations").index(index), errors);
+        let at = SPEC.field("validations");
+        validate_validation(validation, &compiler, visible, &at.index(index), errors);
     }
 
-    validate_annotations(annotations, policy, errors);
+    validate_annotations(annotations, policy, &compiler, visible, errors);
 }
 
-fn validate_validation(validation: &Validation, at: &Path<'_>, errors: &mut Errors) {
-    if validation.expression.trim().is_empty() {
-        errors.push(FieldError::required(
-            &at.field("expression"),
-            "expression is not specified",
-        ));
+fn validate_validation(
+    validation: &Validation,
+    compiler: &Compiler,
+    visible: Visible,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    let (place, expression) = (at.field("expression"), &validation.expression);
+    if expression.trim().is_empty() {
+        let detail = "expression is not specified";
+        errors.push(FieldError::required(&place, detail));
+    } else {
+        let compiled = compiler.compile(expression, visible, Returns::Bool);
+        report(compiled, expression, &place, errors);
     }
 
-    for (name, found) in [
-        ("messageExpression", &validation.message_expression),
-        ("message", &validation.message),
-    ] {
-        let found = text(found);
-        if !found.is_empty() && found.trim().is_empty() {
-            let detail = "must be non-empty if specified";
-            errors.push(FieldError::invalid_str(&at.field(name), found, detail));
-        } else if name == "message" && found.trim().contains(['\n', '\r']) {
-            errors.push(FieldError::invalid_str(
-                &at.field(name),
-                found,
-                "must not contain line breaks",
-            ));
-        }
+    let (place, message) = (
+        at.field("messageExpression"),
+        text(&validation.message_expression),
+    );
+    if !message.trim().is_empty() {
+        let visible = Visible {
+            authorizer: false,
+            ..visible
+        };
+        let compiled = compiler.compile(message, visible, Returns::String);
+        report(compiled, message, &place, errors);
+    } else if !message.is_empty() {
+        let detail = "must be non-empty if specified";
+        errors.push(FieldError::invalid_str(&place, message, detail));
+    }
+
+    let (place, message) = (at.field("message"), text(&validation.message));
+    if !message.is_empty() && message.trim().is_empty() {
+        let detail = "must be non-empty if specified";
+        errors.push(FieldError::invalid_str(&place, message, detail));
+    } else if message.trim().contains(['\n', '\r']) {
+        let detail = "must not contain line breaks";
+        errors.push(FieldError::invalid_str(&place, message, detail));
     }
 
     if let Some(reason) = &validation.reason {
@@ -247,6 +278,8 @@ fn validate_validation(validation: &Validation, at: &Path<'_>, errors: &mut Erro
 fn validate_annotations(
     annotations: &[AuditAnnotation],
     policy: &View<'_, ValidatingAdmissionPolicy>,
+    compiler: &Compiler,
+    visible: Visible,
     errors: &mut Errors,
 ) {
     let at = SPEC.field("auditAnnotations");
@@ -278,16 +311,20 @@ fn validate_annotations(
             refuse(&place, &whole, names::qualified_name(&whole), errors);
         }
 
-        match annotation.value_expression.trim().len() {
-            0 => {
+        let value = at.field("valueExpression");
+        match annotation.value_expression.trim() {
+            "" => {
                 let detail = "valueExpression is not specified";
-                errors.push(FieldError::required(&at.field("valueExpression"), detail));
+                errors.push(FieldError::required(&value, detail));
             }
-            length if length > LONGEST_EXPRESSION => {
+            text if text.len() > LONGEST_EXPRESSION => {
                 let detail = format!("must not exceed {LONGEST_EXPRESSION} bytes in length");
-                errors.push(FieldError::required(&at.field("valueExpression"), detail));
+                errors.push(FieldError::required(&value, detail));
             }
-            _ => {}
+            text => {
+                let compiled = compiler.compile(text, visible, Returns::StringOrNull);
+                report(compiled, &annotation.value_expression, &value, errors);
+            }
         }
 
         if !keys.insert(&annotation.key) {
@@ -339,7 +376,19 @@ fn validate_mutating(policy: &MutatingAdmissionPolicy, validated: bool, errors: 
         errors,
     );
 
-    validate_variables(items(&spec.variables), &SPEC.field("variables"), errors);
+    let visible = Visible {
+        params: spec.param_kind.is_some(),
+        authorizer: true,
+        patches: false,
+    };
+    let mut compiler = Compiler::with_variables();
+    let at = SPEC.field("variables");
+    validate_variables(items(&spec.variables), &mut compiler, visible, &at, errors);
+
+    let visible = Visible {
+        patches: true,
+        ..visible
+    };
     let at = SPEC.field("mutations");
     let mutations = items(&spec.mutations);
     if mutations.is_empty() {
@@ -350,7 +399,7 @@ fn validate_mutating(policy: &MutatingAdmissionPolicy, validated: bool, errors: 
     }
 
     for (index, mutation) in mutations.iter().enumerate() {
-        validate_mutation(mutation, &at.index(index), errors);
+        validate_mutation(mutation, &compiler, visible, &at.index(index), errors);
     }
 
     match text(&spec.reinvocation_policy) {
@@ -364,7 +413,13 @@ fn validate_mutating(policy: &MutatingAdmissionPolicy, validated: bool, errors: 
     }
 }
 
-fn validate_mutation(mutation: &Mutation, at: &Path<'_>, errors: &mut Errors) {
+fn validate_mutation(
+    mutation: &Mutation,
+    compiler: &Compiler,
+    visible: Visible,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let apply = mutation
         .apply_configuration
         .as_ref()
@@ -399,7 +454,15 @@ fn validate_mutation(mutation: &Mutation, at: &Path<'_>, errors: &mut Errors) {
         Some(expression) if expression.trim().is_empty() => {
             errors.push(FieldError::required(&place.field("expression"), ""));
         }
-        Some(_) => {}
+        Some(expression) => {
+            let returns = match kind {
+                "JSONPatch" => Returns::JsonPatches,
+                _ => Returns::Object,
+            };
+            let text = expression.trim();
+            let compiled = compiler.compile(text, visible, returns);
+            report(compiled, text, &place.field("expression"), errors);
+        }
     }
 
     if other.is_some() {

@@ -341,7 +341,7 @@ fn validate_hook(hook: &Hook<'_>, demands: Demands, at: &Path<'_>, errors: &mut 
     validate_client(hook.client, &at.field("clientConfig"), errors);
 
     if demands.conditions {
-        validate_conditions(hook.conditions, &at.field("matchConditions"), errors);
+        validate_conditions(hook.conditions, false, &at.field("matchConditions"), errors);
     }
 }
 

@@ -27,8 +27,8 @@ pub trait AnyStrategy: Send + Sync {
 
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>);
 
-    /// Validates an object, which is new if there is no old one. Returns the warnings, if there are
-    /// no errors.
+    /// Validates an object, which is new if there is no old one. Returns the warnings; where there
+    /// are errors, only those of rules.
     fn validate_tree(
         &self,
         new: &Value,
@@ -120,11 +120,13 @@ impl<S: Strategy> AnyStrategy for S {
             }
         }
 
-        if !errors.is_empty() {
-            return Ok(Vec::new());
-        }
+        let mut warnings = Vec::new();
+        self.validate_rules(&new, old.as_ref(), cx, errors, &mut warnings);
 
-        Ok(self.warnings(&new, old.as_ref(), cx))
+        if errors.is_empty() {
+            warnings.extend(self.warnings(&new, old.as_ref(), cx));
+        }
+        Ok(warnings)
     }
 
     fn canonicalize(&self, new: &mut Value) {

@@ -160,6 +160,18 @@ pub trait Strategy: Send + Sync + 'static {
     ) {
     }
 
+    /// Validates an object by rules that its author wrote, after everything else. A rule may only
+    /// warn, too.
+    fn validate_rules(
+        &self,
+        new: &View<'_, Self::Object>,
+        old: Option<&View<'_, Self::Object>>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+        warnings: &mut Vec<String>,
+    ) {
+    }
+
     /// Brings a valid object into the form that is stored.
     fn canonicalize(&self, new: &mut Value) {}
 

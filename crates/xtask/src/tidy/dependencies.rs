@@ -20,13 +20,14 @@ use MayUse::{All, Only};
 const CRATES: &[(&str, MayUse)] = &[
     ("api", Only(&[])),
     ("cel", Only(&["api"])),
+    ("expressions", Only(&["api", "cel"])),
     ("store", Only(&[])),
     ("client", Only(&["api"])),
-    ("kinds", Only(&["api"])),
+    ("kinds", Only(&["api", "expressions"])),
     ("settings", Only(&["api"])),
     (
         "apiserver",
-        Only(&["api", "kinds", "store", "client", "streams"]),
+        Only(&["api", "expressions", "kinds", "store", "client", "streams"]),
     ),
     ("controllers", Only(&["api", "client"])),
     ("scheduler", Only(&["api", "client"])),

@@ -53,6 +53,14 @@ pub fn field_path<'a>(
     Ok((at, names))
 }
 
+/// The names of a valid path.
+pub fn field_path_names(path: &str) -> Vec<String> {
+    let names = Tokens(path).filter(|token| !matches!(*token, "." | "[" | "]"));
+    names
+        .map(|name| quoted(name).unwrap_or_else(|_| name.to_owned()))
+        .collect()
+}
+
 fn step<'a>(props: Props<'a>, name: &str) -> Option<Props<'a>> {
     if props.named("properties").len() > 0 {
         return props.property(name);

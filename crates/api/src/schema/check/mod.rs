@@ -12,7 +12,7 @@ mod field_path;
 mod openapi;
 mod structural;
 
-pub use field_path::{FieldPathError, field_path};
+pub use field_path::{FieldPathError, field_path, field_path_names};
 
 use std::cell::Cell;
 
@@ -55,9 +55,22 @@ impl Demands {
     }
 }
 
+/// What is wrong with a schema.
+#[derive(Debug, Default)]
+pub struct Faults {
+    pub errors: FieldErrors,
+    /// How many of the errors say where parts of OpenAPI are used wrongly; they are the last.
+    pub openapi: usize,
+    /// The schema is structural, so that its rules have types.
+    pub is_structural: bool,
+    /// It is, and its defaults are valid.
+    pub has_valid_defaults: bool,
+}
+
 /// Validates the `openAPIV3Schema` at `at`. `with_status`: the status subresource is enabled.
-pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'_>) -> FieldErrors {
+pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'_>) -> Faults {
     let mut errors = FieldErrors::default();
+    let (mut is_structural, mut has_valid_defaults) = (false, false);
     if with_status {
         errors.extend(at_root_with_status(props, at));
     }
@@ -80,18 +93,28 @@ pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'
             if errors.len() == before
                 && let Ok(compiled) = build(props, Purpose::Defaults)
             {
-                errors.extend(defaults::check(&compiled, demands.pruned_defaults, at));
+                let invalid = defaults::check(&compiled, demands.pruned_defaults, at);
+                is_structural = true;
+                has_valid_defaults = invalid.is_empty();
+                errors.extend(invalid);
             }
         }
     }
 
+    let before = errors.len();
     errors.extend(openapi::check(props, demands, at));
+    let openapi = errors.len() - before;
 
     if let Some(fault) = fault.filter(|_| errors.is_empty()) {
         errors.push(FieldError::invalid_str(at, "", fault));
     }
 
-    errors
+    Faults {
+        errors,
+        openapi,
+        is_structural,
+        has_valid_defaults,
+    }
 }
 
 /// The weight of all patterns of a schema together ([`super::Pattern::weight`]); invalid ones have

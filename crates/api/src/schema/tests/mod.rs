@@ -41,7 +41,8 @@ fn check_schema(schema: &str, expected: &[&str]) {
         false,
         Demands::ALL,
         &Path::Root.field("s"),
-    );
+    )
+    .errors;
     assert_eq!(sorted(&errors), sorted_texts(expected), "{schema}");
 }
 

@@ -9,6 +9,7 @@ mod columns;
 pub mod condition;
 mod conversion;
 mod names;
+mod rules;
 mod spec;
 mod subresources;
 mod versions;
@@ -94,7 +95,11 @@ impl Strategy for CustomResourceDefinitions {
             return validate_status(&definition, errors);
         }
 
-        spec::validate(&definition, &spec::Requirements::after(&before), errors);
+        spec::validate(
+            &definition,
+            &spec::Requirements::after(&before, &definition),
+            errors,
+        );
 
         if condition::is_true(old.tree, "Established") {
             immutable(new.tree, old.tree, &["spec", "scope"], "\"\"", errors);
@@ -148,10 +153,6 @@ impl Strategy for CustomResourceDefinitions {
         }
 
         if cx.keeps_object() {
-            if definition.has_rules() {
-                warnings.push(RULES.to_owned());
-            }
-
             if definition
                 .spec
                 .below("conversion")
@@ -193,8 +194,6 @@ impl Strategy for CustomResourceDefinitions {
     }
 }
 
-const RULES: &str =
-    "x-kubernetes-validations are stored, but this server does not enforce these rules yet";
 const WEBHOOK: &str = "conversion by webhook is stored, but this server does not call conversion webhooks yet: \
                        objects are shown in every version as they were written";
 

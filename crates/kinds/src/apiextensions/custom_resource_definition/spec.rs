@@ -1,13 +1,15 @@
 //! The spec of a definition, in the order in which upstream validates it.
 
-use coracle_api::Path;
+use std::collections::BTreeSet;
+
 use coracle_api::field_error::FieldError;
 use coracle_api::names::dns1123_subdomain;
 use coracle_api::schema::Props;
 use coracle_api::schema::check::{self, Demands};
+use coracle_api::{Map, Path};
 
 use super::view::Definition;
-use super::{columns, conversion, demands, names, subresources, versions};
+use super::{columns, conversion, demands, names, rules, subresources, versions};
 use crate::strategy::{Errors, SPEC};
 use crate::validate::one_of;
 
@@ -17,6 +19,8 @@ pub(super) struct Requirements {
     /// Every version has a schema.
     every_schema: bool,
     known_reviews: bool,
+    /// Versions whose schemas are as they were.
+    unchanged: BTreeSet<String>,
 }
 
 impl Requirements {
@@ -25,16 +29,36 @@ impl Requirements {
             schemas: Demands::ALL,
             every_schema: true,
             known_reviews: true,
+            unchanged: BTreeSet::new(),
         }
     }
 
-    pub(super) fn after(old: &Definition<'_>) -> Requirements {
+    pub(super) fn after(old: &Definition<'_>, new: &Definition<'_>) -> Requirements {
         Requirements {
             schemas: demands(old),
             every_schema: old.versions().all(|version| old.schema(version).is_some()),
             known_reviews: conversion::has_known_reviews(old.spec),
+            unchanged: unchanged(old, new),
         }
     }
+
+    /// Rules of an unchanged schema may cost as much as they do.
+    pub(super) fn any_cost(&self, version: &str) -> bool {
+        self.unchanged.contains(version)
+    }
+}
+
+fn unchanged(old: &Definition<'_>, new: &Definition<'_>) -> BTreeSet<String> {
+    let same = |version: &&Map| {
+        let before = old
+            .versions()
+            .find(|before| before.text("name") == version.text("name"));
+        before.is_some_and(|before| old.schema(before) == new.schema(version))
+    };
+    new.versions()
+        .filter(same)
+        .map(|version| version.text("name").to_owned())
+        .collect()
 }
 
 pub(super) fn validate(definition: &Definition<'_>, wanted: &Requirements, errors: &mut Errors) {
@@ -75,6 +99,7 @@ pub(super) fn validate(definition: &Definition<'_>, wanted: &Requirements, error
         validate_schema(
             shared.get("openAPIV3Schema"),
             with_status,
+            wanted.any_cost(spec.text("version")),
             wanted,
             &SPEC.field("validation"),
             errors,
@@ -128,10 +153,11 @@ fn validate_group(group: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates a schema, and its rules as far as this is possible without parsing CEL.
+/// Validates a schema and its rules. `any_cost`: the old definition has the same.
 pub(super) fn validate_schema(
     schema: Option<&coracle_api::Value>,
     with_status: bool,
+    any_cost: bool,
     wanted: &Requirements,
     at: &Path<'_>,
     errors: &mut Errors,
@@ -140,10 +166,8 @@ pub(super) fn validate_schema(
         return;
     };
     let at = at.field("openAPIV3Schema");
-    errors.extend(check::schema(
-        Props::of(schema),
-        with_status,
-        wanted.schemas,
-        &at,
-    ));
+    let props = Props::of(schema);
+    let mut faults = check::schema(props, with_status, wanted.schemas, &at);
+    rules::validate(props, &mut faults, any_cost, &at);
+    errors.extend(faults.errors);
 }

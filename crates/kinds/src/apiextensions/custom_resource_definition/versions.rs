@@ -24,6 +24,7 @@ pub(super) fn validate(definition: &Definition<'_>, wanted: &Requirements, error
         validate_schema(
             schema,
             definition.has_status(version),
+            wanted.any_cost(version.text("name")),
             wanted,
             &at.field("schema"),
             errors,

@@ -140,15 +140,6 @@ impl<'a> Definition<'a> {
         unknown
     }
 
-    /// Whether there are rules in CEL.
-    pub fn has_rules(&self) -> bool {
-        let mut found = false;
-        self.each_schema(&mut |schema| {
-            found |= !schema.items("x-kubernetes-validations").is_empty()
-        });
-        found
-    }
-
     fn each_schema(&self, visit: &mut dyn FnMut(&Map)) {
         let holders = self
             .versions()

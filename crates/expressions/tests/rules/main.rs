@@ -1,0 +1,6 @@
+//! Rules of custom resources, compared with upstream's own code through `tests/tools/cel-oracle`.
+
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod objects;
+mod oracle;
