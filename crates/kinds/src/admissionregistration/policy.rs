@@ -18,7 +18,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{conditions, internal, items, one_of, text};
+use crate::validate::{conditions, internal, items, text, validate_one_of};
 use crate::{OwnMetadata, Part, keep_metadata};
 
 const MOST_ANNOTATIONS: usize = 20;
@@ -149,7 +149,7 @@ struct CommonFields<'a> {
 fn validate_common(common: &CommonFields<'_>, errors: &mut Errors) {
     match common.failure_policy {
         None => errors.push(FieldError::required(&SPEC.field("failurePolicy"), "")),
-        Some(policy) => one_of(
+        Some(policy) => validate_one_of(
             policy,
             &FAILURE_POLICIES,
             &SPEC.field("failurePolicy"),
@@ -240,7 +240,7 @@ fn validate_validation(validation: &Validation, at: &Path<'_>, errors: &mut Erro
     }
 
     if let Some(reason) = &validation.reason {
-        one_of(reason, &REASONS, &at.field("reason"), errors);
+        validate_one_of(reason, &REASONS, &at.field("reason"), errors);
     }
 }
 
@@ -355,7 +355,7 @@ fn validate_mutating(policy: &MutatingAdmissionPolicy, validated: bool, errors: 
 
     match text(&spec.reinvocation_policy) {
         "" => errors.push(FieldError::required(&SPEC.field("reinvocationPolicy"), "")),
-        policy => one_of(
+        policy => validate_one_of(
             policy,
             &["IfNeeded", "Never"],
             &SPEC.field("reinvocationPolicy"),
@@ -381,7 +381,7 @@ fn validate_mutation(mutation: &Mutation, at: &Path<'_>, errors: &mut Errors) {
         "JSONPatch" => (("jsonPatch", patch), ("applyConfiguration", apply)),
         "ApplyConfiguration" => (("applyConfiguration", apply), ("jsonPatch", patch)),
         other => {
-            return one_of(
+            return validate_one_of(
                 other,
                 &["ApplyConfiguration", "JSONPatch"],
                 &at.field("patchType"),

@@ -199,7 +199,7 @@ fn validate_spec(
                 .map(i64::from),
         ),
     ];
-    workload::not_negative(&SPEC, &numbers, errors);
+    workload::validate_not_negative(&SPEC, &numbers, errors);
 
     let service = text(&spec.service_name);
     if rigour == Rigour::New && !service.is_empty() {
@@ -217,7 +217,7 @@ fn validate_spec(
         .at(&["spec", "selector"])
         .filter(|given| !given.is_null());
     let given = shown.map(|_| &spec.selector);
-    workload::some_selector(given, "statefulset", errors);
+    workload::validate_selector_is_set(given, "statefulset", errors);
 
     match LabelSelector::from_value(shown) {
         Err(_) => {
@@ -225,7 +225,12 @@ fn validate_spec(
             errors.push(FieldError::invalid(&at, shown, ""));
         }
         Ok(selector) => {
-            workload::selected(set.tree, &selector, given.is_some(), errors);
+            workload::validate_selector_matches_template(
+                set.tree,
+                &selector,
+                given.is_some(),
+                errors,
+            );
             let (template, at) = (as_made(spec), SPEC.field("template"));
             if rigour != Rigour::TemplateAside {
                 pod::validate_template(&template, &at, options, errors);
@@ -235,7 +240,7 @@ fn validate_spec(
         }
     }
 
-    workload::runs_for_ever(&spec.template, "StatefulSet", errors);
+    workload::validate_restart_policy(&spec.template, "StatefulSet", errors);
 }
 
 /// The template with the fields that the controller sets in every pod.
@@ -297,7 +302,7 @@ fn validate_update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
         }
         ("RollingUpdate", Some(rolling)) => {
             let at = at.field("rollingUpdate");
-            workload::not_negative(
+            workload::validate_not_negative(
                 &at,
                 &[("partition", rolling.partition.map(i64::from))],
                 errors,
@@ -305,7 +310,7 @@ fn validate_update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
 
             if let Some(most) = &rolling.max_unavailable {
                 let at = at.field("maxUnavailable");
-                workload::number_or_percent(most, &at, errors);
+                workload::validate_int_or_percent(most, &at, errors);
 
                 if workload::amount(most) == 0 {
                     errors.push(FieldError::invalid(
@@ -315,7 +320,7 @@ fn validate_update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
                     ));
                 }
 
-                workload::at_most_all(most, &at, errors);
+                workload::validate_at_most_100_percent(most, &at, errors);
             }
         }
         ("OnDelete" | "RollingUpdate", None) => {}
@@ -368,7 +373,7 @@ fn validate_status(
         ("observedGeneration", status.observed_generation),
         ("collisionCount", status.collision_count.map(i64::from)),
     ];
-    workload::not_negative(&STATUS, &numbers, errors);
+    workload::validate_not_negative(&STATUS, &numbers, errors);
 
     let parts = [
         ("readyReplicas", ready),

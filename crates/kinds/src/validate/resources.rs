@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 use crate::strategy::Errors;
 
 /// Validates a name that is known, or has a domain.
-pub(crate) fn name(name: &str, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_resource_name(name: &str, at: &Path<'_>, errors: &mut Errors) {
     let messages = names::qualified_name(name);
     let readable = messages.is_empty();
     refuse(at, name, messages, errors);
@@ -19,8 +19,8 @@ pub(crate) fn name(name: &str, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates a name that a container may request.
-pub(crate) fn name_in_container(found: &str, at: &Path<'_>, errors: &mut Errors) {
-    name(found, at, errors);
+pub(crate) fn validate_container_resource_name(found: &str, at: &Path<'_>, errors: &mut Errors) {
+    validate_resource_name(found, at, errors);
     if !found.contains('/') {
         if !resource_name::is_known_to_containers(found) {
             let detail = "must be a standard resource for containers";
@@ -33,8 +33,8 @@ pub(crate) fn name_in_container(found: &str, at: &Path<'_>, errors: &mut Errors)
 }
 
 /// Validates a name that a quota may bound.
-pub(crate) fn name_in_quota(found: &str, at: &Path<'_>, errors: &mut Errors) {
-    name(found, at, errors);
+pub(crate) fn validate_quota_resource_name(found: &str, at: &Path<'_>, errors: &mut Errors) {
+    validate_resource_name(found, at, errors);
     if !found.contains('/') && !resource_name::is_known_to_quotas(found) {
         errors.push(FieldError::invalid_str(
             at,
@@ -45,7 +45,12 @@ pub(crate) fn name_in_quota(found: &str, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates the amount of a resource: at least zero, and whole where the resource is.
-pub(crate) fn amount(name: &str, found: &Written, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_resource_amount(
+    name: &str,
+    found: &Written,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let quantity = read(found);
     if quantity.signum() < 0 {
         errors.push(FieldError::invalid(
