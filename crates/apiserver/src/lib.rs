@@ -65,7 +65,7 @@ mod watching;
 pub use coracle_client::World;
 pub use coracle_kinds::{ApiError, status};
 pub use in_process::InProcess;
-pub use run::{Config, Doors, RunError, run};
+pub use run::{Config, Listeners, RunError, run};
 
 /// The release of Kubernetes that this server is, and which Coracle it belongs to.
 pub const VERSION: &str = concat!("v1.36.4+coracle", env!("CARGO_PKG_VERSION"));

@@ -45,7 +45,7 @@ pub use decode::Body;
 pub use delete::Deleted;
 pub use expiry::Expiry;
 pub(crate) use read::field_selector;
-pub use read::{List, Wanted};
+pub use read::{List, RequiredVersion};
 pub use subresource::{Call, Content, Reply};
 
 /// The most memory for the lists of an object when its fields are read.

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Command};
-use coracle_apiserver::{Doors, InProcess, RunError};
+use coracle_apiserver::{InProcess, Listeners, RunError};
 use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::AuthorityError;
 use coracle_controllers::manager::UnknownController;
@@ -251,9 +251,9 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     });
 
     let result = process::until_signalled(async |stop| {
-        let doors = Doors { listener: Some(listener), in_process: in_process.clone() };
+        let listeners = Listeners { listener: Some(listener), in_process: in_process.clone() };
         let (last, stop_server) = watch::channel(false);
-        let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop_server, ready);
+        let served = coracle_apiserver::run(&config, listeners, opened.store.clone(), WORLD, stop_server, ready);
         tokio::select! {
             biased;
             result = served => result.map_err(ServerError::from),

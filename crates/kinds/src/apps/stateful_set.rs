@@ -52,7 +52,7 @@ impl Strategy for StatefulSets {
 
     fn validate(&self, new: &View<'_, StatefulSet>, cx: &Context<'_>, errors: &mut Errors) {
         let options = pod::Options::of_template(None, cx.cluster.allow_privileged());
-        validate_spec(new, &options, Rigour::New, errors);
+        validate_spec(new, &options, ValidationScope::New, errors);
     }
 
     fn validate_update(
@@ -70,15 +70,15 @@ impl Strategy for StatefulSets {
         let before = old.spec.as_ref().map(|spec| &spec.template);
         let options = pod::Options::of_template(before, cx.cluster.allow_privileged());
         let mut faults = Errors::new();
-        validate_spec(old, &options, Rigour::Changed, &mut faults);
+        validate_spec(old, &options, ValidationScope::Changed, &mut faults);
 
         // A set whose template was invalid already stays writable.
-        let rigour = if faults.is_empty() {
-            Rigour::Changed
+        let scope = if faults.is_empty() {
+            ValidationScope::Changed
         } else {
-            Rigour::TemplateAside
+            ValidationScope::WithoutTemplate
         };
-        validate_spec(new, &options, rigour, errors);
+        validate_spec(new, &options, scope, errors);
 
         if rest(new.tree) != rest(old.tree) {
             let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
@@ -129,17 +129,17 @@ fn rest(set: &Value) -> Option<Value> {
 
 /// How much of a spec is validated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rigour {
+enum ValidationScope {
     New,
     /// Immutable fields were validated when they were written.
     Changed,
-    TemplateAside,
+    WithoutTemplate,
 }
 
 fn validate_spec(
     set: &View<'_, StatefulSet>,
     options: &pod::Options,
-    rigour: Rigour,
+    scope: ValidationScope,
     errors: &mut Errors,
 ) {
     let nothing = StatefulSetSpec::default();
@@ -176,7 +176,7 @@ fn validate_spec(
         }
     }
 
-    if rigour == Rigour::New {
+    if scope == ValidationScope::New {
         for (index, template) in items(&spec.volume_claim_templates).iter().enumerate() {
             let templates = SPEC.field("volumeClaimTemplates");
             let at = templates.index(index);
@@ -202,7 +202,7 @@ fn validate_spec(
     workload::validate_not_negative(&SPEC, &numbers, errors);
 
     let service = text(&spec.service_name);
-    if rigour == Rigour::New && !service.is_empty() {
+    if scope == ValidationScope::New && !service.is_empty() {
         refuse(
             &SPEC.field("serviceName"),
             service,
@@ -232,7 +232,7 @@ fn validate_spec(
                 errors,
             );
             let (template, at) = (as_made(spec), SPEC.field("template"));
-            if rigour != Rigour::TemplateAside {
+            if scope != ValidationScope::WithoutTemplate {
                 pod::validate_template(&template, &at, options, errors);
             }
             // Upstream validates these twice.

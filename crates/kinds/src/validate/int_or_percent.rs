@@ -51,8 +51,8 @@ mod tests {
     fn numbers_and_percentages_are_bounded() {
         let check = |found: IntOrString, expected: &[&str]| {
             let (at, mut errors) = (Path::Root.field("n"), Errors::new());
-            not_negative_int_or_percent(&found, &at, &mut errors);
-            not_more_than_all(&found, &at, &mut errors);
+            validate_not_negative_int_or_percent(&found, &at, &mut errors);
+            validate_at_most_100_percent(&found, &at, &mut errors);
             check_causes(&errors, expected);
         };
         check(IntOrString::Int(0), &[]);

@@ -112,7 +112,7 @@ mod tests {
         let check = |new: &str, old: &str, expected: &[&str]| {
             let read = |text: &str| json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();
-            immutable(&read(new), &read(old), &["spec", "a"], "null", &mut errors);
+            validate_immutable(&read(new), &read(old), &["spec", "a"], "null", &mut errors);
             check_causes(&errors, expected);
         };
         check(r#"{"spec":{"a":1}}"#, r#"{"spec":{"a":1}}"#, &[]);
@@ -134,11 +134,11 @@ mod tests {
     fn required_and_enumerated_texts() {
         let at = Path::Root.field("a");
         let mut errors = Errors::new();
-        required("", coracle_api::names::dns1123_label, &at, &mut errors);
-        required("A", coracle_api::names::dns1123_label, &at, &mut errors);
-        one_of("x", &["a", "b"], &at, &mut errors);
-        one_of("b", &["a", "b"], &at, &mut errors);
-        not_negative(-1, &at, &mut errors);
+        validate_required("", coracle_api::names::dns1123_label, &at, &mut errors);
+        validate_required("A", coracle_api::names::dns1123_label, &at, &mut errors);
+        validate_one_of("x", &["a", "b"], &at, &mut errors);
+        validate_one_of("b", &["a", "b"], &at, &mut errors);
+        validate_not_negative(-1, &at, &mut errors);
 
         let expected = [
             "a: Required value",

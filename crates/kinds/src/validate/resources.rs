@@ -93,39 +93,39 @@ mod tests {
             validate(name, &Path::Root.field("r"), &mut errors);
             check_causes(&errors, expected);
         };
-        check(name, "cpu", &[]);
+        check(validate_resource_name, "cpu", &[]);
 
-        check(name, "example.com/gpu", &[]);
+        check(validate_resource_name, "example.com/gpu", &[]);
         check(
-            name,
+            validate_resource_name,
             "gpu",
             &["r: Invalid value: \"gpu\": must be a standard resource type or fully qualified"],
         );
 
         check(
-            name,
+            validate_resource_name,
             "a b",
             &["r: Invalid value: \"a b\": name part must consist"],
         );
 
-        check(name_in_container, "hugepages-2Mi", &[]);
+        check(validate_container_resource_name, "hugepages-2Mi", &[]);
         check(
-            name_in_container,
+            validate_container_resource_name,
             "pods",
             &["r: Invalid value: \"pods\": must be a standard resource for containers"],
         );
 
         check(
-            name_in_container,
+            validate_container_resource_name,
             "requests.example.com/gpu",
             &[
                 "r: Invalid value: \"requests.example.com/gpu\": doesn't follow extended resource name standard",
             ],
         );
 
-        check(name_in_quota, "requests.cpu", &[]);
+        check(validate_quota_resource_name, "requests.cpu", &[]);
         check(
-            name_in_quota,
+            validate_quota_resource_name,
             "storage",
             &["r: Invalid value: \"storage\": must be a standard resource for quota"],
         );
@@ -135,7 +135,7 @@ mod tests {
     fn amounts_are_not_negative_and_counts_are_whole() {
         let check = |name: &str, found: &str, expected: &[&str]| {
             let mut errors = Errors::new();
-            amount(
+            validate_resource_amount(
                 name,
                 &Written(found.to_owned()),
                 &Path::Root.field("r"),

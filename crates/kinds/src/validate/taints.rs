@@ -70,7 +70,7 @@ mod tests {
         let check = |taints: &str, expected: &[&str]| {
             let taints = json::parse(taints.as_bytes()).unwrap();
             let mut errors = Errors::new();
-            of_node(
+            validate_node_taints(
                 taints.as_array().unwrap(),
                 &Path::Root.field("t"),
                 &mut errors,

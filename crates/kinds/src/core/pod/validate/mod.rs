@@ -55,7 +55,7 @@ pub(super) fn validate_pod(
         errors,
     );
 
-    self::validate_spec(spec, Some(metadata), &at, options, errors);
+    validate_spec(spec, Some(metadata), &at, options, errors);
 
     if text(&spec.service_account_name).is_empty() {
         volume::validate_no_token_projection(items(&spec.volumes), &at.field("volumes"), errors);
@@ -105,7 +105,7 @@ pub(crate) fn validate_template(
     let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
     let spec = template.spec.as_ref().unwrap_or(&no_spec);
     let at = at.field("spec");
-    self::validate_spec(spec, None, &at, options, errors);
+    validate_spec(spec, None, &at, options, errors);
     security::validate_annotations_agree(metadata, spec, &at, errors);
 
     if !items(&spec.ephemeral_containers).is_empty() {

@@ -30,7 +30,7 @@ pub(super) fn validate_ports(ports: &[ContainerPort], at: &Path<'_>, errors: &mu
 
         match port.container_port {
             0 => errors.push(FieldError::required(&at.field("containerPort"), "")),
-            number => self::validate_port_number(number, &at.field("containerPort"), errors),
+            number => validate_port_number(number, &at.field("containerPort"), errors),
         }
 
         if let Some(port) = port.host_port.filter(|port| *port != 0) {
