@@ -43,6 +43,11 @@ mod deprecation;
 pub mod discovery;
 pub mod files;
 pub mod flow;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+#[cfg(test)]
+#[path = "../../../fuzz/run_corpus.rs"]
+mod fuzz_corpus;
 pub mod handler;
 pub mod health;
 pub mod hooks;

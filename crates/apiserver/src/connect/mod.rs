@@ -9,6 +9,8 @@
 mod backend;
 mod dial;
 mod forward;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod links;
 mod nodes;
 mod options;

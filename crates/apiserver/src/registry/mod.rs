@@ -39,6 +39,8 @@ use crate::definitions::Version;
 use crate::served::{BuiltIn, Served};
 use crate::storage_version::StorageVersion;
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use continuation::check_continue_token;
 pub use coracle_kinds::Part;
 pub use create::Written;
 pub use decode::Body;
