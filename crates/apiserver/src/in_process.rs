@@ -42,7 +42,7 @@ impl InProcess {
 
     /// The transport for requests of `user`.
     pub fn transport(&self, user: User) -> Arc<dyn Transport> {
-        Arc::new(Entrance {
+        Arc::new(InProcessTransport {
             state: self.state.subscribe(),
             peer: Peer::known(user),
         })
@@ -66,13 +66,13 @@ impl Drop for Ending {
     }
 }
 
-struct Entrance {
+struct InProcessTransport {
     state: watch::Receiver<State>,
     peer: Peer,
 }
 
 #[async_trait]
-impl Transport for Entrance {
+impl Transport for InProcessTransport {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         let mut state = self.state.clone();
         let state = state

@@ -43,6 +43,11 @@ mod deprecation;
 pub mod discovery;
 pub mod files;
 pub mod flow;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+#[cfg(test)]
+#[path = "../../../fuzz/run_corpus.rs"]
+mod fuzz_corpus;
 pub mod handler;
 pub mod health;
 pub mod hooks;
@@ -65,7 +70,7 @@ mod watching;
 pub use coracle_client::World;
 pub use coracle_kinds::{ApiError, status};
 pub use in_process::InProcess;
-pub use run::{Config, Doors, RunError, run};
+pub use run::{Config, Listeners, RunError, run};
 
 /// The release of Kubernetes that this server is, and which Coracle it belongs to.
 pub const VERSION: &str = concat!("v1.36.4+coracle", env!("CARGO_PKG_VERSION"));

@@ -144,8 +144,8 @@ impl Config {
     }
 }
 
-/// The ways in.
-pub struct Doors {
+/// Where the server accepts requests.
+pub struct Listeners {
     /// For clients on the network; absent: there are none.
     pub listener: Option<TcpListener>,
     /// For the components of the same process.
@@ -173,16 +173,16 @@ pub enum RunError {
 /// every respect.
 pub async fn run(
     config: &Config,
-    doors: Doors,
+    listeners: Listeners,
     store: Arc<dyn Store>,
     world: World,
     stop: watch::Receiver<bool>,
     ready: impl FnOnce() + Send,
 ) -> Result<(), RunError> {
-    let Doors {
+    let Listeners {
         listener,
         in_process,
-    } = doors;
+    } = listeners;
     let _open = in_process.until_dropped();
 
     let address = listener

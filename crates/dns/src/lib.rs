@@ -7,6 +7,11 @@
 //! to a file: a process that starts without the API server answers from the last saved state.
 
 mod follow;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+#[cfg(test)]
+#[path = "../../../fuzz/run_corpus.rs"]
+mod fuzz_corpus;
 mod run;
 pub mod server;
 mod state;

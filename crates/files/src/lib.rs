@@ -18,4 +18,4 @@ mod walk;
 
 pub use open::open_folder;
 pub use remove::{remove_tree, remove_tree_at};
-pub use walk::{Found, Usage, Visitor, usage, walk};
+pub use walk::{Usage, Visitor, WalkEntry, usage, walk};

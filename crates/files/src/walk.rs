@@ -11,7 +11,7 @@ use crate::open::enter;
 use crate::trail::Trail;
 
 /// An entry of a directory.
-pub struct Found<'a> {
+pub struct WalkEntry<'a> {
     /// The directory.
     pub folder: BorrowedFd<'a>,
     pub name: &'a CStr,
@@ -19,7 +19,7 @@ pub struct Found<'a> {
     pub about: Stat,
 }
 
-impl Found<'_> {
+impl WalkEntry<'_> {
     pub fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.about.st_mode)
     }
@@ -40,7 +40,7 @@ impl Found<'_> {
 /// A visitor of the entries of a tree.
 pub trait Visitor {
     /// Visits an entry of any type. The contents of a directory come after it.
-    fn visit(&mut self, found: &Found<'_>) -> io::Result<()>;
+    fn visit(&mut self, found: &WalkEntry<'_>) -> io::Result<()>;
 
     /// Called after the contents of a directory were visited. The top comes last.
     fn leave(&mut self, _folder: BorrowedFd<'_>) -> io::Result<()> {
@@ -48,8 +48,8 @@ pub trait Visitor {
     }
 }
 
-impl<F: FnMut(&Found<'_>) -> io::Result<()>> Visitor for F {
-    fn visit(&mut self, found: &Found<'_>) -> io::Result<()> {
+impl<F: FnMut(&WalkEntry<'_>) -> io::Result<()>> Visitor for F {
+    fn visit(&mut self, found: &WalkEntry<'_>) -> io::Result<()> {
         self(found)
     }
 }
@@ -79,7 +79,7 @@ pub fn walk(top: OwnedFd, visitor: &mut impl Visitor) -> io::Result<()> {
             about => about?,
         };
 
-        let found = Found {
+        let found = WalkEntry {
             folder,
             name,
             about,
@@ -115,7 +115,7 @@ pub struct Usage {
 /// usage.
 pub fn usage(top: OwnedFd) -> (Usage, io::Result<()>) {
     let mut usage = Usage::default();
-    let walked = walk(top, &mut |found: &Found<'_>| {
+    let walked = walk(top, &mut |found: &WalkEntry<'_>| {
         usage.bytes += found.about.st_blocks.cast_unsigned() * 512;
         usage.inodes += 1;
         Ok(())

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::thread;
 
-use coracle_files::{Found, Usage, open_folder, remove_tree, usage, walk};
+use coracle_files::{Usage, WalkEntry, open_folder, remove_tree, usage, walk};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -209,12 +209,13 @@ fn a_walk_visits_everything_and_returns_the_visitors_error() {
     fs::write(folder.path().join("a/b/file"), vec![1; 10_000]).unwrap();
 
     let mut names = Vec::new();
-    walk(open_folder(folder.path()).unwrap(), &mut |found: &Found<
-        '_,
-    >| {
-        names.push(found.name.to_string_lossy().into_owned());
-        Ok(())
-    })
+    walk(
+        open_folder(folder.path()).unwrap(),
+        &mut |found: &WalkEntry<'_>| {
+            names.push(found.name.to_string_lossy().into_owned());
+            Ok(())
+        },
+    )
     .unwrap();
 
     assert_eq!(names, ["a", "b", "file"]);
@@ -222,7 +223,9 @@ fn a_walk_visits_everything_and_returns_the_visitors_error() {
     let Usage { bytes, inodes } = measured(folder.path());
     assert!(bytes >= 10_000 && inodes == 3, "{bytes} {inodes}");
 
-    let refused = walk(open_folder(folder.path()).unwrap(), &mut |_: &Found<'_>| {
+    let refused = walk(open_folder(folder.path()).unwrap(), &mut |_: &WalkEntry<
+        '_,
+    >| {
         Err(io::Error::other("no"))
     });
     assert_eq!(refused.unwrap_err().to_string(), "no");

@@ -7,19 +7,19 @@ use crate::User;
 pub struct Attributes<'a> {
     pub user: &'a User,
     pub verb: &'a str,
-    pub what: What<'a>,
+    pub target: AccessTarget<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum What<'a> {
-    Resource(Subject<'a>),
+pub enum AccessTarget<'a> {
+    Resource(ResourceTarget<'a>),
     /// A path that is not about a resource.
     Path(&'a str),
 }
 
 /// The objects that something is done to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Subject<'a> {
+pub struct ResourceTarget<'a> {
     pub group: &'a str,
     pub version: &'a str,
     pub resource: &'a str,
@@ -34,19 +34,19 @@ pub struct Subject<'a> {
 
 impl<'a> Attributes<'a> {
     /// An action on a resource.
-    pub fn on(user: &'a User, verb: &'a str, subject: Subject<'a>) -> Attributes<'a> {
+    pub fn on(user: &'a User, verb: &'a str, resource: ResourceTarget<'a>) -> Attributes<'a> {
         Attributes {
             user,
             verb,
-            what: What::Resource(subject),
+            target: AccessTarget::Resource(resource),
         }
     }
 
     /// The namespace; empty where there is none.
     pub fn namespace(&self) -> &'a str {
-        match self.what {
-            What::Resource(subject) => subject.namespace,
-            What::Path(_) => "",
+        match self.target {
+            AccessTarget::Resource(resource) => resource.namespace,
+            AccessTarget::Path(_) => "",
         }
     }
 }

@@ -18,6 +18,9 @@ mod cgroups;
 pub mod config;
 pub mod downward;
 pub mod env;
+#[cfg(test)]
+#[path = "../../../fuzz/run_corpus.rs"]
+mod fuzz_corpus;
 pub mod hooks;
 pub mod host;
 mod housekeeping;

@@ -9,6 +9,11 @@
 
 mod bridge;
 mod cni;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+#[cfg(test)]
+#[path = "../../../fuzz/run_corpus.rs"]
+mod fuzz_corpus;
 mod host_ports;
 mod ledger;
 mod netlink;

@@ -16,6 +16,9 @@ mod error;
 mod events;
 mod filter;
 mod forwarded_ports;
+#[cfg(test)]
+#[path = "../../../fuzz/run_corpus.rs"]
+mod fuzz_corpus;
 mod ids;
 pub mod images;
 mod namespaces;

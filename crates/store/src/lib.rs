@@ -24,6 +24,9 @@ pub mod embedded;
 mod error;
 pub mod etcd;
 pub mod etcd_server;
+#[cfg(test)]
+#[path = "../../../fuzz/run_corpus.rs"]
+mod fuzz_corpus;
 mod key;
 mod lease;
 pub mod migrate;

@@ -10,6 +10,11 @@
 //! by the opener of the connection ([`drive`] runs it beside the work). Everything is bounded:
 //! unread data makes the peer wait, and never grows memory.
 
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+#[cfg(test)]
+#[path = "../../../fuzz/run_corpus.rs"]
+mod fuzz_corpus;
 mod pipe;
 pub mod port_forward;
 pub mod remote_command;

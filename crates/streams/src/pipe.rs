@@ -89,9 +89,9 @@ impl Inlet {
 }
 
 /// The sending side of a stream.
-pub struct Sender(pub(crate) Way);
+pub struct Sender(pub(crate) SenderKind);
 
-pub(crate) enum Way {
+pub(crate) enum SenderKind {
     Spdy(spdy::Outlet),
     Channel(websocket::Outlet),
 }
@@ -103,16 +103,16 @@ impl Sender {
     /// The bytes are queued in frames; those already queued are sent. The connection stays valid.
     pub async fn send(&self, bytes: Bytes) -> Result<(), Gone> {
         match &self.0 {
-            Way::Spdy(outlet) => outlet.send(bytes).await,
-            Way::Channel(outlet) => outlet.send(bytes).await,
+            SenderKind::Spdy(outlet) => outlet.send(bytes).await,
+            SenderKind::Channel(outlet) => outlet.send(bytes).await,
         }
     }
 
     /// Half-closes the stream, if the protocol supports it.
     pub async fn finish(&self) -> Result<(), Gone> {
         match &self.0 {
-            Way::Spdy(outlet) => outlet.finish().await,
-            Way::Channel(outlet) => outlet.finish().await,
+            SenderKind::Spdy(outlet) => outlet.finish().await,
+            SenderKind::Channel(outlet) => outlet.finish().await,
         }
     }
 }

@@ -14,7 +14,7 @@ static FROZEN: &str = concat!(include_str!("version-1.txt"), include_str!("keepe
 
 #[test]
 fn the_bytes_of_version_1_never_change() {
-    let mut seen = Seen {
+    let mut seen = FrozenMessages {
         frozen: frozen(),
         missing: String::new(),
     };
@@ -63,12 +63,12 @@ fn the_bytes_of_version_1_never_change() {
     );
 }
 
-struct Seen {
+struct FrozenMessages {
     frozen: BTreeMap<String, Vec<u8>>,
     missing: String,
 }
 
-impl Seen {
+impl FrozenMessages {
     fn check<T: Wire + PartialEq + Debug>(&mut self, name: &str, value: &T) {
         let bytes = encode(value);
         match self.frozen.remove(name) {

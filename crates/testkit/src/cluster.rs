@@ -7,7 +7,7 @@ use coracle_apiserver::access::{Mode, ServiceAccountConfig};
 use coracle_apiserver::authn::User;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::serve::CertificateFiles;
-use coracle_apiserver::{Config, Doors, InProcess};
+use coracle_apiserver::{Config, InProcess, Listeners};
 use coracle_client::{Client, Tasks, Transport, World};
 use coracle_store::embedded::files::SimulatedDisk;
 use coracle_store::embedded::{self, Embedded};
@@ -134,7 +134,7 @@ impl Cluster {
         let in_process = InProcess::default();
         let (stop, stopped) = watch::channel(false);
         let (ready, is_ready) = oneshot::channel();
-        let doors = Doors {
+        let listeners = Listeners {
             listener,
             in_process: in_process.clone(),
         };
@@ -143,7 +143,7 @@ impl Cluster {
         tasks.spawn(async move {
             let ready = || ready.send(()).unwrap_or_default();
             // A server whose store fails ends; what the test makes of that is its business.
-            drop(coracle_apiserver::run(&config, doors, below, world, stopped, ready).await);
+            drop(coracle_apiserver::run(&config, listeners, below, world, stopped, ready).await);
         });
 
         is_ready.await.unwrap();

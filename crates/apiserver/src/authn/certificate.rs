@@ -19,7 +19,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Version};
 
-use super::{Authenticator, Opinion, Presented, User};
+use super::{Authenticator, AuthnResult, Presented, User};
 use crate::files::FromFiles;
 
 /// The extra field that names the credential that was used.
@@ -43,16 +43,16 @@ pub struct Peer {
 struct CachedResult {
     by: Arc<Authorities>,
     until: i64,
-    judgement: Judgement,
+    verified: VerifiedChain,
 }
 
 /// The result of verifying a certificate.
 #[derive(Clone, Debug)]
-pub(super) enum Judgement {
+pub(super) enum VerifiedChain {
     NoCertificate,
     Good(Arc<User>),
     /// It is valid and has no common name.
-    Nameless,
+    NoCommonName,
     Wrong(String),
 }
 
@@ -80,7 +80,7 @@ impl Peer {
     }
 
     /// The result with the CAs of front proxies.
-    pub(super) fn proxy(&self, by: &Arc<Authorities>, now: Timestamp) -> Judgement {
+    pub(super) fn proxy(&self, by: &Arc<Authorities>, now: Timestamp) -> VerifiedChain {
         self.verify_cached(&self.proxy, by, now)
     }
 
@@ -89,9 +89,9 @@ impl Peer {
         known: &Mutex<Option<CachedResult>>,
         by: &Arc<Authorities>,
         now: Timestamp,
-    ) -> Judgement {
+    ) -> VerifiedChain {
         if self.chain.is_empty() {
-            return Judgement::NoCertificate;
+            return VerifiedChain::NoCertificate;
         }
 
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,22 +99,24 @@ impl Peer {
             && Arc::ptr_eq(&result.by, by)
             && now.unix_seconds() <= result.until
         {
-            return result.judgement.clone();
+            return result.verified.clone();
         }
 
-        let (judgement, until) = match by.verify(&self.chain, now) {
-            Ok((Some(user), expires)) => (Judgement::Good(Arc::new(user.authenticated())), expires),
-            Ok((None, expires)) => (Judgement::Nameless, expires),
-            Err(why) => (Judgement::Wrong(why), now.unix_seconds() + WRONG_FOR),
+        let (verified, until) = match by.verify(&self.chain, now) {
+            Ok((Some(user), expires)) => {
+                (VerifiedChain::Good(Arc::new(user.authenticated())), expires)
+            }
+            Ok((None, expires)) => (VerifiedChain::NoCommonName, expires),
+            Err(why) => (VerifiedChain::Wrong(why), now.unix_seconds() + WRONG_FOR),
         };
 
         *known = Some(CachedResult {
             by: by.clone(),
             until,
-            judgement: judgement.clone(),
+            verified: verified.clone(),
         });
 
-        judgement
+        verified
     }
 }
 
@@ -247,13 +249,13 @@ pub struct ClientCertificates {
 
 #[async_trait]
 impl Authenticator for ClientCertificates {
-    async fn authenticate(&self, presented: &Presented<'_>) -> Opinion {
+    async fn authenticate(&self, presented: &Presented<'_>) -> AuthnResult {
         let authorities = self.authorities.current(presented.now);
         let peer = presented.peer;
         match peer.verify_cached(&peer.client, &authorities, presented.now) {
-            Judgement::NoCertificate | Judgement::Nameless => Opinion::Unknown,
-            Judgement::Good(user) => Opinion::Known(user),
-            Judgement::Wrong(why) => Opinion::Wrong(why),
+            VerifiedChain::NoCertificate | VerifiedChain::NoCommonName => AuthnResult::Unknown,
+            VerifiedChain::Good(user) => AuthnResult::Known(user),
+            VerifiedChain::Wrong(why) => AuthnResult::Wrong(why),
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Presented<'a> {
 
 /// The result of an authenticator.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Opinion {
+pub enum AuthnResult {
     Known(Arc<User>),
     /// There are no credentials of this type.
     Unknown,
@@ -44,7 +44,7 @@ pub enum Opinion {
 /// One of the chain.
 #[async_trait]
 pub trait Authenticator: Send + Sync {
-    async fn authenticate(&self, presented: &Presented<'_>) -> Opinion;
+    async fn authenticate(&self, presented: &Presented<'_>) -> AuthnResult;
 }
 
 /// The chain.
@@ -68,9 +68,9 @@ impl Authentication {
         let mut wrong = Vec::new();
         for authenticator in &self.chain {
             match authenticator.authenticate(presented).await {
-                Opinion::Known(user) => return Ok(user),
-                Opinion::Unknown => {}
-                Opinion::Wrong(why) => wrong.push(why),
+                AuthnResult::Known(user) => return Ok(user),
+                AuthnResult::Unknown => {}
+                AuthnResult::Wrong(why) => wrong.push(why),
             }
         }
 
@@ -100,27 +100,27 @@ impl Authentication {
 mod tests {
     use super::*;
 
-    struct Fixed(Opinion);
+    struct Fixed(AuthnResult);
 
     #[async_trait]
     impl Authenticator for Fixed {
-        async fn authenticate(&self, _: &Presented<'_>) -> Opinion {
+        async fn authenticate(&self, _: &Presented<'_>) -> AuthnResult {
             self.0.clone()
         }
     }
 
-    fn jane() -> Opinion {
-        Opinion::Known(Arc::new(User {
+    fn jane() -> AuthnResult {
+        AuthnResult::Known(Arc::new(User {
             name: "jane".to_string(),
             ..User::default()
         }))
     }
 
-    fn wrong() -> Opinion {
-        Opinion::Wrong("expired".to_string())
+    fn wrong() -> AuthnResult {
+        AuthnResult::Wrong("expired".to_string())
     }
 
-    async fn check(opinions: Vec<Opinion>, anonymous: bool, expected: Option<&str>) {
+    async fn check(opinions: Vec<AuthnResult>, anonymous: bool, expected: Option<&str>) {
         let chain = opinions
             .into_iter()
             .map(|opinion| Box::new(Fixed(opinion)) as Box<dyn Authenticator>);
@@ -145,15 +145,15 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_authenticated_user_wins() {
-        check(vec![Opinion::Unknown, jane()], true, Some("jane")).await;
+        check(vec![AuthnResult::Unknown, jane()], true, Some("jane")).await;
         check(vec![wrong(), jane()], true, Some("jane")).await;
     }
 
     #[tokio::test]
     async fn anonymous_is_accepted_only_without_credentials_and_where_allowed() {
-        check(vec![Opinion::Unknown], true, Some("system:anonymous")).await;
+        check(vec![AuthnResult::Unknown], true, Some("system:anonymous")).await;
         check(vec![], true, Some("system:anonymous")).await;
-        check(vec![Opinion::Unknown], false, None).await;
-        check(vec![wrong(), Opinion::Unknown], true, None).await;
+        check(vec![AuthnResult::Unknown], false, None).await;
+        check(vec![wrong(), AuthnResult::Unknown], true, None).await;
     }
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderName};
 
-use super::certificate::{Authorities, Judgement};
-use super::{Authenticator, Opinion, Presented, User};
+use super::certificate::{Authorities, VerifiedChain};
+use super::{Authenticator, AuthnResult, Presented, User};
 use crate::files::FromFiles;
 use crate::request::decode_path;
 
@@ -71,24 +71,24 @@ pub struct FrontProxy {
 
 #[async_trait]
 impl Authenticator for FrontProxy {
-    async fn authenticate(&self, presented: &Presented<'_>) -> Opinion {
+    async fn authenticate(&self, presented: &Presented<'_>) -> AuthnResult {
         let authorities = self.authorities.current(presented.now);
         let name = match presented.peer.proxy(&authorities, presented.now) {
-            Judgement::NoCertificate => return Opinion::Unknown,
-            Judgement::Wrong(why) => return Opinion::Wrong(why),
-            Judgement::Nameless => String::new(),
-            Judgement::Good(proxy) => proxy.name.clone(),
+            VerifiedChain::NoCertificate => return AuthnResult::Unknown,
+            VerifiedChain::Wrong(why) => return AuthnResult::Wrong(why),
+            VerifiedChain::NoCommonName => String::new(),
+            VerifiedChain::Good(proxy) => proxy.name.clone(),
         };
 
         if !self.names.is_empty() && !self.names.contains(&name) {
-            return Opinion::Wrong(format!(
+            return AuthnResult::Wrong(format!(
                 "x509: subject with cn={name} is not in the allowed list"
             ));
         }
 
         match self.headers.user(presented.headers) {
-            Some(user) => Opinion::Known(Arc::new(user.authenticated())),
-            None => Opinion::Unknown,
+            Some(user) => AuthnResult::Known(Arc::new(user.authenticated())),
+            None => AuthnResult::Unknown,
         }
     }
 }

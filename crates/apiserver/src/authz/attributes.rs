@@ -1,7 +1,7 @@
 //! The attributes of a request that authorizers decide about.
 
 use coracle_kinds::User;
-use coracle_kinds::access::{Attributes, Subject, What};
+use coracle_kinds::access::{AccessTarget, Attributes, ResourceTarget};
 
 use crate::request::{Query, RequestInfo};
 
@@ -15,12 +15,12 @@ pub fn attributes_of<'a>(
         return Attributes {
             user,
             verb: request.verb.as_str(),
-            what: What::Path(&request.path),
+            target: AccessTarget::Path(&request.path),
         };
     };
 
     let selects = request.verb.is_of_collection();
-    let subject = Subject {
+    let target_resource = ResourceTarget {
         group: &target.group,
         version: &target.version,
         resource: &target.resource,
@@ -36,6 +36,6 @@ pub fn attributes_of<'a>(
     Attributes {
         user,
         verb: request.verb.as_str(),
-        what: What::Resource(subject),
+        target: AccessTarget::Resource(target_resource),
     }
 }

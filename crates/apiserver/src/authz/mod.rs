@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 
 pub use attributes::attributes_of;
-pub use coracle_kinds::access::{Attributes, Subject, What};
+pub use coracle_kinds::access::{AccessTarget, Attributes, ResourceTarget};
 use coracle_kinds::rbac::{Rule, aggregate};
 pub use node::Node;
 pub use rbac::Rbac;
@@ -178,27 +178,27 @@ impl Authorization {
 /// The error for a request that is not allowed, with upstream's text.
 pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let (user, verb) = (Quoted(&attributes.user.name), attributes.verb);
-    let (what, details) = match attributes.what {
-        What::Path(path) => (
+    let (what, details) = match attributes.target {
+        AccessTarget::Path(path) => (
             format!("User {user} cannot {verb} path {}", Quoted(path)),
             Details::default(),
         ),
-        What::Resource(subject) => {
-            let resource = match subject.subresource {
-                "" => subject.resource.to_string(),
-                subresource => format!("{}/{subresource}", subject.resource),
+        AccessTarget::Resource(target_resource) => {
+            let resource = match target_resource.subresource {
+                "" => target_resource.resource.to_string(),
+                subresource => format!("{}/{subresource}", target_resource.resource),
             };
 
-            let place = match subject.namespace {
+            let place = match target_resource.namespace {
                 "" => "at the cluster scope".to_string(),
                 namespace => format!("in the namespace {}", Quoted(namespace)),
             };
 
-            let (resource, group) = (Quoted(&resource), Quoted(subject.group));
+            let (resource, group) = (Quoted(&resource), Quoted(target_resource.group));
             let details = Details {
-                name: subject.name.to_string(),
-                group: subject.group.to_string(),
-                kind: subject.resource.to_string(),
+                name: target_resource.name.to_string(),
+                group: target_resource.group.to_string(),
+                kind: target_resource.resource.to_string(),
                 ..Details::default()
             };
 

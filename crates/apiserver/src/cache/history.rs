@@ -89,7 +89,7 @@ impl Drop for Segment {
 
 /// The reader has been overtaken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overtaken;
+pub struct CursorOvertaken;
 
 /// A position in the chain: the events after it have not been read.
 #[derive(Clone)]
@@ -100,7 +100,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// The next event, if it has happened.
-    pub fn advance(&mut self) -> Result<Option<&Event>, Overtaken> {
+    pub fn advance(&mut self) -> Result<Option<&Event>, CursorOvertaken> {
         if self.at == SEGMENT {
             match self.segment.next.load_full() {
                 Some(next) => {
@@ -109,7 +109,7 @@ impl Cursor {
                         at: 0,
                     }
                 }
-                None if self.segment.cut.load(Ordering::Acquire) => return Err(Overtaken),
+                None if self.segment.cut.load(Ordering::Acquire) => return Err(CursorOvertaken),
                 None => return Ok(None),
             }
         }
@@ -120,7 +120,7 @@ impl Cursor {
                 Ok(Some(event))
             }
             // A segment that is cut before it is full is never filled.
-            None if self.segment.cut.load(Ordering::Acquire) => Err(Overtaken),
+            None if self.segment.cut.load(Ordering::Acquire) => Err(CursorOvertaken),
             None => Ok(None),
         }
     }
@@ -332,7 +332,7 @@ mod tests {
         history
     }
 
-    fn rest(mut cursor: Cursor) -> Result<Vec<u64>, Overtaken> {
+    fn rest(mut cursor: Cursor) -> Result<Vec<u64>, CursorOvertaken> {
         let mut seen = Vec::new();
         while let Some(event) = cursor.advance()? {
             seen.push(event.revision().get());
@@ -359,7 +359,7 @@ mod tests {
             rest(history.after(Revision::new(150)).expect("kept")),
             Ok((151..=200).collect())
         );
-        assert_eq!(rest(slow), Err(Overtaken));
+        assert_eq!(rest(slow), Err(CursorOvertaken));
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
         let cursor = history.after(Revision::new(60)).expect("kept");
         assert_eq!(rest(cursor.clone()), Ok((61..=70).collect()));
         history.close();
-        assert_eq!(rest(cursor), Err(Overtaken));
+        assert_eq!(rest(cursor), Err(CursorOvertaken));
     }
 
     #[test]
@@ -409,6 +409,6 @@ mod tests {
         let stopped = tail.cursor();
         (1..=MAX_EVENTS as u64 + 3 * SEGMENT as u64)
             .for_each(|revision| tail.append(event(revision)));
-        assert_eq!(rest(stopped), Err(Overtaken));
+        assert_eq!(rest(stopped), Err(CursorOvertaken));
     }
 }

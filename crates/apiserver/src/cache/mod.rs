@@ -23,7 +23,7 @@ pub use derived::{Derive, Derived, Read};
 pub use entries::Entries;
 pub use entry::{BadEntry, Entry};
 pub use feed::{Caches, FeedError, PendingWrite};
-pub use history::{Change, Cursor, Event, Overtaken};
+pub use history::{Change, Cursor, CursorOvertaken, Event};
 pub use notifier::{Notifier, any_notified};
 pub use trees::SharedTrees;
 pub use watch_queues::{Interest, Listening};
@@ -52,7 +52,7 @@ pub struct Cache {
     /// Another one has taken its place.
     replaced: AtomicBool,
     snapshot: ArcSwap<Snapshot>,
-    past: Mutex<Past>,
+    past: Mutex<WatchHistory>,
     notifier: Arc<Notifier>,
     /// Where the node of a pod is among the selectable fields.
     node_field: Option<usize>,
@@ -69,7 +69,7 @@ enum Of {
 }
 
 /// What watchers read.
-struct Past {
+struct WatchHistory {
     history: History,
     queues: WatchQueues,
 }
@@ -120,7 +120,7 @@ impl Cache {
             since: Revision::ZERO,
             replaced: AtomicBool::new(false),
             snapshot: ArcSwap::default(),
-            past: Mutex::new(Past {
+            past: Mutex::new(WatchHistory {
                 history: History::new(Revision::ZERO),
                 queues: WatchQueues::default(),
             }),
@@ -291,7 +291,7 @@ impl Cache {
             .map(|(_, snapshot)| snapshot.clone())
     }
 
-    fn past(&self) -> MutexGuard<'_, Past> {
+    fn past(&self) -> MutexGuard<'_, WatchHistory> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

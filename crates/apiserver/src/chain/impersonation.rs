@@ -16,7 +16,7 @@ use crate::ApiError;
 use crate::authn::{
     ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User, service_account_groups,
 };
-use crate::authz::{Attributes, Authorization, Subject, What, forbidden};
+use crate::authz::{AccessTarget, Attributes, Authorization, ResourceTarget, forbidden};
 use crate::request::decode_path;
 
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
@@ -237,15 +237,15 @@ impl Attempt<'_> {
         }
 
         if let Some((namespace, account)) = service_account(name) {
-            let subject = Subject {
+            let target_resource = ResourceTarget {
                 group,
                 version: "v1",
                 resource: "serviceaccounts",
                 namespace,
                 name: account,
-                ..Subject::default()
+                ..ResourceTarget::default()
             };
-            self.may_on(subject).await?;
+            self.may_on(target_resource).await?;
 
             let implied = self.wanted.groups.is_empty();
             return Ok(implied.then(|| service_account_groups(namespace).to_vec()));
@@ -327,42 +327,42 @@ impl Attempt<'_> {
         subresource: &str,
         name: &str,
     ) -> Result<(), ApiError> {
-        self.may_on(Subject {
+        self.may_on(ResourceTarget {
             group,
             version: "v1",
             resource,
             subresource,
             name,
-            ..Subject::default()
+            ..ResourceTarget::default()
         })
         .await
     }
 
-    async fn may_on(&self, subject: Subject<'_>) -> Result<(), ApiError> {
+    async fn may_on(&self, target_resource: ResourceTarget<'_>) -> Result<(), ApiError> {
         self.authorization
             .check(&Attributes::on(
                 self.request.user,
                 &self.mode.verb(),
-                subject,
+                target_resource,
             ))
             .await
     }
 
     fn refused(&self, group: &str, resource: &str, name: &str, why: &str) -> ApiError {
-        let subject = Subject {
+        let target_resource = ResourceTarget {
             group,
             version: "v1",
             resource,
             name,
-            ..Subject::default()
+            ..ResourceTarget::default()
         };
 
-        let what = What::Resource(subject);
+        let target = AccessTarget::Resource(target_resource);
         forbidden(
             &Attributes {
                 user: self.request.user,
                 verb: &self.mode.verb(),
-                what,
+                target,
             },
             why,
         )

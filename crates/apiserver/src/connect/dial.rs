@@ -16,15 +16,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::place::Place;
+use super::backend::Backend;
 use crate::answer::BrokenOff;
 use crate::request::RequestBody;
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
-    #[error("dial tcp {place}: {why}")]
-    Connect { place: String, why: String },
+    #[error("dial tcp {backend}: {why}")]
+    Connect { backend: String, why: String },
     #[error("{0}")]
     Tls(String),
     #[error("{0}")]
@@ -33,20 +33,20 @@ pub(super) enum DialError {
 
 /// Sends one request over a connection of its own, which ends with the response.
 pub(super) async fn send<B: RequestBody>(
-    place: &Place,
+    backend: &Backend,
     tls: &Arc<ClientConfig>,
     within: Duration,
     request: Request<B>,
     tasks: &Tasks,
 ) -> Result<Response<Incoming>, DialError> {
     let connect = |why: String| DialError::Connect {
-        place: place.authority(),
+        backend: backend.authority(),
         why,
     };
 
     let stream = tokio::time::timeout(
         within,
-        TcpStream::connect((place.host.as_str(), place.port)),
+        TcpStream::connect((backend.host.as_str(), backend.port)),
     )
     .await;
     let stream = stream.map_err(|_| connect("i/o timeout".to_owned()))?;
@@ -56,11 +56,11 @@ pub(super) async fn send<B: RequestBody>(
         .set_nodelay(true)
         .map_err(|error| connect(in_go(&error)))?;
 
-    if !place.tls {
+    if !backend.tls {
         return converse(stream, request, tasks).await;
     }
 
-    let name = ServerName::try_from(place.host.clone())
+    let name = ServerName::try_from(backend.host.clone())
         .map_err(|error| DialError::Tls(error.to_string()))?;
     let handshake = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
     match tokio::time::timeout(within, handshake).await {

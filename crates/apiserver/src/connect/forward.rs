@@ -11,10 +11,10 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
+use super::backend::Backend;
 use super::dial::{self, DialError};
 use super::links::Page;
-use super::place::Place;
-use super::{Connect, Wanted, page, rewrite};
+use super::{Connect, Verification, page, rewrite};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::request::RequestBody;
@@ -27,10 +27,10 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const LONGEST_HEALTH: usize = 10 << 10;
 
 /// A request to forward, and its backend.
-pub(super) struct Errand<'a> {
+pub(super) struct ForwardedRequest<'a> {
     pub(super) head: &'a Parts,
-    pub(super) place: Place,
-    /// Path and query at the place.
+    pub(super) backend: Backend,
+    /// Path and query at the backend.
     pub(super) path: String,
     /// The path of this server that maps to the root of the backend.
     pub(super) prefix: &'a str,
@@ -48,17 +48,20 @@ pub(super) fn wants_upgrade(head: &Parts) -> bool {
 
 impl Connect {
     /// Forwards an upgrade request, and copies the bytes that follow both ways.
-    pub(super) async fn upgrade(&self, errand: &Errand<'_>) -> Result<Answer, ApiError> {
-        let Some(client) = errand.head.extensions.get::<OnUpgrade>().cloned() else {
+    pub(super) async fn upgrade(
+        &self,
+        forwarded: &ForwardedRequest<'_>,
+    ) -> Result<Answer, ApiError> {
+        let Some(client) = forwarded.head.extensions.get::<OnUpgrade>().cloned() else {
             return Err(ApiError::unexplained(
                 "request connection cannot be hijacked",
             ));
         };
 
-        let request = request(errand, Empty::<Bytes>::new())?;
-        let tls = self.settings(&errand.place, Wanted::Verified);
+        let request = request(forwarded, Empty::<Bytes>::new())?;
+        let tls = self.settings(&forwarded.backend, Verification::Required);
         let sent = dial::send(
-            &errand.place,
+            &forwarded.backend,
             &tls,
             self.config.timeout,
             request,
@@ -74,7 +77,7 @@ impl Connect {
                 let text = format!("invalid upgrade response: status code {}", status.as_u16());
                 return Err(ApiError::unexplained(text));
             }
-            _ => return Ok(handed_back(answer)),
+            _ => return Ok(response_to_client(answer)),
         }
 
         let mut head = Response::new(());
@@ -95,15 +98,15 @@ impl Connect {
     /// Forwards a request, as a proxy does.
     pub(super) async fn proxy<B: RequestBody>(
         &self,
-        errand: &Errand<'_>,
+        forwarded: &ForwardedRequest<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
-        let mut request = request(errand, body)?;
+        let mut request = request(forwarded, body)?;
         rewrite::remove_hop_by_hop(request.headers_mut());
 
-        let tls = self.settings(&errand.place, Wanted::Verified);
+        let tls = self.settings(&forwarded.backend, Verification::Required);
         let sent = dial::send(
-            &errand.place,
+            &forwarded.backend,
             &tls,
             self.config.timeout,
             request,
@@ -118,42 +121,45 @@ impl Connect {
         rewrite::remove_hop_by_hop(headers);
         rewrite::remove_cors(headers);
 
-        let backend = errand.place.authority();
+        let backend = forwarded.backend.authority();
         if let Some(given) = headers.get(header::LOCATION) {
-            if let Some(location) = rewrite::location(given, &backend, errand.prefix, &errand.path)
+            if let Some(location) =
+                rewrite::location(given, &backend, forwarded.prefix, &forwarded.path)
             {
                 headers.insert(header::LOCATION, location);
             }
-            return Ok(handed_back(answer));
+            return Ok(response_to_client(answer));
         }
 
-        if errand.head.method == Method::HEAD {
-            return Ok(handed_back(answer));
+        if forwarded.head.method == Method::HEAD {
+            return Ok(response_to_client(answer));
         }
-        let requested = errand.head.headers.get(header::HOST);
+        let requested = forwarded.head.headers.get(header::HOST);
         let page = Page {
-            prefix: errand.prefix.trim_end_matches('/'),
+            prefix: forwarded.prefix.trim_end_matches('/'),
             backend: &backend,
             requested: requested
                 .and_then(|host| host.to_str().ok())
-                .or_else(|| Some(errand.head.uri.authority()?.as_str()))
+                .or_else(|| Some(forwarded.head.uri.authority()?.as_str()))
                 .unwrap_or_default(),
         };
-        Ok(page::with_links(handed_back(answer), page).await)
+        Ok(page::with_links(response_to_client(answer), page).await)
     }
 
     /// The health of a component on this machine, whatever its certificate; or why it is not known.
     pub(crate) async fn component_health(&self, port: u16) -> Result<(StatusCode, String), String> {
-        let place = Place {
+        let backend = Backend {
             is_kubelet: false,
             tls: true,
             host: "127.0.0.1".to_owned(),
             port,
         };
         let failed = |error: &dyn std::fmt::Display| {
-            format!("Get \"https://{}/healthz\": {error}", place.authority())
+            format!("Get \"https://{}/healthz\": {error}", backend.authority())
         };
-        let answer = self.fetch(&place, "/healthz", Wanted::Any).await;
+        let answer = self
+            .fetch(&backend, "/healthz", Verification::Skipped)
+            .await;
         let answer = answer.map_err(|error| failed(&error))?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), LONGEST_HEALTH).collect();
@@ -164,9 +170,9 @@ impl Connect {
     /// Requests a response of unbounded length from a kubelet.
     pub(super) async fn fetch(
         &self,
-        place: &Place,
+        backend: &Backend,
         path: &str,
-        wanted: Wanted,
+        verification: Verification,
     ) -> Result<Response<Incoming>, DialError> {
         let mut request = Request::new(Empty::<Bytes>::new());
         *request.uri_mut() = Uri::from(
@@ -174,13 +180,13 @@ impl Connect {
                 .unwrap_or(PathAndQuery::from_static("/")),
         );
 
-        if let Ok(host) = HeaderValue::from_str(&place.authority()) {
+        if let Ok(host) = HeaderValue::from_str(&backend.authority()) {
             request.headers_mut().insert(header::HOST, host);
         }
 
         dial::send(
-            place,
-            &self.settings(place, wanted),
+            backend,
+            &self.settings(backend, verification),
             self.config.timeout,
             request,
             &self.tasks,
@@ -190,30 +196,30 @@ impl Connect {
 }
 
 /// The request as the other side gets it.
-fn request<B>(errand: &Errand<'_>, body: B) -> Result<Request<B>, ApiError> {
-    let path = errand.path.parse::<PathAndQuery>();
+fn request<B>(forwarded: &ForwardedRequest<'_>, body: B) -> Result<Request<B>, ApiError> {
+    let path = forwarded.path.parse::<PathAndQuery>();
     let path = path.map_err(|error| ApiError::bad_request(format!("invalid path: {error}")))?;
     let mut request = Request::new(body);
-    *request.method_mut() = errand.head.method.clone();
+    *request.method_mut() = forwarded.head.method.clone();
     *request.uri_mut() = Uri::from(path);
     let headers = request.headers_mut();
-    headers.clone_from(&errand.head.headers);
+    headers.clone_from(&forwarded.head.headers);
 
     // HTTP/2 has the host elsewhere; HTTP/1.1 requires the header.
-    let host = errand
+    let host = forwarded
         .head
         .uri
         .authority()
         .map(|authority| authority.as_str().to_owned());
 
-    let host = host.unwrap_or_else(|| errand.place.authority());
+    let host = host.unwrap_or_else(|| forwarded.backend.authority());
     if !headers.contains_key(header::HOST)
         && let Ok(host) = HeaderValue::from_str(&host)
     {
         headers.insert(header::HOST, host);
     }
 
-    if let Ok(uri) = HeaderValue::from_str(errand.head.uri.path()) {
+    if let Ok(uri) = HeaderValue::from_str(forwarded.head.uri.path()) {
         headers.insert(FORWARDED_URI, uri);
     }
     if let Some(host) = headers.get(header::HOST).cloned() {
@@ -226,7 +232,7 @@ fn request<B>(errand: &Errand<'_>, body: B) -> Result<Request<B>, ApiError> {
 }
 
 /// The response of a backend.
-pub(super) fn handed_back(answer: Response<Incoming>) -> Answer {
+pub(super) fn response_to_client(answer: Response<Incoming>) -> Answer {
     let (mut head, body) = answer.into_parts();
     head.version = http::Version::default();
     head.extensions = http::Extensions::new();

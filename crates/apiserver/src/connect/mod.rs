@@ -1,18 +1,20 @@
 //! Connecting subresources: logs, exec, attach and port-forward at the pod's kubelet, and proxies
 //! to pods, services and nodes.
 //!
-//! [`options`] are parsed from the query, [`place`] resolves the backend, [`nodes`] has its TLS
+//! [`options`] are parsed from the query, [`backend`] resolves the backend, [`nodes`] has its TLS
 //! settings, [`dial`] connects and [`forward`] forwards. Upgraded connections are copied unread;
 //! [`rewrite`] and [`page`] make the rest fit the proxy's paths, [`websocket`] sends a stream as
 //! messages.
 
+mod backend;
 mod dial;
 mod forward;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod links;
 mod nodes;
 mod options;
 mod page;
-mod place;
 mod rewrite;
 mod websocket;
 
@@ -29,21 +31,21 @@ use serde::de::DeserializeOwned;
 pub use nodes::{Identity, KubeletConfig};
 pub(crate) use websocket::Streamed;
 
-use self::forward::{Errand, needs_slash, wants_upgrade};
-use self::nodes::Whom;
+use self::backend::{Backend, ProxyName};
+use self::forward::{ForwardedRequest, needs_slash, wants_upgrade};
+use self::nodes::BackendKind;
 use self::options::{CommandOptions, LogOptions};
-use self::place::{Named, Place};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::authn::Caller;
 use crate::authz::{Attributes, attributes_of};
-use crate::registry::{Registry, Scope, Wanted as Version};
+use crate::registry::{Registry, RequiredVersion, Scope};
 use crate::request::RequestBody;
 use crate::request::{ResourceRequest, Target, Verb};
 use crate::status::{Details, Reason};
 
-/// What is read of a refusal.
-const LONGEST_REFUSAL: usize = 50_000;
+/// How much of a kubelet's error is read.
+const MAX_ERROR_BYTES: usize = 50_000;
 
 /// Connects clients to nodes and pods.
 pub struct Connect {
@@ -54,16 +56,16 @@ pub struct Connect {
     tasks: Tasks,
 }
 
-/// Whether a server's certificate must be good.
+/// Whether the server's certificate is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    Verified,
-    Any,
+enum Verification {
+    Required,
+    Skipped,
 }
 
-/// What a request is about.
+/// The subresource that a request connects to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum Subresource {
     Log,
     Exec,
     Attach,
@@ -71,18 +73,18 @@ pub(crate) enum What {
     Proxy,
 }
 
-impl What {
+impl Subresource {
     /// `None`: the request is one for objects.
-    pub(crate) fn of(target: &Target) -> Option<What> {
+    pub(crate) fn of(target: &Target) -> Option<Subresource> {
         if !target.group.is_empty() || target.version != "v1" || target.name.is_empty() {
             return None;
         }
         match (target.resource.as_str(), target.subresource.as_str()) {
-            ("pods", "log") => Some(What::Log),
-            ("pods", "exec") => Some(What::Exec),
-            ("pods", "attach") => Some(What::Attach),
-            ("pods", "portforward") => Some(What::PortForward),
-            ("pods" | "services" | "nodes", "proxy") => Some(What::Proxy),
+            ("pods", "log") => Some(Subresource::Log),
+            ("pods", "exec") => Some(Subresource::Exec),
+            ("pods", "attach") => Some(Subresource::Attach),
+            ("pods", "portforward") => Some(Subresource::PortForward),
+            ("pods" | "services" | "nodes", "proxy") => Some(Subresource::Proxy),
             _ => None,
         }
     }
@@ -100,17 +102,20 @@ impl Connect {
 
     pub(crate) async fn answer<B: RequestBody>(
         &self,
-        what: What,
+        subresource: Subresource,
         request: &ResourceRequest<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
-        self.registry.reach(Version::before(Verb::Get)).await?;
-        match (what, &request.head.method) {
-            (What::Log, &Method::GET) => self.log(request).await,
-            (What::Exec | What::Attach | What::PortForward, &Method::GET | &Method::POST) => {
-                self.stream(what, request).await
-            }
-            (What::Proxy, _) => self.pass_on(request, body).await,
+        self.registry
+            .reach(RequiredVersion::before(Verb::Get))
+            .await?;
+        match (subresource, &request.head.method) {
+            (Subresource::Log, &Method::GET) => self.log(request).await,
+            (
+                Subresource::Exec | Subresource::Attach | Subresource::PortForward,
+                &Method::GET | &Method::POST,
+            ) => self.stream(subresource, request).await,
+            (Subresource::Proxy, _) => self.proxy_request(request, body).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -119,36 +124,36 @@ impl Connect {
         let name = request.target.name.as_str();
         let options = LogOptions::parse(request.query, name)?;
         let pod: Pod = self.object(request.caller, "pods", &request.target.namespace, name)?;
-        let container = place::container(&pod, name, &options.container)?;
+        let container = backend::container(&pod, name, &options.container)?;
 
         let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
         if node.is_empty() {
             return Ok(answer::empty(StatusCode::NO_CONTENT));
         }
 
-        let place = self.kubelet(request.caller, &node)?;
+        let backend = self.kubelet(request.caller, &node)?;
         let path = format!(
             "/containerLogs/{}/{name}/{container}?{}",
             request.target.namespace,
             options.for_kubelet()
         );
 
-        let wanted = if options.insecure {
-            Wanted::Any
+        let verification = if options.insecure {
+            Verification::Skipped
         } else {
-            Wanted::Verified
+            Verification::Required
         };
-        let fetched = self.fetch(&place, &path, wanted).await;
+        let fetched = self.fetch(&backend, &path, verification).await;
         let fetched = fetched.map_err(|error| {
-            let url = format!("https://{}{path}", place.authority());
+            let url = format!("https://{}{path}", backend.authority());
             ApiError::unexplained(format!("Get \"{url}\": {error}"))
         })?;
 
         if !(200..=206).contains(&fetched.status().as_u16()) {
-            return Err(refusal(fetched, name).await);
+            return Err(kubelet_error(fetched, name).await);
         }
 
-        let mut answer = forward::handed_back(fetched);
+        let mut answer = forward::response_to_client(fetched);
         rewrite::remove_hop_by_hop(answer.headers_mut());
         *answer.status_mut() = StatusCode::OK;
         answer
@@ -158,7 +163,11 @@ impl Connect {
         Ok(self.over_websocket(request.head, answer, Streamed::Bytes))
     }
 
-    async fn stream(&self, what: What, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {
+    async fn stream(
+        &self,
+        subresource: Subresource,
+        request: &ResourceRequest<'_>,
+    ) -> Result<Answer, ApiError> {
         // A WebSocket begins as a GET, but connecting needs the permission to create.
         let attributes = attributes_of(&request.caller.user, request.info, request.query);
         self.registry
@@ -175,15 +184,19 @@ impl Connect {
             request.target.namespace.as_str(),
         );
         let pod: Pod = self.object(request.caller, "pods", namespace, name)?;
-        let (path, query) = match what {
-            What::PortForward => (
+        let (path, query) = match subresource {
+            Subresource::PortForward => (
                 format!("/portForward/{namespace}/{name}"),
                 options::ports_for_kubelet(request.query)?,
             ),
             _ => {
                 let options = CommandOptions::parse(request.query);
-                let container = place::container(&pod, name, &options.container)?;
-                let verb = if what == What::Exec { "exec" } else { "attach" };
+                let container = backend::container(&pod, name, &options.container)?;
+                let verb = if subresource == Subresource::Exec {
+                    "exec"
+                } else {
+                    "attach"
+                };
                 (
                     format!("/{verb}/{namespace}/{name}/{container}"),
                     options.for_kubelet(),
@@ -198,30 +211,30 @@ impl Connect {
             )));
         }
 
-        let place = self.kubelet(request.caller, &node)?;
+        let backend = self.kubelet(request.caller, &node)?;
 
         if !wants_upgrade(request.head) {
             return Err(ApiError::bad_request("Upgrade request required"));
         }
 
-        self.upgrade(&Errand {
+        self.upgrade(&ForwardedRequest {
             head: request.head,
-            place,
+            backend,
             path: format!("{path}?{query}"),
             prefix: "",
         })
         .await
     }
 
-    async fn pass_on<B: RequestBody>(
+    async fn proxy_request<B: RequestBody>(
         &self,
         request: &ResourceRequest<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
-        let place = match request.target.resource.as_str() {
+        let backend = match request.target.resource.as_str() {
             "pods" => {
-                let named = Named::parse(&request.target.name, "pod")?;
-                place::pod(
+                let named = ProxyName::parse(&request.target.name, "pod")?;
+                backend::pod(
                     &self.object(
                         request.caller,
                         "pods",
@@ -262,29 +275,29 @@ impl Connect {
             .unwrap_or_default();
 
         let path = format!("/{}{query}", rest.trim_start_matches('/'));
-        let errand = Errand {
+        let forwarded = ForwardedRequest {
             head: request.head,
-            place,
+            backend,
             path,
             prefix,
         };
 
         match wants_upgrade(request.head) {
-            true => self.upgrade(&errand).await,
-            false => self.proxy(&errand, body).await,
+            true => self.upgrade(&forwarded).await,
+            false => self.proxy(&forwarded, body).await,
         }
     }
 
     /// A node itself: its kubelet, or another port of it.
-    fn node(&self, request: &ResourceRequest<'_>) -> Result<Place, ApiError> {
-        let named = Named::parse(&request.target.name, "node")?;
+    fn node(&self, request: &ResourceRequest<'_>) -> Result<Backend, ApiError> {
+        let named = ProxyName::parse(&request.target.name, "node")?;
         let kubelet = self.kubelet(request.caller, named.name)?;
-        place::check_proxyable(&kubelet.host)?;
+        backend::check_proxyable(&kubelet.host)?;
 
         match named.port_number() {
             None => Ok(kubelet),
             Some(port) if port == kubelet.port => Ok(kubelet),
-            Some(port) => Ok(Place {
+            Some(port) => Ok(Backend {
                 is_kubelet: false,
                 tls: named.tls,
                 host: kubelet.host,
@@ -294,8 +307,8 @@ impl Connect {
     }
 
     /// One of the pods behind a service.
-    fn service(&self, request: &ResourceRequest<'_>) -> Result<Place, ApiError> {
-        let named = Named::parse(&request.target.name, "service")?;
+    fn service(&self, request: &ResourceRequest<'_>) -> Result<Backend, ApiError> {
+        let named = ProxyName::parse(&request.target.name, "service")?;
         let namespace = request.target.namespace.as_str();
 
         let mut port = named.port.to_owned();
@@ -327,7 +340,7 @@ impl Connect {
             ))
         })?;
 
-        Ok(Place {
+        Ok(Backend {
             is_kubelet: false,
             tls: named.tls,
             host,
@@ -372,9 +385,9 @@ impl Connect {
             })
     }
 
-    fn kubelet(&self, caller: &Caller, node: &str) -> Result<Place, ApiError> {
+    fn kubelet(&self, caller: &Caller, node: &str) -> Result<Backend, ApiError> {
         let node: Node = self.object(caller, "nodes", "", node)?;
-        place::kubelet(
+        backend::kubelet(
             &node,
             &self.config.preferred_address_types,
             self.config.port,
@@ -402,15 +415,15 @@ impl Connect {
             .map_err(|error| ApiError::internal(error.to_string()))
     }
 
-    fn settings(&self, place: &Place, wanted: Wanted) -> Arc<ClientConfig> {
+    fn settings(&self, backend: &Backend, verification: Verification) -> Arc<ClientConfig> {
         // Servers in pods have arbitrary certificates, and do not get this server's client
         // certificate.
-        let whom = match (place.is_kubelet, wanted) {
-            (false, _) => Whom::Stranger,
-            (true, Wanted::Any) => Whom::AnyKubelet,
-            (true, Wanted::Verified) => Whom::Kubelet,
+        let kind = match (backend.is_kubelet, verification) {
+            (false, _) => BackendKind::Other,
+            (true, Verification::Skipped) => BackendKind::UnverifiedKubelet,
+            (true, Verification::Required) => BackendKind::Kubelet,
         };
-        self.identity.settings((self.registry.now)(), whom)
+        self.identity.settings((self.registry.now)(), kind)
     }
 }
 
@@ -429,10 +442,10 @@ fn split(path: &str) -> (&str, &str) {
     path.split_at(end)
 }
 
-/// What a kubelet's refusal is to the client.
-async fn refusal(answer: http::Response<hyper::body::Incoming>, name: &str) -> ApiError {
+/// A kubelet's error as the client gets it.
+async fn kubelet_error(answer: http::Response<hyper::body::Incoming>, name: &str) -> ApiError {
     let status = answer.status();
-    let text = match Limited::new(answer.into_body(), LONGEST_REFUSAL)
+    let text = match Limited::new(answer.into_body(), MAX_ERROR_BYTES)
         .collect()
         .await
     {

@@ -51,25 +51,25 @@ pub struct Identity {
 }
 
 enum Settings {
-    Fixed(Arc<Each>),
-    Files(FromFiles<Each>),
+    Fixed(Arc<ClientConfigs>),
+    Files(FromFiles<ClientConfigs>),
 }
 
 /// The sort of backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whom {
+pub(super) enum BackendKind {
     Kubelet,
     /// One whose certificate the client does not want verified.
-    AnyKubelet,
+    UnverifiedKubelet,
     /// A server in a pod: any certificate is accepted, and no client certificate is sent.
-    Stranger,
+    Other,
 }
 
-/// The settings for each.
-struct Each {
+/// The settings for each kind.
+struct ClientConfigs {
     kubelet: Arc<ClientConfig>,
-    any_kubelet: Arc<ClientConfig>,
-    stranger: Arc<ClientConfig>,
+    unverified_kubelet: Arc<ClientConfig>,
+    other: Arc<ClientConfig>,
 }
 
 impl Identity {
@@ -81,12 +81,12 @@ impl Identity {
         }
 
         if files.is_empty() {
-            let each = settings(None, None).map_err(|reason| FileError::Content {
+            let configs = settings(None, None).map_err(|reason| FileError::Content {
                 file: PathBuf::new(),
                 reason,
             });
             return Ok(Identity {
-                settings: Settings::Fixed(Arc::new(each?)),
+                settings: Settings::Fixed(Arc::new(configs?)),
             });
         }
 
@@ -104,15 +104,15 @@ impl Identity {
         })
     }
 
-    pub(super) fn settings(&self, now: Timestamp, whom: Whom) -> Arc<ClientConfig> {
-        let each = match &self.settings {
-            Settings::Fixed(each) => Arc::clone(each),
+    pub(super) fn settings(&self, now: Timestamp, kind: BackendKind) -> Arc<ClientConfig> {
+        let configs = match &self.settings {
+            Settings::Fixed(configs) => Arc::clone(configs),
             Settings::Files(files) => files.current(now),
         };
-        Arc::clone(match whom {
-            Whom::Kubelet => &each.kubelet,
-            Whom::AnyKubelet => &each.any_kubelet,
-            Whom::Stranger => &each.stranger,
+        Arc::clone(match kind {
+            BackendKind::Kubelet => &configs.kubelet,
+            BackendKind::UnverifiedKubelet => &configs.unverified_kubelet,
+            BackendKind::Other => &configs.other,
         })
     }
 }
@@ -120,7 +120,7 @@ impl Identity {
 fn settings(
     authorities: Option<Vec<u8>>,
     identity: Option<(Vec<u8>, Vec<u8>)>,
-) -> Result<Each, String> {
+) -> Result<ClientConfigs, String> {
     let make = |tls: &Tls| -> Result<Arc<ClientConfig>, String> {
         let mut settings = tls_settings(tls).map_err(|error| error.to_string())?;
         // Only this version of HTTP can be left for another protocol.
@@ -129,18 +129,18 @@ fn settings(
     };
 
     let insecure = authorities.is_none();
-    Ok(Each {
+    Ok(ClientConfigs {
         kubelet: make(&Tls {
             authorities,
             identity: identity.clone(),
             insecure,
         })?,
-        any_kubelet: make(&Tls {
+        unverified_kubelet: make(&Tls {
             authorities: None,
             identity,
             insecure: true,
         })?,
-        stranger: make(&Tls {
+        other: make(&Tls {
             authorities: None,
             identity: None,
             insecure: true,

@@ -4,7 +4,7 @@ use coracle_api::catalog::{Group, Subresource};
 use coracle_api::{Map, Text, Value};
 
 use super::plain::texts;
-use super::served_groups::{Found, ServedGroups};
+use super::served_groups::{GroupResource, ServedGroups};
 
 /// The document at that path; `None`: there is none.
 pub(super) fn document(path: &str, served_groups: &ServedGroups<'_>) -> Option<Value> {
@@ -66,7 +66,7 @@ fn version(group: &str, version: &Text, served_groups: &ServedGroups<'_>) -> Val
     Value::Object(entry)
 }
 
-fn resource(found: &Found<'_>) -> Value {
+fn resource(found: &GroupResource<'_>) -> Value {
     let resource = found.resource;
     let mut entry = Map::new();
     entry.insert("resource", resource.plural.clone());

@@ -3,7 +3,7 @@
 use coracle_api::catalog::{self, Resource, Subresource};
 use coracle_api::{Map, Text, Value};
 
-use super::served_groups::{Found, ServedGroups};
+use super::served_groups::{GroupResource, ServedGroups};
 
 /// The document at a discovery path; `None`: there is none.
 pub(super) fn document(
@@ -114,7 +114,7 @@ fn resources(group: &str, version: &str, served_groups: &ServedGroups<'_>) -> Op
     Some(document)
 }
 
-fn resource_entry(found: &Found<'_>) -> Value {
+fn resource_entry(found: &GroupResource<'_>) -> Value {
     let resource = found.resource;
     let mut entry = Map::new();
     entry.insert("name", resource.plural.clone());

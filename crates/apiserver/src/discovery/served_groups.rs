@@ -17,12 +17,12 @@ pub struct ServedGroups<'a> {
 }
 
 /// A resource of a group and version.
-pub(super) struct Found<'a> {
+pub(super) struct GroupResource<'a> {
     pub(super) resource: &'a Resource,
     is_terminating: bool,
 }
 
-impl Found<'_> {
+impl GroupResource<'_> {
     /// Its verbs: a resource whose definition is being deleted has no create.
     pub(super) fn verbs(&self) -> Vec<Text> {
         let left = |verb: &&Text| {
@@ -80,12 +80,16 @@ impl<'a> ServedGroups<'a> {
         &self.groups
     }
 
-    pub(super) fn resources(&self, group: &str, version: &str) -> impl Iterator<Item = Found<'a>> {
+    pub(super) fn resources(
+        &self,
+        group: &str,
+        version: &str,
+    ) -> impl Iterator<Item = GroupResource<'a>> {
         let own = catalog::BUILTIN
             .resources()
             .iter()
             .filter(move |own| own.group == group && own.version == version);
-        let own = own.map(|resource| Found {
+        let own = own.map(|resource| GroupResource {
             resource,
             is_terminating: false,
         });
@@ -93,7 +97,7 @@ impl<'a> ServedGroups<'a> {
         let defined = self.defined.iter().filter_map(move |custom| {
             let resource = custom.resource(custom.served_version(version)?);
             let is_terminating = custom.is_terminating;
-            (resource.group == group).then_some(Found {
+            (resource.group == group).then_some(GroupResource {
                 resource,
                 is_terminating,
             })

@@ -19,13 +19,13 @@ use http_body::Body as _;
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::byte_budget::{ByteBudget, Counted};
-use crate::connect::{Connect, Streamed, What};
+use crate::connect::{Connect, Streamed, Subresource};
 use crate::deprecation;
 use crate::health::Health;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
-use crate::registry::{Registry, Wanted};
+use crate::registry::{Registry, RequiredVersion};
 use crate::render::Form;
 use crate::request::{Request, RequestBody, ResourceRequest, Target, Verb};
 use crate::served::Served;
@@ -88,10 +88,10 @@ impl Server {
         body: B,
     ) -> Result<Answer, ApiError> {
         let target = request.target;
-        if let Some(what) = What::of(target) {
+        if let Some(subresource) = Subresource::of(target) {
             checks::check_name(&target.name)?;
             // Boxed: few requests are such, and the future of all others would be twice as large.
-            return Box::pin(self.connect.answer(what, request, body)).await;
+            return Box::pin(self.connect.answer(subresource, request, body)).await;
         }
 
         let Some(served) = self.find(target).await else {
@@ -144,12 +144,12 @@ impl Server {
             .resource(&target.group, &target.version, &target.resource)
             .is_none()
         {
-            self.registry.reach(Wanted::Any).await.ok()?;
+            self.registry.reach(RequiredVersion::Any).await.ok()?;
         }
         if let Some(found) = self.known(target) {
             return Some(found);
         }
-        self.registry.reach(Wanted::Newest).await.ok()?;
+        self.registry.reach(RequiredVersion::Newest).await.ok()?;
         self.known(target)
     }
 

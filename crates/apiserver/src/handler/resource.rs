@@ -12,7 +12,7 @@ use super::{Server, body, checks};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::cache::Entry;
-use crate::registry::{Call, Content, Deleted, List, Part, Scope, Wanted, Written};
+use crate::registry::{Call, Content, Deleted, List, Part, RequiredVersion, Scope, Written};
 use crate::render::{Rendering, Shown};
 use crate::request::{ListOptions, Query, RequestBody, ResourceRequest, Verb, WriteOptions};
 use crate::served::Served;
@@ -95,7 +95,7 @@ impl Server {
     ) -> Result<Answer, ApiError> {
         let request = Checked::new(request, served)?;
         let verb = request.info.verb;
-        self.registry.reach(Wanted::before(verb)).await?;
+        self.registry.reach(RequiredVersion::before(verb)).await?;
 
         let Some(part) = request.part() else {
             if request.scope.resource.kind == "ComponentStatus" {
@@ -118,7 +118,7 @@ impl Server {
     }
 
     async fn get(&self, request: &Checked<'_>) -> Result<Answer, ApiError> {
-        let wanted = wanted_version(request.query)?;
+        let wanted = required_version(request.query)?;
         let name = &request.target.name;
         let entry = self.registry.read(&request.scope, name, wanted).await?;
         self.shown(StatusCode::OK, Shown::Entry(&entry), request)
@@ -328,11 +328,11 @@ async fn written_content<B: RequestBody>(
 }
 
 /// The least version that a get accepts.
-fn wanted_version(query: &Query) -> Result<Wanted, ApiError> {
+fn required_version(query: &Query) -> Result<RequiredVersion, ApiError> {
     let text = query.get("resourceVersion").unwrap_or_default();
     let version = text.parse::<ResourceVersion>();
     let version = version.map_err(|error| ApiError::unexplained(error.to_string()))?;
-    Ok(Wanted::version(!text.is_empty(), version.0))
+    Ok(RequiredVersion::version(!text.is_empty(), version.0))
 }
 
 /// The Status of an object that was removed.

@@ -59,7 +59,7 @@ fn has_already(headers: &HeaderMap, etag: &str) -> bool {
 }
 
 /// A document to respond with.
-pub(super) struct Found<'d> {
+pub(super) struct DocumentResponse<'d> {
     pub(super) document: &'d Document,
     pub(super) form: Form,
     pub(super) hash: &'d str,
@@ -68,7 +68,7 @@ pub(super) struct Found<'d> {
     pub(super) gzip: bool,
 }
 
-impl Found<'_> {
+impl DocumentResponse<'_> {
     /// The response to a request with these headers. `asked_hash`: the hash that the client saw in
     /// the index.
     pub(super) fn answer(
@@ -154,7 +154,7 @@ mod tests {
     fn answer(headers: &HeaderMap, asked_hash: Option<&str>) -> Answer {
         let document = &Document::V3(Section::Version);
         let content = Bytes::from_static(b"{}");
-        let found = Found {
+        let found = DocumentResponse {
             document,
             form: Form::Json,
             hash: "AB",

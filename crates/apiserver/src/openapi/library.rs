@@ -75,13 +75,13 @@ struct Content {
 /// long for a thread that serves requests.
 #[derive(Default)]
 pub(super) struct Library {
-    shelf: Mutex<Shelf>,
+    cached_documents: Mutex<CachedDocuments>,
     /// Held while a document is built, so that concurrent requests build it once.
     making: Mutex<()>,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct CachedDocuments {
     /// The catalogue that the cached documents are built from.
     catalog: Catalog,
     hashes: BTreeMap<Document, Arc<str>>,
@@ -91,9 +91,12 @@ struct Shelf {
 impl Library {
     /// The document, if it is cached.
     pub(super) fn kept(&self, catalog: &Catalog, document: &Document, form: Form) -> Option<Kept> {
-        let shelf = self.shelf(catalog);
-        let hash = shelf.hashes.get(document)?.clone();
-        let content = shelf.contents.get(&(document.clone(), form))?.clone();
+        let cached_documents = self.cached_documents(catalog);
+        let hash = cached_documents.hashes.get(document)?.clone();
+        let content = cached_documents
+            .contents
+            .get(&(document.clone(), form))?
+            .clone();
         Some(Kept { hash, content })
     }
 
@@ -119,7 +122,7 @@ impl Library {
         };
 
         let hash = self.hash(catalog, document)?;
-        self.shelf(catalog)
+        self.cached_documents(catalog)
             .keep((document.clone(), form), content.clone());
 
         Ok(Kept { hash, content })
@@ -131,7 +134,7 @@ impl Library {
         catalog: &Catalog,
         document: &Document,
     ) -> Result<Arc<str>, LibraryError> {
-        if let Some(hash) = self.shelf(catalog).hashes.get(document) {
+        if let Some(hash) = self.cached_documents(catalog).hashes.get(document) {
             return Ok(hash.clone());
         }
 
@@ -146,21 +149,24 @@ impl Library {
             .map(|byte| format!("{byte:02X}"))
             .collect();
         let hash: Arc<str> = digits.into();
-        self.shelf(catalog)
+        self.cached_documents(catalog)
             .hashes
             .insert(document.clone(), hash.clone());
 
         Ok(hash)
     }
 
-    fn shelf(&self, catalog: &Catalog) -> MutexGuard<'_, Shelf> {
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.be_for(catalog);
-        shelf
+    fn cached_documents(&self, catalog: &Catalog) -> MutexGuard<'_, CachedDocuments> {
+        let mut cached_documents = self
+            .cached_documents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        cached_documents.be_for(catalog);
+        cached_documents
     }
 }
 
-impl Shelf {
+impl CachedDocuments {
     /// Drops the documents that the difference between two catalogues has invalidated.
     fn be_for(&mut self, catalog: &Catalog) {
         let mut wrong: Vec<Document> = Vec::new();

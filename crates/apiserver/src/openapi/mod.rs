@@ -106,7 +106,7 @@ impl OpenApi {
         let found = self.find(catalog, &document, form, gzip).await;
         match found {
             Ok((hash_now, content)) => {
-                let found = http::Found {
+                let found = http::DocumentResponse {
                     document: &document,
                     form,
                     hash: &hash_now,

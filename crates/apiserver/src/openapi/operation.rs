@@ -52,23 +52,23 @@ pub(super) struct KindName<'c> {
 #[derive(Clone)]
 pub(super) struct Parameter {
     pub(super) name: Text,
-    pub(super) place: Place,
+    pub(super) location: ParameterLocation,
     /// `string`, `integer` or `boolean`.
     pub(super) kind: &'static str,
     pub(super) description: Cow<'static, str>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum ParameterLocation {
     Path,
     Query,
 }
 
-impl Place {
+impl ParameterLocation {
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Place::Path => "path",
-            Place::Query => "query",
+            ParameterLocation::Path => "path",
+            ParameterLocation::Query => "query",
         }
     }
 }
@@ -78,7 +78,7 @@ impl Parameter {
         let name = Text::const_new(name);
         Parameter {
             name,
-            place: Place::Path,
+            location: ParameterLocation::Path,
             kind: "string",
             description: description.into(),
         }
@@ -88,14 +88,14 @@ impl Parameter {
         let name = Text::const_new(name);
         Parameter {
             name,
-            place: Place::Query,
+            location: ParameterLocation::Query,
             kind: "string",
             description: description.into(),
         }
     }
 
-    fn key(&self) -> (&str, Place) {
-        (&self.name, self.place)
+    fn key(&self) -> (&str, ParameterLocation) {
+        (&self.name, self.location)
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn query_of(options: Struct<'_>) -> impl Iterator<Item = Parameter> {
             let description = options.field_description(field).into();
             Some(Parameter {
                 name: field.field.name.clone(),
-                place: Place::Query,
+                location: ParameterLocation::Query,
                 kind,
                 description,
             })

@@ -11,7 +11,7 @@ use coracle_api::codec::json;
 use coracle_api::{Map, Value};
 
 use super::named::{Version, kind_value};
-use super::operation::{Body, Model, Operation, Parameter, Place, common, reason};
+use super::operation::{Body, Model, Operation, Parameter, ParameterLocation, common, reason};
 use super::{names, texts};
 
 /// Parameters that are written once, by their names.
@@ -100,9 +100,9 @@ fn model(model: Model<'_>) -> Map {
 fn parameter(parameter: &Parameter) -> Map {
     let mut value = Map::new();
     value.insert("description", parameter.description.as_ref());
-    value.insert("in", parameter.place.as_str());
+    value.insert("in", parameter.location.as_str());
     value.insert("name", parameter.name.clone());
-    if parameter.place == Place::Path {
+    if parameter.location == ParameterLocation::Path {
         value.insert("required", true);
     }
     value.insert("type", parameter.kind);

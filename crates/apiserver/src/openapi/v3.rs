@@ -3,7 +3,7 @@
 use coracle_api::{Map, Value};
 
 use super::named::{Version, kind_value};
-use super::operation::{Body, Model, Operation, Parameter, Place, common, reason};
+use super::operation::{Body, Model, Operation, Parameter, ParameterLocation, common, reason};
 use super::{names, texts};
 
 pub(super) fn path_item(operations: &[Operation<'_>]) -> Value {
@@ -56,10 +56,10 @@ fn parameter(parameter: &Parameter) -> Value {
     schema.insert("uniqueItems", true);
     let mut value = Map::new();
     value.insert("name", parameter.name.clone());
-    value.insert("in", parameter.place.as_str());
+    value.insert("in", parameter.location.as_str());
     value.insert("description", parameter.description.as_ref());
 
-    if parameter.place == Place::Path {
+    if parameter.location == ParameterLocation::Path {
         value.insert("required", true);
     }
 

@@ -19,6 +19,17 @@ pub(super) struct Continuation {
     pub(super) start: String,
 }
 
+/// A token is refused, or read again as it was printed.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn check_continue_token(token: &str) {
+    if let Ok(found) = Continuation::decode(token) {
+        assert_eq!(
+            Continuation::decode(&found.encode()).as_ref().ok(),
+            Some(&found)
+        );
+    }
+}
+
 impl Continuation {
     pub(super) fn encode(&self) -> String {
         let mut token = Map::new();

@@ -39,13 +39,15 @@ use crate::definitions::Version;
 use crate::served::{BuiltIn, Served};
 use crate::storage_version::StorageVersion;
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use continuation::check_continue_token;
 pub use coracle_kinds::Part;
 pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
 pub use expiry::Expiry;
 pub(crate) use read::field_selector;
-pub use read::{List, Wanted};
+pub use read::{List, RequiredVersion};
 pub use subresource::{Call, Content, Reply};
 
 /// The most memory for the lists of an object when its fields are read.

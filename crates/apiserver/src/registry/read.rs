@@ -26,9 +26,9 @@ pub struct List {
     pub remaining: Option<usize>,
 }
 
-/// Which of an object's or a list's versions will do.
+/// Which versions of an object or a list a request accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequiredVersion {
     /// The newest there is.
     Newest,
     /// Any revision that the cache has.
@@ -37,37 +37,37 @@ pub enum Wanted {
     Exactly(Revision),
 }
 
-impl Wanted {
+impl RequiredVersion {
     /// The meaning of `resourceVersion` alone: unset, zero, or a minimum for the response.
-    pub fn version(given: bool, version: u64) -> Wanted {
+    pub fn version(given: bool, version: u64) -> RequiredVersion {
         match version {
-            0 if given => Wanted::Any,
-            0 => Wanted::Newest,
-            version => Wanted::NotOlderThan(Revision::new(version)),
+            0 if given => RequiredVersion::Any,
+            0 => RequiredVersion::Newest,
+            version => RequiredVersion::NotOlderThan(Revision::new(version)),
         }
     }
 
     /// The revision that a verb needs: writes start from the newest version; reads choose
     /// themselves.
-    pub fn before(verb: Verb) -> Wanted {
+    pub fn before(verb: Verb) -> RequiredVersion {
         if verb.is_read() {
-            Wanted::Any
+            RequiredVersion::Any
         } else {
-            Wanted::Newest
+            RequiredVersion::Newest
         }
     }
 
-    fn list(options: &ListOptions) -> Wanted {
+    fn list(options: &ListOptions) -> RequiredVersion {
         match (
-            Wanted::version(options.version_given, options.version.0),
+            RequiredVersion::version(options.version_given, options.version.0),
             options.version_match,
         ) {
-            (Wanted::NotOlderThan(revision), Some(VersionMatch::Exact)) => {
-                Wanted::Exactly(revision)
+            (RequiredVersion::NotOlderThan(revision), Some(VersionMatch::Exact)) => {
+                RequiredVersion::Exactly(revision)
             }
             // Pages are of one revision, so the first has to be of the requested one.
-            (Wanted::NotOlderThan(revision), None) if options.limit > 0 => {
-                Wanted::Exactly(revision)
+            (RequiredVersion::NotOlderThan(revision), None) if options.limit > 0 => {
+                RequiredVersion::Exactly(revision)
             }
             (wanted, _) => wanted,
         }
@@ -87,7 +87,7 @@ impl Registry {
         &self,
         scope: &Scope<'_>,
         name: &str,
-        wanted: Wanted,
+        wanted: RequiredVersion,
     ) -> Result<Arc<Entry>, ApiError> {
         self.reach(wanted).await?;
         self.get(scope, name)
@@ -106,9 +106,9 @@ impl Registry {
         };
 
         let (revision, snapshot) = match &start {
-            None => self.snapshot(scope, Wanted::list(options)).await?,
+            None => self.snapshot(scope, RequiredVersion::list(options)).await?,
             Some(Continuation { revision: None, .. }) => {
-                self.snapshot(scope, Wanted::Newest).await?
+                self.snapshot(scope, RequiredVersion::Newest).await?
             }
             Some(
                 page @ Continuation {
@@ -116,13 +116,15 @@ impl Registry {
                     ..
                 },
             ) => {
-                let found = self.snapshot(scope, Wanted::Exactly(*revision)).await;
+                let found = self
+                    .snapshot(scope, RequiredVersion::Exactly(*revision))
+                    .await;
                 found.map_err(|error| expired_page(error, page))?
             }
         };
 
         // A list at any revision is not paged.
-        let paged = start.is_some() || Wanted::list(options) != Wanted::Any;
+        let paged = start.is_some() || RequiredVersion::list(options) != RequiredVersion::Any;
         let limit = if paged { options.limit } else { 0 };
 
         let prefix = if scope.namespace.is_empty() {
@@ -172,17 +174,19 @@ impl Registry {
 
     /// Waits until the caches are as new as wanted, and in any case have what there was when this
     /// server began.
-    pub async fn reach(&self, wanted: Wanted) -> Result<(), ApiError> {
+    pub async fn reach(&self, wanted: RequiredVersion) -> Result<(), ApiError> {
         self.caches.complete(&*self.store).await;
         let revision = match wanted {
-            Wanted::Any => return Ok(()),
+            RequiredVersion::Any => return Ok(()),
             // This server is the only writer: what was acknowledged has been applied.
-            Wanted::Newest if !self.shared_store => return Ok(()),
-            Wanted::Newest => {
+            RequiredVersion::Newest if !self.shared_store => return Ok(()),
+            RequiredVersion::Newest => {
                 let newest = self.store.current_revision().await;
                 newest.map_err(|error| super::update::store_error(&error))?
             }
-            Wanted::NotOlderThan(revision) | Wanted::Exactly(revision) => revision,
+            RequiredVersion::NotOlderThan(revision) | RequiredVersion::Exactly(revision) => {
+                revision
+            }
         };
 
         if self.caches.applied() >= revision {
@@ -198,7 +202,7 @@ impl Registry {
     async fn snapshot(
         &self,
         scope: &Scope<'_>,
-        wanted: Wanted,
+        wanted: RequiredVersion,
     ) -> Result<(Revision, Arc<Snapshot>), ApiError> {
         self.reach(wanted).await?;
         let cache = self.cache(scope)?;
@@ -207,7 +211,7 @@ impl Registry {
         let applied = self.caches.applied();
         let snapshot = cache.snapshot();
         match wanted {
-            Wanted::Exactly(revision) => {
+            RequiredVersion::Exactly(revision) => {
                 let unchanged = (snapshot.revision <= revision).then_some(snapshot);
                 match unchanged.or_else(|| cache.snapshot_at(revision)) {
                     Some(snapshot) => {

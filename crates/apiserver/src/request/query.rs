@@ -19,6 +19,14 @@ impl Query {
         Query(pairs.collect())
     }
 
+    /// All of them.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The first value of that name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0

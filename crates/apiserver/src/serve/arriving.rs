@@ -1,8 +1,8 @@
 //! The incoming body of a request, and what happens to the part that is not read.
 //!
 //! In HTTP/1.1 the next request follows the body of this one, and a client that writes a whole body
-//! before it reads loses the response if the connection is closed meanwhile. So [`Arriving`] leaves
-//! what the chain has not read in [`Left`], for when there is a response: a short rest is read
+//! before it reads loses the response if the connection is closed meanwhile. So [`IncomingBody`] leaves
+//! what the chain has not read in [`UnreadBody`], for when there is a response: a short rest is read
 //! before the response is sent, and the connection continues; a long one is read, up to a bound,
 //! while the response is sent, and the connection ends.
 
@@ -17,7 +17,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use super::pace::AtWork;
+use super::pace::RequestGuard;
 
 /// A rest of so many bytes is read for the sake of the connection.
 const SHORT_REST: u64 = 256 * 1024;
@@ -33,17 +33,17 @@ const LONG_REST: u64 = 4 << 20;
 const LONG_REST_WITHIN: Duration = Duration::from_secs(5);
 
 /// The body of a request.
-pub(super) struct Arriving {
+pub(super) struct IncomingBody {
     /// Nothing once it has ended.
     body: Option<Incoming>,
     /// The client waits for `100 Continue` before it sends the body.
     unasked: bool,
-    left: Option<Left>,
+    left: Option<UnreadBody>,
 }
 
 /// Where a body is left when its reader is dropped.
 #[derive(Clone, Default)]
-pub(super) struct Left(Arc<Mutex<Option<Rest>>>);
+pub(super) struct UnreadBody(Arc<Mutex<Option<Rest>>>);
 
 /// The unread part of a body.
 struct Rest {
@@ -52,14 +52,14 @@ struct Rest {
 }
 
 /// The same request, and the place of what will be left of its body, if that matters.
-pub(super) fn arriving(request: Request<Incoming>) -> (Request<Arriving>, Option<Left>) {
+pub(super) fn arriving(request: Request<Incoming>) -> (Request<IncomingBody>, Option<UnreadBody>) {
     let matters = request.version() < Version::HTTP_2 && !request.body().is_end_stream();
-    let left = matters.then(Left::default);
+    let left = matters.then(UnreadBody::default);
     let expects = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
     let unasked = request.headers().get(header::EXPECT).is_some_and(expects);
 
     (
-        request.map(|body| Arriving {
+        request.map(|body| IncomingBody {
             body: Some(body),
             unasked,
             left: left.clone(),
@@ -68,10 +68,10 @@ pub(super) fn arriving(request: Request<Incoming>) -> (Request<Arriving>, Option
     )
 }
 
-impl Left {
+impl UnreadBody {
     /// Handles the unread rest, now that there is a response; returns whether the connection can
     /// continue.
-    pub(super) async fn settle(self, work: &AtWork) -> bool {
+    pub(super) async fn settle(self, work: &RequestGuard) -> bool {
         let rest = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
 
         // Nothing: all has been read, or it is still being read.
@@ -118,7 +118,7 @@ async fn reaches_end(body: &mut Incoming, bytes: u64, within: Duration) -> bool 
     tokio::time::timeout(within, read).await.unwrap_or(false)
 }
 
-impl Body for Arriving {
+impl Body for IncomingBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -148,9 +148,9 @@ impl Body for Arriving {
     }
 }
 
-impl Drop for Arriving {
+impl Drop for IncomingBody {
     fn drop(&mut self) {
-        if let (Some(Left(left)), Some(body)) = (self.left.take(), self.body.take())
+        if let (Some(UnreadBody(left)), Some(body)) = (self.left.take(), self.body.take())
             && !body.is_end_stream()
         {
             let rest = Rest {

@@ -26,7 +26,7 @@ use tracing::debug;
 
 use super::Serving;
 use super::arriving::arriving;
-use super::pace::{AtWork, Impatience, Pace, Paced, Unread};
+use super::pace::{Pace, Paced, RequestGuard, TimeoutCause, Unread};
 use super::socket::{Socket, ask_for_tls, begins_in_plain_http, peer_ended};
 use crate::answer;
 use crate::authn::Peer;
@@ -218,7 +218,7 @@ fn too_many_headers() -> answer::Answer {
 
 /// What a connection notes of a request while it is answered.
 struct Sending {
-    work: AtWork,
+    work: RequestGuard,
     unread: Unread,
 }
 
@@ -230,7 +230,7 @@ struct Leaving {
     measured: Option<Arc<Measured>>,
     unread: Unread,
     _reservation: Option<Arc<Reservation>>,
-    _work: AtWork,
+    _work: RequestGuard,
 }
 
 impl Leaving {
@@ -286,15 +286,15 @@ impl Body for Leaving {
     }
 }
 
-/// A conversation in either version of HTTP.
-trait Conversation: Future<Output = hyper::Result<()>> {
+/// A connection in either version of HTTP.
+trait HttpConnection: Future<Output = hyper::Result<()>> {
     /// Pending requests are answered, and no more are accepted.
     fn finish(self: Pin<&mut Self>);
 }
 
 type Stream = TokioIo<Paced<TlsStream<Socket>>>;
 
-impl<S> Conversation for http1::UpgradeableConnection<Stream, S>
+impl<S> HttpConnection for http1::UpgradeableConnection<Stream, S>
 where
     S: Service<Request<Incoming>, Response = Response<Leaving>, Error = Infallible>,
 {
@@ -303,7 +303,7 @@ where
     }
 }
 
-impl<S> Conversation for http2::Connection<Stream, S, TokioExecutor>
+impl<S> HttpConnection for http2::Connection<Stream, S, TokioExecutor>
 where
     S: Service<
             Request<Incoming>,
@@ -317,22 +317,22 @@ where
     }
 }
 
-/// How a conversation ends that could go on.
+/// How a connection ends that could go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Now,
     AfterAnswers,
 }
 
-/// Carries on a conversation until it ends, patience ends, or the server does.
+/// Carries on a connection until it ends, patience ends, or the server does.
 async fn until_enough(
-    conversation: impl Conversation,
+    connection: impl HttpConnection,
     serving: &Serving,
     pace: &Pace,
     enough: &Notify,
     peer_ended: impl Future<Output = ()>,
 ) -> hyper::Result<()> {
-    tokio::pin!(conversation);
+    tokio::pin!(connection);
 
     // Polled only when it is woken itself, not each time the connection is.
     let end = async {
@@ -347,9 +347,9 @@ async fn until_enough(
     let mut end = FuturesUnordered::from_iter([end]);
     tokio::select! {
         biased;
-        result = conversation.as_mut() => return result,
-        why = patience(pace) => {
-            if why != Impatience::Idle {
+        result = connection.as_mut() => return result,
+        why = timed_out(pace) => {
+            if why != TimeoutCause::Idle {
                 return Ok(());
             }
         }
@@ -360,17 +360,17 @@ async fn until_enough(
         }
     }
 
-    conversation.as_mut().finish();
+    connection.as_mut().finish();
 
     tokio::select! {
         biased;
-        result = conversation => result,
-        _ = patience(pace) => Ok(()),
+        result = connection => result,
+        _ = timed_out(pace) => Ok(()),
     }
 }
 
 /// Resolves when it ends.
-async fn patience(pace: &Pace) -> Impatience {
+async fn timed_out(pace: &Pace) -> TimeoutCause {
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|context| {
         pace.wake(context.waker());

@@ -30,7 +30,7 @@ pub(super) const UNREAD_FOR: Duration = Duration::from_secs(60);
 
 /// Why a connection is not waited for any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Impatience {
+pub(super) enum TimeoutCause {
     Headers,
     Idle,
     Unread,
@@ -68,11 +68,11 @@ impl Pace {
     }
 
     /// A request has arrived; it is in flight until the guard is dropped.
-    pub(super) fn request(self: &Arc<Pace>) -> AtWork {
+    pub(super) fn request(self: &Arc<Pace>) -> RequestGuard {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.idle_since.store(0, Ordering::Release);
         self.headers_since.store(0, Ordering::Release);
-        AtWork(self.clone())
+        RequestGuard(self.clone())
     }
 
     /// A response to a request. Over HTTP/1.1 the connection itself shows whether it is read.
@@ -85,7 +85,7 @@ impl Pace {
     }
 
     /// When patience ends if nothing else happens, and why.
-    pub(super) fn ends(&self) -> Option<(Instant, Impatience)> {
+    pub(super) fn ends(&self) -> Option<(Instant, TimeoutCause)> {
         let after = |moment: &AtomicU64, within: Duration, why| {
             let since = moment.load(Ordering::Acquire).checked_sub(1)?;
             Some((self.began + Duration::from_millis(since) + within, why))
@@ -93,10 +93,10 @@ impl Pace {
         let oldest_unread = self.unread().first().map(|(since, _)| *since);
 
         [
-            after(&self.headers_since, HEADERS_WITHIN, Impatience::Headers),
-            after(&self.idle_since, IDLE_FOR, Impatience::Idle),
-            after(&self.unread_since, UNREAD_FOR, Impatience::Unread),
-            oldest_unread.map(|since| (self.at(since) + UNREAD_FOR, Impatience::Unread)),
+            after(&self.headers_since, HEADERS_WITHIN, TimeoutCause::Headers),
+            after(&self.idle_since, IDLE_FOR, TimeoutCause::Idle),
+            after(&self.unread_since, UNREAD_FOR, TimeoutCause::Unread),
+            oldest_unread.map(|since| (self.at(since) + UNREAD_FOR, TimeoutCause::Unread)),
         ]
         .into_iter()
         .flatten()
@@ -139,16 +139,16 @@ impl Pace {
 }
 
 /// A request in flight.
-pub(super) struct AtWork(Arc<Pace>);
+pub(super) struct RequestGuard(Arc<Pace>);
 
-impl AtWork {
+impl RequestGuard {
     /// Other work for it, which may take longer.
-    pub(super) fn another(&self) -> AtWork {
+    pub(super) fn another(&self) -> RequestGuard {
         self.0.request()
     }
 }
 
-impl Drop for AtWork {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.idle_since.store(self.0.now(), Ordering::Release);
@@ -293,12 +293,15 @@ mod tests {
         // One response makes progress, the other does not.
         tokio::time::advance(UNREAD_FOR / 2).await;
         read.polled(&Poll::Ready(()));
-        assert_eq!(pace.ends(), Some((begin + UNREAD_FOR, Impatience::Unread)));
+        assert_eq!(
+            pace.ends(),
+            Some((begin + UNREAD_FOR, TimeoutCause::Unread))
+        );
 
         // A watch that waits for events is read.
         unread.polled(&Poll::<()>::Pending);
         let later = begin + UNREAD_FOR / 2 + UNREAD_FOR;
-        assert_eq!(pace.ends(), Some((later, Impatience::Unread)));
+        assert_eq!(pace.ends(), Some((later, TimeoutCause::Unread)));
         drop(read);
         assert_eq!(pace.ends(), None);
     }

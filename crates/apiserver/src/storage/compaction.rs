@@ -18,14 +18,14 @@ const ROUND: &str = "compact_rev_key";
 
 /// What one server knows of the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct RoundState {
     round: u64,
     revision: Revision,
 }
 
 /// Takes part in the rounds forever.
 pub async fn run(store: &dyn Store, every: Duration) {
-    let mut seen = Seen::default();
+    let mut seen = RoundState::default();
     loop {
         tokio::time::sleep(every).await;
         match turn(store, seen).await {
@@ -35,7 +35,7 @@ pub async fn run(store: &dyn Store, every: Duration) {
     }
 }
 
-async fn turn(store: &dyn Store, seen: Seen) -> Result<Seen, StoreError> {
+async fn turn(store: &dyn Store, seen: RoundState) -> Result<RoundState, StoreError> {
     let key = KeyRange::single(Bytes::from_static(ROUND.as_bytes()));
     let is_ours = Compare {
         range: key.clone(),
@@ -61,13 +61,13 @@ async fn turn(store: &dyn Store, seen: Seen) -> Result<Seen, StoreError> {
             Some(OpAnswer::Range(found)) => found.kvs.first().map_or(0, |kv| kv.version),
             _ => 0,
         };
-        return Ok(Seen {
+        return Ok(RoundState {
             round,
             revision: answer.revision,
         });
     }
 
-    let now = Seen {
+    let now = RoundState {
         round: seen.round + 1,
         revision: answer.revision,
     };

@@ -119,7 +119,7 @@ impl Store for Shared {
         let created_at = watch.created_at();
         Ok(Watch::new(
             created_at,
-            Box::new(Upward {
+            Box::new(UnprefixedWatch {
                 watch,
                 prefix: self.prefix.clone(),
             }),
@@ -168,13 +168,13 @@ impl Store for Shared {
 }
 
 /// A watch whose keys are those that everything above knows.
-struct Upward {
+struct UnprefixedWatch {
     watch: Watch,
     prefix: Prefix,
 }
 
 #[async_trait]
-impl WatchSource for Upward {
+impl WatchSource for UnprefixedWatch {
     async fn next(&mut self) -> Result<WatchItem, StoreError> {
         let mut item = self.watch.next().await?;
         if let WatchItem::Events(events) = &mut item {

@@ -7,8 +7,8 @@ use coracle_api::selector::{FieldSelector, LabelSelector};
 use coracle_store::Revision;
 
 use crate::ApiError;
-use crate::cache::{Cache, Caches, Change, Cursor, Entry, Event, Listening, Overtaken};
-use crate::registry::{Registry, Scope, Wanted, field_selector};
+use crate::cache::{Cache, Caches, Change, Cursor, CursorOvertaken, Entry, Event, Listening};
+use crate::registry::{Registry, RequiredVersion, Scope, field_selector};
 use crate::render::EventWriter;
 use crate::request::ListOptions;
 
@@ -78,9 +78,13 @@ impl Registry {
 
         // Initial events show a state at least as new as what the client has seen.
         let initial = options.send_initial_events == Some(true) || from_now;
-        let wanted = Wanted::version(options.version_given, options.version.0);
-        self.reach(if initial { wanted } else { Wanted::Any })
-            .await?;
+        let wanted = RequiredVersion::version(options.version_given, options.version.0);
+        self.reach(if initial {
+            wanted
+        } else {
+            RequiredVersion::Any
+        })
+        .await?;
         let wants_initial = wants_initial(options);
 
         let interest = cache.interest(scope.namespace, &filter.fields);
@@ -153,7 +157,10 @@ impl WatchStream {
     /// # Errors
     /// The client reads too slowly, and the events that it has not read are no longer in the
     /// history.
-    pub(super) async fn next(&mut self, writer: &mut EventWriter) -> Result<Vec<u8>, Overtaken> {
+    pub(super) async fn next(
+        &mut self,
+        writer: &mut EventWriter,
+    ) -> Result<Vec<u8>, CursorOvertaken> {
         let mut out = Vec::new();
         while let Some(entry) = self.initial.pop_front() {
             writer.write("ADDED", &entry, &mut out);
@@ -190,7 +197,7 @@ impl WatchStream {
         &mut self,
         writer: &mut EventWriter,
         out: &mut Vec<u8>,
-    ) -> Result<bool, Overtaken> {
+    ) -> Result<bool, CursorOvertaken> {
         let missed = self.missed.pop_front();
         let event = match &missed {
             Some(event) => event,
@@ -217,7 +224,7 @@ impl WatchStream {
     pub(super) fn bookmark(
         &mut self,
         writer: &mut EventWriter,
-    ) -> Result<Option<Vec<u8>>, Overtaken> {
+    ) -> Result<Option<Vec<u8>>, CursorOvertaken> {
         // Read before the history: no event up to there may follow the bookmark.
         let applied = self.caches.applied();
         if !self.bookmarks || applied < self.view.told {

@@ -98,7 +98,8 @@ impl Cluster<'_> {
                 let tasks = Tasks::new();
                 let pods =
                     Selection::all(&Resource::builtin("", "v1", "pods")).namespace("default");
-                let pods: Informer<Seen> = Informers::new(client.clone(), tasks.clone()).of(pods);
+                let pods: Informer<StatusProjection> =
+                    Informers::new(client.clone(), tasks.clone()).of(pods);
                 pods.synced().await;
                 let access = client
                     .resource(&Resource::builtin("", "v1", "pods"))
@@ -216,7 +217,7 @@ fn answers_by_name(dns: IpAddr, service: IpAddr, begun: Instant) -> Duration {
 async fn node_is_ready(client: &Client) -> Instant {
     let tasks = Tasks::new();
     let nodes = Selection::all(&Resource::builtin("", "v1", "nodes"));
-    let nodes: Informer<Seen> = Informers::new(client.clone(), tasks.clone()).of(nodes);
+    let nodes: Informer<StatusProjection> = Informers::new(client.clone(), tasks.clone()).of(nodes);
     until(&mut nodes.subscribe(), || {
         nodes.list().iter().any(|node| node.object.is_ready)
     })
@@ -225,13 +226,13 @@ async fn node_is_ready(client: &Client) -> Instant {
 }
 
 /// The cached part of a pod or a node.
-struct Seen {
+struct StatusProjection {
     is_ready: bool,
     is_running: bool,
 }
 
-impl Projection for Seen {
-    fn project(object: &Arc<Value>) -> Result<Seen, TypedError> {
+impl Projection for StatusProjection {
+    fn project(object: &Arc<Value>) -> Result<StatusProjection, TypedError> {
         let conditions = object
             .at(&["status", "conditions"])
             .and_then(Value::as_array)
@@ -251,7 +252,7 @@ impl Projection for Seen {
             .get("status")
             .is_some_and(|status| says(status, "phase", "Running"));
 
-        Ok(Seen {
+        Ok(StatusProjection {
             is_ready: conditions.iter().any(is_ready),
             is_running,
         })
@@ -265,7 +266,7 @@ async fn until<T: Projection>(changes: &mut Subscription<T>, is_so: impl Fn() ->
     }
 }
 
-async fn make_pods(access: &Access, pods: &Informer<Seen>, count: usize) -> Duration {
+async fn make_pods(access: &Access, pods: &Informer<StatusProjection>, count: usize) -> Duration {
     let mut changes = pods.subscribe();
     let objects: Vec<_> = (0..count).map(pod).collect();
     let begun = Instant::now();
@@ -287,7 +288,7 @@ async fn make_pods(access: &Access, pods: &Informer<Seen>, count: usize) -> Dura
     begun.elapsed()
 }
 
-async fn remove_pods(access: &Access, pods: &Informer<Seen>, count: usize) {
+async fn remove_pods(access: &Access, pods: &Informer<StatusProjection>, count: usize) {
     let mut changes = pods.subscribe();
     let removing = (0..count).map(|number| {
         let options = DeleteOptions {

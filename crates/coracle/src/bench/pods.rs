@@ -26,12 +26,12 @@ impl Projection for MetadataOnly {
 }
 
 /// Whether a pod or a node is ready.
-struct Seen {
+struct ReadyProjection {
     ready: bool,
 }
 
-impl Projection for Seen {
-    fn project(object: &Arc<Value>) -> Result<Seen, TypedError> {
+impl Projection for ReadyProjection {
+    fn project(object: &Arc<Value>) -> Result<ReadyProjection, TypedError> {
         let conditions = object
             .at(&["status", "conditions"])
             .and_then(Value::as_array)
@@ -43,7 +43,7 @@ impl Projection for Seen {
         let is_ready =
             |condition: &Value| is(condition, "type", "Ready") && is(condition, "status", "True");
 
-        Ok(Seen {
+        Ok(ReadyProjection {
             ready: conditions.iter().any(is_ready),
         })
     }
@@ -75,7 +75,7 @@ impl Watched {
         let (informers, tasks) = informers(kubeconfig).await?;
         let pods = Selection::all(&Resource::builtin("", "v1", "pods")).namespace(namespace);
         let bound = informers.of::<MetadataOnly>(pods.clone().fields("spec.nodeName!="));
-        let running = informers.of::<Seen>(pods.fields("status.phase=Running"));
+        let running = informers.of::<ReadyProjection>(pods.fields("status.phase=Running"));
         let bound = counted(&bound, |_| true, &tasks).await;
         let ready = counted(&running, |pod| pod.ready, &tasks).await;
         Ok(Watched {
@@ -139,7 +139,7 @@ pub(super) async fn nodes_are_ready(
     count: usize,
 ) -> Result<(), BenchError> {
     let (informers, tasks) = informers(kubeconfig).await?;
-    let nodes = informers.of::<Seen>(&Resource::builtin("", "v1", "nodes"));
+    let nodes = informers.of::<ReadyProjection>(&Resource::builtin("", "v1", "nodes"));
     let mut ready = counted(&nodes, |node| node.ready, &tasks).await;
     drop(ready.wait_for(|ready| *ready >= count).await);
     Ok(())

@@ -11,7 +11,7 @@ mod program;
 use std::io;
 use std::net::SocketAddr;
 
-use coracle_apiserver::{Doors, InProcess, RunError, serve};
+use coracle_apiserver::{InProcess, Listeners, RunError, serve};
 use coracle_settings::Mistakes;
 
 use crate::certificates::CertificateError;
@@ -63,14 +63,14 @@ async fn serve(options: &Options) -> Result<(), ServerError> {
 
     let ready = || process::announce(&format!("kube-apiserver is ready at https://{address}\n"));
     let result = process::until_signalled(|stop| {
-        let doors = Doors {
+        let listeners = Listeners {
             listener: Some(listener),
             in_process: InProcess::default(),
         };
 
         coracle_apiserver::run(
             &settings.config,
-            doors,
+            listeners,
             opened.store.clone(),
             WORLD,
             stop,

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Command};
-use coracle_apiserver::{Doors, InProcess, RunError};
+use coracle_apiserver::{InProcess, Listeners, RunError};
 use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::AuthorityError;
 use coracle_controllers::manager::UnknownController;
@@ -143,6 +143,7 @@ pub(crate) fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, FileErro
 pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
     process::log(&Logs::default());
     if !command.no_node {
+        command.node_name()?;
         oom::lower_own_score();
     }
     let open_files = process::open_files();
@@ -152,10 +153,6 @@ pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
 /// Runs the server. `open_files` is the limit that this process was started with; containers get
 /// it.
 async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerError> {
-    if !command.no_node {
-        command.node_name()?;
-    }
-
     let folder = &command.data_dir;
     let unusable = |error| ProcessError::DataDir {
         folder: folder.clone(),
@@ -191,7 +188,8 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     let addresses = certificate_addresses(address.ip(), reachable, &cluster_network);
     let server = pki.server(&authority, &addresses)?;
 
-    kubeconfig::write(folder, local_address(address), &pki, &authority)?;
+    let local = local_address(address);
+    kubeconfig::write(folder, local, &pki, &authority)?;
 
     let shown = command
         .etcd_port
@@ -211,11 +209,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         journal.clone(),
     )?;
 
-    let lines = readiness(
-        local_address(address),
-        &command.kubectl(),
-        etcd_server.as_ref(),
-    );
+    let lines = readiness(local, &command.kubectl(), etcd_server.as_ref());
     let ready = || {
         if command.no_node {
             process::announce(&lines);
@@ -251,9 +245,9 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     });
 
     let result = process::until_signalled(async |stop| {
-        let doors = Doors { listener: Some(listener), in_process: in_process.clone() };
+        let listeners = Listeners { listener: Some(listener), in_process: in_process.clone() };
         let (last, stop_server) = watch::channel(false);
-        let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop_server, ready);
+        let served = coracle_apiserver::run(&config, listeners, opened.store.clone(), WORLD, stop_server, ready);
         tokio::select! {
             biased;
             result = served => result.map_err(ServerError::from),

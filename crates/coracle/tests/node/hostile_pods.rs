@@ -175,7 +175,7 @@ fn nothing_that_holds_a_secret_is_readable_by_others() {
     machine.kubectl("wait --for=condition=Ready pod/knowing --timeout=300s");
 
     let (data, run) = (machine.data_dir(), machine.instance().1);
-    let mut seen = Seen::default();
+    let mut seen = ReadableFiles::default();
     for folder in [&data, &run] {
         seen.inspect(folder);
     }
@@ -212,12 +212,12 @@ fn nothing_that_holds_a_secret_is_readable_by_others() {
 
 /// What others than root find from a folder on.
 #[derive(Default)]
-struct Seen {
+struct ReadableFiles {
     files: usize,
     wrong: Vec<String>,
 }
 
-impl Seen {
+impl ReadableFiles {
     /// The folder may be readable to all: the files in it need modes of their own.
     fn inspect(&mut self, folder: &Path) {
         let mut waiting = vec![folder.to_owned()];

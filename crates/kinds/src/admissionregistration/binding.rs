@@ -17,7 +17,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{internal, one_of, required, text};
+use crate::validate::{internal, text, validate_one_of, validate_required};
 use crate::{OwnMetadata, Part};
 
 pub(crate) static VALIDATING: Behaviour = Behaviour {
@@ -135,7 +135,7 @@ fn validate_binding(
     resources: Option<&MatchResources>,
     errors: &mut Errors,
 ) {
-    required(
+    validate_required(
         policy,
         names::dns1123_subdomain,
         &SPEC.field("policyName"),
@@ -193,7 +193,7 @@ fn validate_param(param: &ParamRef, at: &Path<'_>, errors: &mut Errors) {
 fn validate_actions(actions: &[String], at: &Path<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for (index, action) in actions.iter().enumerate() {
-        one_of(action, &["Audit", "Deny", "Warn"], &at.index(index), errors);
+        validate_one_of(action, &["Audit", "Deny", "Warn"], &at.index(index), errors);
         if !seen.insert(action.as_str()) {
             errors.push(FieldError::duplicate(
                 &at.index(index),

@@ -19,7 +19,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{conditions, internal, items, one_of, text};
+use crate::validate::{conditions, internal, items, text, validate_one_of};
 use crate::{OwnMetadata, Part, keep_metadata};
 
 const MOST_ANNOTATIONS: usize = 20;
@@ -150,7 +150,7 @@ struct CommonFields<'a> {
 fn validate_common(common: &CommonFields<'_>, errors: &mut Errors) {
     match common.failure_policy {
         None => errors.push(FieldError::required(&SPEC.field("failurePolicy"), "")),
-        Some(policy) => one_of(
+        Some(policy) => validate_one_of(
             policy,
             &FAILURE_POLICIES,
             &SPEC.field("failurePolicy"),
@@ -271,7 +271,7 @@ fn validate_validation(
     }
 
     if let Some(reason) = &validation.reason {
-        one_of(reason, &REASONS, &at.field("reason"), errors);
+        validate_one_of(reason, &REASONS, &at.field("reason"), errors);
     }
 }
 
@@ -404,7 +404,7 @@ fn validate_mutating(policy: &MutatingAdmissionPolicy, validated: bool, errors: 
 
     match text(&spec.reinvocation_policy) {
         "" => errors.push(FieldError::required(&SPEC.field("reinvocationPolicy"), "")),
-        policy => one_of(
+        policy => validate_one_of(
             policy,
             &["IfNeeded", "Never"],
             &SPEC.field("reinvocationPolicy"),
@@ -436,7 +436,7 @@ fn validate_mutation(
         "JSONPatch" => (("jsonPatch", patch), ("applyConfiguration", apply)),
         "ApplyConfiguration" => (("applyConfiguration", apply), ("jsonPatch", patch)),
         other => {
-            return one_of(
+            return validate_one_of(
                 other,
                 &["ApplyConfiguration", "JSONPatch"],
                 &at.field("patchType"),

@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use crate::strategy::Errors;
-use crate::validate::{internal, items, one_of};
+use crate::validate::{internal, items, validate_one_of};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
@@ -30,7 +30,7 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
     validate_wildcard_alone(operations, "operations", &place, errors);
 
     for (index, operation) in operations.iter().enumerate() {
-        one_of(operation, &OPERATIONS, &place.index(index), errors);
+        validate_one_of(operation, &OPERATIONS, &place.index(index), errors);
     }
 
     let groups = items(&rule.api_groups);
@@ -57,7 +57,7 @@ pub(super) fn validate_rule(rule: &RuleWithOperations, at: &Path<'_>, errors: &m
     validate_resources(items(&rule.resources), &at.field("resources"), errors);
 
     if let Some(scope) = &rule.scope {
-        one_of(
+        validate_one_of(
             scope,
             &["*", "Cluster", "Namespaced"],
             &at.field("scope"),
@@ -140,7 +140,7 @@ fn validate_resources(resources: &[String], at: &Path<'_>, errors: &mut Errors) 
 pub(super) fn validate_match(found: &MatchResources, at: &Path<'_>, errors: &mut Errors) {
     match &found.match_policy {
         None => errors.push(FieldError::required(&at.field("matchPolicy"), "")),
-        Some(policy) => one_of(policy, &MATCH_POLICIES, &at.field("matchPolicy"), errors),
+        Some(policy) => validate_one_of(policy, &MATCH_POLICIES, &at.field("matchPolicy"), errors),
     }
 
     let selectors = [
@@ -173,7 +173,7 @@ pub(super) fn validate_changing(found: &MatchResources, at: &Path<'_>, errors: &
         .iter()
         .flat_map(|rule| items(&rule.operations))
     {
-        one_of(
+        validate_one_of(
             operation,
             &CHANGING,
             &at.field("resourceRules.operations"),

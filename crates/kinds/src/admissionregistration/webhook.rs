@@ -20,7 +20,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, Strategy, View};
-use crate::validate::{internal, items, one_of, text};
+use crate::validate::{internal, items, text, validate_one_of};
 use crate::{OwnMetadata, Part};
 
 /// Versions of AdmissionReview that this server supports.
@@ -288,7 +288,7 @@ fn validate_hook(hook: &Hook<'_>, demands: Demands, at: &Path<'_>, errors: &mut 
 
     for (name, found, known) in policies {
         if let Some(found) = found {
-            one_of(found, known, &at.field(name), errors);
+            validate_one_of(found, known, &at.field(name), errors);
         }
     }
 
@@ -303,7 +303,7 @@ fn validate_hook(hook: &Hook<'_>, demands: Demands, at: &Path<'_>, errors: &mut 
             let detail = format!("must specify one of {}", known.join(", "));
             errors.push(FieldError::required(&at.field("sideEffects"), detail));
         }
-        Some(found) => one_of(found, known, &at.field("sideEffects"), errors),
+        Some(found) => validate_one_of(found, known, &at.field("sideEffects"), errors),
     }
 
     if let Some(timeout) = hook.timeout.filter(|timeout| !(1..=30).contains(timeout)) {
@@ -330,7 +330,7 @@ fn validate_hook(hook: &Hook<'_>, demands: Demands, at: &Path<'_>, errors: &mut 
     );
 
     if let Some(policy) = hook.reinvocation {
-        one_of(
+        validate_one_of(
             policy,
             &["IfNeeded", "Never"],
             &at.field("reinvocationPolicy"),

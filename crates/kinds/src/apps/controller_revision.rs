@@ -11,7 +11,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, Strategy, View};
-use crate::validate::{not_negative, unchanged};
+use crate::validate::{validate_not_negative, validate_unchanged};
 
 const DATA: Path<'static> = Path::Field(&Path::Root, "data");
 
@@ -27,7 +27,7 @@ impl Strategy for ControllerRevisions {
     type Object = ControllerRevision;
 
     fn validate(&self, new: &View<'_, ControllerRevision>, _: &Context<'_>, errors: &mut Errors) {
-        not_negative(new.revision, &Path::Root.field("revision"), errors);
+        validate_not_negative(new.revision, &Path::Root.field("revision"), errors);
         let fault = match data(new.tree) {
             None | Some(Value::Null) => "data is mandatory",
             Some(Value::Object(_)) => return,
@@ -44,8 +44,8 @@ impl Strategy for ControllerRevisions {
         errors: &mut Errors,
     ) {
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
-        not_negative(new.revision, &Path::Root.field("revision"), errors);
-        unchanged(
+        validate_not_negative(new.revision, &Path::Root.field("revision"), errors);
+        validate_unchanged(
             data(new.tree).as_ref(),
             data(old.tree).as_ref(),
             &DATA,

@@ -61,7 +61,7 @@ impl Strategy for DaemonSets {
             validate_status(new.status.as_ref(), old.status.as_ref(), errors);
             return;
         }
-        workload::same_selector(new.tree, old.tree, errors);
+        workload::validate_selector_unchanged(new.tree, old.tree, errors);
         validate_spec(new, old.spec.as_ref(), cx, errors);
     }
 
@@ -116,7 +116,7 @@ fn validate_spec(
     selector::validate(given, values, &at, errors);
 
     if let Ok(selector) = LabelSelector::from_value(shown) {
-        workload::selected(new.tree, &selector, given.is_some(), errors);
+        workload::validate_selector_matches_template(new.tree, &selector, given.is_some(), errors);
     }
 
     if given.is_some_and(workload::is_empty) {
@@ -131,16 +131,16 @@ fn validate_spec(
     let options =
         pod::Options::of_template(old.map(|old| &old.template), cx.cluster.allow_privileged());
     pod::validate_template(&spec.template, &SPEC.field("template"), &options, errors);
-    workload::runs_for_ever(&spec.template, "DaemonSet", errors);
+    workload::validate_restart_policy(&spec.template, "DaemonSet", errors);
 
     let numbers = [
         ("minReadySeconds", spec.min_ready_seconds.map(i64::from)),
         ("templateGeneration", Some(template_generation(new.tree))),
     ];
-    workload::not_negative(&SPEC, &numbers, errors);
+    workload::validate_not_negative(&SPEC, &numbers, errors);
 
     validate_update_strategy(spec.update_strategy.as_ref(), errors);
-    workload::not_negative(
+    workload::validate_not_negative(
         &SPEC,
         &[(
             "revisionHistoryLimit",
@@ -169,11 +169,11 @@ fn validate_update_strategy(strategy: Option<&DaemonSetUpdateStrategy>, errors: 
 
             let both = [("maxUnavailable", unavailable), ("maxSurge", surge)];
             for (name, found) in both {
-                workload::number_or_percent(found, &place.field(name), errors);
+                workload::validate_int_or_percent(found, &place.field(name), errors);
             }
 
             for (name, found) in both {
-                workload::at_most_all(found, &place.field(name), errors);
+                workload::validate_at_most_100_percent(found, &place.field(name), errors);
             }
 
             match (
@@ -250,7 +250,7 @@ fn validate_status(
         ),
         ("collisionCount", status.collision_count.map(i64::from)),
     ];
-    workload::not_negative(&STATUS, &numbers, errors);
+    workload::validate_not_negative(&STATUS, &numbers, errors);
 
     workload::validate_collisions(
         status.collision_count,

@@ -65,7 +65,7 @@ impl Strategy for Deployments {
             return;
         }
         validate_spec(new, old.spec.as_ref(), cx, errors);
-        workload::same_selector(new.tree, old.tree, errors);
+        workload::validate_selector_unchanged(new.tree, old.tree, errors);
     }
 
     fn warnings(
@@ -96,7 +96,7 @@ fn validate_spec(
 ) {
     let nothing = DeploymentSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
-    workload::not_negative(&SPEC, &[("replicas", spec.replicas.map(i64::from))], errors);
+    workload::validate_not_negative(&SPEC, &[("replicas", spec.replicas.map(i64::from))], errors);
     let before = old.map(|old| &old.template);
     let selector = new
         .tree
@@ -105,7 +105,7 @@ fn validate_spec(
         .map(|_| &spec.selector);
 
     let options = pod::Options::of_template(before, cx.cluster.allow_privileged());
-    workload::selector_and_template(new.tree, selector, &spec.template, &options, errors);
+    workload::validate_selector_and_template(new.tree, selector, &spec.template, &options, errors);
     validate_strategy(spec.strategy.as_ref(), errors);
 
     let numbers = [
@@ -119,7 +119,7 @@ fn validate_spec(
             spec.progress_deadline_seconds.map(i64::from),
         ),
     ];
-    workload::not_negative(&SPEC, &numbers, errors);
+    workload::validate_not_negative(&SPEC, &numbers, errors);
 
     if let Some(deadline) = spec.progress_deadline_seconds
         && deadline <= spec.min_ready_seconds.unwrap_or_default()
@@ -160,8 +160,8 @@ fn validate_strategy(given: Option<&DeploymentStrategy>, errors: &mut Errors) {
             let unavailable = update.max_unavailable.as_ref().unwrap_or(&zero);
             let surge = update.max_surge.as_ref().unwrap_or(&zero);
             let place = rolling.field("maxUnavailable");
-            workload::number_or_percent(unavailable, &place, errors);
-            workload::number_or_percent(surge, &rolling.field("maxSurge"), errors);
+            workload::validate_int_or_percent(unavailable, &place, errors);
+            workload::validate_int_or_percent(surge, &rolling.field("maxSurge"), errors);
 
             if workload::amount(unavailable) == 0 && workload::amount(surge) == 0 {
                 let why = "may not be 0 when `maxSurge` is 0";
@@ -172,7 +172,7 @@ fn validate_strategy(given: Option<&DeploymentStrategy>, errors: &mut Errors) {
                 ));
             }
 
-            workload::at_most_all(unavailable, &place, errors);
+            workload::validate_at_most_100_percent(unavailable, &place, errors);
         }
         (other, update) => {
             // The error shows the whole strategy struct.
@@ -208,7 +208,7 @@ fn validate_status(
         ("terminatingReplicas", count(status.terminating_replicas)),
         ("collisionCount", count(status.collision_count)),
     ];
-    workload::not_negative(&STATUS, &numbers, errors);
+    workload::validate_not_negative(&STATUS, &numbers, errors);
 
     let or_zero = |number: Option<i32>| i64::from(number.unwrap_or_default());
     let counted = Counted {
@@ -217,7 +217,7 @@ fn validate_status(
         available: or_zero(status.available_replicas),
         other: ("updatedReplicas", or_zero(status.updated_replicas)),
     };
-    workload::parts_of_the_whole(&counted, errors);
+    workload::validate_replica_counts(&counted, errors);
 
     workload::validate_collisions(
         status.collision_count,

@@ -47,7 +47,7 @@ impl Strategy for ReplicaSets {
             return;
         }
         validate_spec(new, old.spec.as_ref(), cx, errors);
-        workload::same_selector(new.tree, old.tree, errors);
+        workload::validate_selector_unchanged(new.tree, old.tree, errors);
     }
 
     fn warnings(
@@ -84,7 +84,7 @@ fn validate_spec(
         ("replicas", spec.replicas.map(i64::from)),
         ("minReadySeconds", spec.min_ready_seconds.map(i64::from)),
     ];
-    workload::not_negative(&SPEC, &numbers, errors);
+    workload::validate_not_negative(&SPEC, &numbers, errors);
 
     let selector = new
         .tree
@@ -95,7 +95,7 @@ fn validate_spec(
     let template = spec.template.clone().unwrap_or_default();
     let before = old.and_then(|old| old.template.as_ref());
     let options = pod::Options::of_template(before, cx.cluster.allow_privileged());
-    workload::selector_and_template(new.tree, selector, &template, &options, errors);
+    workload::validate_selector_and_template(new.tree, selector, &template, &options, errors);
 }
 
 fn validate_status(new: Option<&ReplicaSetStatus>, errors: &mut Errors) {
@@ -111,7 +111,7 @@ fn validate_status(new: Option<&ReplicaSetStatus>, errors: &mut Errors) {
         ("observedGeneration", status.observed_generation),
         ("terminatingReplicas", count(status.terminating_replicas)),
     ];
-    workload::not_negative(&STATUS, &numbers, errors);
+    workload::validate_not_negative(&STATUS, &numbers, errors);
 
     let or_zero = |number: Option<i32>| i64::from(number.unwrap_or_default());
     let counted = Counted {
@@ -123,7 +123,7 @@ fn validate_status(new: Option<&ReplicaSetStatus>, errors: &mut Errors) {
             or_zero(status.fully_labeled_replicas),
         ),
     };
-    workload::parts_of_the_whole(&counted, errors);
+    workload::validate_replica_counts(&counted, errors);
 }
 
 fn print_row(set: &ReplicaSet, now: Timestamp) -> Row {

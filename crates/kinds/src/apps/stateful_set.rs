@@ -52,7 +52,7 @@ impl Strategy for StatefulSets {
 
     fn validate(&self, new: &View<'_, StatefulSet>, cx: &Context<'_>, errors: &mut Errors) {
         let options = pod::Options::of_template(None, cx.cluster.allow_privileged());
-        validate_spec(new, &options, Rigour::New, errors);
+        validate_spec(new, &options, ValidationScope::New, errors);
     }
 
     fn validate_update(
@@ -70,15 +70,15 @@ impl Strategy for StatefulSets {
         let before = old.spec.as_ref().map(|spec| &spec.template);
         let options = pod::Options::of_template(before, cx.cluster.allow_privileged());
         let mut faults = Errors::new();
-        validate_spec(old, &options, Rigour::Changed, &mut faults);
+        validate_spec(old, &options, ValidationScope::Changed, &mut faults);
 
         // A set whose template was invalid already stays writable.
-        let rigour = if faults.is_empty() {
-            Rigour::Changed
+        let scope = if faults.is_empty() {
+            ValidationScope::Changed
         } else {
-            Rigour::TemplateAside
+            ValidationScope::WithoutTemplate
         };
-        validate_spec(new, &options, rigour, errors);
+        validate_spec(new, &options, scope, errors);
 
         if rest(new.tree) != rest(old.tree) {
             let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
@@ -129,17 +129,17 @@ fn rest(set: &Value) -> Option<Value> {
 
 /// How much of a spec is validated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rigour {
+enum ValidationScope {
     New,
     /// Immutable fields were validated when they were written.
     Changed,
-    TemplateAside,
+    WithoutTemplate,
 }
 
 fn validate_spec(
     set: &View<'_, StatefulSet>,
     options: &pod::Options,
-    rigour: Rigour,
+    scope: ValidationScope,
     errors: &mut Errors,
 ) {
     let nothing = StatefulSetSpec::default();
@@ -176,7 +176,7 @@ fn validate_spec(
         }
     }
 
-    if rigour == Rigour::New {
+    if scope == ValidationScope::New {
         for (index, template) in items(&spec.volume_claim_templates).iter().enumerate() {
             let templates = SPEC.field("volumeClaimTemplates");
             let at = templates.index(index);
@@ -199,10 +199,10 @@ fn validate_spec(
                 .map(i64::from),
         ),
     ];
-    workload::not_negative(&SPEC, &numbers, errors);
+    workload::validate_not_negative(&SPEC, &numbers, errors);
 
     let service = text(&spec.service_name);
-    if rigour == Rigour::New && !service.is_empty() {
+    if scope == ValidationScope::New && !service.is_empty() {
         refuse(
             &SPEC.field("serviceName"),
             service,
@@ -217,7 +217,7 @@ fn validate_spec(
         .at(&["spec", "selector"])
         .filter(|given| !given.is_null());
     let given = shown.map(|_| &spec.selector);
-    workload::some_selector(given, "statefulset", errors);
+    workload::validate_selector_is_set(given, "statefulset", errors);
 
     match LabelSelector::from_value(shown) {
         Err(_) => {
@@ -225,9 +225,14 @@ fn validate_spec(
             errors.push(FieldError::invalid(&at, shown, ""));
         }
         Ok(selector) => {
-            workload::selected(set.tree, &selector, given.is_some(), errors);
+            workload::validate_selector_matches_template(
+                set.tree,
+                &selector,
+                given.is_some(),
+                errors,
+            );
             let (template, at) = (as_made(spec), SPEC.field("template"));
-            if rigour != Rigour::TemplateAside {
+            if scope != ValidationScope::WithoutTemplate {
                 pod::validate_template(&template, &at, options, errors);
             }
             // Upstream validates these twice.
@@ -235,7 +240,7 @@ fn validate_spec(
         }
     }
 
-    workload::runs_for_ever(&spec.template, "StatefulSet", errors);
+    workload::validate_restart_policy(&spec.template, "StatefulSet", errors);
 }
 
 /// The template with the fields that the controller sets in every pod.
@@ -297,7 +302,7 @@ fn validate_update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
         }
         ("RollingUpdate", Some(rolling)) => {
             let at = at.field("rollingUpdate");
-            workload::not_negative(
+            workload::validate_not_negative(
                 &at,
                 &[("partition", rolling.partition.map(i64::from))],
                 errors,
@@ -305,7 +310,7 @@ fn validate_update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
 
             if let Some(most) = &rolling.max_unavailable {
                 let at = at.field("maxUnavailable");
-                workload::number_or_percent(most, &at, errors);
+                workload::validate_int_or_percent(most, &at, errors);
 
                 if workload::amount(most) == 0 {
                     errors.push(FieldError::invalid(
@@ -315,7 +320,7 @@ fn validate_update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
                     ));
                 }
 
-                workload::at_most_all(most, &at, errors);
+                workload::validate_at_most_100_percent(most, &at, errors);
             }
         }
         ("OnDelete" | "RollingUpdate", None) => {}
@@ -368,7 +373,7 @@ fn validate_status(
         ("observedGeneration", status.observed_generation),
         ("collisionCount", status.collision_count.map(i64::from)),
     ];
-    workload::not_negative(&STATUS, &numbers, errors);
+    workload::validate_not_negative(&STATUS, &numbers, errors);
 
     let parts = [
         ("readyReplicas", ready),

@@ -18,14 +18,14 @@ const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 
 /// Validates selector and template of Deployments and ReplicaSets: neither may be missing, and the
 /// template's pods must be the selected ones.
-pub(crate) fn selector_and_template(
+pub(crate) fn validate_selector_and_template(
     tree: &Value,
     given: Option<&Selector>,
     template: &PodTemplateSpec,
     options: &pod::Options,
     errors: &mut Errors,
 ) {
-    some_selector(given, "deployment", errors);
+    validate_selector_is_set(given, "deployment", errors);
 
     match LabelSelector::from_value(tree.at(&["spec", "selector"])) {
         Err(_) => {
@@ -37,15 +37,15 @@ pub(crate) fn selector_and_template(
             ));
         }
         Ok(selector) => {
-            selected(tree, &selector, given.is_some(), errors);
+            validate_selector_matches_template(tree, &selector, given.is_some(), errors);
             pod::validate_template(template, &SPEC.field("template"), options, errors);
-            runs_for_ever(template, "ReplicaSet", errors);
+            validate_restart_policy(template, "ReplicaSet", errors);
         }
     }
 }
 
 /// Validates a selector that must be given and not empty; `kind` is the kind that the error names.
-pub(crate) fn some_selector(given: Option<&Selector>, kind: &str, errors: &mut Errors) {
+pub(crate) fn validate_selector_is_set(given: Option<&Selector>, kind: &str, errors: &mut Errors) {
     let at = SPEC.field("selector");
     let Some(given) = given else {
         return errors.push(FieldError::required(&at, ""));
@@ -75,7 +75,12 @@ pub(crate) fn is_empty(selector: &Selector) -> bool {
 
 /// Validates that the template's pods are selected. No selector selects nothing, an empty one
 /// anything.
-pub(crate) fn selected(tree: &Value, selector: &LabelSelector, given: bool, errors: &mut Errors) {
+pub(crate) fn validate_selector_matches_template(
+    tree: &Value,
+    selector: &LabelSelector,
+    given: bool,
+    errors: &mut Errors,
+) {
     let labels = tree.at(&["spec", "template", "metadata", "labels"]);
     let selects = match labels.and_then(Value::as_object) {
         Some(labels) => selector.matches(labels),
@@ -95,7 +100,7 @@ pub(crate) fn selected(tree: &Value, selector: &LabelSelector, given: bool, erro
 
 /// Validates that the template's pods are always restarted and have no deadline; `kind` is the
 /// workload kind.
-pub(crate) fn runs_for_ever(template: &PodTemplateSpec, kind: &str, errors: &mut Errors) {
+pub(crate) fn validate_restart_policy(template: &PodTemplateSpec, kind: &str, errors: &mut Errors) {
     let spec = template.spec.as_ref();
     let at = SPEC.field("template.spec");
 
@@ -120,7 +125,7 @@ pub(crate) fn runs_for_ever(template: &PodTemplateSpec, kind: &str, errors: &mut
 }
 
 /// Validates that the selector has not changed.
-pub(crate) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
+pub(crate) fn validate_selector_unchanged(new: &Value, old: &Value, errors: &mut Errors) {
     let path = ["spec", "selector"];
     if new.at(&path) != old.at(&path) {
         let view = new
@@ -137,7 +142,11 @@ pub(crate) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 /// Validates that the numbers are not negative; they are named by their field below `at`.
-pub(crate) fn not_negative(at: &Path<'_>, numbers: &[(&str, Option<i64>)], errors: &mut Errors) {
+pub(crate) fn validate_not_negative(
+    at: &Path<'_>,
+    numbers: &[(&str, Option<i64>)],
+    errors: &mut Errors,
+) {
     for (name, number) in numbers {
         if let Some(number) = number.filter(|number| *number < 0) {
             let why = "must be greater than or equal to 0";
@@ -160,7 +169,7 @@ pub(crate) struct Counted {
 }
 
 /// Validates that no count exceeds the total.
-pub(crate) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
+pub(crate) fn validate_replica_counts(counted: &Counted, errors: &mut Errors) {
     const WHY: &str = "cannot be greater than status.replicas";
 
     let parts = [
@@ -185,7 +194,7 @@ pub(crate) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
 }
 
 /// Validates a number or percentage that is not negative.
-pub(crate) fn number_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_int_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     match given {
         IntOrString::Int(number) if *number < 0 => {
             let why = "must be greater than or equal to 0";
@@ -231,7 +240,11 @@ pub(crate) fn validate_collisions(now: Option<i32>, before: Option<i32>, errors:
 }
 
 /// Validates that a percentage is at most 100%.
-pub(crate) fn at_most_all(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_at_most_100_percent(
+    given: &IntOrString,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if percent(given).is_some_and(|share| share > 100) {
         errors.push(FieldError::invalid(
             at,

@@ -9,7 +9,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{not_negative, text};
+use crate::validate::{text, validate_not_negative};
 use crate::{OwnMetadata, Part};
 
 const OLDEST: &str = "OldestEmulationVersion";
@@ -59,7 +59,7 @@ fn validate_spec(spec: &LeaseSpec, errors: &mut Errors) {
         ));
     }
 
-    not_negative(
+    validate_not_negative(
         spec.lease_transitions.unwrap_or_default().into(),
         &SPEC.field("leaseTransitions"),
         errors,

@@ -151,7 +151,7 @@ fn validate_storage(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, errors: &mu
             "must be greater than zero",
         ));
     } else {
-        resources::amount("storage", asked, at, errors);
+        resources::validate_resource_amount("storage", asked, at, errors);
     }
 }
 

@@ -62,21 +62,21 @@ impl Strategy for ConfigMaps {
         errors: &mut Errors,
     ) {
         if old.immutable == Some(true) {
-            still_immutable(new.immutable, errors);
-            unchanged("data", new.data == old.data, errors);
-            unchanged("binaryData", new.binary_data == old.binary_data, errors);
+            validate_still_immutable(new.immutable, errors);
+            validate_unchanged("data", new.data == old.data, errors);
+            validate_unchanged("binaryData", new.binary_data == old.binary_data, errors);
         }
         self.validate_anew(new, cx, errors);
     }
 }
 
 /// Validates that an immutable object stays immutable.
-pub(super) fn still_immutable(flag: Option<bool>, errors: &mut Errors) {
-    unchanged("immutable", flag == Some(true), errors);
+pub(super) fn validate_still_immutable(flag: Option<bool>, errors: &mut Errors) {
+    validate_unchanged("immutable", flag == Some(true), errors);
 }
 
 /// Adds an error for a changed field of an immutable object.
-pub(super) fn unchanged(name: &str, same: bool, errors: &mut Errors) {
+pub(super) fn validate_unchanged(name: &str, same: bool, errors: &mut Errors) {
     if !same {
         let detail = "field is immutable when `immutable` is set";
         errors.push(FieldError::forbidden(&Path::Root.field(name), detail));

@@ -9,7 +9,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, Strategy, View};
-use crate::validate::{PROTOCOLS, items, one_of, text};
+use crate::validate::{PROTOCOLS, items, text, validate_one_of};
 
 const SUBSETS: Path<'static> = Path::Field(&Path::Root, "subsets");
 
@@ -142,7 +142,7 @@ fn validate_port(port: &EndpointPort, needs_name: bool, at: &Path<'_>, errors: &
 
     match text(&port.protocol) {
         "" => errors.push(FieldError::required(&at.field("protocol"), "")),
-        protocol => one_of(protocol, &PROTOCOLS, &at.field("protocol"), errors),
+        protocol => validate_one_of(protocol, &PROTOCOLS, &at.field("protocol"), errors),
     }
 
     if let Some(protocol) = &port.app_protocol {

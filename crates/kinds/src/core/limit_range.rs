@@ -166,8 +166,10 @@ fn validate_names(
     for name in list.iter().flat_map(BTreeMap::keys) {
         let at = at.field(field);
         match item.type_.as_str() {
-            "Pod" | "Container" => resources::name_in_container(name, &at.key(name), errors),
-            _ => resources::name(name, &at.key(name), errors),
+            "Pod" | "Container" => {
+                resources::validate_container_resource_name(name, &at.key(name), errors)
+            }
+            _ => resources::validate_resource_name(name, &at.key(name), errors),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{items, resources, text, unchanged};
+use crate::validate::{items, resources, text, validate_unchanged};
 use crate::{OwnMetadata, Part};
 
 const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
@@ -115,7 +115,7 @@ impl Strategy for PersistentVolumes {
         validate_same_source(new.tree, old.tree, errors);
 
         let mode = ["spec", "volumeMode"];
-        unchanged(
+        validate_unchanged(
             new.tree.at(&mode),
             old.tree.at(&mode),
             &Path::Root.field("volumeMode"),

@@ -14,7 +14,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{resources, unchanged};
+use crate::validate::{resources, validate_unchanged};
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -239,7 +239,7 @@ fn validate_same_spec(new: &Value, old: &Value, errors: &mut Errors) {
     }
 
     let mode = ["spec", "volumeMode"];
-    unchanged(
+    validate_unchanged(
         new.at(&mode),
         old.at(&mode),
         &Path::Root.field("volumeMode"),
@@ -315,7 +315,7 @@ fn validate_status(new: &View<'_, PersistentVolumeClaim>, errors: &mut Errors) {
         if validate_resource_key(name, &at, errors)
             && basic(name, &at, &resources::read(amount), errors)
         {
-            resources::amount("storage", amount, &at.key(name), errors);
+            resources::validate_resource_amount("storage", amount, &at.key(name), errors);
         }
     }
 }

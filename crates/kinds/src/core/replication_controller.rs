@@ -86,7 +86,7 @@ fn validate_spec(
 ) {
     let nothing = ReplicationControllerSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
-    workload::not_negative(
+    workload::validate_not_negative(
         &SPEC,
         &[("minReadySeconds", spec.min_ready_seconds.map(i64::from))],
         errors,
@@ -106,7 +106,7 @@ fn validate_spec(
     match spec.replicas {
         None => errors.push(FieldError::required(&SPEC.field("replicas"), "")),
         Some(replicas) => {
-            workload::not_negative(&SPEC, &[("replicas", Some(replicas.into()))], errors)
+            workload::validate_not_negative(&SPEC, &[("replicas", Some(replicas.into()))], errors)
         }
     }
 
@@ -115,7 +115,7 @@ fn validate_spec(
         return;
     };
 
-    workload::selected(
+    workload::validate_selector_matches_template(
         new.tree,
         &LabelSelector::from_labels(selector),
         true,
@@ -125,7 +125,7 @@ fn validate_spec(
     let before = old.and_then(|old| old.template.as_ref());
     let options = pod::Options::of_template(before, cx.cluster.allow_privileged());
     pod::validate_template(template, &SPEC.field("template"), &options, errors);
-    workload::runs_for_ever(template, "ReplicationController", errors);
+    workload::validate_restart_policy(template, "ReplicationController", errors);
 }
 
 fn validate_status(new: Option<&ReplicationControllerStatus>, errors: &mut Errors) {
@@ -140,7 +140,7 @@ fn validate_status(new: Option<&ReplicationControllerStatus>, errors: &mut Error
         ("availableReplicas", count(status.available_replicas)),
         ("observedGeneration", status.observed_generation),
     ];
-    workload::not_negative(&STATUS, &numbers, errors);
+    workload::validate_not_negative(&STATUS, &numbers, errors);
 
     let or_zero = |number: Option<i32>| i64::from(number.unwrap_or_default());
     let counted = Counted {
@@ -152,7 +152,7 @@ fn validate_status(new: Option<&ReplicationControllerStatus>, errors: &mut Error
             or_zero(status.fully_labeled_replicas),
         ),
     };
-    workload::parts_of_the_whole(&counted, errors);
+    workload::validate_replica_counts(&counted, errors);
 }
 
 fn print_row(controller: &ReplicationController, now: Timestamp) -> Row {

@@ -114,8 +114,8 @@ fn requests_beyond_limits(hard: &Amounts) -> Vec<String> {
 
 fn validate_amounts(amounts: &Option<Amounts>, at: &Path<'_>, errors: &mut Errors) {
     for (name, amount) in amounts.iter().flatten() {
-        resources::name_in_quota(name, &at.key(name), errors);
-        resources::amount(name, amount, &at.key(name), errors);
+        resources::validate_quota_resource_name(name, &at.key(name), errors);
+        resources::validate_resource_amount(name, amount, &at.key(name), errors);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, Strategy, View};
-use crate::validate::{PROTOCOLS, immutable, internal, items, one_of, text};
+use crate::validate::{PROTOCOLS, internal, items, text, validate_immutable, validate_one_of};
 use crate::{OwnMetadata, Part};
 
 const MOST_ENDPOINTS: usize = 1000;
@@ -89,7 +89,7 @@ impl Strategy for EndpointSlices {
         if new.endpoints != old.endpoints {
             validate_endpoints(new, errors);
         }
-        immutable(new.tree, old.tree, &["addressType"], "\"\"", errors);
+        validate_immutable(new.tree, old.tree, &["addressType"], "\"\"", errors);
     }
 
     fn warnings(
@@ -169,7 +169,7 @@ fn validate_around(slice: &EndpointSlice, errors: &mut Errors) {
     let at = Path::Root.field("addressType");
     match slice.address_type.as_str() {
         "" => errors.push(FieldError::required(&at, "")),
-        found => one_of(found, &["FQDN", "IPv4", "IPv6"], &at, errors),
+        found => validate_one_of(found, &["FQDN", "IPv4", "IPv6"], &at, errors),
     }
 
     let at = Path::Root.field("ports");
@@ -204,7 +204,7 @@ fn validate_port<'a>(
 
     match &port.protocol {
         None => errors.push(FieldError::required(&at.field("protocol"), "")),
-        Some(protocol) => one_of(protocol, &PROTOCOLS, &at.field("protocol"), errors),
+        Some(protocol) => validate_one_of(protocol, &PROTOCOLS, &at.field("protocol"), errors),
     }
 
     if let Some(protocol) = &port.app_protocol {

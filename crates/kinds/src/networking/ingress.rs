@@ -16,7 +16,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{items, required, text};
+use crate::validate::{items, text, validate_required};
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const LOAD_BALANCER: Path<'static> = Path::Field(&Path::Root, "status.loadBalancer");
@@ -294,14 +294,14 @@ fn validate_resource(resource: &TypedLocalObjectReference, at: &Path<'_>, errors
         );
     }
 
-    required(
+    validate_required(
         &resource.kind,
         names::path_segment_name,
         &at.field("kind"),
         errors,
     );
 
-    required(
+    validate_required(
         &resource.name,
         names::path_segment_name,
         &at.field("name"),
@@ -310,7 +310,7 @@ fn validate_resource(resource: &TypedLocalObjectReference, at: &Path<'_>, errors
 }
 
 fn validate_service(service: &IngressServiceBackend, at: &Path<'_>, errors: &mut Errors) {
-    required(
+    validate_required(
         &service.name,
         names::dns1123_label,
         &at.field("service").field("name"),

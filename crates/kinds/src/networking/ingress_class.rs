@@ -9,7 +9,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{immutable, required, text};
+use crate::validate::{text, validate_immutable, validate_required};
 
 const LONGEST_CONTROLLER: usize = 250;
 
@@ -31,7 +31,7 @@ impl Strategy for IngressClasses {
         if controller.len() > LONGEST_CONTROLLER {
             errors.push(FieldError::too_long(&at, LONGEST_CONTROLLER));
         }
-        required(controller, names::domain_prefixed_path, &at, errors);
+        validate_required(controller, names::domain_prefixed_path, &at, errors);
         if let Some(parameters) = spec.and_then(|spec| spec.parameters.as_ref()) {
             validate_parameters(parameters, &SPEC.field("parameters"), errors);
         }
@@ -44,7 +44,7 @@ impl Strategy for IngressClasses {
         cx: &Context<'_>,
         errors: &mut Errors,
     ) {
-        immutable(new.tree, old.tree, &["spec", "controller"], "\"\"", errors);
+        validate_immutable(new.tree, old.tree, &["spec", "controller"], "\"\"", errors);
         self.validate_anew(new, cx, errors);
     }
 }
@@ -63,14 +63,14 @@ fn validate_parameters(
         );
     }
 
-    required(
+    validate_required(
         &parameters.kind,
         names::path_segment_name,
         &at.field("kind"),
         errors,
     );
 
-    required(
+    validate_required(
         &parameters.name,
         names::path_segment_name,
         &at.field("name"),

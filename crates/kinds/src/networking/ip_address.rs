@@ -11,7 +11,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{internal, required, text};
+use crate::validate::{internal, text, validate_required};
 use crate::{OwnMetadata, Part};
 
 const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
@@ -79,14 +79,14 @@ impl Strategy for IpAddresses {
             );
         }
 
-        required(
+        validate_required(
             &parent.resource,
             names::path_segment_name,
             &at.field("resource"),
             errors,
         );
 
-        required(
+        validate_required(
             &parent.name,
             names::path_segment_name,
             &at.field("name"),

@@ -11,8 +11,10 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::int_or_percent::{not_more_than_all, not_negative_int_or_percent};
-use crate::validate::{conditions, internal, not_negative, one_of};
+use crate::validate::int_or_percent::{
+    validate_at_most_100_percent, validate_not_negative_int_or_percent,
+};
+use crate::validate::{conditions, internal, validate_not_negative, validate_one_of};
 use crate::{OwnMetadata, Part};
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
@@ -75,8 +77,8 @@ fn validate_spec(budget: &View<'_, PodDisruptionBudget>, values: Values, errors:
         ("maxUnavailable", &spec.max_unavailable),
     ] {
         if let Some(found) = found {
-            not_negative_int_or_percent(found, &SPEC.field(name), errors);
-            not_more_than_all(found, &SPEC.field(name), errors);
+            validate_not_negative_int_or_percent(found, &SPEC.field(name), errors);
+            validate_at_most_100_percent(found, &SPEC.field(name), errors);
         }
     }
 
@@ -89,7 +91,7 @@ fn validate_spec(budget: &View<'_, PodDisruptionBudget>, values: Values, errors:
 
     if let Some(policy) = &spec.unhealthy_pod_eviction_policy {
         let at = SPEC.field("unhealthyPodEvictionPolicy");
-        one_of(policy, &["AlwaysAllow", "IfHealthyBudget"], &at, errors);
+        validate_one_of(policy, &["AlwaysAllow", "IfHealthyBudget"], &at, errors);
     }
 }
 
@@ -137,7 +139,7 @@ fn validate_status(budget: &View<'_, PodDisruptionBudget>, errors: &mut Errors) 
     ];
 
     for (name, count) in counts {
-        not_negative(
+        validate_not_negative(
             count.unwrap_or_default().into(),
             &STATUS.field(name),
             errors,

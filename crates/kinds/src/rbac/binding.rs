@@ -12,7 +12,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, Settle, Strategy, View};
-use crate::validate::{internal, items, required, text};
+use crate::validate::{internal, items, text, validate_required};
 use crate::{OwnMetadata, Part};
 
 const ROLE_REF: Path<'static> = Path::Field(&Path::Root, "roleRef");
@@ -123,7 +123,7 @@ fn validate_role(role: &RoleRef, kinds: &[&str], errors: &mut Errors) {
         ));
     }
 
-    required(
+    validate_required(
         &role.name,
         names::path_segment_name,
         &ROLE_REF.field("name"),

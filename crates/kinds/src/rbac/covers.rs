@@ -11,7 +11,7 @@ use super::rule::url_matches;
 
 /// One verb on one resource, of one name or of any; or one verb on one path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Right<'r> {
+enum Permission<'r> {
     Resource {
         group: &'r Text,
         resource: &'r Text,
@@ -39,12 +39,12 @@ pub fn missing_rules(owned: &[Rule], given: &[Rule]) -> Vec<Rule> {
         .collect()
 }
 
-impl Right<'_> {
+impl Permission<'_> {
     fn rule(&self) -> Rule {
         let (mut groups, mut resources, mut names, mut urls) =
             <(Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
         let verb = match *self {
-            Right::Resource {
+            Permission::Resource {
                 group,
                 resource,
                 verb,
@@ -55,7 +55,7 @@ impl Right<'_> {
                 names.extend(name.cloned());
                 verb
             }
-            Right::Path { url, verb } => {
+            Permission::Path { url, verb } => {
                 urls.push(url.clone());
                 verb
             }
@@ -71,13 +71,13 @@ impl Right<'_> {
     }
 }
 
-fn rights(rule: &Rule) -> Vec<Right<'_>> {
+fn rights(rule: &Rule) -> Vec<Permission<'_>> {
     let mut all = Vec::new();
     for group in &rule.groups {
         for resource in &rule.resources {
             for verb in &rule.verbs {
                 if rule.names.is_empty() {
-                    all.push(Right::Resource {
+                    all.push(Permission::Resource {
                         group,
                         resource,
                         verb,
@@ -85,7 +85,7 @@ fn rights(rule: &Rule) -> Vec<Right<'_>> {
                     });
                 }
 
-                all.extend(rule.names.iter().map(|name| Right::Resource {
+                all.extend(rule.names.iter().map(|name| Permission::Resource {
                     group,
                     resource,
                     verb,
@@ -96,16 +96,16 @@ fn rights(rule: &Rule) -> Vec<Right<'_>> {
     }
 
     for url in &rule.urls {
-        all.extend(rule.verbs.iter().map(|verb| Right::Path { url, verb }));
+        all.extend(rule.verbs.iter().map(|verb| Permission::Path { url, verb }));
     }
 
     all
 }
 
-fn covers(rule: &Rule, right: &Right<'_>) -> bool {
+fn covers(rule: &Rule, right: &Permission<'_>) -> bool {
     let has = |own: &[Text], wanted: &Text| own.iter().any(|own| own == "*" || own == wanted);
     match right {
-        Right::Resource {
+        Permission::Resource {
             group,
             resource,
             verb,
@@ -120,7 +120,7 @@ fn covers(rule: &Rule, right: &Right<'_>) -> bool {
                 || name.is_some_and(|name| rule.names.iter().any(|own| own == name));
             has(&rule.verbs, verb) && has(&rule.groups, group) && resource_covered && name_covered
         }
-        Right::Path { url, verb } => {
+        Permission::Path { url, verb } => {
             // A rule with resource names grants no paths.
             rule.names.is_empty()
                 && has(&rule.verbs, verb)
@@ -130,26 +130,26 @@ fn covers(rule: &Rule, right: &Right<'_>) -> bool {
 }
 
 /// Merges rights that differ in their verb alone.
-fn compacted<'r>(rights: impl Iterator<Item = Right<'r>>) -> BTreeSet<String> {
+fn compacted<'r>(rights: impl Iterator<Item = Permission<'r>>) -> BTreeSet<String> {
     let mut told = BTreeSet::new();
-    let mut together: Vec<(Right<'r>, Vec<&Text>)> = Vec::new();
+    let mut together: Vec<(Permission<'r>, Vec<&Text>)> = Vec::new();
     for right in rights {
         match &right {
-            Right::Path { url, verb } => {
+            Permission::Path { url, verb } => {
                 told.insert(format!(
                     "{{NonResourceURLs:{}, Verbs:{}}}",
                     list(&[url]),
                     list(&[verb])
                 ));
             }
-            Right::Resource {
+            Permission::Resource {
                 group,
                 resource,
                 verb,
                 name,
             } => {
                 let known = together.iter_mut().find(|(known, _)| {
-                    matches!(known, Right::Resource { group: g, resource: r, name: n, .. }
+                    matches!(known, Permission::Resource { group: g, resource: r, name: n, .. }
                         if g == group && r == resource && n == name)
                 });
                 match known {
@@ -161,7 +161,7 @@ fn compacted<'r>(rights: impl Iterator<Item = Right<'r>>) -> BTreeSet<String> {
     }
 
     for (right, verbs) in together {
-        let Right::Resource {
+        let Permission::Resource {
             group,
             resource,
             name,

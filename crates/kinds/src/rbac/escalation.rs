@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef};
 
 use super::{GROUP, Rule, Unresolved, aggregate, covers};
 use crate::ApiError;
-use crate::access::{Attributes, Subject};
+use crate::access::{Attributes, ResourceTarget};
 use crate::strategy::Context;
 
 const AGGREGATION: &str = "must have cluster-admin privileges to use the aggregationRule";
@@ -20,19 +20,19 @@ pub(super) async fn check_role(
 ) -> Result<(), ApiError> {
     let (user, resource) = (cx.user, cx.resource);
     let name = new.meta().name();
-    let subject = Subject {
+    let target_resource = ResourceTarget {
         group: GROUP,
         version: "*",
         resource: &resource.plural,
         name: if old.is_some() { name } else { "" },
         namespace: cx.namespace,
-        ..Subject::default()
+        ..ResourceTarget::default()
     };
 
     if user.is_master()
         || cx
             .cluster
-            .authorize(Attributes::on(user, "escalate", subject))
+            .authorize(Attributes::on(user, "escalate", target_resource))
             .await
         || old.is_some_and(|old| only_for_collection(new, old))
     {
@@ -89,19 +89,19 @@ pub(super) async fn check_binding(
         _ => "",
     };
 
-    let subject = Subject {
+    let target_resource = ResourceTarget {
         group: role.api_group.as_deref().unwrap_or_default(),
         version: "*",
         resource: plural,
         name: &role.name,
         namespace: cx.namespace,
-        ..Subject::default()
+        ..ResourceTarget::default()
     };
 
     if !plural.is_empty()
         && cx
             .cluster
-            .authorize(Attributes::on(user, "bind", subject))
+            .authorize(Attributes::on(user, "bind", target_resource))
             .await
     {
         return Ok(());

@@ -3,7 +3,7 @@
 use coracle_api::Text;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::access::{Attributes, Subject, What};
+use crate::access::{AccessTarget, Attributes, ResourceTarget};
 
 /// A rule of a role, compact because it is matched against every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,19 +21,19 @@ const ALL: &str = "*";
 impl Rule {
     pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
         has(&self.verbs, attributes.verb)
-            && match attributes.what {
-                What::Resource(subject) => self.covers(&subject),
-                What::Path(path) => self.urls.iter().any(|url| url_matches(url, path)),
+            && match attributes.target {
+                AccessTarget::Resource(resource) => self.covers(&resource),
+                AccessTarget::Path(path) => self.urls.iter().any(|url| url_matches(url, path)),
             }
     }
 
-    fn covers(&self, subject: &Subject<'_>) -> bool {
-        has(&self.groups, subject.group)
+    fn covers(&self, resource: &ResourceTarget<'_>) -> bool {
+        has(&self.groups, resource.group)
             && self
                 .resources
                 .iter()
-                .any(|own| resource_matches(own, subject.resource, subject.subresource))
-            && (self.names.is_empty() || self.names.iter().any(|own| own == subject.name))
+                .any(|own| resource_matches(own, resource.resource, resource.subresource))
+            && (self.names.is_empty() || self.names.iter().any(|own| own == resource.name))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, Strategy, View};
-use crate::validate::immutable;
+use crate::validate::validate_immutable;
 
 /// The highest value for users.
 const HIGHEST: i32 = 1_000_000_000;
@@ -84,7 +84,7 @@ impl Strategy for PriorityClasses {
                 "may not be changed in an update.",
             ));
         }
-        immutable(new.tree, old.tree, &["preemptionPolicy"], "null", errors);
+        validate_immutable(new.tree, old.tree, &["preemptionPolicy"], "null", errors);
     }
 
     /// It starts at 1, and no field that counts can change.

@@ -11,7 +11,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{internal, items, one_of, unchanged};
+use crate::validate::{internal, items, validate_one_of, validate_unchanged};
 
 const SHORTEST_TOKEN: i64 = 600;
 const LONGEST_TOKEN: i64 = 1 << 32;
@@ -51,7 +51,7 @@ impl Strategy for CsiDrivers {
 
         if let Some(policy) = &spec.fs_group_policy {
             let known = ["File", "None", "ReadWriteOnceWithFSType"];
-            one_of(policy, &known, &SPEC.field("fsGroupPolicy"), errors);
+            validate_one_of(policy, &known, &SPEC.field("fsGroupPolicy"), errors);
         }
 
         let tokens = items(&spec.token_requests);
@@ -106,7 +106,7 @@ impl Strategy for CsiDrivers {
         ] {
             let found = |driver: &'_ Value| driver.at(&["spec", name]).cloned();
             let (now, before) = (found(new.tree), found(old.tree));
-            unchanged(
+            validate_unchanged(
                 now.as_ref(),
                 before.as_ref(),
                 &SPEC.field(shown),

@@ -13,7 +13,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{internal, items, not_negative};
+use crate::validate::{internal, items, validate_not_negative};
 use crate::{OwnMetadata, Part};
 
 const LONGEST_NODE_ID: usize = 256;
@@ -100,7 +100,7 @@ fn validate_driver<'a>(
         .as_ref()
         .and_then(|allocatable| allocatable.count)
     {
-        not_negative(
+        validate_not_negative(
             count.into(),
             &at.field("allocatable").field("count"),
             errors,

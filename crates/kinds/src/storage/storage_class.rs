@@ -14,7 +14,7 @@ use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, Strategy, View};
-use crate::validate::{immutable, internal, items, one_of};
+use crate::validate::{internal, items, validate_immutable, validate_one_of};
 use crate::{OwnMetadata, Part};
 
 const TOPOLOGIES: Path<'static> = Path::Field(&Path::Root, "allowedTopologies");
@@ -46,7 +46,7 @@ impl Strategy for StorageClasses {
             .as_deref()
             .filter(|policy| !policy.is_empty())
         {
-            one_of(
+            validate_one_of(
                 policy,
                 &["Delete", "Retain"],
                 &Path::Root.field("reclaimPolicy"),
@@ -57,7 +57,9 @@ impl Strategy for StorageClasses {
         let at = Path::Root.field("volumeBindingMode");
         match &new.volume_binding_mode {
             None => errors.push(FieldError::required(&at, "")),
-            Some(mode) => one_of(mode, &["Immediate", "WaitForFirstConsumer"], &at, errors),
+            Some(mode) => {
+                validate_one_of(mode, &["Immediate", "WaitForFirstConsumer"], &at, errors)
+            }
         }
 
         validate_topologies(items(&new.allowed_topologies), errors);
@@ -73,10 +75,10 @@ impl Strategy for StorageClasses {
         self.validate_anew(new, cx, errors);
         self.own_metadata(cx.part)
             .validate_change(new.tree, old.tree, errors);
-        immutable(new.tree, old.tree, &["parameters"], "null", errors);
-        immutable(new.tree, old.tree, &["provisioner"], "\"\"", errors);
-        immutable(new.tree, old.tree, &["reclaimPolicy"], "null", errors);
-        immutable(new.tree, old.tree, &["volumeBindingMode"], "null", errors);
+        validate_immutable(new.tree, old.tree, &["parameters"], "null", errors);
+        validate_immutable(new.tree, old.tree, &["provisioner"], "\"\"", errors);
+        validate_immutable(new.tree, old.tree, &["reclaimPolicy"], "null", errors);
+        validate_immutable(new.tree, old.tree, &["volumeBindingMode"], "null", errors);
     }
 
     fn warnings(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::{Path, Value, names};
 
-use super::{internal, one_of};
+use super::{internal, validate_one_of};
 use crate::strategy::Errors;
 
 const LONGEST_REASON: usize = 1 << 10;
@@ -39,7 +39,7 @@ pub(crate) fn validate(conditions: &[Value], at: &Path<'_>, errors: &mut Errors)
             errors,
         );
 
-        one_of(
+        validate_one_of(
             part("status"),
             &["False", "True", "Unknown"],
             &at.field("status"),

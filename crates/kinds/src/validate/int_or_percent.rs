@@ -4,19 +4,27 @@ use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::{Path, names};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::not_negative;
+use super::validate_not_negative;
 use crate::strategy::Errors;
 
 /// Validates a number or percentage that is not negative.
-pub(crate) fn not_negative_int_or_percent(found: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_not_negative_int_or_percent(
+    found: &IntOrString,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     match found {
-        IntOrString::Int(number) => not_negative((*number).into(), at, errors),
+        IntOrString::Int(number) => validate_not_negative((*number).into(), at, errors),
         IntOrString::String(text) => refuse(at, text, names::percent(text), errors),
     }
 }
 
 /// Validates a percentage that is at most 100%. A number may be anything.
-pub(crate) fn not_more_than_all(found: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_at_most_100_percent(
+    found: &IntOrString,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if let IntOrString::String(text) = found
         && names::percent(text).is_empty()
         && text
@@ -43,8 +51,8 @@ mod tests {
     fn numbers_and_percentages_are_bounded() {
         let check = |found: IntOrString, expected: &[&str]| {
             let (at, mut errors) = (Path::Root.field("n"), Errors::new());
-            not_negative_int_or_percent(&found, &at, &mut errors);
-            not_more_than_all(&found, &at, &mut errors);
+            validate_not_negative_int_or_percent(&found, &at, &mut errors);
+            validate_at_most_100_percent(&found, &at, &mut errors);
             check_causes(&errors, expected);
         };
         check(IntOrString::Int(0), &[]);

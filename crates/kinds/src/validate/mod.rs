@@ -31,7 +31,7 @@ pub fn text(text: &Option<String>) -> &str {
 }
 
 /// Validates a text that is mandatory and must satisfy a rule.
-pub(super) fn required(found: &str, rule: Rule, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_required(found: &str, rule: Rule, at: &Path<'_>, errors: &mut Errors) {
     match found {
         "" => errors.push(FieldError::required(at, "")),
         found => refuse(at, found, rule(found), errors),
@@ -39,7 +39,7 @@ pub(super) fn required(found: &str, rule: Rule, at: &Path<'_>, errors: &mut Erro
 }
 
 /// Validates a text that is one of some values; upstream lists them in alphabetical order.
-pub(super) fn one_of(found: &str, words: &[&str], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_one_of(found: &str, words: &[&str], at: &Path<'_>, errors: &mut Errors) {
     debug_assert!(words.is_sorted());
     if !words.contains(&found) {
         errors.push(FieldError::not_supported(at, found, words));
@@ -47,7 +47,7 @@ pub(super) fn one_of(found: &str, words: &[&str], at: &Path<'_>, errors: &mut Er
 }
 
 /// Validates a number that is at least zero.
-pub(super) fn not_negative(found: i64, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_not_negative(found: i64, at: &Path<'_>, errors: &mut Errors) {
     if found < 0 {
         errors.push(FieldError::invalid(
             at,
@@ -59,14 +59,14 @@ pub(super) fn not_negative(found: i64, at: &Path<'_>, errors: &mut Errors) {
 
 /// Validates an immutable field. `absent` is how errors show its absence: a pointer's as `null`, a
 /// text's as `""`.
-pub(super) fn immutable(
+pub(super) fn validate_immutable(
     new: &Value,
     old: &Value,
     path: &[&str],
     absent: &str,
     errors: &mut Errors,
 ) {
-    unchanged(
+    validate_unchanged(
         new.at(path),
         old.at(path),
         &Path::Root.field(&path.join(".")),
@@ -76,7 +76,7 @@ pub(super) fn immutable(
 }
 
 /// The same for a field that errors name differently.
-pub(super) fn unchanged(
+pub(super) fn validate_unchanged(
     new: Option<&Value>,
     old: Option<&Value>,
     at: &Path<'_>,
@@ -112,7 +112,7 @@ mod tests {
         let check = |new: &str, old: &str, expected: &[&str]| {
             let read = |text: &str| json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();
-            immutable(&read(new), &read(old), &["spec", "a"], "null", &mut errors);
+            validate_immutable(&read(new), &read(old), &["spec", "a"], "null", &mut errors);
             check_causes(&errors, expected);
         };
         check(r#"{"spec":{"a":1}}"#, r#"{"spec":{"a":1}}"#, &[]);
@@ -134,11 +134,11 @@ mod tests {
     fn required_and_enumerated_texts() {
         let at = Path::Root.field("a");
         let mut errors = Errors::new();
-        required("", coracle_api::names::dns1123_label, &at, &mut errors);
-        required("A", coracle_api::names::dns1123_label, &at, &mut errors);
-        one_of("x", &["a", "b"], &at, &mut errors);
-        one_of("b", &["a", "b"], &at, &mut errors);
-        not_negative(-1, &at, &mut errors);
+        validate_required("", coracle_api::names::dns1123_label, &at, &mut errors);
+        validate_required("A", coracle_api::names::dns1123_label, &at, &mut errors);
+        validate_one_of("x", &["a", "b"], &at, &mut errors);
+        validate_one_of("b", &["a", "b"], &at, &mut errors);
+        validate_not_negative(-1, &at, &mut errors);
 
         let expected = [
             "a: Required value",

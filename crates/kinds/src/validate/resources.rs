@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 use crate::strategy::Errors;
 
 /// Validates a name that is known, or has a domain.
-pub(crate) fn name(name: &str, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_resource_name(name: &str, at: &Path<'_>, errors: &mut Errors) {
     let messages = names::qualified_name(name);
     let readable = messages.is_empty();
     refuse(at, name, messages, errors);
@@ -19,8 +19,8 @@ pub(crate) fn name(name: &str, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates a name that a container may request.
-pub(crate) fn name_in_container(found: &str, at: &Path<'_>, errors: &mut Errors) {
-    name(found, at, errors);
+pub(crate) fn validate_container_resource_name(found: &str, at: &Path<'_>, errors: &mut Errors) {
+    validate_resource_name(found, at, errors);
     if !found.contains('/') {
         if !resource_name::is_known_to_containers(found) {
             let detail = "must be a standard resource for containers";
@@ -33,8 +33,8 @@ pub(crate) fn name_in_container(found: &str, at: &Path<'_>, errors: &mut Errors)
 }
 
 /// Validates a name that a quota may bound.
-pub(crate) fn name_in_quota(found: &str, at: &Path<'_>, errors: &mut Errors) {
-    name(found, at, errors);
+pub(crate) fn validate_quota_resource_name(found: &str, at: &Path<'_>, errors: &mut Errors) {
+    validate_resource_name(found, at, errors);
     if !found.contains('/') && !resource_name::is_known_to_quotas(found) {
         errors.push(FieldError::invalid_str(
             at,
@@ -45,7 +45,12 @@ pub(crate) fn name_in_quota(found: &str, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates the amount of a resource: at least zero, and whole where the resource is.
-pub(crate) fn amount(name: &str, found: &Written, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_resource_amount(
+    name: &str,
+    found: &Written,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let quantity = read(found);
     if quantity.signum() < 0 {
         errors.push(FieldError::invalid(
@@ -88,39 +93,39 @@ mod tests {
             validate(name, &Path::Root.field("r"), &mut errors);
             check_causes(&errors, expected);
         };
-        check(name, "cpu", &[]);
+        check(validate_resource_name, "cpu", &[]);
 
-        check(name, "example.com/gpu", &[]);
+        check(validate_resource_name, "example.com/gpu", &[]);
         check(
-            name,
+            validate_resource_name,
             "gpu",
             &["r: Invalid value: \"gpu\": must be a standard resource type or fully qualified"],
         );
 
         check(
-            name,
+            validate_resource_name,
             "a b",
             &["r: Invalid value: \"a b\": name part must consist"],
         );
 
-        check(name_in_container, "hugepages-2Mi", &[]);
+        check(validate_container_resource_name, "hugepages-2Mi", &[]);
         check(
-            name_in_container,
+            validate_container_resource_name,
             "pods",
             &["r: Invalid value: \"pods\": must be a standard resource for containers"],
         );
 
         check(
-            name_in_container,
+            validate_container_resource_name,
             "requests.example.com/gpu",
             &[
                 "r: Invalid value: \"requests.example.com/gpu\": doesn't follow extended resource name standard",
             ],
         );
 
-        check(name_in_quota, "requests.cpu", &[]);
+        check(validate_quota_resource_name, "requests.cpu", &[]);
         check(
-            name_in_quota,
+            validate_quota_resource_name,
             "storage",
             &["r: Invalid value: \"storage\": must be a standard resource for quota"],
         );
@@ -130,7 +135,7 @@ mod tests {
     fn amounts_are_not_negative_and_counts_are_whole() {
         let check = |name: &str, found: &str, expected: &[&str]| {
             let mut errors = Errors::new();
-            amount(
+            validate_resource_amount(
                 name,
                 &Written(found.to_owned()),
                 &Path::Root.field("r"),

@@ -11,7 +11,7 @@ use crate::strategy::Errors;
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Validates the taints of a node.
-pub(crate) fn of_node(taints: &[Value], at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_node_taints(taints: &[Value], at: &Path<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for (index, taint) in taints.iter().enumerate() {
         let at = at.index(index);
@@ -70,7 +70,7 @@ mod tests {
         let check = |taints: &str, expected: &[&str]| {
             let taints = json::parse(taints.as_bytes()).unwrap();
             let mut errors = Errors::new();
-            of_node(
+            validate_node_taints(
                 taints.as_array().unwrap(),
                 &Path::Root.field("t"),
                 &mut errors,

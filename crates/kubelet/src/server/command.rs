@@ -126,7 +126,7 @@ pub(super) async fn answer(
     answer::empty(agreed.answer())
 }
 
-fn options(query: &Query) -> Result<Options, &'static str> {
+pub(super) fn options(query: &Query) -> Result<Options, &'static str> {
     let is_set = |name| query.get(name) == Some("1");
     let tty = is_set("tty");
     let options = Options {

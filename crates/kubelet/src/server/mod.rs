@@ -11,6 +11,8 @@ pub mod access;
 mod answer;
 mod command;
 mod connection;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub(crate) mod healthz;
 pub mod logs;
 mod metrics;

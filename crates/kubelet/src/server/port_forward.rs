@@ -21,7 +21,7 @@ use super::{Server, remote_runtime};
 use crate::pod::PodView as _;
 
 /// Ports of one request over numbered channels: there are 256 channels, two per port.
-const MOST_PORTS: usize = 127;
+pub(super) const MOST_PORTS: usize = 127;
 
 pub(super) async fn answer(
     server: &Arc<Server>,
@@ -81,7 +81,7 @@ pub(super) async fn answer(
 }
 
 /// The ports in a query; each parameter may have several.
-fn named(query: &Query) -> Result<Vec<u16>, String> {
+pub(super) fn named(query: &Query) -> Result<Vec<u16>, String> {
     let mut ports = Vec::new();
     for text in query.all("port") {
         if text.is_empty() {

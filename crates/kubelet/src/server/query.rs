@@ -17,6 +17,14 @@ impl Query {
         Query(pairs.collect())
     }
 
+    /// All of them.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The first value of that name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0

@@ -12,7 +12,7 @@ use super::{Server, command, metrics, pods, port_forward, run, stats, system_log
 
 /// The route of a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Route {
+pub(super) enum Route {
     Health,
     Pods,
     RunningPods,
@@ -110,7 +110,7 @@ pub(super) async fn answer(
     }
 }
 
-fn route(method: &Method, path: &str) -> Route {
+pub(super) fn route(method: &Method, path: &str) -> Route {
     let Some(parts) = path
         .trim_matches('/')
         .split('/')

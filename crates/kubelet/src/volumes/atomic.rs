@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use coracle_api::go_text::Quoted;
 use coracle_api::time::{Time, Timestamp};
-use coracle_files::{Found, open_folder, read, remove_tree, walk};
+use coracle_files::{WalkEntry, open_folder, read, remove_tree, walk};
 use rustix::fs::{AtFlags, CWD, Uid, chownat};
 
 use super::contents::{Contents, FileContent};
@@ -220,7 +220,7 @@ fn holds(current: &Path, contents: &Contents) -> io::Result<bool> {
 /// The number of non-directories below a directory.
 fn count_files(folder: OwnedFd) -> io::Result<usize> {
     let mut count = 0;
-    walk(folder, &mut |found: &Found<'_>| {
+    walk(folder, &mut |found: &WalkEntry<'_>| {
         count += usize::from(!found.kind().is_dir());
         Ok(())
     })?;

@@ -51,7 +51,7 @@ use plugin::{Context, Location, SetUpError, VolumePlugin};
 use pod_spec::{Unsupported, used_volumes};
 
 /// The supported volume types. A new type is a module with its [`VolumePlugin`], and a line here.
-const PLUGINS: [&dyn VolumePlugin; 6] = [
+const PLUGINS: &[&dyn VolumePlugin] = &[
     &config_map::ConfigMapPlugin,
     &secret::SecretPlugin,
     &downward_api::DownwardApiPlugin,
@@ -239,10 +239,10 @@ impl VolumeManager {
 
 /// The type of a volume.
 fn plugin_of(volume: &Volume) -> Result<&'static dyn VolumePlugin, Unsupported> {
-    let plugin = PLUGINS
-        .into_iter()
-        .find(|plugin| plugin.can_support(volume));
-    plugin.ok_or_else(|| Unsupported::of(volume))
+    let mut plugins = PLUGINS.iter().copied();
+    plugins
+        .find(|plugin| plugin.can_support(volume))
+        .ok_or_else(|| Unsupported::of(volume))
 }
 
 /// The path of a pod's volume on the host; none: the pod has no such volume, or its type is not

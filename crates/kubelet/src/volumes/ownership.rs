@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
 
-use coracle_files::{Found, open_folder, walk};
+use coracle_files::{WalkEntry, open_folder, walk};
 use k8s_openapi::api::core::v1::{Container, Pod};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, chmodat, chownat, fstat};
 
@@ -40,7 +40,7 @@ impl Group {
     /// skipped, as upstream does.
     pub(super) fn take_all(&self, root: &Path, access: Access) -> io::Result<()> {
         let top = open_folder(root)?;
-        walk(top.try_clone()?, &mut |found: &Found<'_>| {
+        walk(top.try_clone()?, &mut |found: &WalkEntry<'_>| {
             let taken = found.locate().and_then(|located| match located {
                 Some(located) => self.take(&located, found.about.st_mode, access),
                 None => Ok(()),

@@ -106,7 +106,7 @@ impl Call<'_> {
         )
     }
 
-    fn parse_output(
+    pub(super) fn parse_output(
         &self,
         kind: &str,
         success: bool,

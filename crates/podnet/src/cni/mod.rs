@@ -10,6 +10,8 @@
 mod cache;
 mod config;
 mod exec;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod result;
 mod undo;
 

@@ -12,6 +12,8 @@ mod command;
 mod cri;
 mod digest;
 mod documents;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod import;
 mod legible;
 mod pull;

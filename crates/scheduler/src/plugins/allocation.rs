@@ -56,27 +56,27 @@ pub(super) struct Allocation<'c> {
 
 /// A resource that counts: names are resolved once, not for every node.
 struct Counted<'c> {
-    which: Which<'c>,
+    which: ResourceKind<'c>,
     weight: i64,
     /// The pod's request.
     wanted: i64,
 }
 
 #[derive(Clone, Copy)]
-enum Which<'c> {
+enum ResourceKind<'c> {
     Cpu,
     Memory,
     EphemeralStorage,
     Scalar(&'c str),
 }
 
-impl Which<'_> {
+impl ResourceKind<'_> {
     fn of(self, amounts: &Resources) -> i64 {
         match self {
-            Which::Cpu => amounts.milli_cpu,
-            Which::Memory => amounts.memory,
-            Which::EphemeralStorage => amounts.ephemeral_storage,
-            Which::Scalar(name) => amounts.scalar(name),
+            ResourceKind::Cpu => amounts.milli_cpu,
+            ResourceKind::Memory => amounts.memory,
+            ResourceKind::EphemeralStorage => amounts.ephemeral_storage,
+            ResourceKind::Scalar(name) => amounts.scalar(name),
         }
     }
 }
@@ -93,10 +93,10 @@ impl<'c> Allocation<'c> {
     pub(super) fn new(strategy: &'c Strategy, sums: Requested, pod: &Resources) -> Allocation<'c> {
         let counted = strategy.resources.iter().map(|resource| Counted {
             which: match resource.name.as_str() {
-                CPU => Which::Cpu,
-                MEMORY => Which::Memory,
-                EPHEMERAL_STORAGE => Which::EphemeralStorage,
-                other => Which::Scalar(other),
+                CPU => ResourceKind::Cpu,
+                MEMORY => ResourceKind::Memory,
+                EPHEMERAL_STORAGE => ResourceKind::EphemeralStorage,
+                other => ResourceKind::Scalar(other),
             },
             weight: resource.weight,
             wanted: pod.amount(&resource.name),
@@ -104,7 +104,8 @@ impl<'c> Allocation<'c> {
 
         // A resource that only some nodes have counts only for pods that request it.
         let counts = |counted: &Counted<'_>| {
-            counted.wanted != 0 || !matches!(counted.which, Which::Scalar(name) if is_scalar(name))
+            counted.wanted != 0
+                || !matches!(counted.which, ResourceKind::Scalar(name) if is_scalar(name))
         };
         Allocation {
             kind: &strategy.kind,
@@ -127,8 +128,8 @@ impl<'c> Allocation<'c> {
              }| {
                 let has = which.of(&node.node.allocatable);
                 let used = match (which, self.sums) {
-                    (Which::Cpu, Requested::WithMinimums) => node.nonzero_milli_cpu,
-                    (Which::Memory, Requested::WithMinimums) => node.nonzero_memory,
+                    (ResourceKind::Cpu, Requested::WithMinimums) => node.nonzero_milli_cpu,
+                    (ResourceKind::Memory, Requested::WithMinimums) => node.nonzero_memory,
                     _ => which.of(&node.requested),
                 };
 

@@ -180,7 +180,11 @@ impl Manifest {
             leases.push((id, Duration::from_millis(from.try_get_u64_le().ok()?)));
         }
 
-        Some(Manifest {
+        // Every key belongs to a part.
+        let is_divided = parts.first().is_some_and(|first| first.start.is_empty())
+            && parts.is_sorted_by(|one, next| one.start < next.start);
+
+        is_divided.then_some(Manifest {
             store,
             revision,
             compacted,
@@ -281,6 +285,17 @@ impl BackupHeader {
     }
 }
 
+/// A manifest of any content, with a valid checksum.
+#[cfg(feature = "testing")]
+pub(crate) fn forged_manifest(content: &[u8]) -> Vec<u8> {
+    let mut buffer = FrameBuffer::new(NO_FILE, 0);
+    buffer.push(stamp(Revision::FIRST), |out| {
+        put_kind(out, Kind::Manifest);
+        out.put_slice(content);
+    });
+    buffer.bytes().to_vec()
+}
+
 fn put_kind(out: &mut Vec<u8>, kind: Kind) {
     out.extend_from_slice(MAGIC);
     out.put_u8(FORMAT);
@@ -342,6 +357,16 @@ mod tests {
                 manifest.part_of(b"/z")
             ],
             [0, 1, 1]
+        );
+    }
+
+    #[test]
+    fn a_manifest_that_leaves_keys_without_a_part_is_damaged() {
+        let mut manifest = Manifest::fresh(42);
+        manifest.parts.clear();
+        assert_eq!(
+            Manifest::decode(&manifest.encode()),
+            Err(HeaderFault::Damaged)
         );
     }
 

@@ -17,6 +17,8 @@ mod config;
 mod evaluate;
 pub mod files;
 mod frame;
+#[cfg(feature = "testing")]
+pub mod fuzz;
 mod index;
 mod layout;
 mod leases;

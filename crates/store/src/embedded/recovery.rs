@@ -56,6 +56,7 @@ pub(crate) fn recover(
     let chain = recovery.find_segments(&names)?;
     let segments = recovery.replay(&chain, &mut buffer)?;
     drop(buffer);
+    recovery.check_compaction()?;
     Ok(recovery.finish(names, segments, config))
 }
 
@@ -473,6 +474,19 @@ impl<'a> Recovery<'a> {
                 live,
             });
         }
+    }
+
+    /// A store cannot have compacted what it has not reached: every read would wait for a revision that does not come.
+    fn check_compaction(&self) -> Result<(), OpenError> {
+        let (compacted, revision) = (self.manifest.compacted, self.index.revision());
+        if compacted <= revision {
+            return Ok(());
+        }
+        Err(OpenError::Corrupt {
+            path: self.path.clone(),
+            file: MANIFEST.to_owned(),
+            what: format!("compacted to revision {compacted}, the newest is {revision}"),
+        })
     }
 
     fn finish(

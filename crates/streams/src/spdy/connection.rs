@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::frame::{Frame, FrameError, StreamId, encode};
 use super::headers::{HeaderError, Headers, Packer};
 use super::reading;
-use crate::pipe::{Gone, Inlet, Receiver, Sender, Way, inlet};
+use crate::pipe::{Gone, Inlet, Receiver, Sender, SenderKind, inlet};
 
 /// The queue length of frames to be written.
 const WAITING_FRAMES: usize = 16;
@@ -284,7 +284,7 @@ impl State {
 
         Stream {
             receiver,
-            sender: Sender(Way::Spdy(outlet)),
+            sender: Sender(SenderKind::Spdy(outlet)),
             cut,
         }
     }
@@ -328,8 +328,8 @@ impl Stream {
 
     fn outlet(&self) -> &Outlet {
         match &self.sender.0 {
-            Way::Spdy(outlet) => outlet,
-            Way::Channel(_) => unreachable!("a SPDY stream has a SPDY sender"),
+            SenderKind::Spdy(outlet) => outlet,
+            SenderKind::Channel(_) => unreachable!("a SPDY stream has a SPDY sender"),
         }
     }
 }

@@ -7,6 +7,8 @@
 
 mod connection;
 mod frame;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod headers;
 mod reading;
 

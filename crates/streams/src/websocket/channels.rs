@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::frames::{Message, Reader, Received, Role, Writer};
 use super::{CLOSE_TIMEOUT, WAITING_MESSAGES};
-use crate::pipe::{Gone, Inlet, Receiver, Sender, Way, inlet};
+use crate::pipe::{Gone, Inlet, Receiver, Sender, SenderKind, inlet};
 
 /// The maximum size of our messages.
 const LONGEST_PIECE: usize = 32 << 10;
@@ -42,7 +42,7 @@ impl Channels {
     pub fn sender(&self, channel: u8) -> Sender {
         // Only clients close single channels: those of a server end with the connection.
         let closes = self.coding.closes && self.role == Role::Client;
-        Sender(Way::Channel(Outlet {
+        Sender(SenderKind::Channel(Outlet {
             channel,
             coding: self.coding,
             closes,

@@ -6,6 +6,8 @@
 
 mod channels;
 mod frames;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod messages;
 mod tunnel;
 

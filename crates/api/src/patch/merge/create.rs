@@ -78,8 +78,8 @@ pub fn three_way(
     current: &Map,
     preconditions: &[Precondition<'_>],
 ) -> Result<Map, CreateError> {
-    let changes = keep(between(current, modified), Half::Values);
-    let removals = keep(between(original, modified), Half::Nulls);
+    let changes = keep(between(current, modified), PatchPart::Values);
+    let removals = keep(between(original, modified), PatchPart::Nulls);
 
     // The two halves never conflict: one removes what `modified` lacks, the other sets what it has.
     // Upstream checks for a conflict between them nevertheless.
@@ -97,21 +97,21 @@ pub fn three_way(
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Half {
+enum PatchPart {
     Nulls,
     Values,
 }
 
 /// Half of a patch: what it removes, or what it sets. An object that becomes empty is removed,
 /// unless it was given empty.
-fn keep(patch: Map, what: Half) -> Map {
+fn keep(patch: Map, what: PatchPart) -> Map {
     let members = patch.into_iter().filter_map(|(name, value)| {
         let kept = match value {
-            Value::Null => (what == Half::Nulls).then_some(Value::Null),
+            Value::Null => (what == PatchPart::Nulls).then_some(Value::Null),
             Value::Object(map) if !map.is_empty() => Some(keep(map, what))
                 .filter(|map| !map.is_empty())
                 .map(Value::Object),
-            value => (what == Half::Values).then_some(value),
+            value => (what == PatchPart::Values).then_some(value),
         };
         kept.map(|kept| (name, kept))
     });

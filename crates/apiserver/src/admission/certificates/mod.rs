@@ -17,7 +17,7 @@ pub(super) use subject_restriction::CertificateSubjectRestriction;
 
 use super::Attributes;
 use crate::ApiError;
-use crate::authz::{self, Subject};
+use crate::authz::{self, ResourceTarget};
 
 const GROUP: &str = "certificates.k8s.io";
 const REQUESTS: &str = "certificatesigningrequests";
@@ -41,15 +41,15 @@ async fn check(verb: &str, what: &str, attributes: &Attributes<'_>) -> Result<()
 
     let user = attributes.cx.user;
     for name in [name, &format!("{domain}/*")] {
-        let subject = Subject {
+        let target_resource = ResourceTarget {
             group: GROUP,
             version: "*",
             resource: "signers",
             name,
-            ..Subject::default()
+            ..ResourceTarget::default()
         };
 
-        let question = authz::Attributes::on(user, verb, subject);
+        let question = authz::Attributes::on(user, verb, target_resource);
         if attributes.cx.cluster.authorize(question).await {
             return Ok(());
         }

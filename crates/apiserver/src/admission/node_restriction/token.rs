@@ -8,7 +8,7 @@ use coracle_kinds::builtin;
 
 use super::{Write, is_on};
 use crate::ApiError;
-use crate::authz::{Attributes, Subject};
+use crate::authz::{Attributes, ResourceTarget};
 
 pub(super) async fn check(write: &Write<'_>) -> Result<(), ApiError> {
     let Some(request) = write
@@ -75,18 +75,18 @@ async fn check_audience(write: &Write<'_>, request: &Value, pod: &Value) -> Resu
 
     let cx = &write.attributes.cx;
     let user = cx.user;
-    let subject = Subject {
+    let target_resource = ResourceTarget {
         version: "v1",
         resource: audience,
         namespace: cx.namespace,
         name: write.attributes.name,
-        ..Subject::default()
+        ..ResourceTarget::default()
     };
 
     let verb = "request-serviceaccounts-token-audience";
     if cx
         .cluster
-        .authorize(Attributes::on(user, verb, subject))
+        .authorize(Attributes::on(user, verb, target_resource))
         .await
     {
         return Ok(());

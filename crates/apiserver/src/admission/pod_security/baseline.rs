@@ -7,11 +7,13 @@ use coracle_api::go_text::Quoted;
 use k8s_openapi::api::core::v1::SELinuxOptions;
 
 use super::Violation;
-use super::seen::{Seen, SeenContainer, containers, counted, quoted, setters, sorted, violation};
+use super::pod_view::{
+    ContainerView, PodView, containers, counted, quoted, setters, sorted, violation,
+};
 
 /// What is wrong with a pod by the rules of `v1.minor`. Below the restricted level some rules have
 /// stricter ones there.
-pub(super) fn violations(pod: &Seen<'_>, minor: u32, restricted: bool) -> Vec<Violation> {
+pub(super) fn violations(pod: &PodView<'_>, minor: u32, restricted: bool) -> Vec<Violation> {
     let rules = [
         app_armor(pod),
         (!(restricted && minor >= 22))
@@ -39,7 +41,7 @@ pub(super) fn violations(pod: &Seen<'_>, minor: u32, restricted: bool) -> Vec<Vi
     rules.into_iter().flatten().collect()
 }
 
-fn app_armor(pod: &Seen<'_>) -> Option<Violation> {
+fn app_armor(pod: &PodView<'_>) -> Option<Violation> {
     const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 
     let is_bad = |kind: &str| !matches!(kind, "RuntimeDefault" | "Localhost");
@@ -50,7 +52,7 @@ fn app_armor(pod: &Seen<'_>) -> Option<Violation> {
         .map(|profile| profile.type_.as_str())
         .filter(|kind| is_bad(kind));
 
-    let of = |container: &SeenContainer<'_>| {
+    let of = |container: &ContainerView<'_>| {
         let profile = container
             .security
             .and_then(|security| security.app_armor_profile.as_ref());
@@ -108,7 +110,7 @@ fn app_armor(pod: &Seen<'_>) -> Option<Violation> {
     )
 }
 
-fn capabilities(pod: &Seen<'_>) -> Option<Violation> {
+fn capabilities(pod: &PodView<'_>) -> Option<Violation> {
     const USUAL: [&str; 13] = [
         "AUDIT_WRITE",
         "CHOWN",
@@ -125,7 +127,7 @@ fn capabilities(pod: &Seen<'_>) -> Option<Violation> {
         "SYS_CHROOT",
     ];
 
-    let of = |container: &SeenContainer<'_>| added(container, |name| USUAL.contains(&name));
+    let of = |container: &ContainerView<'_>| added(container, |name| USUAL.contains(&name));
     let names = pod.named(|container| !of(container).is_empty());
 
     let all: BTreeSet<String> = pod.containers.iter().flat_map(of).collect();
@@ -143,7 +145,7 @@ fn capabilities(pod: &Seen<'_>) -> Option<Violation> {
 }
 
 /// Capabilities that a container adds and may not.
-pub(super) fn added(container: &SeenContainer<'_>, may: impl Fn(&str) -> bool) -> Vec<String> {
+pub(super) fn added(container: &ContainerView<'_>, may: impl Fn(&str) -> bool) -> Vec<String> {
     let capabilities = container
         .security
         .and_then(|security| security.capabilities.as_ref());
@@ -154,7 +156,7 @@ pub(super) fn added(container: &SeenContainer<'_>, may: impl Fn(&str) -> bool) -
     added.filter(|name| !may(name)).cloned().collect()
 }
 
-fn host_namespaces(pod: &Seen<'_>) -> Option<Violation> {
+fn host_namespaces(pod: &PodView<'_>) -> Option<Violation> {
     let shared = [
         ("hostNetwork=true", pod.spec.host_network),
         ("hostPID=true", pod.spec.host_pid),
@@ -172,7 +174,7 @@ fn host_namespaces(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-fn host_paths(pod: &Seen<'_>) -> Option<Violation> {
+fn host_paths(pod: &PodView<'_>) -> Option<Violation> {
     let volumes = pod
         .spec
         .volumes
@@ -194,8 +196,8 @@ fn host_paths(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-fn host_ports(pod: &Seen<'_>) -> Option<Violation> {
-    let of = |container: &SeenContainer<'_>| -> Vec<String> {
+fn host_ports(pod: &PodView<'_>) -> Option<Violation> {
+    let of = |container: &ContainerView<'_>| -> Vec<String> {
         let ports = container
             .ports
             .iter()
@@ -222,8 +224,8 @@ fn host_ports(pod: &Seen<'_>) -> Option<Violation> {
 }
 
 /// Probes and hooks with a host of their own.
-fn hosts(pod: &Seen<'_>) -> Option<Violation> {
-    let of = |container: &SeenContainer<'_>| -> Vec<String> {
+fn hosts(pod: &PodView<'_>) -> Option<Violation> {
+    let of = |container: &ContainerView<'_>| -> Vec<String> {
         let probes = container.probes.into_iter().flatten();
         let probed = probes.flat_map(|probe| {
             [
@@ -287,7 +289,7 @@ fn hosts(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-fn privileged(pod: &Seen<'_>) -> Option<Violation> {
+fn privileged(pod: &PodView<'_>) -> Option<Violation> {
     let names = pod.named(|container| {
         container
             .security
@@ -306,8 +308,8 @@ fn privileged(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-pub(super) fn proc_mount(pod: &Seen<'_>) -> Option<Violation> {
-    let of = |container: &SeenContainer<'_>| {
+pub(super) fn proc_mount(pod: &PodView<'_>) -> Option<Violation> {
+    let of = |container: &ContainerView<'_>| {
         container
             .security
             .and_then(|security| security.proc_mount.clone())
@@ -329,7 +331,7 @@ pub(super) fn proc_mount(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-fn selinux(pod: &Seen<'_>, minor: u32) -> Option<Violation> {
+fn selinux(pod: &PodView<'_>, minor: u32) -> Option<Violation> {
     let known = [
         "",
         "container_t",
@@ -349,7 +351,7 @@ fn selinux(pod: &Seen<'_>, minor: u32) -> Option<Violation> {
         .and_then(|security| security.se_linux_options.as_ref())
         .filter(is_bad);
 
-    let of = |container: &SeenContainer<'_>| {
+    let of = |container: &ContainerView<'_>| {
         let options = container
             .security
             .and_then(|security| security.se_linux_options.as_ref());
@@ -397,7 +399,7 @@ fn selinux(pod: &Seen<'_>, minor: u32) -> Option<Violation> {
 }
 
 /// Before there was a field.
-fn seccomp_annotations(pod: &Seen<'_>) -> Option<Violation> {
+fn seccomp_annotations(pod: &PodView<'_>) -> Option<Violation> {
     const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 
     let keys = pod
@@ -438,10 +440,10 @@ fn seccomp_annotations(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-fn seccomp(pod: &Seen<'_>) -> Option<Violation> {
+fn seccomp(pod: &PodView<'_>) -> Option<Violation> {
     let whole = seccomp_of_pod(pod).filter(|kind| !is_good_seccomp(kind));
     let of =
-        |container: &SeenContainer<'_>| seccomp_of(container).filter(|kind| !is_good_seccomp(kind));
+        |container: &ContainerView<'_>| seccomp_of(container).filter(|kind| !is_good_seccomp(kind));
     let names = pod.named(|container| of(container).is_some());
     let by = setters(whole.is_some(), &names)?;
     let kinds: BTreeSet<String> = whole
@@ -457,11 +459,11 @@ fn seccomp(pod: &Seen<'_>) -> Option<Violation> {
     violation("seccompProfile", detail)
 }
 
-pub(super) fn seccomp_of_pod(pod: &Seen<'_>) -> Option<String> {
+pub(super) fn seccomp_of_pod(pod: &PodView<'_>) -> Option<String> {
     Some(pod.security()?.seccomp_profile.as_ref()?.type_.clone())
 }
 
-pub(super) fn seccomp_of(container: &SeenContainer<'_>) -> Option<String> {
+pub(super) fn seccomp_of(container: &ContainerView<'_>) -> Option<String> {
     Some(container.security?.seccomp_profile.as_ref()?.type_.clone())
 }
 
@@ -469,7 +471,7 @@ pub(super) fn is_good_seccomp(kind: &str) -> bool {
     matches!(kind, "Localhost" | "RuntimeDefault")
 }
 
-fn sysctls(pod: &Seen<'_>, minor: u32) -> Option<Violation> {
+fn sysctls(pod: &PodView<'_>, minor: u32) -> Option<Violation> {
     /// Each with the minor version that it is harmless from.
     const HARMLESS: [(&str, u32); 12] = [
         ("kernel.shm_rmid_forced", 0),
@@ -508,7 +510,7 @@ fn sysctls(pod: &Seen<'_>, minor: u32) -> Option<Violation> {
         .flatten()
 }
 
-fn host_process(pod: &Seen<'_>) -> Option<Violation> {
+fn host_process(pod: &PodView<'_>) -> Option<Violation> {
     let whole = pod
         .security()
         .and_then(|security| security.windows_options.as_ref());

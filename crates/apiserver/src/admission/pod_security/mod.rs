@@ -7,9 +7,9 @@
 //! have the checks.
 
 mod baseline;
+mod pod_view;
 mod policy;
 mod restricted;
-mod seen;
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
+use pod_view::PodView;
 use policy::{Level, LevelVersion, Policy};
-use seen::Seen;
 
 pub(super) struct PodSecurity;
 
@@ -66,7 +66,7 @@ struct Violation {
 }
 
 /// What is wrong with a pod by the rules of a level.
-fn violations(wanted: LevelVersion, pod: &Seen<'_>) -> Vec<Violation> {
+fn violations(wanted: LevelVersion, pod: &PodView<'_>) -> Vec<Violation> {
     match wanted.level {
         Level::Privileged => Vec::new(),
         Level::Baseline => baseline::violations(pod, wanted.minor(), false),
@@ -113,7 +113,7 @@ fn check_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError
     }
 
     let nothing = PodSpec::default();
-    let seen = Seen::new(
+    let seen = PodView::new(
         object.meta().annotations(),
         pod.spec.as_ref().unwrap_or(&nothing),
     );
@@ -138,7 +138,7 @@ fn check_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError
     Ok(())
 }
 
-fn warn(policy: &Policy, seen: &Seen<'_>, attributes: &Attributes<'_>) {
+fn warn(policy: &Policy, seen: &PodView<'_>, attributes: &Attributes<'_>) {
     let found = violations(policy.warn, seen);
     if !found.is_empty() {
         attributes.warnings.add(format!(
@@ -157,7 +157,7 @@ fn warn_of_template(template: &Value, attributes: &Attributes<'_>) {
         .unwrap_or_default();
     warn(
         &policy,
-        &Seen::new(template.meta().annotations(), &spec),
+        &PodView::new(template.meta().annotations(), &spec),
         attributes,
     );
 }
@@ -255,7 +255,7 @@ fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes
             continue;
         };
 
-        let found = violations(enforced, &Seen::new(pod.meta().annotations(), &spec));
+        let found = violations(enforced, &PodView::new(pod.meta().annotations(), &spec));
         if !found.is_empty() {
             let reasons: Vec<_> = found
                 .into_iter()
@@ -314,7 +314,7 @@ mod tests {
         let labels = json::parse(labels.as_bytes()).unwrap();
         let pod = json::parse(pod.as_bytes()).unwrap();
         let spec: PodSpec = typed::from_tree(pod.get("spec").unwrap()).unwrap();
-        let seen = Seen::new(pod.meta().annotations(), &spec);
+        let seen = PodView::new(pod.meta().annotations(), &spec);
         let policy = Policy::of(labels.as_object()).0;
         assert_eq!(describe(&violations(policy.enforce, &seen)), expected);
     }

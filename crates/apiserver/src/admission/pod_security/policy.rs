@@ -101,15 +101,15 @@ struct Reader<'l> {
     mistakes: FieldErrors,
 }
 
-/// Which labels of a mode there were.
-struct Given {
+/// Which labels of a mode are set.
+struct PresentLabels {
     level: bool,
     level_is_good: bool,
     version: bool,
 }
 
 impl Reader<'_> {
-    fn read(&mut self, mode: &str, into: &mut LevelVersion, otherwise: Level) -> Given {
+    fn read(&mut self, mode: &str, into: &mut LevelVersion, otherwise: Level) -> PresentLabels {
         let (level_label, version_label) = (
             format!("pod-security.kubernetes.io/{mode}"),
             format!("pod-security.kubernetes.io/{mode}-version"),
@@ -122,7 +122,7 @@ impl Reader<'_> {
         };
 
         let (level, version) = (text(&level_label), text(&version_label));
-        let mut given = Given {
+        let mut given = PresentLabels {
             level: level.is_some(),
             level_is_good: false,
             version: version.is_some(),

@@ -6,10 +6,12 @@ use k8s_openapi::api::core::v1::Volume;
 
 use super::Violation;
 use super::baseline::{added, is_good_seccomp, proc_mount, seccomp_of, seccomp_of_pod};
-use super::seen::{Seen, SeenContainer, containers, counted, quoted, setters, sorted, violation};
+use super::pod_view::{
+    ContainerView, PodView, containers, counted, quoted, setters, sorted, violation,
+};
 
 /// What is wrong with a pod by the rules of `v1.minor`, besides those of the baseline.
-pub(super) fn violations(pod: &Seen<'_>, minor: u32) -> Vec<Violation> {
+pub(super) fn violations(pod: &PodView<'_>, minor: u32) -> Vec<Violation> {
     let windows = minor >= 25 && pod.is_of_windows();
     let own_users = minor >= 35 && pod.has_own_users();
     let rules = [
@@ -29,7 +31,7 @@ pub(super) fn violations(pod: &Seen<'_>, minor: u32) -> Vec<Violation> {
     rules.into_iter().flatten().collect()
 }
 
-fn escalation(pod: &Seen<'_>) -> Option<Violation> {
+fn escalation(pod: &PodView<'_>) -> Option<Violation> {
     let names = pod.named(|container| {
         container
             .security
@@ -48,7 +50,7 @@ fn escalation(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-fn capabilities(pod: &Seen<'_>) -> Option<Violation> {
+fn capabilities(pod: &PodView<'_>) -> Option<Violation> {
     let keeping = pod.named(|container| {
         let capabilities = container
             .security
@@ -60,7 +62,7 @@ fn capabilities(pod: &Seen<'_>) -> Option<Violation> {
         !dropped.any(|name| name == "ALL")
     });
 
-    let of = |container: &SeenContainer<'_>| added(container, |name| name == "NET_BIND_SERVICE");
+    let of = |container: &ContainerView<'_>| added(container, |name| name == "NET_BIND_SERVICE");
     let adding = pod.named(|container| !of(container).is_empty());
     let mut details = Vec::new();
     if !keeping.is_empty() {
@@ -84,7 +86,7 @@ fn capabilities(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-fn volumes(pod: &Seen<'_>) -> Option<Violation> {
+fn volumes(pod: &PodView<'_>) -> Option<Violation> {
     let bad: Vec<&Volume> = pod
         .spec
         .volumes
@@ -164,12 +166,12 @@ fn kind(volume: &Volume) -> &'static str {
         .map_or("unknown", |(name, _)| name)
 }
 
-fn root(pod: &Seen<'_>) -> Option<Violation> {
+fn root(pod: &PodView<'_>) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
 
     let whole = pod.security().and_then(|security| security.run_as_non_root);
 
-    let of = |container: &SeenContainer<'_>| {
+    let of = |container: &ContainerView<'_>| {
         container
             .security
             .and_then(|security| security.run_as_non_root)
@@ -196,7 +198,7 @@ fn root(pod: &Seen<'_>) -> Option<Violation> {
         .flatten()
 }
 
-fn user_zero(pod: &Seen<'_>) -> Option<Violation> {
+fn user_zero(pod: &PodView<'_>) -> Option<Violation> {
     let whole = pod.security().and_then(|security| security.run_as_user);
     let names = pod
         .named(|container| container.security.and_then(|security| security.run_as_user) == Some(0));
@@ -204,7 +206,7 @@ fn user_zero(pod: &Seen<'_>) -> Option<Violation> {
     violation("runAsUser=0", format!("{by} must not set runAsUser=0"))
 }
 
-fn seccomp(pod: &Seen<'_>) -> Option<Violation> {
+fn seccomp(pod: &PodView<'_>) -> Option<Violation> {
     const REASON: &str = "seccompProfile";
 
     let whole = seccomp_of_pod(pod);

@@ -25,7 +25,7 @@ pub use key::{KeyError, SigningKey, VerifyingKey};
 pub use service_account::ServiceAccountTokens;
 pub use static_file::{BadTokenFile, StaticTokens};
 
-use super::{Authenticator, Opinion, Presented, User};
+use super::{Authenticator, AuthnResult, Presented, User};
 use coracle_kinds::rbac::aggregate;
 
 /// Upstream's error for an unknown token.
@@ -110,13 +110,13 @@ pub struct BearerTokens {
 
 #[async_trait]
 impl Authenticator for BearerTokens {
-    async fn authenticate(&self, presented: &Presented<'_>) -> Opinion {
+    async fn authenticate(&self, presented: &Presented<'_>) -> AuthnResult {
         let Some(token) = token(presented.headers) else {
-            return Opinion::Unknown;
+            return AuthnResult::Unknown;
         };
         match self.tokens.review(token, &[], presented.now) {
-            Ok(found) => Opinion::Known(found.user),
-            Err(why) => Opinion::Wrong(why),
+            Ok(found) => AuthnResult::Known(found.user),
+            Err(why) => AuthnResult::Wrong(why),
         }
     }
 }

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::selector::FieldSelector;
 
-use super::{Attributes, Authorizer, Decision, Grant, Listing, Subject, What};
+use super::{AccessTarget, Attributes, Authorizer, Decision, Grant, Listing, ResourceTarget};
 use crate::authn::User;
 use crate::cache::{Caches, Derived};
 use coracle_kinds::rbac::Rule;
@@ -62,8 +62,8 @@ impl Node {
             return Err(format!("unknown node for user {user}"));
         }
 
-        if let What::Resource(subject) = &attributes.what
-            && let Some(decision) = self.about_objects(node, attributes.verb, subject)
+        if let AccessTarget::Resource(resource) = &attributes.target
+            && let Some(decision) = self.about_objects(node, attributes.verb, resource)
         {
             return decision;
         }
@@ -80,32 +80,32 @@ impl Node {
         &self,
         node: &str,
         verb: &str,
-        subject: &Subject<'_>,
+        resource: &ResourceTarget<'_>,
     ) -> Option<Result<(), String>> {
         let request = NodeRequest {
             of: self,
             node,
             verb,
-            subject,
+            resource,
         };
 
-        Some(match (subject.group, subject.resource) {
+        Some(match (resource.group, resource.resource) {
             ("", "secrets") => request.read(|| request.needs_secret()),
             ("", "configmaps") => {
-                request.read(|| request.needs(|needs| contains(&needs.config_maps, subject.name)))
+                request.read(|| request.needs(|needs| contains(&needs.config_maps, resource.name)))
             }
-            ("", "persistentvolumeclaims") if subject.subresource == "status" => match verb {
+            ("", "persistentvolumeclaims") if resource.subresource == "status" => match verb {
                 "update" | "patch" => {
-                    request.related(request.needs_claim(subject.namespace, subject.name))
+                    request.related(request.needs_claim(resource.namespace, resource.name))
                 }
                 _ => Err("can only get/update/patch this type".to_string()),
             },
             ("", "persistentvolumeclaims") => {
-                request.get(|| request.needs_claim(subject.namespace, subject.name))
+                request.get(|| request.needs_claim(resource.namespace, resource.name))
             }
             ("", "persistentvolumes") => request.get(|| request.needs_volume()),
             ("resource.k8s.io", "resourceclaims") => request
-                .get(|| request.needs(|needs| contains(&needs.resource_claims, subject.name))),
+                .get(|| request.needs(|needs| contains(&needs.resource_claims, resource.name))),
             ("storage.k8s.io", "volumeattachments") => {
                 request.get(|| request.names_the_node("volumeattachments", &["spec", "nodeName"]))
             }
@@ -127,7 +127,7 @@ struct NodeRequest<'a> {
     of: &'a Node,
     node: &'a str,
     verb: &'a str,
-    subject: &'a Subject<'a>,
+    resource: &'a ResourceTarget<'a>,
 }
 
 impl NodeRequest<'_> {
@@ -135,30 +135,30 @@ impl NodeRequest<'_> {
         if !matches!(self.verb, "get" | "list" | "watch") {
             return Err("can only read resources of this type".to_string());
         }
-        if !self.subject.subresource.is_empty() {
+        if !self.resource.subresource.is_empty() {
             return Err("cannot read subresource".to_string());
         }
-        if self.subject.namespace.is_empty() {
+        if self.resource.namespace.is_empty() {
             return Err("can only read namespaced object of this type".to_string());
         }
-        self.related(!self.subject.name.is_empty() && related())
+        self.related(!self.resource.name.is_empty() && related())
     }
 
     fn get(&self, related: impl Fn() -> bool) -> Result<(), String> {
         if self.verb != "get" {
             return Err("can only get individual resources of this type".to_string());
         }
-        if !self.subject.subresource.is_empty() {
+        if !self.resource.subresource.is_empty() {
             return Err("cannot get subresource".to_string());
         }
-        self.related(!self.subject.name.is_empty() && related())
+        self.related(!self.resource.name.is_empty() && related())
     }
 
     fn related(&self, related: bool) -> Result<(), String> {
         if related {
             return Ok(());
         }
-        if self.subject.name.is_empty() {
+        if self.resource.name.is_empty() {
             return Err("No Object name found".to_string());
         }
         Err(format!(
@@ -171,13 +171,13 @@ impl NodeRequest<'_> {
         self.of
             .graph
             .read()
-            .needs(self.node, self.subject.namespace, wanted)
+            .needs(self.node, self.resource.namespace, wanted)
     }
 
     fn needs_secret(&self) -> bool {
-        let Subject {
+        let ResourceTarget {
             namespace, name, ..
-        } = *self.subject;
+        } = *self.resource;
         self.needs(|needs| contains(&needs.secrets, name))
             || self
                 .of
@@ -214,15 +214,15 @@ impl NodeRequest<'_> {
         let cache = self.of.caches.get(prefix)?;
         Some(
             cache
-                .get(self.subject.name)?
+                .get(self.resource.name)?
                 .value(cache.storage_version().of),
         )
     }
 
     fn service_account(&self) -> Result<(), String> {
-        let Subject {
+        let ResourceTarget {
             subresource, name, ..
-        } = *self.subject;
+        } = *self.resource;
 
         let used = || self.needs(|needs| needs.account == name);
         if self.verb == "get" && subresource.is_empty() {
@@ -244,13 +244,13 @@ impl NodeRequest<'_> {
             return Err("can only get, create, update, patch, or delete a node lease".to_string());
         }
 
-        if self.subject.namespace != LEASES {
+        if self.resource.namespace != LEASES {
             return Err(format!(
                 "can only access leases in the \"{LEASES}\" system namespace"
             ));
         }
 
-        if self.verb != "create" && self.subject.name != self.node {
+        if self.verb != "create" && self.resource.name != self.node {
             return Err(
                 "can only access node lease with the same name as the requesting node".to_string(),
             );
@@ -263,11 +263,11 @@ impl NodeRequest<'_> {
         if !matches!(self.verb, "get" | "create" | "update" | "patch" | "delete") {
             return Err("can only get, create, update, patch, or delete a CSINode".to_string());
         }
-        if !self.subject.subresource.is_empty() {
+        if !self.resource.subresource.is_empty() {
             return Err("cannot authorize CSINode subresources".to_string());
         }
 
-        if self.verb != "create" && self.subject.name != self.node {
+        if self.verb != "create" && self.resource.name != self.node {
             return Err(
                 "can only access CSINode with the same name as the requesting node".to_string(),
             );
@@ -277,7 +277,7 @@ impl NodeRequest<'_> {
     }
 
     fn resource_slice(&self) -> Result<(), String> {
-        if !self.subject.subresource.is_empty() {
+        if !self.resource.subresource.is_empty() {
             return Err("cannot authorize ResourceSlice subresources".to_string());
         }
 
@@ -297,8 +297,8 @@ impl NodeRequest<'_> {
     }
 
     fn own_node(&self) -> Result<(), String> {
-        let (node, name) = (self.node, self.subject.name);
-        match (self.subject.subresource, self.verb) {
+        let (node, name) = (self.node, self.resource.name);
+        match (self.resource.subresource, self.verb) {
             ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Ok(()),
             ("", "get" | "list" | "watch") if name == node => Ok(()),
             ("", "get" | "list" | "watch") if name.is_empty() => Err(format!(
@@ -312,9 +312,9 @@ impl NodeRequest<'_> {
     }
 
     fn pod(&self) -> Result<(), String> {
-        let Subject {
+        let ResourceTarget {
             namespace, name, ..
-        } = *self.subject;
+        } = *self.resource;
         let here = || {
             self.of
                 .graph
@@ -322,7 +322,7 @@ impl NodeRequest<'_> {
                 .has_pod(self.node, &format!("{namespace}/{name}"))
         };
 
-        match (self.subject.subresource, self.verb) {
+        match (self.resource.subresource, self.verb) {
             ("", "get") => self.get(here),
             ("", "list" | "watch") if self.selects("spec.nodeName") => Ok(()),
             ("", "list" | "watch") if !name.is_empty() => self.related(here()),
@@ -338,7 +338,7 @@ impl NodeRequest<'_> {
 
     /// Whether the selector restricts the request to objects of the node.
     fn selects(&self, field: &str) -> bool {
-        let selector = self.subject.field_selector.parse::<FieldSelector>();
+        let selector = self.resource.field_selector.parse::<FieldSelector>();
         selector.is_ok_and(|selector| selector.exact_value(field) == Some(self.node))
     }
 }

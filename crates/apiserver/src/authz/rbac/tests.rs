@@ -11,8 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::policy::SOURCES;
 use super::*;
-use crate::authz::Subject as About;
-use crate::authz::What;
+use crate::authz::{AccessTarget, ResourceTarget};
 use crate::cache::{Derive, Entry};
 use crate::storage_version::StorageVersion;
 
@@ -196,15 +195,15 @@ fn allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
     let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
 
     let verb = has(&rule.verbs, attributes.verb);
-    match attributes.what {
-        What::Path(path) => {
+    match attributes.target {
+        AccessTarget::Path(path) => {
             let matches = |url: &String| match url.strip_suffix('*') {
                 Some(prefix) => path.starts_with(prefix),
                 None => url == path,
             };
             verb && list(&rule.non_resource_urls).iter().any(matches)
         }
-        What::Resource(about) => {
+        AccessTarget::Resource(about) => {
             let wanted = match about.subresource {
                 "" => vec![about.resource.to_string()],
                 sub => vec![format!("{}/{sub}", about.resource), format!("*/{sub}")],
@@ -257,20 +256,20 @@ fn compare(seed: u64, policy: &Policy, world: &World) -> usize {
                 check(&Attributes {
                     user,
                     verb,
-                    what: What::Path(path),
+                    target: AccessTarget::Path(path),
                 });
             }
 
             for (group, resource, subresource) in RESOURCES {
                 for namespace in ["", "a", "b", "c"] {
                     for name in ["", "x", "z"] {
-                        let about = About {
+                        let about = ResourceTarget {
                             group,
                             resource,
                             subresource,
                             namespace,
                             name,
-                            ..About::default()
+                            ..ResourceTarget::default()
                         };
                         check(&Attributes::on(user, verb, about));
                     }

@@ -4,7 +4,7 @@
 //! annotation disables that. Aggregated roles have no rules here: a controller fills them in.
 
 mod defaults;
-mod mend;
+mod reconcile;
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};
@@ -18,7 +18,7 @@ use super::{MANAGER, once};
 use crate::ApiError;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
-use mend::Mended;
+use reconcile::Reconciled;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -64,11 +64,11 @@ async fn ensure(loopback: &Loopback, plural: &str, wanted: &Value) -> Result<(),
     let Some(found) = loopback.get(of, &key) else {
         return loopback.ensure(of, namespace, MANAGER, wanted).await;
     };
-    match mend::mended(plural, &found, wanted) {
-        Mended::AsItShouldBe => Ok(()),
-        Mended::Changed(object) => update(loopback, of, namespace, &object).await,
+    match reconcile::reconcile(plural, &found, wanted) {
+        Reconciled::Unchanged => Ok(()),
+        Reconciled::Changed(object) => update(loopback, of, namespace, &object).await,
         // A binding is always to the same role.
-        Mended::Another => {
+        Reconciled::MustRecreate => {
             loopback.delete(of, namespace, name).await?;
             loopback.ensure(of, namespace, MANAGER, wanted).await
         }

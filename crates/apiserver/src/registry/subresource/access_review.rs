@@ -2,7 +2,7 @@
 
 use coracle_api::Map;
 use coracle_api::selector::{FieldSelector, LabelSelector};
-use coracle_kinds::access::{Attributes, Subject, What};
+use coracle_kinds::access::{AccessTarget, Attributes, ResourceTarget};
 use coracle_kinds::authorization::access_review::{Question, Scope, validate};
 use coracle_kinds::{ApiError, Part, User, text};
 use k8s_openapi::api::authorization::v1::{LabelSelectorAttributes, ResourceAttributes};
@@ -43,7 +43,7 @@ fn attributes<'a>(question: &'a Question, user: &'a User, fields: &'a str) -> At
     match (&question.resource, &question.path) {
         (Some(resource), _) => {
             let version = text(&resource.version);
-            let subject = Subject {
+            let target = ResourceTarget {
                 group: text(&resource.group),
                 version: if version.is_empty() { "*" } else { version },
                 resource: text(&resource.resource),
@@ -53,7 +53,7 @@ fn attributes<'a>(question: &'a Question, user: &'a User, fields: &'a str) -> At
                 field_selector: fields,
             };
 
-            Attributes::on(user, text(&resource.verb), subject)
+            Attributes::on(user, text(&resource.verb), target)
         }
         (None, path) => {
             let (verb, path) = path
@@ -62,7 +62,7 @@ fn attributes<'a>(question: &'a Question, user: &'a User, fields: &'a str) -> At
             Attributes {
                 user,
                 verb,
-                what: What::Path(path),
+                target: AccessTarget::Path(path),
             }
         }
     }

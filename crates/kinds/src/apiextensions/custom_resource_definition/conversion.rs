@@ -8,7 +8,7 @@ use coracle_api::{Map, Path, Value};
 
 use crate::admissionregistration::{validate_service, validate_url};
 use crate::strategy::Errors;
-use crate::validate::{internal, one_of};
+use crate::validate::{internal, validate_one_of};
 
 /// Versions of ConversionReview that upstream's servers support.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
@@ -28,7 +28,7 @@ pub(super) fn validate(
     let strategy = conversion.text("strategy");
     match strategy {
         "" => errors.push(FieldError::required(&at.field("strategy"), "")),
-        strategy => one_of(
+        strategy => validate_one_of(
             strategy,
             &["None", "Webhook"],
             &at.field("strategy"),

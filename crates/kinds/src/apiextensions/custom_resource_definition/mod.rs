@@ -28,7 +28,7 @@ use self::condition::Condition;
 use self::view::Definition;
 use crate::behaviour::Behaviour;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::immutable;
+use crate::validate::validate_immutable;
 use crate::{OwnMetadata, Part, keep_metadata};
 
 /// The finalizer that keeps a definition until its objects are deleted.
@@ -102,8 +102,8 @@ impl Strategy for CustomResourceDefinitions {
         );
 
         if condition::is_true(old.tree, "Established") {
-            immutable(new.tree, old.tree, &["spec", "scope"], "\"\"", errors);
-            immutable(
+            validate_immutable(new.tree, old.tree, &["spec", "scope"], "\"\"", errors);
+            validate_immutable(
                 new.tree,
                 old.tree,
                 &["spec", "names", "kind"],
@@ -112,8 +112,8 @@ impl Strategy for CustomResourceDefinitions {
             );
         }
 
-        immutable(new.tree, old.tree, &["spec", "group"], "\"\"", errors);
-        immutable(
+        validate_immutable(new.tree, old.tree, &["spec", "group"], "\"\"", errors);
+        validate_immutable(
             new.tree,
             old.tree,
             &["spec", "names", "plural"],

@@ -11,7 +11,7 @@ use coracle_api::{Map, Path};
 use super::view::Definition;
 use super::{columns, conversion, demands, names, rules, subresources, versions};
 use crate::strategy::{Errors, SPEC};
-use crate::validate::one_of;
+use crate::validate::validate_one_of;
 
 /// What a definition must satisfy; a changed one no more than the old one did.
 pub(super) struct Requirements {
@@ -67,7 +67,7 @@ pub(super) fn validate(definition: &Definition<'_>, wanted: &Requirements, error
 
     match spec.text("scope") {
         "" => errors.push(FieldError::required(&SPEC.field("scope"), "")),
-        scope => one_of(
+        scope => validate_one_of(
             scope,
             &["Cluster", "Namespaced"],
             &SPEC.field("scope"),

@@ -6,7 +6,7 @@ use k8s_openapi::api::autoscaling::v2::{HPAScalingPolicy, HPAScalingRules};
 
 use crate::strategy::Errors;
 use crate::validate::resources::{read, shown};
-use crate::validate::{items, one_of};
+use crate::validate::{items, validate_one_of};
 
 const LONGEST_WINDOW: i32 = 3600;
 const LONGEST_PERIOD: i32 = 1800;
@@ -23,7 +23,7 @@ pub(super) fn validate(rules: Option<&HPAScalingRules>, at: &Path<'_>, errors: &
     validate_at_most(window, LONGEST_WINDOW, &place, errors);
 
     if let Some(select) = &rules.select_policy {
-        one_of(
+        validate_one_of(
             select,
             &["Disabled", "Max", "Min"],
             &at.field("selectPolicy"),
@@ -60,7 +60,7 @@ pub(super) fn validate(rules: Option<&HPAScalingRules>, at: &Path<'_>, errors: &
 }
 
 fn validate_policy(policy: &HPAScalingPolicy, at: &Path<'_>, errors: &mut Errors) {
-    one_of(
+    validate_one_of(
         &policy.type_,
         &["Percent", "Pods"],
         &at.field("type"),

@@ -178,7 +178,7 @@ fn validate_first_source(
                 &at.field("name"),
                 "must specify a resource name",
             )),
-            name => resources::name_in_container(name, &at.field("name"), errors),
+            name => resources::validate_container_resource_name(name, &at.field("name"), errors),
         }
 
         match resource.container.as_str() {

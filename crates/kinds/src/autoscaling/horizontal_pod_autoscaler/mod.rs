@@ -14,7 +14,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use crate::Part;
 use crate::behaviour::Behaviour;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{items, not_negative, required, text};
+use crate::validate::{items, text, validate_not_negative, validate_required};
 
 pub(crate) static BEHAVIOUR: Behaviour = Behaviour {
     strategy: &HorizontalPodAutoscalers,
@@ -47,9 +47,9 @@ impl Strategy for HorizontalPodAutoscalers {
             let Some(status) = &new.status else { return };
             let at = Path::Root.field("status");
             let current = status.current_replicas.unwrap_or_default();
-            not_negative(current.into(), &at.field("currentReplicas"), errors);
+            validate_not_negative(current.into(), &at.field("currentReplicas"), errors);
 
-            return not_negative(
+            return validate_not_negative(
                 status.desired_replicas.into(),
                 &at.field("desiredReplicas"),
                 errors,
@@ -145,14 +145,14 @@ fn validate_reference(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    required(
+    validate_required(
         &reference.kind,
         names::path_segment_name,
         &at.field("kind"),
         errors,
     );
 
-    required(
+    validate_required(
         &reference.name,
         names::path_segment_name,
         &at.field("name"),

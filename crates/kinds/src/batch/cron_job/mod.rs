@@ -103,7 +103,7 @@ fn validate_spec(
     }
 
     let numbers = [("startingDeadlineSeconds", spec.starting_deadline_seconds)];
-    workload::not_negative(&SPEC, &numbers, errors);
+    workload::validate_not_negative(&SPEC, &numbers, errors);
 
     if let Some(zone) = &spec.time_zone
         && old.is_none_or(|old| old.time_zone.as_ref() != Some(zone))
@@ -135,7 +135,7 @@ fn validate_spec(
             spec.failed_jobs_history_limit.map(i64::from),
         ),
     ];
-    workload::not_negative(&SPEC, &numbers, errors);
+    workload::validate_not_negative(&SPEC, &numbers, errors);
 }
 
 fn validate_schedule(

@@ -17,7 +17,7 @@ use crate::apps::workload;
 use crate::behaviour::Behaviour;
 use crate::core::pod;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{immutable, internal};
+use crate::validate::{internal, validate_immutable};
 use crate::{OwnMetadata, Part};
 
 const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
@@ -254,7 +254,7 @@ fn validate_spec(
         .filter(|selector| !selector.is_null());
 
     if let Ok(selector) = LabelSelector::from_value(shown) {
-        workload::selected(new.tree, &selector, shown.is_some(), errors);
+        workload::validate_selector_matches_template(new.tree, &selector, shown.is_some(), errors);
     }
 }
 
@@ -267,7 +267,7 @@ fn validate_unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Err
     );
 
     if !spec::is_indexed(spec) {
-        immutable(new.tree, old.tree, &["spec", "completions"], "null", errors);
+        validate_immutable(new.tree, old.tree, &["spec", "completions"], "null", errors);
     } else if spec.completions != before.completions
         && let Some(completions) = spec.completions
         && Some(completions) != spec.parallelism
@@ -280,9 +280,9 @@ fn validate_unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Err
         ));
     }
 
-    workload::same_selector(new.tree, old.tree, errors);
+    workload::validate_selector_unchanged(new.tree, old.tree, errors);
     validate_same_template(new.tree, old, errors);
-    immutable(
+    validate_immutable(
         new.tree,
         old.tree,
         &["spec", "completionMode"],
@@ -301,7 +301,7 @@ fn validate_unchanged(new: &View<'_, Job>, old: &View<'_, Job>, errors: &mut Err
     validate_same_policy(new.tree, old.tree, "podFailurePolicy", shown, errors);
 
     for name in ["backoffLimitPerIndex", "managedBy"] {
-        immutable(new.tree, old.tree, &["spec", name], "null", errors);
+        validate_immutable(new.tree, old.tree, &["spec", name], "null", errors);
     }
 
     let shown = || internal::pointer(spec.success_policy.as_ref().map(policies::success_shown));

@@ -11,7 +11,7 @@ use k8s_openapi::api::batch::v1::{
 
 use super::{indexes, spec};
 use crate::strategy::Errors;
-use crate::validate::{internal, items, not_negative, text};
+use crate::validate::{internal, items, text, validate_not_negative};
 
 const MOST_RULES: usize = 20;
 const MOST_CODES: usize = 255;
@@ -269,7 +269,7 @@ fn validate_success_rule(
         return;
     };
     let place = at.field("succeededCount");
-    not_negative(count.into(), &place, errors);
+    validate_not_negative(count.into(), &place, errors);
 
     if count > completions {
         let why = format!(

@@ -40,7 +40,7 @@ pub(in crate::batch) fn validate(
         ),
         ("maxFailedIndexes", spec.max_failed_indexes.map(i64::from)),
     ];
-    workload::not_negative(at, &numbers, errors);
+    workload::validate_not_negative(at, &numbers, errors);
 
     if spec.max_failed_indexes.is_some() && spec.backoff_limit_per_index.is_none() {
         let why = "when maxFailedIndexes is specified";

@@ -11,7 +11,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 
 use super::{indexes, spec};
 use crate::strategy::{Errors, View};
-use crate::validate::{internal, items, not_negative, text};
+use crate::validate::{internal, items, text, validate_not_negative};
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 
@@ -114,7 +114,7 @@ impl Change<'_> {
         ];
 
         for (name, count) in counts {
-            not_negative(
+            validate_not_negative(
                 count.unwrap_or_default().into(),
                 &STATUS.field(name),
                 errors,

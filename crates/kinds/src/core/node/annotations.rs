@@ -16,7 +16,7 @@ pub(super) fn validate(metadata: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Err
         match list(text, "[]core.Taint") {
             Ok(found) => {
                 let lowered: Vec<Value> = found.into_iter().map(lower_case_names).collect();
-                taints::of_node(&lowered, &at.field(TAINTS), errors);
+                taints::validate_node_taints(&lowered, &at.field(TAINTS), errors);
             }
             Err(fault) => errors.push(FieldError::invalid_str(at, TAINTS, fault)),
         }

@@ -5,7 +5,7 @@ use coracle_api::{Path, names};
 use k8s_openapi::api::core::v1::{ConfigMapNodeConfigSource, NodeConfigSource, NodeConfigStatus};
 
 use crate::strategy::Errors;
-use crate::validate::{internal, required, text};
+use crate::validate::{internal, text, validate_required};
 
 /// Validates the configured source, which names no particular version of it.
 pub(super) fn validate_wanted(source: &NodeConfigSource, at: &Path<'_>, errors: &mut Errors) {
@@ -73,21 +73,21 @@ fn validate_presence(source: &NodeConfigSource, at: &Path<'_>, errors: &mut Erro
 }
 
 fn validate_map(map: &ConfigMapNodeConfigSource, at: &Path<'_>, errors: &mut Errors) {
-    required(
+    validate_required(
         &map.namespace,
         names::dns1123_label,
         &at.field("namespace"),
         errors,
     );
 
-    required(
+    validate_required(
         &map.name,
         names::dns1123_subdomain,
         &at.field("name"),
         errors,
     );
 
-    required(
+    validate_required(
         &map.kubelet_config_key,
         names::config_map_key,
         &at.field("kubeletConfigKey"),

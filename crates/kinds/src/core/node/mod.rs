@@ -171,14 +171,14 @@ fn validate_taints(node: &View<'_, Node>, errors: &mut Errors) {
         .and_then(Value::as_array)
         .unwrap_or_default();
     // Upstream's path has them in metadata.
-    taints::of_node(found, &METADATA.field("taints"), errors);
+    taints::validate_node_taints(found, &METADATA.field("taints"), errors);
 }
 
 fn validate_resources(node: &Node, errors: &mut Errors) {
     let Some(status) = &node.status else { return };
     let mut validate = |name: &str, amounts: &Option<BTreeMap<String, Written>>| {
         for (resource, amount) in amounts.iter().flatten() {
-            resources::amount(
+            resources::validate_resource_amount(
                 resource,
                 amount,
                 &STATUS.field(name).field(resource),

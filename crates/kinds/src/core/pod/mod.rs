@@ -30,9 +30,7 @@ mod warnings;
 
 pub(crate) use options::Options;
 pub(crate) use strategy::BEHAVIOUR;
-pub(crate) use validate::node_selector::selector as validate_node_selector;
-pub(crate) use validate::volume::persistent as validate_persistent_source;
-pub(crate) use validate::{
-    template as validate_template, template_metadata as validate_template_metadata,
-};
+pub(crate) use validate::node_selector::validate_node_selector;
+pub(crate) use validate::volume::validate_persistent_volume_source as validate_persistent_source;
+pub(crate) use validate::{validate_template, validate_template_metadata};
 pub(crate) use warnings::template as template_warnings;

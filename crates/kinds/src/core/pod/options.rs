@@ -163,7 +163,7 @@ fn has_bad_label_keys(spec: &PodSpec) -> bool {
     let mut errors = Errors::new();
     for constraint in items(&spec.topology_spread_constraints) {
         let keys = items(&constraint.match_label_keys);
-        spread::label_keys(
+        spread::validate_label_keys(
             keys,
             &[],
             constraint.label_selector.as_ref(),

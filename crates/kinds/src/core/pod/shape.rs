@@ -221,7 +221,7 @@ pub(super) fn profile_of(annotation: &str) -> Option<AppArmorProfile> {
 
 fn is_good(profile: &AppArmorProfile) -> bool {
     let mut errors = Errors::new();
-    security::app_armor(Some(profile), &coracle_api::Path::Root, &mut errors);
+    security::validate_app_armor(Some(profile), &coracle_api::Path::Root, &mut errors);
     errors.is_empty()
 }
 

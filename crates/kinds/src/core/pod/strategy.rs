@@ -58,8 +58,8 @@ impl Strategy for Pods {
         let options = Options::of_pod(None, cx.cluster.allow_privileged());
         let none = PodSpec::default();
         let spec = new.spec.as_ref().unwrap_or(&none);
-        validate::pod(&new.metadata, spec, &options, errors);
-        validate::new_pod(&new.metadata, spec, errors);
+        validate::validate_pod(&new.metadata, spec, &options, errors);
+        validate::validate_new_pod(&new.metadata, spec, errors);
     }
 
     fn validate_update(
@@ -79,7 +79,7 @@ impl Strategy for Pods {
         let start = errors.len();
         let anew = |errors: &mut Errors| {
             self.own_metadata(cx.part).validate(new.tree, cx, errors);
-            validate::pod(&new.metadata, spec, &options, errors);
+            validate::validate_pod(&new.metadata, spec, &options, errors);
         };
 
         let annotations = |errors: &mut Errors| {
@@ -87,7 +87,7 @@ impl Strategy for Pods {
                 new.metadata.annotations.as_ref(),
                 old.metadata.annotations.as_ref(),
             );
-            validate::changed_annotations(new, old, spec, &options, errors);
+            validate::validate_annotations_update(new, old, spec, &options, errors);
         };
 
         match cx.part {

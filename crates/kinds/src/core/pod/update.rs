@@ -166,7 +166,7 @@ fn validate_tolerations(
         return;
     }
 
-    tolerations::tolerations(new, &at, options, errors);
+    tolerations::validate_tolerations(new, &at, options, errors);
 }
 
 fn validate_gates(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {

@@ -11,10 +11,10 @@ use coracle_api::{Path, Value, names};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 
-use super::config_map::{MAX_SIZE, still_immutable, unchanged};
+use super::config_map::{MAX_SIZE, validate_still_immutable, validate_unchanged};
 use crate::behaviour::Behaviour;
 use crate::strategy::{Context, Errors, Strategy, View};
-use crate::validate::{immutable, text};
+use crate::validate::{text, validate_immutable};
 
 const DATA: Path<'static> = Path::Field(&Path::Root, "data");
 
@@ -62,10 +62,10 @@ impl Strategy for Secrets {
         cx: &Context<'_>,
         errors: &mut Errors,
     ) {
-        immutable(new.tree, old.tree, &["type"], "\"\"", errors);
+        validate_immutable(new.tree, old.tree, &["type"], "\"\"", errors);
         if old.immutable == Some(true) {
-            still_immutable(new.immutable, errors);
-            unchanged("data", new.data == old.data, errors);
+            validate_still_immutable(new.immutable, errors);
+            validate_unchanged("data", new.data == old.data, errors);
         }
         self.validate_anew(new, cx, errors);
     }

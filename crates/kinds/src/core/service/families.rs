@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ServiceSpec;
 
 use super::addresses::Ranges;
 use super::spec::{NONE, SpecExt};
-use super::validate::{cluster_ips, list};
+use super::validate::{list, validate_cluster_ips};
 use crate::strategy::{Errors, SPEC};
 
 pub(super) const V4: &str = "IPv4";
@@ -59,7 +59,7 @@ pub(super) fn settle(
     }
 
     let mut errors = Errors::new();
-    cluster_ips(new, old, &mut errors);
+    validate_cluster_ips(new, old, &mut errors);
 
     if !errors.is_empty() {
         return Err(errors);

@@ -77,7 +77,7 @@ impl Strategy for Services {
     }
 
     fn validate(&self, new: &View<'_, Service>, _: &Context<'_>, errors: &mut Errors) {
-        validate::service(new, None, errors);
+        validate::validate_service(new, None, errors);
     }
 
     fn validate_update(
@@ -91,7 +91,7 @@ impl Strategy for Services {
             Part::Status => status::validate(new, old, errors),
             _ => {
                 update::validate(new, old, errors);
-                validate::service(new, Some(old), errors);
+                validate::validate_service(new, Some(old), errors);
             }
         }
     }

@@ -6,7 +6,7 @@ use coracle_api::go_text::Quoted;
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 
 use super::spec::SpecExt;
-use super::validate::{list, load_balancer_class};
+use super::validate::{list, validate_load_balancer_class};
 use crate::strategy::{Errors, SPEC};
 
 const UNCHANGEABLE: &str = "may not change once set";
@@ -39,7 +39,7 @@ pub(super) fn validate(new: &Service, old: &Service, errors: &mut Errors) {
         ));
     }
 
-    load_balancer_class(new, errors);
+    validate_load_balancer_class(new, errors);
 
     if new.needs_health_check()
         && old.needs_health_check()

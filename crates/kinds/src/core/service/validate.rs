@@ -21,7 +21,7 @@ const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ran
 const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
 const LONGEST_AFFINITY: i32 = 86400;
 
-pub(super) fn service(new: &Service, old: Option<&Service>, errors: &mut Errors) {
+pub(super) fn validate_service(new: &Service, old: Option<&Service>, errors: &mut Errors) {
     let nothing = ServiceSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
     let before = old.and_then(|old| old.spec.as_ref());
@@ -30,7 +30,7 @@ pub(super) fn service(new: &Service, old: Option<&Service>, errors: &mut Errors)
     validate_ports(spec, errors);
     validate_selector_and_affinity(spec, errors);
 
-    cluster_ips(spec, before, errors);
+    validate_cluster_ips(spec, before, errors);
     validate_external_ips(spec, before, errors);
     validate_type_and_duplicates(spec, errors);
     validate_source_ranges(new, old, spec, before, errors);
@@ -126,7 +126,7 @@ fn validate_ports(spec: &ServiceSpec, errors: &mut Errors) {
 }
 
 fn validate_port(port: &ServicePort, at: &Path<'_>, errors: &mut Errors) {
-    number(i64::from(port.port), &at.field("port"), errors);
+    validate_port_number(i64::from(port.port), &at.field("port"), errors);
 
     match port.protocol.as_deref().unwrap_or_default() {
         "" => errors.push(FieldError::required(&at.field("protocol"), "")),
@@ -139,9 +139,9 @@ fn validate_port(port: &ServicePort, at: &Path<'_>, errors: &mut Errors) {
     }
 
     match &port.target_port {
-        None => number(0, &at.field("targetPort"), errors),
+        None => validate_port_number(0, &at.field("targetPort"), errors),
         Some(IntOrString::Int(target)) => {
-            number(i64::from(*target), &at.field("targetPort"), errors)
+            validate_port_number(i64::from(*target), &at.field("targetPort"), errors)
         }
         Some(IntOrString::String(name)) => {
             refuse(&at.field("targetPort"), name, names::port_name, errors)
@@ -159,7 +159,7 @@ fn validate_port(port: &ServicePort, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// A port's number.
-pub(super) fn number(port: i64, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_port_number(port: i64, at: &Path<'_>, errors: &mut Errors) {
     let wrong = names::port_number(port).into_iter();
     errors.extend(wrong.map(|why| FieldError::invalid(at, port.to_string(), why)));
 }
@@ -214,7 +214,11 @@ fn validate_client_ip(spec: &ServiceSpec, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates addresses, families and policy against each other.
-pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Errors) {
+pub(super) fn validate_cluster_ips(
+    spec: &ServiceSpec,
+    old: Option<&ServiceSpec>,
+    errors: &mut Errors,
+) {
     if spec.is("ExternalName") {
         return;
     }
@@ -462,10 +466,10 @@ fn validate_load_balancer(spec: &ServiceSpec, errors: &mut Errors) {
         _ => {}
     }
 
-    load_balancer_class(spec, errors);
+    validate_load_balancer_class(spec, errors);
 }
 
-pub(super) fn load_balancer_class(spec: &ServiceSpec, errors: &mut Errors) {
+pub(super) fn validate_load_balancer_class(spec: &ServiceSpec, errors: &mut Errors) {
     let at = SPEC.field("loadBalancerClass");
     match &spec.load_balancer_class {
         Some(class) if spec.is("LoadBalancer") => refuse(&at, class, names::qualified_name, errors),
@@ -498,7 +502,7 @@ fn validate_traffic(spec: &ServiceSpec, errors: &mut Errors) {
             errors.push(FieldError::invalid(&at, set.to_string(), why));
         }
         (true, 0) => errors.push(FieldError::required(&at, "")),
-        (true, set) => number(i64::from(set), &at, errors),
+        (true, set) => validate_port_number(i64::from(set), &at, errors),
     }
 
     let at = SPEC.field("internalTrafficPolicy");

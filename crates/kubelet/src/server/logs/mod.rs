@@ -25,6 +25,16 @@ pub(super) use instance::instance;
 use line::LinePrinter;
 pub use options::LogOptions;
 
+/// What is printed of a log.
+#[cfg(any(test, feature = "fuzz"))]
+pub(super) fn print_lines(options: LogOptions, log: &[u8]) -> Vec<u8> {
+    let (mut printer, mut out) = (LinePrinter::new(options), Vec::new());
+    for line in log.split_inclusive(|byte| *byte == b'\n') {
+        printer.line(line, &mut out);
+    }
+    out
+}
+
 /// Output is sent in chunks of this size.
 const CHUNK: usize = 32 << 10;
 

@@ -421,6 +421,20 @@ fn accepted() -> HeaderMap {
         .collect()
 }
 
+/// Reads a challenge of any text.
+#[cfg(any(test, feature = "fuzz"))]
+pub(super) fn read_challenge(header: &str) {
+    drop(Challenge::read(header));
+}
+
+/// Where a response redirects to, of any address and header.
+#[cfg(any(test, feature = "fuzz"))]
+pub(super) fn redirect_target(from: &str, location: &str) -> Option<String> {
+    redirected(&parse(from).ok()?, location)
+        .ok()
+        .map(|uri| uri.to_string())
+}
+
 fn parse(address: &str) -> Result<Uri, RegistryError> {
     let wrong = || RegistryError::Address(address.to_owned());
     let uri: Uri = address.parse().map_err(|_| wrong())?;

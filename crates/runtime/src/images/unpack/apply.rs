@@ -27,6 +27,9 @@ const AUFS_METADATA: &[u8] = b".wh..wh.";
 const OPAQUE_XATTR: &str = "trusted.overlay.opaque";
 const XATTR: &str = "SCHILY.xattr.";
 const BLOCK: u64 = 4096;
+/// The limit of the names of folders without an entry of their own, which are kept in memory: one entry can imply two
+/// thousand folders with names of two kilobytes.
+const MAX_IMPLIED_NAMES: usize = 64 << 20;
 
 pub(super) struct Applier<'a> {
     root: OwnedFd,
@@ -37,6 +40,8 @@ pub(super) struct Applier<'a> {
     /// Times of folders are set last: adding entries changes them.
     times: Vec<(PathBuf, Timestamps)>,
     written: u64,
+    /// The length of all names in `done.implied`.
+    implied_names: usize,
     pub(super) done: Unpacked,
 }
 
@@ -57,6 +62,7 @@ impl<'a> Applier<'a> {
             open: None,
             times: Vec::new(),
             written: 0,
+            implied_names: 0,
             done: Unpacked::default(),
         }
     }
@@ -91,12 +97,12 @@ impl<'a> Applier<'a> {
             return self.set_root(&metadata).map_err(failed);
         };
         self.enter(folder).map_err(failed)?;
+        // A whiteout is an entry on the disk too.
+        self.count()?;
 
         if last.as_bytes().starts_with(WHITEOUT) {
             return self.apply_whiteout(last).map_err(failed);
         }
-
-        self.count()?;
 
         match kind {
             EntryType::Directory => self.folder(last, &metadata).map_err(failed),
@@ -151,10 +157,13 @@ impl<'a> Applier<'a> {
     fn count(&mut self) -> Result<(), UnpackError> {
         self.done.inodes += 1;
         if self.done.inodes > self.limits.entries {
-            Err(UnpackError::TooMany(self.limits.entries))
-        } else {
-            Ok(())
+            return Err(UnpackError::TooMany(self.limits.entries));
         }
+        if self.implied_names > MAX_IMPLIED_NAMES {
+            return Err(UnpackError::TooManyFolders(MAX_IMPLIED_NAMES));
+        }
+
+        Ok(())
     }
 
     /// Opens the folder of the entry, if it is not open already.
@@ -162,6 +171,11 @@ impl<'a> Applier<'a> {
         if self.open.as_ref().is_none_or(|(open, _)| open != folder) {
             let mut found = beneath::make_folder(&self.root, folder)?;
             self.done.inodes += u64::try_from(found.made.len()).expect("a count fits");
+            self.implied_names += found
+                .made
+                .iter()
+                .map(|folder| folder.as_os_str().len())
+                .sum::<usize>();
             self.done.implied.extend(std::mem::take(&mut found.made));
             self.open = Some((folder.to_owned(), found));
         }

@@ -84,6 +84,8 @@ pub enum UnpackError {
     TooLarge(u64),
     #[error("the layer has more than {0} entries")]
     TooMany(u64),
+    #[error("the folders without an entry have names of more than {0} bytes")]
+    TooManyFolders(usize),
     #[error("cannot open {0:?}")]
     Folder(PathBuf, #[source] io::Error),
 }

@@ -83,11 +83,11 @@ fn validate_user(status: &ContainerStatus, os: &str, at: &Path<'_>, errors: &mut
             "cannot be set for a windows pod",
         )),
         "linux" => {
-            security::id(Some(user.uid), &at.field("uid"), errors);
-            security::id(Some(user.gid), &at.field("gid"), errors);
+            security::validate_user_or_group_id(Some(user.uid), &at.field("uid"), errors);
+            security::validate_user_or_group_id(Some(user.gid), &at.field("gid"), errors);
 
             for (index, group) in items(&user.supplemental_groups).iter().enumerate() {
-                security::id(
+                security::validate_user_or_group_id(
                     Some(*group),
                     &at.field("supplementalGroups").index(index),
                     errors,

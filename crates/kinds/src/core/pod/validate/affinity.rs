@@ -16,7 +16,7 @@ use crate::validate::items;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-pub(super) fn affinity(
+pub(super) fn validate_affinity(
     affinity: Option<&Affinity>,
     at: &Path<'_>,
     options: &Options,
@@ -66,7 +66,7 @@ fn validate_node_affinity(
     errors: &mut Errors,
 ) {
     if let Some(selector) = &affinity.required_during_scheduling_ignored_during_execution {
-        node_selector::selector(
+        node_selector::validate_node_selector(
             selector,
             options.node_affinity_values,
             &at.field(REQUIRED),
@@ -81,7 +81,7 @@ fn validate_node_affinity(
         validate_weight(term.weight, &at, errors);
 
         // Invalid label values were always accepted here; they cause a warning.
-        node_selector::term(
+        node_selector::validate_node_selector_term(
             &term.preference,
             Values::Kept,
             &at.field("preference"),
@@ -149,7 +149,7 @@ fn validate_term(term: &PodAffinityTerm, values: Values, at: &Path<'_>, errors: 
         items(&term.mismatch_label_keys),
     );
 
-    spread::label_keys(
+    spread::validate_label_keys(
         matching,
         mismatching,
         term.label_selector.as_ref(),

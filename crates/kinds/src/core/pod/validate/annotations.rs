@@ -21,7 +21,7 @@ use crate::validate::text;
 type Annotations = BTreeMap<String, String>;
 
 /// Validates the annotations with a meaning.
-pub(super) fn annotations(
+pub(super) fn validate_annotations(
     annotations: Option<&Annotations>,
     spec: &PodSpec,
     at: &Path<'_>,
@@ -87,14 +87,16 @@ fn validate_tolerations(value: &str, at: &Path<'_>, options: &Options, errors: &
         typed::from_tree::<Vec<Toleration>>(&tree).map_err(|error| error.to_string())
     });
     match read {
-        Ok(given) => tolerations::tolerations(&given, &at.field(TOLERATIONS), options, errors),
+        Ok(given) => {
+            tolerations::validate_tolerations(&given, &at.field(TOLERATIONS), options, errors)
+        }
         Err(error) => errors.push(FieldError::invalid_str(at, TOLERATIONS, error)),
     }
 }
 
 fn validate_seccomp(profile: &str, at: &Path<'_>, errors: &mut Errors) {
     match profile.strip_prefix("localhost/") {
-        Some(file) => path::descending(file, at, errors),
+        Some(file) => path::validate_descending_path(file, at, errors),
         None if matches!(profile, "runtime/default" | "docker/default" | "unconfined") => {}
         None => errors.push(FieldError::invalid_str(
             at,
@@ -133,7 +135,7 @@ fn validate_app_armor(
 }
 
 /// Validates that immutable annotations do not change.
-pub(in crate::core::pod) fn changed(
+pub(in crate::core::pod) fn validate_annotations_update(
     new: Option<&Annotations>,
     old: Option<&Annotations>,
     spec: &PodSpec,
@@ -180,5 +182,5 @@ pub(in crate::core::pod) fn changed(
         }
     }
 
-    annotations(new, spec, &at, options, errors);
+    validate_annotations(new, spec, &at, options, errors);
 }

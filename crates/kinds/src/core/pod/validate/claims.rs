@@ -10,12 +10,12 @@ use k8s_openapi::api::core::v1::{PodResourceClaim, ResourceClaim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::internal;
-use super::required;
+use super::validate_required;
 use crate::core::pod::annotation::MIRROR;
 use crate::strategy::Errors;
 use crate::validate::text;
 
-pub(super) fn claims(
+pub(super) fn validate_claims(
     metadata: Option<&ObjectMeta>,
     claims: &[PodResourceClaim],
     at: &Path<'_>,
@@ -34,7 +34,7 @@ pub(super) fn claims(
 
         let at = at.index(index);
         let place = at.field("name");
-        required(&claim.name, &place, errors);
+        validate_required(&claim.name, &place, errors);
 
         if !claim.name.is_empty() {
             if names.insert(&claim.name) {
@@ -87,7 +87,7 @@ fn validate_source(claim: &PodResourceClaim, at: &Path<'_>, errors: &mut Errors)
 }
 
 /// Validates which of the pod's claims a container uses.
-pub(super) fn used(
+pub(super) fn validate_claims_are_used(
     claims: &[ResourceClaim],
     of_pod: &BTreeSet<&str>,
     at: &Path<'_>,

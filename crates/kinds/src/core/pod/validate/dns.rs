@@ -15,7 +15,7 @@ const NAMESERVERS: usize = 3;
 const SEARCHES: usize = 32;
 const SEARCH_CHARACTERS: usize = 2048;
 
-pub(super) fn config(
+pub(super) fn validate_dns_config(
     config: Option<&PodDNSConfig>,
     policy: &str,
     at: &Path<'_>,

@@ -7,7 +7,7 @@ use coracle_api::names::qualified_name;
 use coracle_api::quantity::Quantity;
 use k8s_openapi::api::core::v1::{ObjectFieldSelector, ResourceFieldSelector};
 
-use super::{required_word, word};
+use super::{validate_enum, validate_required_enum};
 use crate::strategy::Errors;
 use crate::validate::text;
 
@@ -60,7 +60,7 @@ const RESOURCES: &[&str] = &[
     "requests.memory",
 ];
 
-pub(super) fn field(
+pub(super) fn validate_field_ref(
     reference: &ObjectFieldSelector,
     allowed: &[&str],
     at: &Path<'_>,
@@ -84,9 +84,11 @@ pub(super) fn field(
             refuse(at, &key, qualified_name(&key), errors);
         }
         ("v1", Some(("metadata.labels", key))) => refuse(at, key, qualified_name(key), errors),
-        ("v1", None) if KNOWN.contains(&path) => word(path, allowed, &place, errors),
+        ("v1", None) if KNOWN.contains(&path) => validate_enum(path, allowed, &place, errors),
         // The old name of the field.
-        ("v1", None) if path == "spec.host" => word("spec.nodeName", allowed, &place, errors),
+        ("v1", None) if path == "spec.host" => {
+            validate_enum("spec.nodeName", allowed, &place, errors)
+        }
         (version, subscripted) => {
             let why = match (version, subscripted) {
                 ("v1", Some(_)) => format!("field label does not support subscript: {path}"),
@@ -111,7 +113,7 @@ fn subscripted(path: &str) -> Option<(&str, &str)> {
 }
 
 /// Validates a reference to a container's resource; in files the container must be named.
-pub(super) fn resource(
+pub(super) fn validate_resource_field_ref(
     reference: &ResourceFieldSelector,
     of_file: bool,
     at: &Path<'_>,
@@ -121,7 +123,7 @@ pub(super) fn resource(
     if of_file && text(&reference.container_name).is_empty() {
         errors.push(FieldError::required(&at.field("containerName"), ""));
     } else if !is_huge_pages(name) {
-        required_word(name, RESOURCES, &at.field("resource"), errors);
+        validate_required_enum(name, RESOURCES, &at.field("resource"), errors);
     }
 
     let divisor = reference

@@ -11,7 +11,7 @@ use crate::strategy::Errors;
 use crate::validate::items;
 
 /// Validates ports in the node's network, where a container's port is the node's.
-pub(super) fn ports_of_host_network(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_host_network_ports(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     if frame.spec.host_network != Some(true) {
         return;
     }
@@ -37,7 +37,7 @@ pub(super) fn ports_of_host_network(frame: &Frame<'_>, at: &Path<'_>, errors: &m
 }
 
 /// Validates that nothing conflicts with the pod's own user namespace.
-pub(super) fn users(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_host_users(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let spec = frame.spec;
 
     if frame.host_users() {
@@ -67,7 +67,7 @@ pub(super) fn users(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn name_override(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_hostname_override(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     let Some(name) = &spec.hostname_override else {
         return;
     };
@@ -94,7 +94,7 @@ pub(super) fn name_override(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) 
     refuse(&at, name, dns1123_subdomain(name), errors);
 }
 
-pub(super) fn aliases(aliases: &[HostAlias], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_host_aliases(aliases: &[HostAlias], at: &Path<'_>, errors: &mut Errors) {
     for (index, alias) in aliases.iter().enumerate() {
         let at = at.index(index);
         ip::check(&alias.ip, &[], &at.field("ip"), errors);

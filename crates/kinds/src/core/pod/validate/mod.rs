@@ -33,16 +33,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::options::Options;
 use crate::strategy::Errors;
 use crate::validate::{internal, items, text};
-pub(super) use annotations::{changed as changed_annotations, deletion_cost};
+pub(super) use annotations::{deletion_cost, validate_annotations_update};
 pub(super) use container::{as_container, containers, every_container};
 use frame::Frame;
-pub(super) use spec::spec;
+pub(super) use spec::validate_spec;
 
 /// Validates annotations and spec of a pod, beyond the checks shared with templates.
-pub(super) fn pod(metadata: &ObjectMeta, spec: &PodSpec, options: &Options, errors: &mut Errors) {
+pub(super) fn validate_pod(
+    metadata: &ObjectMeta,
+    spec: &PodSpec,
+    options: &Options,
+    errors: &mut Errors,
+) {
     let at = Path::Root.field("spec");
     let annotations = metadata.annotations.as_ref();
-    annotations::annotations(
+    annotations::validate_annotations(
         annotations,
         spec,
         &Path::Root.field("metadata").field("annotations"),
@@ -50,10 +55,10 @@ pub(super) fn pod(metadata: &ObjectMeta, spec: &PodSpec, options: &Options, erro
         errors,
     );
 
-    self::spec(spec, Some(metadata), &at, options, errors);
+    validate_spec(spec, Some(metadata), &at, options, errors);
 
     if text(&spec.service_account_name).is_empty() {
-        volume::no_tokens(items(&spec.volumes), &at.field("volumes"), errors);
+        volume::validate_no_token_projection(items(&spec.volumes), &at.field("volumes"), errors);
     }
 
     for (list, name) in [
@@ -61,13 +66,17 @@ pub(super) fn pod(metadata: &ObjectMeta, spec: &PodSpec, options: &Options, erro
         (items(&spec.init_containers), "initContainers"),
     ] {
         for (index, container) in list.iter().enumerate() {
-            container::image_unpadded(text(&container.image), &at.field(name).index(index), errors);
+            container::validate_image_unpadded(
+                text(&container.image),
+                &at.field(name).index(index),
+                errors,
+            );
         }
     }
 }
 
 /// Validates what only new pods must satisfy.
-pub(super) fn new_pod(metadata: &ObjectMeta, spec: &PodSpec, errors: &mut Errors) {
+pub(super) fn validate_new_pod(metadata: &ObjectMeta, spec: &PodSpec, errors: &mut Errors) {
     let at = Path::Root.field("spec");
     if !items(&spec.ephemeral_containers).is_empty() {
         errors.push(FieldError::forbidden(
@@ -81,23 +90,23 @@ pub(super) fn new_pod(metadata: &ObjectMeta, spec: &PodSpec, errors: &mut Errors
         errors.push(FieldError::forbidden(&at.field("nodeName"), detail));
     }
 
-    security::annotations_agree(metadata, spec, &at, errors);
+    security::validate_annotations_agree(metadata, spec, &at, errors);
 }
 
 /// Validates a pod template of any kind.
-pub(crate) fn template(
+pub(crate) fn validate_template(
     template: &PodTemplateSpec,
     at: &Path<'_>,
     options: &Options,
     errors: &mut Errors,
 ) {
-    template_metadata(template, at, options, errors);
+    validate_template_metadata(template, at, options, errors);
     let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
     let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
     let spec = template.spec.as_ref().unwrap_or(&no_spec);
     let at = at.field("spec");
-    self::spec(spec, None, &at, options, errors);
-    security::annotations_agree(metadata, spec, &at, errors);
+    validate_spec(spec, None, &at, options, errors);
+    security::validate_annotations_agree(metadata, spec, &at, errors);
 
     if !items(&spec.ephemeral_containers).is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
@@ -109,7 +118,7 @@ pub(crate) fn template(
 }
 
 /// Validates labels and annotations of a template.
-pub(crate) fn template_metadata(
+pub(crate) fn validate_template_metadata(
     template: &PodTemplateSpec,
     at: &Path<'_>,
     options: &Options,
@@ -125,12 +134,12 @@ pub(crate) fn template_metadata(
     );
     let place = at.field("annotations");
     meta::validate::annotations(metadata.annotations.iter().flatten(), &place, errors);
-    annotations::annotations(metadata.annotations.as_ref(), spec, &place, options, errors);
+    annotations::validate_annotations(metadata.annotations.as_ref(), spec, &place, options, errors);
 }
 
 /// Validates that a text is one of a few values. Errors show it as JSON, because upstream has its
 /// own type for it.
-fn word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
+fn validate_enum(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
     if !known.contains(&found) {
         let bad_value = Some(internal::text(found));
         errors.push(FieldError {
@@ -141,22 +150,22 @@ fn word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// The same for a mandatory value.
-fn required_word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
+fn validate_required_enum(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
     match found {
         "" => errors.push(FieldError::required(at, "")),
-        found => word(found, known, at, errors),
+        found => validate_enum(found, known, at, errors),
     }
 }
 
 /// Validates that a text is given.
-fn required(found: &str, at: &Path<'_>, errors: &mut Errors) {
+fn validate_required(found: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.is_empty() {
         errors.push(FieldError::required(at, ""));
     }
 }
 
 /// Validates that a number is within inclusive bounds.
-fn between(found: i64, least: i64, most: i64, at: &Path<'_>, errors: &mut Errors) {
+fn validate_range(found: i64, least: i64, most: i64, at: &Path<'_>, errors: &mut Errors) {
     if !(least..=most).contains(&found) {
         let detail = format!("must be between {least} and {most}, inclusive");
         errors.push(FieldError::invalid(at, found.to_string(), detail));

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSele
 use crate::strategy::Errors;
 use crate::validate::items;
 
-pub(crate) fn selector(
+pub(crate) fn validate_node_selector(
     selector: &NodeSelector,
     values: Values,
     at: &Path<'_>,
@@ -23,11 +23,16 @@ pub(crate) fn selector(
         ));
     }
     for (index, given) in selector.node_selector_terms.iter().enumerate() {
-        term(given, values, &at.index(index), errors);
+        validate_node_selector_term(given, values, &at.index(index), errors);
     }
 }
 
-pub(super) fn term(term: &NodeSelectorTerm, values: Values, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_node_selector_term(
+    term: &NodeSelectorTerm,
+    values: Values,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     for (index, requirement) in items(&term.match_expressions).iter().enumerate() {
         validate_expression(
             requirement,

@@ -6,17 +6,17 @@ use k8s_openapi::api::core::v1::{
     PodSecurityContext, PodSpec, SecurityContext, WindowsSecurityContextOptions,
 };
 
-use super::{Frame, every_container, word};
+use super::{Frame, every_container, validate_enum};
 use crate::strategy::Errors;
 use crate::validate::items;
 
-pub(super) fn os(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_os(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     let Some(os) = &spec.os else { return };
     match os.name.as_str() {
         "" => errors.push(FieldError::required(&at.field("os").field("name"), "")),
         "linux" => validate_linux(spec, at, errors),
         "windows" => validate_windows(spec, at, errors),
-        other => word(other, &["linux", "windows"], &at.field("os"), errors),
+        other => validate_enum(other, &["linux", "windows"], &at.field("os"), errors),
     }
 }
 
@@ -133,7 +133,7 @@ fn validate_windows_container(context: &SecurityContext, at: &Path<'_>, errors: 
 }
 
 /// Validates which containers are Windows host processes: all or none, and in the host network.
-pub(super) fn host_processes(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_host_processes(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let spec = frame.spec;
     let asked = |options: Option<&WindowsSecurityContextOptions>| {
         options.and_then(|options| options.host_process)

@@ -10,7 +10,11 @@ use k8s_openapi::api::core::v1::{PodReadinessGate, PodSchedulingGate};
 
 use crate::strategy::Errors;
 
-pub(super) fn readiness_gates(gates: &[PodReadinessGate], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_readiness_gates(
+    gates: &[PodReadinessGate],
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     for (index, gate) in gates.iter().enumerate() {
         let condition = &gate.condition_type;
         refuse(
@@ -22,7 +26,11 @@ pub(super) fn readiness_gates(gates: &[PodReadinessGate], at: &Path<'_>, errors:
     }
 }
 
-pub(super) fn gates(gates: &[PodSchedulingGate], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_scheduling_gates(
+    gates: &[PodSchedulingGate],
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let mut seen = BTreeSet::new();
     for (index, gate) in gates.iter().enumerate() {
         let at = at.index(index);

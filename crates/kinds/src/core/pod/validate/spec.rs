@@ -7,15 +7,15 @@ use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{
-    Frame, affinity, between, claims, container, dns, host, os, required_word, resources,
-    scheduling, security, spread, tolerations, volume,
+    Frame, affinity, claims, container, dns, host, os, resources, scheduling, security, spread,
+    tolerations, validate_range, validate_required_enum, volume,
 };
 use crate::core::pod::options::Options;
 use crate::strategy::Errors;
 use crate::validate::{items, text};
 
 /// Validates a spec. `metadata` is given for a pod, whose name becomes part of other names.
-pub(in crate::core::pod) fn spec(
+pub(in crate::core::pod) fn validate_spec(
     spec: &PodSpec,
     metadata: Option<&ObjectMeta>,
     at: &Path<'_>,
@@ -29,7 +29,7 @@ pub(in crate::core::pod) fn spec(
         ));
     }
 
-    let volumes = volume::volumes(
+    let volumes = volume::validate_volumes(
         items(&spec.volumes),
         metadata,
         &at.field("volumes"),
@@ -38,24 +38,24 @@ pub(in crate::core::pod) fn spec(
     );
     let frame = Frame::new(spec, options, volumes);
 
-    claims::claims(
+    claims::validate_claims(
         metadata,
         items(&spec.resource_claims),
         &at.field("resourceClaims"),
         errors,
     );
 
-    container::all(&frame, at, errors);
-    resources::of_pod(&frame, at, errors);
-    host::ports_of_host_network(&frame, at, errors);
-    required_word(
+    container::validate_all_containers(&frame, at, errors);
+    resources::validate_pod_resources(&frame, at, errors);
+    host::validate_host_network_ports(&frame, at, errors);
+    validate_required_enum(
         text(&spec.restart_policy),
         &["Always", "OnFailure", "Never"],
         &at.field("restartPolicy"),
         errors,
     );
 
-    required_word(
+    validate_required_enum(
         text(&spec.dns_policy),
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         &at.field("dnsPolicy"),
@@ -68,57 +68,57 @@ pub(in crate::core::pod) fn spec(
         errors,
     );
 
-    security::of_pod(&frame, &at.field("securityContext"), errors);
-    affinity::affinity(
+    security::validate_pod_security_context(&frame, &at.field("securityContext"), errors);
+    affinity::validate_affinity(
         spec.affinity.as_ref(),
         &at.field("affinity"),
         options,
         errors,
     );
 
-    dns::config(
+    dns::validate_dns_config(
         spec.dns_config.as_ref(),
         text(&spec.dns_policy),
         &at.field("dnsConfig"),
         errors,
     );
 
-    scheduling::readiness_gates(
+    scheduling::validate_readiness_gates(
         items(&spec.readiness_gates),
         &at.field("readinessGates"),
         errors,
     );
 
-    scheduling::gates(
+    scheduling::validate_scheduling_gates(
         items(&spec.scheduling_gates),
         &at.field("schedulingGates"),
         errors,
     );
 
     let place = at.field("topologySpreadConstraints");
-    spread::constraints(
+    spread::validate_spread_constraints(
         items(&spec.topology_spread_constraints),
         &place,
         options,
         errors,
     );
 
-    os::host_processes(&frame, at, errors);
-    host::users(&frame, at, errors);
-    host::name_override(spec, at, errors);
+    os::validate_host_processes(&frame, at, errors);
+    host::validate_host_users(&frame, at, errors);
+    host::validate_hostname_override(spec, at, errors);
 
     validate_names(spec, at, errors);
-    tolerations::tolerations(
+    tolerations::validate_tolerations(
         items(&spec.tolerations),
         &at.field("tolerations"),
         options,
         errors,
     );
 
-    host::aliases(items(&spec.host_aliases), &at.field("hostAliases"), errors);
+    host::validate_host_aliases(items(&spec.host_aliases), &at.field("hostAliases"), errors);
     validate_classes(spec, &frame, at, errors);
-    os::os(spec, at, errors);
-    container::files_of_variables(spec, at, errors);
+    os::validate_os(spec, at, errors);
+    container::validate_env_files(spec, at, errors);
 }
 
 /// Validates the names of other objects, and the host name of the pod.
@@ -133,7 +133,7 @@ fn validate_names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
     }
 
     if let Some(seconds) = spec.active_deadline_seconds {
-        between(
+        validate_range(
             seconds,
             1,
             i32::MAX.into(),
@@ -175,10 +175,10 @@ fn validate_classes(spec: &PodSpec, frame: &Frame<'_>, at: &Path<'_>, errors: &m
 
     if let Some(found) = &spec.preemption_policy {
         let known = ["PreemptLowerPriority", "Never"];
-        required_word(found, &known, &at.field("preemptionPolicy"), errors);
+        validate_required_enum(found, &known, &at.field("preemptionPolicy"), errors);
     }
 
     if let Some(overhead) = &spec.overhead {
-        resources::overhead(overhead, &at.field("overhead"), frame.options, errors);
+        resources::validate_overhead(overhead, &at.field("overhead"), frame.options, errors);
     }
 }

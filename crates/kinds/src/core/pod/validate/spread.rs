@@ -10,12 +10,12 @@ use coracle_api::selector::{self, Values};
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::word;
+use super::validate_enum;
 use crate::core::pod::options::Options;
 use crate::strategy::Errors;
 use crate::validate::items;
 
-pub(super) fn constraints(
+pub(super) fn validate_spread_constraints(
     constraints: &[TopologySpreadConstraint],
     at: &Path<'_>,
     options: &Options,
@@ -46,7 +46,7 @@ pub(super) fn constraints(
         }
 
         let action = constraint.when_unsatisfiable.as_str();
-        word(
+        validate_enum(
             action,
             &["DoNotSchedule", "ScheduleAnyway"],
             &at.field("whenUnsatisfiable"),
@@ -71,7 +71,7 @@ pub(super) fn constraints(
             (&constraint.node_taints_policy, "nodeTaintsPolicy"),
         ] {
             if let Some(policy) = policy {
-                word(policy, &["Honor", "Ignore"], &at.field(name), errors);
+                validate_enum(policy, &["Honor", "Ignore"], &at.field(name), errors);
             }
         }
 
@@ -83,7 +83,7 @@ pub(super) fn constraints(
         if options.older_label_keys {
             validate_older_label_keys(keys, selector, &at.field("matchLabelKeys"), errors);
         } else {
-            label_keys(keys, &[], selector, &at, errors);
+            validate_label_keys(keys, &[], selector, &at, errors);
         }
 
         if !options.any_spread_selector {
@@ -113,7 +113,7 @@ fn validate_min_domains(domains: i32, action: &str, at: &Path<'_>, errors: &mut 
 
 /// Validates keys whose values are those of the pod's own labels. The selector of a pod has their
 /// expressions already.
-pub(in crate::core::pod) fn label_keys(
+pub(in crate::core::pod) fn validate_label_keys(
     matching: &[String],
     mismatching: &[String],
     selector: Option<&LabelSelector>,

@@ -44,7 +44,7 @@ fn compare(errors: &[FieldError], expected: &[&str], of: &str) {
 fn check(spec: &str, expected: &[&str]) {
     let pod = pod(spec);
     let mut errors = Errors::new();
-    super::pod(
+    validate_pod(
         &pod.metadata,
         pod.spec.as_ref().unwrap(),
         &Options::of_pod(None, true),
@@ -57,7 +57,7 @@ fn check(spec: &str, expected: &[&str]) {
 fn plain_pod_is_valid_and_empty_one_lacks_containers() {
     check("", &[]);
     let mut errors = Errors::new();
-    spec(
+    validate_spec(
         &PodSpec::default(),
         None,
         &Path::Root.field("spec"),
@@ -184,7 +184,7 @@ fn pod_level_resources_cover_the_containers() {
         ));
 
         let mut errors = Errors::new();
-        super::pod(
+        validate_pod(
             &pod.metadata,
             pod.spec.as_ref().unwrap(),
             &Options::of_pod(None, true),
@@ -333,7 +333,7 @@ fn faults_of_the_old_spec_are_accepted() {
         let (old, new) = (pod(old), pod(new));
         let options = Options::of_pod(Some((&old.metadata, old.spec.as_ref().unwrap())), true);
         let mut errors = Errors::new();
-        super::pod(
+        validate_pod(
             &new.metadata,
             new.spec.as_ref().unwrap(),
             &options,
@@ -365,7 +365,7 @@ fn server_setting_allows_privileged_containers() {
     let pod =
         pod(r#""initContainers":[{"name":"i","image":"i","securityContext":{"privileged":true}}]"#);
     let mut errors = Errors::new();
-    super::pod(
+    validate_pod(
         &pod.metadata,
         pod.spec.as_ref().unwrap(),
         &Options::of_pod(None, false),

@@ -6,12 +6,12 @@ use coracle_api::go_text::{Quoted, parse_int};
 use coracle_api::names::{decimal_integer, label_value, qualified_name};
 use k8s_openapi::api::core::v1::Toleration;
 
-use super::word;
+use super::validate_enum;
 use crate::core::pod::options::Options;
 use crate::strategy::Errors;
 use crate::validate::text;
 
-pub(crate) fn tolerations(
+pub(crate) fn validate_tolerations(
     tolerations: &[Toleration],
     at: &Path<'_>,
     options: &Options,
@@ -40,7 +40,7 @@ pub(crate) fn tolerations(
         validate_value(operator, text(&toleration.value), &at, options, errors);
 
         if !effect.is_empty() {
-            word(
+            validate_enum(
                 effect,
                 &["NoSchedule", "PreferNoSchedule", "NoExecute"],
                 &at.field("effect"),
@@ -94,6 +94,6 @@ fn validate_value(
                 &known,
             ));
         }
-        other => word(other, &["Equal", "Exists"], &at.field("operator"), errors),
+        other => validate_enum(other, &["Equal", "Exists"], &at.field("operator"), errors),
     }
 }

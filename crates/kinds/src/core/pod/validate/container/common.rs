@@ -8,36 +8,36 @@ use coracle_api::go_text::Quoted;
 use coracle_api::names::dns1123_label;
 use k8s_openapi::api::core::v1::{Container, ContainerResizePolicy};
 
-use super::super::{Frame, required, required_word, resources, security};
+use super::super::{Frame, resources, security, validate_required, validate_required_enum};
 use super::{env, mounts, ports};
 use crate::strategy::Errors;
-use crate::validate::{items, required as required_name, text};
+use crate::validate::{items, text, validate_required as validate_required_name};
 
 pub(in crate::core::pod::validate) const PULL_POLICIES: &[&str] =
     &["Always", "IfNotPresent", "Never"];
 
-pub(super) fn container(
+pub(super) fn validate_container(
     container: &Container,
     frame: &Frame<'_>,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    required_name(&container.name, dns1123_label, &at.field("name"), errors);
-    required(text(&container.image), &at.field("image"), errors);
-    required_word(
+    validate_required_name(&container.name, dns1123_label, &at.field("name"), errors);
+    validate_required(text(&container.image), &at.field("image"), errors);
+    validate_required_enum(
         text(&container.termination_message_policy),
         &["File", "FallbackToLogsOnError"],
         &at.field("terminationMessagePolicy"),
         errors,
     );
 
-    ports::ports(items(&container.ports), &at.field("ports"), errors);
-    env::variables(items(&container.env), &at.field("env"), errors);
-    env::sources(items(&container.env_from), &at.field("envFrom"), errors);
+    ports::validate_ports(items(&container.ports), &at.field("ports"), errors);
+    env::validate_env(items(&container.env), &at.field("env"), errors);
+    env::validate_env_from(items(&container.env_from), &at.field("envFrom"), errors);
 
-    mounts::mounts(container, frame, &at.field("volumeMounts"), errors);
-    mounts::devices(container, frame, &at.field("volumeDevices"), errors);
-    required_word(
+    mounts::validate_mounts(container, frame, &at.field("volumeMounts"), errors);
+    mounts::validate_devices(container, frame, &at.field("volumeDevices"), errors);
+    validate_required_enum(
         text(&container.image_pull_policy),
         PULL_POLICIES,
         &at.field("imagePullPolicy"),
@@ -45,7 +45,12 @@ pub(super) fn container(
     );
 
     if let Some(requirements) = &container.resources {
-        resources::of_container(requirements, frame, &at.field("resources"), errors);
+        resources::validate_container_resources(
+            requirements,
+            frame,
+            &at.field("resources"),
+            errors,
+        );
     }
 
     let place = at.field("resizePolicy");
@@ -57,7 +62,7 @@ pub(super) fn container(
     );
 
     if let Some(context) = &container.security_context {
-        security::of_container(context, frame, &at.field("securityContext"), errors);
+        security::validate_security_context(context, frame, &at.field("securityContext"), errors);
     }
 }
 
@@ -76,8 +81,8 @@ fn validate_resize_policies(
             ));
         }
 
-        required_word(&policy.resource_name, &["cpu", "memory"], at, errors);
-        required_word(
+        validate_required_enum(&policy.resource_name, &["cpu", "memory"], at, errors);
+        validate_required_enum(
             &policy.restart_policy,
             &["NotRequired", "RestartContainer"],
             at,

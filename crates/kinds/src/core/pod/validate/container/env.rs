@@ -13,12 +13,12 @@ use k8s_openapi::api::core::v1::{
 
 use super::super::{every_container, field_ref, path};
 use crate::strategy::Errors;
-use crate::validate::{items, required as required_name, text};
+use crate::validate::{items, text, validate_required as validate_required_name};
 
-pub(super) fn variables(variables: &[EnvVar], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_env(variables: &[EnvVar], at: &Path<'_>, errors: &mut Errors) {
     for (index, variable) in variables.iter().enumerate() {
         let at = at.index(index);
-        required_name(
+        validate_required_name(
             &variable.name,
             relaxed_env_var_name,
             &at.field("name"),
@@ -40,7 +40,7 @@ fn validate_value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors
     let mut sources = 0;
     if let Some(reference) = &source.field_ref {
         sources += 1;
-        field_ref::field(
+        field_ref::validate_field_ref(
             reference,
             field_ref::OF_VARIABLES,
             &at.field("fieldRef"),
@@ -50,7 +50,12 @@ fn validate_value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors
 
     if let Some(reference) = &source.resource_field_ref {
         sources += 1;
-        field_ref::resource(reference, false, &at.field("resourceFieldRef"), errors);
+        field_ref::validate_resource_field_ref(
+            reference,
+            false,
+            &at.field("resourceFieldRef"),
+            errors,
+        );
     }
 
     if let Some(reference) = &source.config_map_key_ref {
@@ -91,18 +96,18 @@ fn validate_value_from(source: &EnvVarSource, value: &str, at: &Path<'_>, errors
 
 fn validate_key(name: &str, key: &str, at: &Path<'_>, errors: &mut Errors) {
     refuse(&at.field("name"), name, dns1123_subdomain(name), errors);
-    required_name(key, config_map_key, &at.field("key"), errors);
+    validate_required_name(key, config_map_key, &at.field("key"), errors);
 }
 
 fn validate_file_key(reference: &FileKeySelector, at: &Path<'_>, errors: &mut Errors) {
-    required_name(
+    validate_required_name(
         &reference.key,
         relaxed_env_var_name,
         &at.field("key"),
         errors,
     );
 
-    required_name(
+    validate_required_name(
         &reference.volume_name,
         dns1123_label,
         &at.field("volumeName"),
@@ -111,11 +116,11 @@ fn validate_file_key(reference: &FileKeySelector, at: &Path<'_>, errors: &mut Er
 
     match reference.path.as_str() {
         "" => errors.push(FieldError::required(&at.field("path"), "")),
-        found => path::without_backsteps(found, &at.field("path"), errors),
+        found => path::validate_no_backsteps(found, &at.field("path"), errors),
     }
 }
 
-pub(super) fn sources(sources: &[EnvFromSource], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_env_from(sources: &[EnvFromSource], at: &Path<'_>, errors: &mut Errors) {
     for (index, source) in sources.iter().enumerate() {
         let place = at.index(index);
         if let Some(prefix) = source.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
@@ -164,7 +169,7 @@ fn validate_source_name(name: &str, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates the volumes of files that variables are read from.
-pub(in crate::core::pod::validate) fn files_of_variables(
+pub(in crate::core::pod::validate) fn validate_env_files(
     spec: &PodSpec,
     at: &Path<'_>,
     errors: &mut Errors,

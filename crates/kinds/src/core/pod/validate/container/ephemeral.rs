@@ -9,13 +9,13 @@ use coracle_api::go_text::Quoted;
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, ResourceRequirements};
 
 use super::super::Frame;
-use super::{common, image_unpadded};
+use super::{common, validate_image_unpadded};
 use crate::strategy::Errors;
 use crate::validate::{items, text};
 
 const NOT_HERE: &str = "cannot be set for an Ephemeral Container";
 
-pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_ephemeral_containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let spec = frame.spec;
     let listed = spec.containers.iter().chain(items(&spec.init_containers));
     let others: BTreeSet<&str> = listed.map(|container| container.name.as_str()).collect();
@@ -23,8 +23,8 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
     let mut names = others.clone();
     for (index, given) in items(&spec.ephemeral_containers).iter().enumerate() {
         let (at, container) = (at.index(index), as_container(given));
-        common::container(&container, frame, &at, errors);
-        image_unpadded(text(&container.image), &at, errors);
+        common::validate_container(&container, frame, &at, errors);
+        validate_image_unpadded(text(&container.image), &at, errors);
 
         if !names.insert(&given.name) {
             errors.push(FieldError::duplicate(

@@ -12,7 +12,7 @@ use super::{common, ports, restart, validate_hooks_and_probes};
 use crate::strategy::Errors;
 use crate::validate::items;
 
-pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_init_containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let mut names: BTreeSet<&str> = frame
         .spec
         .containers
@@ -22,8 +22,8 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
 
     for (index, container) in items(&frame.spec.init_containers).iter().enumerate() {
         let place = at.index(index);
-        common::container(container, frame, &place, errors);
-        restart::init_policy(container, &place, errors);
+        common::validate_container(container, frame, &place, errors);
+        restart::validate_init_restart_policy(container, &place, errors);
 
         if names.contains(container.name.as_str()) {
             errors.push(FieldError::duplicate(
@@ -35,7 +35,7 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
         }
 
         // They run one by one; upstream counts each as the first.
-        ports::conflicts(std::slice::from_ref(container), at, errors);
+        ports::validate_no_port_conflicts(std::slice::from_ref(container), at, errors);
 
         if restart::always(container) {
             validate_hooks_and_probes(container, frame, &place, errors);

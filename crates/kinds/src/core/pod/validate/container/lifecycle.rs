@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::{
     TCPSocketAction,
 };
 
-use super::super::{required, word};
+use super::super::{validate_enum, validate_required};
 use super::ports;
 use crate::strategy::Errors;
 use crate::validate::{items, text};
 
-pub(super) fn lifecycle(
+pub(super) fn validate_lifecycle(
     lifecycle: &Lifecycle,
     grace: Option<i64>,
     at: &Path<'_>,
@@ -24,7 +24,7 @@ pub(super) fn lifecycle(
         (&lifecycle.pre_stop, "preStop"),
     ] {
         if let Some(hook) = hook {
-            handler(&Handler::of_hook(hook), grace, &at.field(name), errors);
+            validate_lifecycle_handler(&Handler::of_hook(hook), grace, &at.field(name), errors);
         }
     }
 }
@@ -62,7 +62,7 @@ impl<'a> Handler<'a> {
 }
 
 /// Validates that there is exactly one action, and that one; further ones are only counted.
-pub(super) fn handler(
+pub(super) fn validate_lifecycle_handler(
     handler: &Handler<'_>,
     grace: Option<i64>,
     at: &Path<'_>,
@@ -98,10 +98,12 @@ pub(super) fn handler(
         Handler {
             http: Some(http), ..
         } => validate_http_get(http, &place, errors),
-        Handler { tcp: Some(tcp), .. } => ports::reference(&tcp.port, &place.field("port"), errors),
+        Handler { tcp: Some(tcp), .. } => {
+            ports::validate_port_reference(&tcp.port, &place.field("port"), errors)
+        }
         Handler {
             grpc: Some(grpc), ..
-        } => ports::number(grpc.port, &place.field("port"), errors),
+        } => ports::validate_port_number(grpc.port, &place.field("port"), errors),
         Handler {
             sleep: Some(sleep), ..
         } => validate_sleep(sleep.seconds, grace, &place, errors),
@@ -117,9 +119,9 @@ pub(super) fn handler(
 }
 
 fn validate_http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
-    required(text(&http.path), &at.field("path"), errors);
-    ports::reference(&http.port, &at.field("port"), errors);
-    word(
+    validate_required(text(&http.path), &at.field("path"), errors);
+    ports::validate_port_reference(&http.port, &at.field("port"), errors);
+    validate_enum(
         text(&http.scheme),
         &["HTTP", "HTTPS"],
         &at.field("scheme"),

@@ -26,14 +26,14 @@ use super::Frame;
 use crate::strategy::Errors;
 use crate::validate::items;
 pub(super) use common::PULL_POLICIES;
-pub(super) use env::files_of_variables;
+pub(super) use env::validate_env_files;
 pub(in crate::core::pod) use ephemeral::as_container;
 
 /// Validates every container of a spec.
-pub(super) fn all(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_all_containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     validate_regular(frame, &at.field("containers"), errors);
-    init::containers(frame, &at.field("initContainers"), errors);
-    ephemeral::containers(frame, &at.field("ephemeralContainers"), errors);
+    init::validate_init_containers(frame, &at.field("initContainers"), errors);
+    ephemeral::validate_ephemeral_containers(frame, &at.field("ephemeralContainers"), errors);
 }
 
 fn validate_regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
@@ -46,7 +46,7 @@ fn validate_regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
         let at = at.index(index);
-        common::container(container, frame, &at, errors);
+        common::validate_container(container, frame, &at, errors);
 
         if !names.insert(&container.name) {
             errors.push(FieldError::duplicate(
@@ -56,10 +56,10 @@ fn validate_regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
         }
 
         validate_hooks_and_probes(container, frame, &at, errors);
-        restart::policy(container, &at, errors);
+        restart::validate_restart_policy(container, &at, errors);
     }
 
-    ports::conflicts(containers, at, errors);
+    ports::validate_no_port_conflicts(containers, at, errors);
 }
 
 /// Validates what only long-running containers have: hooks and probes.
@@ -71,22 +71,22 @@ fn validate_hooks_and_probes(
 ) {
     let grace = frame.spec.termination_grace_period_seconds;
     if let Some(lifecycle) = &container.lifecycle {
-        lifecycle::lifecycle(lifecycle, grace, &at.field("lifecycle"), errors);
+        lifecycle::validate_lifecycle(lifecycle, grace, &at.field("lifecycle"), errors);
     }
 
-    probe::liveness(
+    probe::validate_liveness(
         container.liveness_probe.as_ref(),
         &at.field("livenessProbe"),
         errors,
     );
 
-    probe::readiness(
+    probe::validate_readiness(
         container.readiness_probe.as_ref(),
         &at.field("readinessProbe"),
         errors,
     );
 
-    probe::liveness(
+    probe::validate_liveness(
         container.startup_probe.as_ref(),
         &at.field("startupProbe"),
         errors,
@@ -94,7 +94,7 @@ fn validate_hooks_and_probes(
 }
 
 /// Validates the image of a pod, beyond the checks shared with templates.
-pub(super) fn image_unpadded(image: &str, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_image_unpadded(image: &str, at: &Path<'_>, errors: &mut Errors) {
     if image.trim() != image {
         let detail = "must not have leading or trailing whitespace";
         errors.push(FieldError::invalid_str(&at.field("image"), image, detail));

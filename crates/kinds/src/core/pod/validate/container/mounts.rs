@@ -7,11 +7,16 @@ use coracle_api::field_error::FieldError;
 use coracle_api::names::path_without_backsteps;
 use k8s_openapi::api::core::v1::{Container, VolumeMount};
 
-use super::super::{Frame, path, required, word};
+use super::super::{Frame, path, validate_enum, validate_required};
 use crate::strategy::Errors;
 use crate::validate::{items, text};
 
-pub(super) fn mounts(container: &Container, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_mounts(
+    container: &Container,
+    frame: &Frame<'_>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let devices = items(&container.volume_devices);
     let names: BTreeSet<&str> = devices.iter().map(|device| device.name.as_str()).collect();
     let paths: BTreeSet<&str> = devices
@@ -25,13 +30,13 @@ pub(super) fn mounts(container: &Container, frame: &Frame<'_>, at: &Path<'_>, er
         let (name, mount_path) = (place.field("name"), place.field("mountPath"));
         let invalid =
             |at: &Path<'_>, found: &str, detail: &str| FieldError::invalid_str(at, found, detail);
-        required(&mount.name, &name, errors);
+        validate_required(&mount.name, &name, errors);
 
         if !frame.volumes.contains_key(mount.name.as_str()) {
             errors.push(FieldError::not_found(&name, &mount.name));
         }
 
-        required(&mount.mount_path, &mount_path, errors);
+        validate_required(&mount.mount_path, &mount_path, errors);
 
         if !places.insert(&mount.mount_path) {
             errors.push(invalid(&mount_path, &mount.mount_path, "must be unique"));
@@ -52,14 +57,14 @@ pub(super) fn mounts(container: &Container, frame: &Frame<'_>, at: &Path<'_>, er
 
         // From here on upstream's paths lack the index of the mount, except for one.
         let (sub_path, expression) = (text(&mount.sub_path), text(&mount.sub_path_expr));
-        path::descending(sub_path, &at.field("subPath"), errors);
+        path::validate_descending_path(sub_path, &at.field("subPath"), errors);
 
         if !expression.is_empty() && !sub_path.is_empty() {
             let detail = "subPathExpr and subPath are mutually exclusive";
             errors.push(invalid(&place.field("subPathExpr"), expression, detail));
         }
 
-        path::descending(expression, &at.field("subPathExpr"), errors);
+        path::validate_descending_path(expression, &at.field("subPathExpr"), errors);
         validate_propagation(mount, container, at, errors);
     }
 }
@@ -78,7 +83,7 @@ fn validate_propagation(
 
     if let Some(propagation) = &mount.mount_propagation {
         let place = at.field("mountPropagation");
-        word(
+        validate_enum(
             propagation,
             &["Bidirectional", "HostToContainer", "None"],
             &place,
@@ -112,7 +117,7 @@ fn validate_propagation(
                 errors.push(FieldError::forbidden(&place, detail));
             }
         }
-        Some(other) => word(
+        Some(other) => validate_enum(
             other,
             &["Disabled", "Enabled", "IfPossible"],
             &place,
@@ -121,7 +126,7 @@ fn validate_propagation(
     }
 }
 
-pub(super) fn devices(
+pub(super) fn validate_devices(
     container: &Container,
     frame: &Frame<'_>,
     at: &Path<'_>,
@@ -139,7 +144,7 @@ pub(super) fn devices(
         let at = at.index(index);
         let (name, device_path) = (at.field("name"), at.field("devicePath"));
         let (found, found_path) = (device.name.as_str(), device.device_path.as_str());
-        required(found, &name, errors);
+        validate_required(found, &name, errors);
 
         let mut invalid = |at: &Path<'_>, found: &str, detail: &str| {
             errors.push(FieldError::invalid_str(at, found, detail));
@@ -158,7 +163,7 @@ pub(super) fn devices(
             None => errors.push(FieldError::not_found(&name, found)),
         }
 
-        required(found_path, &device_path, errors);
+        validate_required(found_path, &device_path, errors);
         let mut invalid = |at: &Path<'_>, found: &str, detail: &str| {
             errors.push(FieldError::invalid_str(at, found, detail));
         };

@@ -9,11 +9,11 @@ use coracle_api::names::{port_name, port_number};
 use k8s_openapi::api::core::v1::{Container, ContainerPort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::super::required_word;
+use super::super::validate_required_enum;
 use crate::strategy::Errors;
 use crate::validate::{items, text};
 
-pub(super) fn ports(ports: &[ContainerPort], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_ports(ports: &[ContainerPort], at: &Path<'_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         let at = at.index(index);
@@ -30,14 +30,14 @@ pub(super) fn ports(ports: &[ContainerPort], at: &Path<'_>, errors: &mut Errors)
 
         match port.container_port {
             0 => errors.push(FieldError::required(&at.field("containerPort"), "")),
-            number => self::number(number, &at.field("containerPort"), errors),
+            number => validate_port_number(number, &at.field("containerPort"), errors),
         }
 
         if let Some(port) = port.host_port.filter(|port| *port != 0) {
-            number(port, &at.field("hostPort"), errors);
+            validate_port_number(port, &at.field("hostPort"), errors);
         }
 
-        required_word(
+        validate_required_enum(
             text(&port.protocol),
             &["SCTP", "TCP", "UDP"],
             &at.field("protocol"),
@@ -47,7 +47,7 @@ pub(super) fn ports(ports: &[ContainerPort], at: &Path<'_>, errors: &mut Errors)
 }
 
 /// Validates the number of a port.
-pub(super) fn number(port: i32, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_port_number(port: i32, at: &Path<'_>, errors: &mut Errors) {
     let messages = port_number(port.into());
     errors.extend(
         messages
@@ -57,15 +57,19 @@ pub(super) fn number(port: i32, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Validates a port that is named or numbered.
-pub(super) fn reference(port: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_port_reference(port: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     match port {
-        IntOrString::Int(port) => number(*port, at, errors),
+        IntOrString::Int(port) => validate_port_number(*port, at, errors),
         IntOrString::String(name) => refuse(at, name, port_name(name), errors),
     }
 }
 
 /// Validates that each host port is used by one container only. `at` is the list of containers.
-pub(super) fn conflicts(containers: &[Container], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_no_port_conflicts(
+    containers: &[Container],
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let mut taken = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
         for (place, port) in items(&container.ports).iter().enumerate() {

@@ -4,12 +4,12 @@ use coracle_api::Path;
 use coracle_api::field_error::FieldError;
 use k8s_openapi::api::core::v1::Probe;
 
-use super::lifecycle::{Handler, handler};
+use super::lifecycle::{Handler, validate_lifecycle_handler};
 use crate::strategy::Errors;
-use crate::validate::not_negative;
+use crate::validate::validate_not_negative;
 
 /// Validates a liveness or startup probe.
-pub(super) fn liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
     let Some(probe) = probe else { return };
     validate_probe(probe, at, errors);
     let successes = probe.success_threshold.unwrap_or(0);
@@ -22,7 +22,7 @@ pub(super) fn liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors
     }
 }
 
-pub(super) fn readiness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_readiness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors) {
     let Some(probe) = probe else { return };
     validate_probe(probe, at, errors);
     if let Some(seconds) = probe.termination_grace_period_seconds {
@@ -33,7 +33,7 @@ pub(super) fn readiness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Error
 }
 
 fn validate_probe(probe: &Probe, at: &Path<'_>, errors: &mut Errors) {
-    handler(&Handler::of_probe(probe), None, at, errors);
+    validate_lifecycle_handler(&Handler::of_probe(probe), None, at, errors);
 
     for (found, name) in [
         (probe.initial_delay_seconds, "initialDelaySeconds"),
@@ -42,7 +42,7 @@ fn validate_probe(probe: &Probe, at: &Path<'_>, errors: &mut Errors) {
         (probe.success_threshold, "successThreshold"),
         (probe.failure_threshold, "failureThreshold"),
     ] {
-        not_negative(found.unwrap_or(0).into(), &at.field(name), errors);
+        validate_not_negative(found.unwrap_or(0).into(), &at.field(name), errors);
     }
 
     if let Some(seconds) = probe

@@ -4,7 +4,7 @@ use coracle_api::Path;
 use coracle_api::field_error::FieldError;
 use k8s_openapi::api::core::v1::{Container, ContainerRestartRule};
 
-use super::super::word;
+use super::super::validate_enum;
 use crate::strategy::Errors;
 use crate::validate::items;
 
@@ -18,9 +18,13 @@ pub(super) fn always(container: &Container) -> bool {
 }
 
 /// Validates the policy of an init container; rules without a policy are not validated.
-pub(super) fn init_policy(container: &Container, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_init_restart_policy(
+    container: &Container,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if container.restart_policy.is_some() {
-        policy(container, at, errors);
+        validate_restart_policy(container, at, errors);
     } else if !items(&container.restart_policy_rules).is_empty() {
         errors.push(FieldError::required(
             &at.field("restartPolicy"),
@@ -30,11 +34,11 @@ pub(super) fn init_policy(container: &Container, at: &Path<'_>, errors: &mut Err
 }
 
 /// Validates the policy of a container that has one of its own.
-pub(super) fn policy(container: &Container, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_restart_policy(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     let rules = items(&container.restart_policy_rules);
     let place = at.field("restartPolicy");
     match &container.restart_policy {
-        Some(policy) => word(policy, &["Always", "Never", "OnFailure"], &place, errors),
+        Some(policy) => validate_enum(policy, &["Always", "Never", "OnFailure"], &place, errors),
         None if rules.is_empty() => return,
         None => {
             errors.push(FieldError::required(&place, POLICY_MISSING));
@@ -52,7 +56,7 @@ pub(super) fn policy(container: &Container, at: &Path<'_>, errors: &mut Errors) 
 }
 
 fn validate_rule(rule: &ContainerRestartRule, at: &Path<'_>, errors: &mut Errors) {
-    word(
+    validate_enum(
         &rule.action,
         &["Restart", "RestartAllContainers"],
         &at.field("action"),
@@ -65,7 +69,7 @@ fn validate_rule(rule: &ContainerRestartRule, at: &Path<'_>, errors: &mut Errors
         return;
     };
 
-    word(
+    validate_enum(
         &codes.operator,
         &["In", "NotIn"],
         &at.field("operator"),

@@ -17,7 +17,7 @@ use crate::core::pod::options::Options;
 use crate::strategy::Errors;
 use crate::validate::items;
 use crate::validate::resources::{self, read};
-pub(super) use of_pod::of_pod;
+pub(super) use of_pod::validate_pod_resources;
 
 /// Amounts by the name of the resource.
 pub(in crate::core::pod) type Amounts = BTreeMap<String, Text>;
@@ -25,7 +25,7 @@ pub(in crate::core::pod) type Amounts = BTreeMap<String, Text>;
 /// Validates the name of a resource.
 type Name = fn(&str, &Path<'_>, &mut Errors);
 
-pub(super) fn of_container(
+pub(super) fn validate_container_resources(
     requirements: &ResourceRequirements,
     frame: &Frame<'_>,
     at: &Path<'_>,
@@ -33,7 +33,7 @@ pub(super) fn of_container(
 ) {
     validate_requirements(
         requirements,
-        resources::name_in_container,
+        resources::validate_container_resource_name,
         &frame.claims,
         at,
         frame.options,
@@ -42,7 +42,12 @@ pub(super) fn of_container(
 }
 
 /// Validates the overhead of a pod.
-pub(super) fn overhead(overhead: &Amounts, at: &Path<'_>, options: &Options, errors: &mut Errors) {
+pub(super) fn validate_overhead(
+    overhead: &Amounts,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
     let as_limits = ResourceRequirements {
         limits: Some(overhead.clone()),
         ..ResourceRequirements::default()
@@ -50,7 +55,7 @@ pub(super) fn overhead(overhead: &Amounts, at: &Path<'_>, options: &Options, err
 
     validate_requirements(
         &as_limits,
-        resources::name_in_container,
+        resources::validate_container_resource_name,
         &BTreeSet::new(),
         at,
         options,
@@ -82,14 +87,14 @@ fn validate_requirements(
     for (name, text) in limits {
         let place = limits_at.key(name);
         validate_name(name, &place, errors);
-        resources::amount(name, text, &place, errors);
+        resources::validate_resource_amount(name, text, &place, errors);
         validate_pages(name, &read(text), &place, options, errors);
     }
 
     for (name, text) in requests {
         let place = requests_at.key(name);
         validate_name(name, &place, errors);
-        resources::amount(name, text, &place, errors);
+        resources::validate_resource_amount(name, text, &place, errors);
 
         match limits.get(name) {
             Some(limit) => validate_within(name, &read(text), &read(limit), &requests_at, errors),
@@ -114,7 +119,7 @@ fn validate_requirements(
         errors.push(FieldError::forbidden(at, "HugePages require cpu or memory"));
     }
 
-    claims::used(
+    claims::validate_claims_are_used(
         items(&requirements.claims),
         claims,
         &at.field("claims"),

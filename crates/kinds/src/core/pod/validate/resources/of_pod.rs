@@ -14,7 +14,7 @@ use crate::strategy::Errors;
 use crate::validate::items;
 use crate::validate::resources::{self, read};
 
-pub(in crate::core::pod::validate) fn of_pod(
+pub(in crate::core::pod::validate) fn validate_pod_resources(
     frame: &Frame<'_>,
     at: &Path<'_>,
     errors: &mut Errors,
@@ -52,7 +52,7 @@ pub(in crate::core::pod::validate) fn of_pod(
 /// Validates the name of a pod-level resource.
 fn validate_name(name: &str, at: &Path<'_>, errors: &mut Errors) {
     let before = errors.len();
-    resources::name(name, at, errors);
+    resources::validate_resource_name(name, at, errors);
     if errors.len() == before && !matches!(name, "cpu" | "memory") && !is_huge_page(name) {
         errors.push(FieldError::not_supported(
             at,

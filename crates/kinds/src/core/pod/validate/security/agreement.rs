@@ -9,7 +9,7 @@ use super::super::every_container;
 use crate::core::pod::annotation::{APP_ARMOR_PREFIX, SECCOMP_POD, SECCOMP_PREFIX};
 use crate::strategy::Errors;
 
-pub(in crate::core::pod::validate) fn annotations_agree(
+pub(in crate::core::pod::validate) fn validate_annotations_agree(
     metadata: &ObjectMeta,
     spec: &PodSpec,
     at: &Path<'_>,

@@ -10,23 +10,23 @@ use coracle_api::field_error::FieldError;
 use k8s_openapi::api::core::v1::{PodSecurityContext, SecurityContext};
 
 use super::super::internal;
-use super::{Frame, between, word};
+use super::{Frame, validate_enum, validate_range};
 use crate::strategy::Errors;
 use crate::validate::items;
-pub(super) use agreement::annotations_agree;
-pub(in crate::core::pod) use profiles::app_armor;
+pub(super) use agreement::validate_annotations_agree;
+pub(in crate::core::pod) use profiles::validate_app_armor;
 pub(in crate::core::pod) use sysctls::of_the_host as sysctl_of_the_host;
 
-pub(super) fn of_pod(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_pod_security_context(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let (spec, options) = (frame.spec, frame.options);
     let none = PodSecurityContext::default();
     let context = spec.security_context.as_ref().unwrap_or(&none);
-    id(context.fs_group, &at.field("fsGroup"), errors);
-    id(context.run_as_user, &at.field("runAsUser"), errors);
-    id(context.run_as_group, &at.field("runAsGroup"), errors);
+    validate_user_or_group_id(context.fs_group, &at.field("fsGroup"), errors);
+    validate_user_or_group_id(context.run_as_user, &at.field("runAsUser"), errors);
+    validate_user_or_group_id(context.run_as_group, &at.field("runAsGroup"), errors);
 
     for (index, group) in items(&context.supplemental_groups).iter().enumerate() {
-        id(
+        validate_user_or_group_id(
             Some(*group),
             &at.field("supplementalGroups").index(index),
             errors,
@@ -42,10 +42,10 @@ pub(super) fn of_pod(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
         ));
     }
 
-    sysctls::sysctls(items(&context.sysctls), frame, &at.field("sysctls"), errors);
+    sysctls::validate_sysctls(items(&context.sysctls), frame, &at.field("sysctls"), errors);
 
     if let Some(policy) = &context.fs_group_change_policy {
-        word(
+        validate_enum(
             policy,
             &["Always", "OnRootMismatch"],
             &at.field("fsGroupChangePolicy"),
@@ -53,26 +53,26 @@ pub(super) fn of_pod(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
         );
     }
 
-    profiles::seccomp(
+    profiles::validate_seccomp(
         context.seccomp_profile.as_ref(),
         &at.field("seccompProfile"),
         errors,
     );
 
-    windows::options(
+    windows::validate_windows_options(
         context.windows_options.as_ref(),
         &at.field("windowsOptions"),
         errors,
     );
 
-    app_armor(
+    validate_app_armor(
         context.app_armor_profile.as_ref(),
         &at.field("appArmorProfile"),
         errors,
     );
 
     if let Some(policy) = &context.supplemental_groups_policy {
-        word(
+        validate_enum(
             policy,
             &["Merge", "Strict"],
             &at.field("supplementalGroupsPolicy"),
@@ -86,11 +86,11 @@ pub(super) fn of_pod(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
         } else {
             &["Recursive"]
         };
-        word(policy, known, &at.field("seLinuxChangePolicy"), errors);
+        validate_enum(policy, known, &at.field("seLinuxChangePolicy"), errors);
     }
 }
 
-pub(super) fn of_container(
+pub(super) fn validate_security_context(
     context: &SecurityContext,
     frame: &Frame<'_>,
     at: &Path<'_>,
@@ -103,19 +103,19 @@ pub(super) fn of_container(
         ));
     }
 
-    id(context.run_as_user, &at.field("runAsUser"), errors);
-    id(context.run_as_group, &at.field("runAsGroup"), errors);
+    validate_user_or_group_id(context.run_as_user, &at.field("runAsUser"), errors);
+    validate_user_or_group_id(context.run_as_group, &at.field("runAsGroup"), errors);
 
     if let Some(mount) = &context.proc_mount {
         let place = at.field("procMount");
-        word(mount, &["Default", "Unmasked"], &place, errors);
+        validate_enum(mount, &["Default", "Unmasked"], &place, errors);
         if frame.host_users() && mount == "Unmasked" {
             let detail = "`hostUsers` must be false to use `Unmasked`";
             errors.push(FieldError::invalid_str(&place, mount, detail));
         }
     }
 
-    profiles::seccomp(
+    profiles::validate_seccomp(
         context.seccomp_profile.as_ref(),
         &at.field("seccompProfile"),
         errors,
@@ -148,13 +148,13 @@ pub(super) fn of_container(
         }
     }
 
-    windows::options(
+    windows::validate_windows_options(
         context.windows_options.as_ref(),
         &at.field("windowsOptions"),
         errors,
     );
 
-    app_armor(
+    validate_app_armor(
         context.app_armor_profile.as_ref(),
         &at.field("appArmorProfile"),
         errors,
@@ -162,8 +162,12 @@ pub(super) fn of_container(
 }
 
 /// Validates the number of a user or a group.
-pub(in crate::core::pod) fn id(found: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
+pub(in crate::core::pod) fn validate_user_or_group_id(
+    found: Option<i64>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if let Some(found) = found {
-        between(found, 0, i32::MAX.into(), at, errors);
+        validate_range(found, 0, i32::MAX.into(), at, errors);
     }
 }

@@ -5,7 +5,7 @@ use coracle_api::field_error::FieldError;
 use k8s_openapi::api::core::v1::{AppArmorProfile, SeccompProfile};
 
 use super::super::super::internal;
-use super::super::{path, word};
+use super::super::{path, validate_enum};
 use crate::strategy::Errors;
 
 const TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
@@ -13,14 +13,18 @@ const TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 /// The longest path.
 const LOCALHOST_PROFILE: usize = 4095;
 
-pub(super) fn seccomp(profile: Option<&SeccompProfile>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_seccomp(
+    profile: Option<&SeccompProfile>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let Some(profile) = profile else { return };
     match profile.type_.as_str() {
         "" => {
             let detail = "type is required when seccompProfile is set";
             errors.push(FieldError::required(&at.field("type"), detail));
         }
-        of => word(of, TYPES, &at.field("type"), errors),
+        of => validate_enum(of, TYPES, &at.field("type"), errors),
     }
 
     let place = at.field("localhostProfile");
@@ -31,7 +35,7 @@ pub(super) fn seccomp(profile: Option<&SeccompProfile>, at: &Path<'_>, errors: &
                 "must be set when seccomp type is Localhost",
             ));
         }
-        ("Localhost", Some(file)) => path::descending(file, &place, errors),
+        ("Localhost", Some(file)) => path::validate_descending_path(file, &place, errors),
         (_, Some(_)) => {
             let detail = "can only be set when seccomp type is Localhost";
             errors.push(FieldError::invalid(
@@ -44,7 +48,7 @@ pub(super) fn seccomp(profile: Option<&SeccompProfile>, at: &Path<'_>, errors: &
     }
 }
 
-pub(in crate::core::pod) fn app_armor(
+pub(in crate::core::pod) fn validate_app_armor(
     profile: Option<&AppArmorProfile>,
     at: &Path<'_>,
     errors: &mut Errors,
@@ -71,7 +75,7 @@ pub(in crate::core::pod) fn app_armor(
             let detail = "type is required when appArmorProfile is set";
             errors.push(FieldError::required(&at.field("type"), detail));
         }
-        other => word(other, TYPES, &at.field("type"), errors),
+        other => validate_enum(other, TYPES, &at.field("type"), errors),
     }
 }
 

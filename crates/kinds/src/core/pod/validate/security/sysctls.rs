@@ -7,19 +7,24 @@ use coracle_api::field_error::FieldError;
 use coracle_api::go_text::Quoted;
 use k8s_openapi::api::core::v1::{PodSpec, Sysctl};
 
-use super::super::{Frame, required};
+use super::super::{Frame, validate_required};
 use crate::strategy::Errors;
 
 const LENGTH: usize = 253;
 const BAD_NAME: &str = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
-pub(super) fn sysctls(sysctls: &[Sysctl], frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_sysctls(
+    sysctls: &[Sysctl],
+    frame: &Frame<'_>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let mut seen = BTreeSet::new();
     for (index, sysctl) in sysctls.iter().enumerate() {
         let at = at.index(index);
         let (at, name) = (at.field("name"), sysctl.name.as_str());
         let again = !seen.insert(name);
-        required(name, &at, errors);
+        validate_required(name, &at, errors);
 
         if !name.is_empty() && !is_name(name) {
             errors.push(FieldError::invalid_str(&at, name, BAD_NAME));

@@ -11,7 +11,7 @@ const CREDENTIAL_KIB: usize = 64;
 const DOMAIN: usize = 256;
 const USER: usize = 104;
 
-pub(super) fn options(
+pub(super) fn validate_windows_options(
     options: Option<&WindowsSecurityContextOptions>,
     at: &Path<'_>,
     errors: &mut Errors,

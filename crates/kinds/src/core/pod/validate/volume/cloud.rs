@@ -8,20 +8,24 @@ use k8s_openapi::api::core::v1::{
     PortworxVolumeSource, VsphereVirtualDiskVolumeSource,
 };
 
-use super::super::{required, word};
+use super::super::{validate_enum, validate_required};
 use crate::strategy::Errors;
 
-pub(super) fn gce_disk(source: &GCEPersistentDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.pd_name, &at.field("pdName"), errors);
+pub(super) fn validate_gce_disk(
+    source: &GCEPersistentDiskVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    validate_required(&source.pd_name, &at.field("pdName"), errors);
     validate_partition(source.partition, at, errors);
 }
 
-pub(super) fn aws_disk(
+pub(super) fn validate_aws_disk(
     source: &AWSElasticBlockStoreVolumeSource,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    required(&source.volume_id, &at.field("volumeID"), errors);
+    validate_required(&source.volume_id, &at.field("volumeID"), errors);
     validate_partition(source.partition, at, errors);
 }
 
@@ -37,24 +41,32 @@ fn validate_partition(partition: Option<i32>, at: &Path<'_>, errors: &mut Errors
     }
 }
 
-pub(super) fn cinder(source: &CinderVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.volume_id, &at.field("volumeID"), errors);
+pub(super) fn validate_cinder(source: &CinderVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    validate_required(&source.volume_id, &at.field("volumeID"), errors);
     if let Some(secret) = &source.secret_ref {
-        required(&secret.name, &at.field("secretRef").field("name"), errors);
+        validate_required(&secret.name, &at.field("secretRef").field("name"), errors);
     }
 }
 
-pub(super) fn azure_file(source: &AzureFileVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.secret_name, &at.field("secretName"), errors);
-    required(&source.share_name, &at.field("shareName"), errors);
+pub(super) fn validate_azure_file(
+    source: &AzureFileVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    validate_required(&source.secret_name, &at.field("secretName"), errors);
+    validate_required(&source.share_name, &at.field("shareName"), errors);
 }
 
-pub(super) fn azure_disk(source: &AzureDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.disk_name, &at.field("diskName"), errors);
-    required(&source.disk_uri, &at.field("diskURI"), errors);
+pub(super) fn validate_azure_disk(
+    source: &AzureDiskVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    validate_required(&source.disk_name, &at.field("diskName"), errors);
+    validate_required(&source.disk_uri, &at.field("diskURI"), errors);
 
     if let Some(mode) = &source.caching_mode {
-        word(
+        validate_enum(
             mode,
             &["None", "ReadOnly", "ReadWrite"],
             &at.field("cachingMode"),
@@ -63,7 +75,7 @@ pub(super) fn azure_disk(source: &AzureDiskVolumeSource, at: &Path<'_>, errors: 
     }
 
     let Some(kind) = &source.kind else { return };
-    word(
+    validate_enum(
         kind,
         &["Dedicated", "Managed", "Shared"],
         &at.field("kind"),
@@ -90,18 +102,22 @@ pub(super) fn azure_disk(source: &AzureDiskVolumeSource, at: &Path<'_>, errors: 
     }
 }
 
-pub(super) fn vsphere(source: &VsphereVirtualDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.volume_path, &at.field("volumePath"), errors);
+pub(super) fn validate_vsphere(
+    source: &VsphereVirtualDiskVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    validate_required(&source.volume_path, &at.field("volumePath"), errors);
 }
 
-pub(super) fn photon(
+pub(super) fn validate_photon(
     source: &PhotonPersistentDiskVolumeSource,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    required(&source.pd_id, &at.field("pdID"), errors);
+    validate_required(&source.pd_id, &at.field("pdID"), errors);
 }
 
-pub(super) fn portworx(source: &PortworxVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.volume_id, &at.field("volumeID"), errors);
+pub(super) fn validate_portworx(source: &PortworxVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    validate_required(&source.volume_id, &at.field("volumeID"), errors);
 }

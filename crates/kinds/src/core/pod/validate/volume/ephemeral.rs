@@ -12,7 +12,7 @@ use crate::core::claim;
 use crate::strategy::Errors;
 
 /// Validates the template at `place`, and the name that the claim will have from the volume at `at`.
-pub(super) fn ephemeral(
+pub(super) fn validate_ephemeral(
     source: &EphemeralVolumeSource,
     volume: &str,
     pod: Option<&str>,

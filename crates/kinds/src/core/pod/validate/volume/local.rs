@@ -11,13 +11,17 @@ use k8s_openapi::api::core::v1::{
     PersistentVolumeClaimVolumeSource,
 };
 
-use super::super::{path, required, word};
+use super::super::{path, validate_enum, validate_required};
 use crate::strategy::Errors;
 use crate::validate::resources::read;
 
 const DRIVER: usize = 63;
 
-pub(super) fn empty_dir(source: &EmptyDirVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_empty_dir(
+    source: &EmptyDirVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let limit: Option<Quantity> = source.size_limit.as_ref().map(read);
     if limit.is_some_and(|limit| limit.signum() < 0) {
         let detail = "SizeLimit field must be a valid resource quantity";
@@ -25,13 +29,17 @@ pub(super) fn empty_dir(source: &EmptyDirVolumeSource, at: &Path<'_>, errors: &m
     }
 }
 
-pub(super) fn host_path(source: &HostPathVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_host_path(
+    source: &HostPathVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if source.path.is_empty() {
         errors.push(FieldError::required(&at.field("path"), ""));
         return;
     }
 
-    path::without_backsteps(&source.path, &at.field("path"), errors);
+    path::validate_no_backsteps(&source.path, &at.field("path"), errors);
 
     if let Some(of) = &source.type_ {
         let known = [
@@ -44,25 +52,25 @@ pub(super) fn host_path(source: &HostPathVolumeSource, at: &Path<'_>, errors: &m
             "FileOrCreate",
             "Socket",
         ];
-        word(of, &known, &at.field("type"), errors);
+        validate_enum(of, &known, &at.field("type"), errors);
     }
 }
 
-pub(super) fn claim(
+pub(super) fn validate_claim(
     source: &PersistentVolumeClaimVolumeSource,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    required(&source.claim_name, &at.field("claimName"), errors);
+    validate_required(&source.claim_name, &at.field("claimName"), errors);
 }
 
-pub(super) fn flex_volume(source: &FlexVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.driver, &at.field("driver"), errors);
-    flex_options(source.options.as_ref(), at, errors);
+pub(super) fn validate_flex_volume(source: &FlexVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    validate_required(&source.driver, &at.field("driver"), errors);
+    validate_flex_options(source.options.as_ref(), at, errors);
 }
 
 /// Validates that no option has a key of Kubernetes' own.
-pub(super) fn flex_options(
+pub(super) fn validate_flex_options(
     options: Option<&BTreeMap<String, String>>,
     at: &Path<'_>,
     errors: &mut Errors,
@@ -84,8 +92,8 @@ pub(super) fn flex_options(
     }
 }
 
-pub(super) fn csi(source: &CSIVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    driver(&source.driver, &at.field("driver"), errors);
+pub(super) fn validate_csi(source: &CSIVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    validate_driver(&source.driver, &at.field("driver"), errors);
     if let Some(secret) = &source.node_publish_secret_ref {
         match secret.name.as_str() {
             "" => errors.push(FieldError::required(
@@ -98,7 +106,7 @@ pub(super) fn csi(source: &CSIVolumeSource, at: &Path<'_>, errors: &mut Errors) 
 }
 
 /// Validates the name of a CSI driver, which may have upper-case letters.
-pub(crate) fn driver(name: &str, at: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_driver(name: &str, at: &Path<'_>, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(FieldError::required(at, ""));
         return;

@@ -21,12 +21,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::core::pod::options::Options;
 use crate::strategy::Errors;
-use crate::validate::{items, required as required_name, text};
-pub(crate) use persistent::persistent;
+use crate::validate::{items, text, validate_required as validate_required_name};
+pub(crate) use persistent::validate_persistent_volume_source;
 pub(in crate::core::pod) use projected::has_reserved_token_path;
 
 /// Validates volumes; returns the valid ones.
-pub(super) fn volumes<'v>(
+pub(super) fn validate_volumes<'v>(
     volumes: &'v [Volume],
     metadata: Option<&ObjectMeta>,
     at: &Path<'_>,
@@ -46,8 +46,8 @@ pub(super) fn volumes<'v>(
     for (index, volume) in volumes.iter().enumerate() {
         let at = at.index(index);
         let before = errors.len();
-        source::source(volume, pod, &at, options, errors);
-        required_name(&volume.name, dns1123_label, &at.field("name"), errors);
+        source::validate_source(volume, pod, &at, options, errors);
+        validate_required_name(&volume.name, dns1123_label, &at.field("name"), errors);
 
         if good.contains_key(volume.name.as_str()) {
             errors.push(FieldError::duplicate(
@@ -77,7 +77,7 @@ pub(super) fn volumes<'v>(
 }
 
 /// Validates the volumes of a pod that has no service account: no token can be issued for it.
-pub(super) fn no_tokens(volumes: &[Volume], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_no_token_projection(volumes: &[Volume], at: &Path<'_>, errors: &mut Errors) {
     for (index, volume) in volumes.iter().enumerate() {
         let sources = volume
             .projected

@@ -9,15 +9,15 @@ use k8s_openapi::api::core::v1::{
     StorageOSVolumeSource,
 };
 
-use super::super::{between, required};
+use super::super::{validate_range, validate_required};
 use super::iqn;
 use crate::strategy::Errors;
 use crate::validate::internal::texts;
-use crate::validate::{items, required as required_name, text};
+use crate::validate::{items, text, validate_required as validate_required_name};
 
-pub(super) fn nfs(source: &NFSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.server, &at.field("server"), errors);
-    required(&source.path, &at.field("path"), errors);
+pub(super) fn validate_nfs(source: &NFSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    validate_required(&source.server, &at.field("server"), errors);
+    validate_required(&source.path, &at.field("path"), errors);
     refuse(
         &at.field("path"),
         &source.path,
@@ -26,15 +26,15 @@ pub(super) fn nfs(source: &NFSVolumeSource, at: &Path<'_>, errors: &mut Errors) 
     );
 }
 
-pub(super) fn iscsi(source: &ISCSIVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.target_portal, &at.field("targetPortal"), errors);
+pub(super) fn validate_iscsi(source: &ISCSIVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    validate_required(&source.target_portal, &at.field("targetPortal"), errors);
 
     match source.iqn.as_str() {
         "" => errors.push(FieldError::required(&at.field("iqn"), "")),
         name => refuse(&at.field("iqn"), name, iqn::wrong(name), errors),
     }
 
-    between(source.lun.into(), 0, 255, &at.field("lun"), errors);
+    validate_range(source.lun.into(), 0, 255, &at.field("lun"), errors);
     let authenticates =
         source.chap_auth_discovery == Some(true) || source.chap_auth_session == Some(true);
     if authenticates && source.secret_ref.is_none() {
@@ -46,7 +46,7 @@ pub(super) fn iscsi(source: &ISCSIVolumeSource, at: &Path<'_>, errors: &mut Erro
 }
 
 /// Validates the length of volume name and portal, which form the name of a custom initiator.
-pub(super) fn iscsi_name(
+pub(super) fn validate_iscsi_name(
     source: &ISCSIVolumeSource,
     name: &str,
     at: &Path<'_>,
@@ -59,7 +59,7 @@ pub(super) fn iscsi_name(
     }
 }
 
-pub(super) fn fibre_channel(source: &FCVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_fibre_channel(source: &FCVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     let (targets, ids) = (items(&source.target_wwns), items(&source.wwids));
     let place = at.field("targetWWNs");
     if targets.is_empty() && ids.is_empty() {
@@ -85,16 +85,20 @@ pub(super) fn fibre_channel(source: &FCVolumeSource, at: &Path<'_>, errors: &mut
                 "lun is required if targetWWNs is specified",
             ));
         }
-        Some(lun) => between(lun.into(), 0, 255, &at.field("lun"), errors),
+        Some(lun) => validate_range(lun.into(), 0, 255, &at.field("lun"), errors),
     }
 }
 
-pub(super) fn glusterfs(source: &GlusterfsVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.endpoints, &at.field("endpoints"), errors);
-    required(&source.path, &at.field("path"), errors);
+pub(super) fn validate_glusterfs(
+    source: &GlusterfsVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    validate_required(&source.endpoints, &at.field("endpoints"), errors);
+    validate_required(&source.path, &at.field("path"), errors);
 }
 
-pub(super) fn flocker(source: &FlockerVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_flocker(source: &FlockerVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     let (name, uuid) = (text(&source.dataset_name), text(&source.dataset_uuid));
     if name.is_empty() && uuid.is_empty() {
         errors.push(FieldError::required(
@@ -117,12 +121,12 @@ pub(super) fn flocker(source: &FlockerVolumeSource, at: &Path<'_>, errors: &mut 
     }
 }
 
-pub(super) fn rbd(source: &RBDVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_rbd(source: &RBDVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     validate_monitors(&source.monitors, at, errors);
-    required(&source.image, &at.field("image"), errors);
+    validate_required(&source.image, &at.field("image"), errors);
 }
 
-pub(super) fn cephfs(source: &CephFSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_cephfs(source: &CephFSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     validate_monitors(&source.monitors, at, errors);
 }
 
@@ -132,7 +136,7 @@ fn validate_monitors(monitors: &[String], at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn quobyte(source: &QuobyteVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_quobyte(source: &QuobyteVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     let pairs = "must be a host:port pair or multiple pairs separated by commas";
     if source.registry.is_empty() {
         errors.push(FieldError::required(&at.field("registry"), pairs));
@@ -153,7 +157,7 @@ pub(super) fn quobyte(source: &QuobyteVolumeSource, at: &Path<'_>, errors: &mut 
         }
     }
 
-    required(&source.volume, &at.field("volume"), errors);
+    validate_required(&source.volume, &at.field("volume"), errors);
 }
 
 /// `host:port`, either of which may be empty; a host with colons is in brackets.
@@ -173,8 +177,12 @@ fn is_host_and_port(pair: &str) -> bool {
     !host.contains(['[', ']']) && !port.contains(['[', ']'])
 }
 
-pub(super) fn storage_os(source: &StorageOSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required_name(
+pub(super) fn validate_storage_os(
+    source: &StorageOSVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    validate_required_name(
         text(&source.volume_name),
         dns1123_label,
         &at.field("volumeName"),
@@ -195,12 +203,12 @@ pub(super) fn storage_os(source: &StorageOSVolumeSource, at: &Path<'_>, errors: 
     }
 
     if let Some(secret) = &source.secret_ref {
-        required(&secret.name, &at.field("secretRef").field("name"), errors);
+        validate_required(&secret.name, &at.field("secretRef").field("name"), errors);
     }
 }
 
-pub(super) fn scale_io(source: &ScaleIOVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.gateway, &at.field("gateway"), errors);
-    required(&source.system, &at.field("system"), errors);
-    required(text(&source.volume_name), &at.field("volumeName"), errors);
+pub(super) fn validate_scale_io(source: &ScaleIOVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+    validate_required(&source.gateway, &at.field("gateway"), errors);
+    validate_required(&source.system, &at.field("system"), errors);
+    validate_required(text(&source.volume_name), &at.field("volumeName"), errors);
 }

@@ -13,13 +13,13 @@ use k8s_openapi::api::core::v1::{
 use super::source::Checker;
 use super::{cloud, iqn, local, network};
 use crate::strategy::Errors;
-use crate::validate::{required, text};
+use crate::validate::{text, validate_required};
 
 /// The most characters of a volume's name and its portal together where an initiator is named.
 const LONGEST_PORTAL: usize = 64;
 
 /// Validates the first source, and adds an error for each further one. `name` is the volume's.
-pub(crate) fn persistent(
+pub(crate) fn validate_persistent_volume_source(
     spec: &PersistentVolumeSpec,
     name: &str,
     at: &Path<'_>,
@@ -30,30 +30,30 @@ pub(crate) fn persistent(
         given: false,
         errors,
     };
-    validate.source(&spec.host_path, "hostPath", local::host_path);
+    validate.source(&spec.host_path, "hostPath", local::validate_host_path);
 
     validate.source_as(
         &spec.gce_persistent_disk,
         "gcePersistentDisk",
         "persistentDisk",
-        cloud::gce_disk,
+        cloud::validate_gce_disk,
     );
 
     validate.source(
         &spec.aws_elastic_block_store,
         "awsElasticBlockStore",
-        cloud::aws_disk,
+        cloud::validate_aws_disk,
     );
 
     validate.source(&spec.glusterfs, "glusterfs", validate_glusterfs);
-    validate.source(&spec.flocker, "flocker", network::flocker);
-    validate.source(&spec.nfs, "nfs", network::nfs);
+    validate.source(&spec.flocker, "flocker", network::validate_flocker);
+    validate.source(&spec.nfs, "nfs", network::validate_nfs);
     validate.source(&spec.rbd, "rbd", |rbd, at, errors| {
         require_list(&rbd.monitors, &at.field("monitors"), errors);
         require(&rbd.image, &at.field("image"), errors);
     });
 
-    validate.source(&spec.quobyte, "quobyte", network::quobyte);
+    validate.source(&spec.quobyte, "quobyte", network::validate_quobyte);
     validate.source_as(&spec.cephfs, "cephFS", "cephfs", |cephfs, at, errors| {
         require_list(&cephfs.monitors, &at.field("monitors"), errors);
     });
@@ -61,7 +61,7 @@ pub(crate) fn persistent(
         validate_iscsi(source, name, at, errors)
     });
     validate.source(&spec.cinder, "cinder", validate_cinder);
-    validate.source(&spec.fc, "fc", network::fibre_channel);
+    validate.source(&spec.fc, "fc", network::validate_fibre_channel);
 
     // Upstream never reports this one as a further source.
     let given = std::mem::take(&mut validate.given);
@@ -69,15 +69,23 @@ pub(crate) fn persistent(
     validate.given |= given;
 
     validate.source(&spec.azure_file, "azureFile", validate_azure_file);
-    validate.source(&spec.vsphere_volume, "vsphereVolume", cloud::vsphere);
+    validate.source(
+        &spec.vsphere_volume,
+        "vsphereVolume",
+        cloud::validate_vsphere,
+    );
     validate.source(
         &spec.photon_persistent_disk,
         "photonPersistentDisk",
-        cloud::photon,
+        cloud::validate_photon,
     );
 
-    validate.source(&spec.portworx_volume, "portworxVolume", cloud::portworx);
-    validate.source(&spec.azure_disk, "azureDisk", cloud::azure_disk);
+    validate.source(
+        &spec.portworx_volume,
+        "portworxVolume",
+        cloud::validate_portworx,
+    );
+    validate.source(&spec.azure_disk, "azureDisk", cloud::validate_azure_disk);
     validate.source(&spec.scale_io, "scaleIO", |source, at, errors| {
         require(&source.gateway, &at.field("gateway"), errors);
         require(&source.system, &at.field("system"), errors);
@@ -189,7 +197,7 @@ fn validate_cinder(source: &CinderPersistentVolumeSource, at: &Path<'_>, errors:
 
 fn validate_flex_volume(source: &FlexPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     require(&source.driver, &at.field("driver"), errors);
-    local::flex_options(source.options.as_ref(), at, errors);
+    local::validate_flex_options(source.options.as_ref(), at, errors);
 }
 
 fn validate_azure_file(
@@ -205,7 +213,7 @@ fn validate_azure_file(
 }
 
 fn validate_local(source: &LocalVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(
+    validate_required(
         &source.path,
         path_without_backsteps,
         &at.field("path"),
@@ -218,7 +226,7 @@ fn validate_storage_os(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    required(
+    validate_required(
         text(&source.volume_name),
         dns1123_label,
         &at.field("volumeName"),
@@ -243,7 +251,7 @@ fn validate_storage_os(
 }
 
 fn validate_csi(source: &CSIPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    local::driver(&source.driver, &at.field("driver"), errors);
+    local::validate_driver(&source.driver, &at.field("driver"), errors);
     require(&source.volume_handle, &at.field("volumeHandle"), errors);
     let secrets = [
         (
@@ -265,8 +273,8 @@ fn validate_csi(source: &CSIPersistentVolumeSource, at: &Path<'_>, errors: &mut 
         }) = secret
         {
             let at = at.field(name);
-            required(text(of), dns1123_subdomain, &at.field("name"), errors);
-            required(
+            validate_required(text(of), dns1123_subdomain, &at.field("name"), errors);
+            validate_required(
                 text(namespace),
                 dns1123_label,
                 &at.field("namespace"),

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
     KeyToPath, PodSpec, ProjectedVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
 };
 
-use super::super::{path, required};
+use super::super::{path, validate_required};
 use super::files;
 use crate::core::pod::options::Options;
 use crate::strategy::Errors;
@@ -17,13 +17,13 @@ use crate::validate::items;
 const LEAST_TOKEN_SECONDS: i64 = 10 * 60;
 const MOST_TOKEN_SECONDS: i64 = 1 << 32;
 
-pub(super) fn projected(
+pub(super) fn validate_projected(
     projected: &ProjectedVolumeSource,
     at: &Path<'_>,
     options: &Options,
     errors: &mut Errors,
 ) {
-    path::mode(projected.default_mode, &at.field("defaultMode"), errors);
+    path::validate_file_mode(projected.default_mode, &at.field("defaultMode"), errors);
     let mut paths = BTreeSet::new();
     for (index, given) in items(&projected.sources).iter().enumerate() {
         let place = at.field("sources");
@@ -54,7 +54,7 @@ fn validate_source<'p>(
     if let Some(secret) = &source.secret {
         sources += 1;
         let place = place.field("secret");
-        required(&secret.name, &place.field("name"), errors);
+        validate_required(&secret.name, &place.field("name"), errors);
 
         validate_keys(
             items(&secret.items),
@@ -68,7 +68,7 @@ fn validate_source<'p>(
     if let Some(config_map) = &source.config_map {
         sources += 1;
         let place = place.field("configMap");
-        required(&config_map.name, &place.field("name"), errors);
+        validate_required(&config_map.name, &place.field("name"), errors);
 
         validate_keys(
             items(&config_map.items),
@@ -82,7 +82,7 @@ fn validate_source<'p>(
     if let Some(downward) = &source.downward_api {
         sources += 1;
         for file in items(&downward.items) {
-            files::downward_file(file, &place.field("downwardAPI"), errors);
+            files::validate_downward_file(file, &place.field("downwardAPI"), errors);
             taken(&file.path, &file.path, errors);
         }
     }
@@ -114,7 +114,7 @@ fn validate_keys<'p>(
     errors: &mut Errors,
 ) {
     for (index, item) in keys.iter().enumerate() {
-        files::key(item, &place.field("items").index(index), errors);
+        files::validate_key(item, &place.field("items").index(index), errors);
         taken(&item.path, name, errors);
     }
 }
@@ -141,10 +141,10 @@ fn validate_token(
         ));
     }
 
-    required(&token.path, &at.field("path"), errors);
+    validate_required(&token.path, &at.field("path"), errors);
 
     if !token.path.is_empty() && !options.reserved_token_paths {
-        path::unreserved(&token.path, &at.field("path"), errors);
+        path::validate_unreserved_path(&token.path, &at.field("path"), errors);
     }
 }
 

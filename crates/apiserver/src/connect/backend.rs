@@ -9,7 +9,7 @@ use crate::ApiError;
 
 /// A backend to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Backend {
     /// Whether it is a kubelet: then the client certificate is sent.
     pub(super) is_kubelet: bool,
     pub(super) tls: bool,
@@ -18,7 +18,7 @@ pub(super) struct Place {
     pub(super) port: u16,
 }
 
-impl Place {
+impl Backend {
     /// `host:port`, as URLs have it.
     pub(super) fn authority(&self) -> String {
         match self.host.contains(':') {
@@ -87,7 +87,7 @@ pub(super) fn kubelet(
     node: &Node,
     preferred: &[String],
     default_port: u16,
-) -> Result<Place, ApiError> {
+) -> Result<Backend, ApiError> {
     let status = node.status.as_ref();
     let addresses = status
         .and_then(|status| status.addresses.as_deref())
@@ -116,7 +116,7 @@ pub(super) fn kubelet(
         .and_then(|endpoint| u16::try_from(endpoint.port).ok())
         .filter(|port| *port > 0);
 
-    Ok(Place {
+    Ok(Backend {
         is_kubelet: true,
         tls: true,
         host: found.address.clone(),
@@ -126,34 +126,34 @@ pub(super) fn kubelet(
 
 /// The name in a path to a proxy: `name`, `name:port` or `scheme:name:port`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Named<'a> {
+pub(super) struct ProxyName<'a> {
     pub(super) tls: bool,
     pub(super) name: &'a str,
     /// A number or a name; empty: not given.
     pub(super) port: &'a str,
 }
 
-impl<'a> Named<'a> {
+impl<'a> ProxyName<'a> {
     /// `what`: a pod, a service, a node.
-    pub(super) fn parse(text: &'a str, what: &str) -> Result<Named<'a>, ApiError> {
+    pub(super) fn parse(text: &'a str, what: &str) -> Result<ProxyName<'a>, ApiError> {
         let parts: Vec<&str> = text.split(':').collect();
         let named = match parts[..] {
-            [name] => Some(Named {
+            [name] => Some(ProxyName {
                 tls: false,
                 name,
                 port: "",
             }),
-            [name, port] => Some(Named {
+            [name, port] => Some(ProxyName {
                 tls: false,
                 name,
                 port,
             }),
-            ["http", name, port] => Some(Named {
+            ["http", name, port] => Some(ProxyName {
                 tls: false,
                 name,
                 port,
             }),
-            ["https", name, port] => Some(Named {
+            ["https", name, port] => Some(ProxyName {
                 tls: true,
                 name,
                 port,
@@ -171,7 +171,7 @@ impl<'a> Named<'a> {
 }
 
 /// The port of a pod that a proxy is for.
-pub(super) fn pod(pod: &Pod, named: &Named<'_>) -> Result<Place, ApiError> {
+pub(super) fn pod(pod: &Pod, named: &ProxyName<'_>) -> Result<Backend, ApiError> {
     let ips = pod
         .status
         .as_ref()
@@ -200,7 +200,7 @@ pub(super) fn pod(pod: &Pod, named: &Named<'_>) -> Result<Place, ApiError> {
     };
     let port = port.unwrap_or(if named.tls { 443 } else { 80 });
 
-    Ok(Place {
+    Ok(Backend {
         is_kubelet: false,
         tls: named.tls,
         host: address.to_owned(),
@@ -281,7 +281,7 @@ mod tests {
             let node = read(&format!(r#"{{"status": {status}}}"#));
             let found = kubelet(&node, &preferred, 10250);
             let found = found
-                .map(|place| (place.host, place.port))
+                .map(|backend| (backend.host, backend.port))
                 .map_err(|error| error.message);
             let expected = expected
                 .map(|(host, port)| (host.to_owned(), port))
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn names_in_paths_may_have_scheme_and_port() {
         let check = |text, expected: Option<(bool, &str, &str)>| {
-            let found = Named::parse(text, "pod")
+            let found = ProxyName::parse(text, "pod")
                 .ok()
                 .map(|named| (named.tls, named.name, named.port));
             assert_eq!(found, expected, "{text}");
@@ -330,9 +330,9 @@ mod tests {
     #[test]
     fn pods_are_reached_at_addresses_that_are_theirs() {
         let check = |pod_text: &str, name: &'static str, expected: Result<&str, &str>| {
-            let found = pod(&read(pod_text), &Named::parse(name, "pod").unwrap());
+            let found = pod(&read(pod_text), &ProxyName::parse(name, "pod").unwrap());
             let found = found
-                .map(|place| place.authority())
+                .map(|backend| backend.authority())
                 .map_err(|error| error.message);
             assert_eq!(
                 found,

@@ -6,25 +6,27 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::defaults::AUTO_UPDATE;
 
-pub(super) enum Mended {
-    AsItShouldBe,
+pub(super) enum Reconciled {
+    Unchanged,
     Changed(Value),
     /// It cannot be changed into what it should be.
-    Another,
+    MustRecreate,
 }
 
-pub(super) fn mended(plural: &str, found: &Value, wanted: &Value) -> Mended {
+pub(super) fn reconcile(plural: &str, found: &Value, wanted: &Value) -> Reconciled {
     if found.meta().annotation(AUTO_UPDATE) == Some("false") {
-        return Mended::AsItShouldBe;
+        return Reconciled::Unchanged;
     }
 
     let is_binding = plural.ends_with("bindings");
     if is_binding && found.get("roleRef") != wanted.get("roleRef") {
-        return Mended::Another;
+        return Reconciled::MustRecreate;
     }
 
-    let mut mended = found.clone();
-    let object = mended.as_object_mut().expect("a stored value is an object");
+    let mut reconciled = found.clone();
+    let object = reconciled
+        .as_object_mut()
+        .expect("a stored value is an object");
     add_members(
         object.object_mut("metadata"),
         wanted.get("metadata"),
@@ -44,10 +46,10 @@ pub(super) fn mended(plural: &str, found: &Value, wanted: &Value) -> Mended {
         add_selectors(object, wanted);
     }
 
-    if mended == *found {
-        Mended::AsItShouldBe
+    if reconciled == *found {
+        Reconciled::Unchanged
     } else {
-        Mended::Changed(mended)
+        Reconciled::Changed(reconciled)
     }
 }
 
@@ -131,10 +133,10 @@ mod tests {
 
     fn check(found: &str, wanted: &str, expected: &str) {
         let tree = |text: &str| yaml::decode(text.as_bytes()).unwrap();
-        let shown = match mended("clusterroles", &tree(found), &tree(wanted)) {
-            Mended::AsItShouldBe => "as it should be".into(),
-            Mended::Changed(object) => object,
-            Mended::Another => "another".into(),
+        let shown = match reconcile("clusterroles", &tree(found), &tree(wanted)) {
+            Reconciled::Unchanged => "as it should be".into(),
+            Reconciled::Changed(object) => object,
+            Reconciled::MustRecreate => "another".into(),
         };
         assert_eq!(shown, tree(expected), "{found}");
     }

@@ -10,14 +10,14 @@ use k8s_openapi::api::core::v1::{
 use super::Violation;
 
 /// A pod, or a template of pods.
-pub(super) struct Seen<'p> {
+pub(super) struct PodView<'p> {
     pub(super) annotations: Option<&'p Map>,
     pub(super) spec: &'p PodSpec,
     /// Those that come first first.
-    pub(super) containers: Vec<SeenContainer<'p>>,
+    pub(super) containers: Vec<ContainerView<'p>>,
 }
 
-pub(super) struct SeenContainer<'p> {
+pub(super) struct ContainerView<'p> {
     pub(super) name: &'p str,
     pub(super) security: Option<&'p SecurityContext>,
     pub(super) ports: &'p [ContainerPort],
@@ -26,9 +26,9 @@ pub(super) struct SeenContainer<'p> {
 }
 
 /// A container of either sort, whose types have the same fields and nothing else in common.
-macro_rules! seen {
+macro_rules! container_view {
     ($container:expr) => {
-        SeenContainer {
+        ContainerView {
             name: &$container.name,
             security: $container.security_context.as_ref(),
             ports: $container.ports.as_deref().unwrap_or_default(),
@@ -42,22 +42,25 @@ macro_rules! seen {
     };
 }
 
-impl<'p> Seen<'p> {
-    pub(super) fn new(annotations: Option<&'p Map>, spec: &'p PodSpec) -> Seen<'p> {
+impl<'p> PodView<'p> {
+    pub(super) fn new(annotations: Option<&'p Map>, spec: &'p PodSpec) -> PodView<'p> {
         let init = spec
             .init_containers
             .iter()
             .flatten()
-            .map(|container| seen!(container));
+            .map(|container| container_view!(container));
 
-        let main = spec.containers.iter().map(|container| seen!(container));
+        let main = spec
+            .containers
+            .iter()
+            .map(|container| container_view!(container));
         let debuggers = spec
             .ephemeral_containers
             .iter()
             .flatten()
-            .map(|container| seen!(container));
+            .map(|container| container_view!(container));
 
-        Seen {
+        PodView {
             annotations,
             spec,
             containers: init.chain(main).chain(debuggers).collect(),
@@ -78,7 +81,7 @@ impl<'p> Seen<'p> {
     }
 
     /// The names of the containers of which something holds.
-    pub(super) fn named(&self, holds: impl Fn(&SeenContainer<'p>) -> bool) -> Vec<&'p str> {
+    pub(super) fn named(&self, holds: impl Fn(&ContainerView<'p>) -> bool) -> Vec<&'p str> {
         self.containers
             .iter()
             .filter(|container| holds(container))
