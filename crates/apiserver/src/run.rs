@@ -191,13 +191,13 @@ pub async fn run(
         .transpose()
         .map_err(RunError::Listener)?;
 
-    let metrics = Arc::new(Metrics::default());
+    let caches = Arc::new(Caches::new());
+    let metrics = Arc::new(Metrics::new(&caches));
     let store: Arc<dyn Store> = Arc::new(MeasuredStore {
         store,
         metrics: metrics.clone(),
     });
 
-    let caches = Arc::new(Caches::new());
     let from = part(caches.fill(&*store)).await?;
     let trusted = Trusted::read(config)?;
     let (tokens, issuer) = config.tokens.open(&caches)?;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use coracle_client::World;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, Version, header};
+use tokio::time::Instant;
 
 use crate::ApiError;
 use crate::access::Access;
@@ -145,8 +146,10 @@ impl Chain {
             headers: &head.parts.headers,
             now: (self.world.now)(),
         };
+        let began = Instant::now();
         let user = self.access().authentication.user(&presented).await;
-        self.metrics.authenticated(user.is_ok());
+        let known = user.as_deref().ok();
+        self.metrics.authenticated(known, began.elapsed());
 
         let user = match user {
             Ok(user) => user,
@@ -191,7 +194,11 @@ impl Chain {
     ) -> Answer {
         let class = self.classify(&user, &head.info);
         let attributes = attributes_of(&user, &head.info, &head.query);
-        let mut answer = match self.access().authorization.check(&attributes).await {
+        let began = Instant::now();
+        let allowed = self.access().authorization.check(&attributes).await;
+        self.metrics.authorized(allowed.is_ok(), began.elapsed());
+
+        let mut answer = match allowed {
             Err(error) => no_sniff(answer::error(&error, head.form)),
             Ok(()) => {
                 let user_agent = head.parts.headers.get(header::USER_AGENT);

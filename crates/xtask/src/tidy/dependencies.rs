@@ -18,15 +18,16 @@ enum MayUse {
 use MayUse::{All, Only};
 
 const CRATES: &[(&str, MayUse)] = &[
+    ("metrics", Only(&[])),
     ("api", Only(&[])),
     ("cel", Only(&["api"])),
-    ("store", Only(&[])),
-    ("client", Only(&["api"])),
+    ("store", Only(&["metrics"])),
+    ("client", Only(&["api", "metrics"])),
     ("kinds", Only(&["api"])),
     ("settings", Only(&["api"])),
     (
         "apiserver",
-        Only(&["api", "kinds", "store", "client", "streams"]),
+        Only(&["api", "kinds", "store", "client", "metrics", "streams"]),
     ),
     ("controllers", Only(&["api", "client"])),
     ("scheduler", Only(&["api", "client"])),
