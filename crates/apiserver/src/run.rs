@@ -207,7 +207,7 @@ pub async fn run(
     let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
-        admission: Admission::new(&config.admission),
+        admission: Admission::new(&config.admission, metrics.registry()),
         access: Access::new(
             authentication,
             &config.authorization,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use crate::labels::Labels;
-use crate::value::{Counter, Gauge, Histogram};
+use crate::hasher::QuickHash;
+use crate::value::{Counter, FloatGauge, Gauge, Histogram, Source};
 
 /// Counters with labels `K`.
 pub type Counters<K> = Arc<Family<K, Counter>>;
@@ -16,19 +16,28 @@ pub type Counters<K> = Arc<Family<K, Counter>>;
 /// Gauges with labels `K`.
 pub type Gauges<K> = Arc<Family<K, Gauge>>;
 
+/// Numbers that are set, with labels `K`.
+pub type FloatGauges<K> = Arc<Family<K, FloatGauge>>;
+
 /// Histograms with labels `K`.
 pub type Histograms<K> = Arc<Family<K, Histogram>>;
+
+/// Numbers with labels `K` that are read for each page: [`Family::insert`] adds one.
+pub type Sources<K> = Arc<Family<K, Source>>;
+
+type Series<K, V> = HashMap<K, Arc<V>, QuickHash>;
 
 /// Series of one name, with labels `K`. The map is never locked for reading: new series, of which
 /// there are few, replace it.
 pub struct Family<K, V> {
-    series: ArcSwap<HashMap<K, Arc<V>>>,
+    series: ArcSwap<Series<K, V>>,
     growing: Mutex<()>,
     make: Box<dyn Fn() -> V + Send + Sync>,
 }
 
-impl<K: Labels, V> Family<K, V> {
-    pub(crate) fn new(make: impl Fn() -> V + Send + Sync + 'static) -> Family<K, V> {
+impl<K: Clone + Eq + Hash, V> Family<K, V> {
+    /// A family that is not shown: a map of what belongs together.
+    pub fn new(make: impl Fn() -> V + Send + Sync + 'static) -> Family<K, V> {
         Family {
             series: ArcSwap::default(),
             growing: Mutex::default(),
@@ -53,6 +62,11 @@ impl<K: Labels, V> Family<K, V> {
         })
     }
 
+    /// Shows what is counted elsewhere as the series of these labels, in place of an earlier one.
+    pub fn insert(&self, key: K, value: Arc<V>) {
+        self.change(|series| series.insert(key, value));
+    }
+
     /// Removes the series of these labels: what it is about is gone.
     pub fn remove(&self, key: &K) {
         self.change(|series| series.remove(key));
@@ -67,9 +81,9 @@ impl<K: Labels, V> Family<K, V> {
             .collect()
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut HashMap<K, Arc<V>>) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut Series<K, V>) -> T) -> T {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut series = HashMap::clone(&self.series.load());
+        let mut series = Series::clone(&self.series.load());
         let result = change(&mut series);
         self.series.store(Arc::new(series));
         result

@@ -13,6 +13,7 @@
 mod buckets;
 pub mod build_info;
 mod family;
+mod hasher;
 mod labels;
 pub mod process;
 mod registry;
@@ -20,11 +21,11 @@ mod text;
 mod value;
 
 pub use buckets::Buckets;
-pub use family::{Counters, Family, Gauges, Histograms};
+pub use family::{Counters, Family, FloatGauges, Gauges, Histograms, Sources};
 pub use labels::{LabelValue, Labels};
 pub use registry::{Kind, Reading, Registry};
 pub use text::CONTENT_TYPE;
-pub use value::{Counter, FloatGauge, Gauge, Histogram};
+pub use value::{Counter, FloatGauge, Gauge, Histogram, Source};
 
 pub use Stability::{Alpha, Beta, Foreign, Stable};
 

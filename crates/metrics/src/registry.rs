@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::family::{Counters, Family, Gauges, Histograms};
+use crate::family::{Counters, Family, FloatGauges, Gauges, Histograms, Sources};
 use crate::labels::Labels;
 use crate::text::Page;
-use crate::value::{Counter, FloatGauge, Gauge, Histogram, to_float};
+use crate::value::{Counter, FloatGauge, Gauge, Histogram, Source, to_float};
 use crate::{Buckets, Stability};
 
 /// The type of a metric.
@@ -164,6 +164,20 @@ impl Registry {
         })
     }
 
+    pub fn float_gauges<K: Labels, const N: usize>(
+        &self,
+        stability: Stability,
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; N],
+    ) -> FloatGauges<K> {
+        let declared = declared(stability, name, Kind::Gauge, help, &labels);
+        let family = Arc::new(Family::new(FloatGauge::default));
+        self.register(declared, family, |family| {
+            series(family, |gauge| Sample::Number(gauge.get()))
+        })
+    }
+
     pub fn histograms<K: Labels, const N: usize>(
         &self,
         stability: Stability,
@@ -176,6 +190,42 @@ impl Registry {
         let family = Arc::new(Family::new(move || Histogram::new(&buckets)));
         self.register(declared, family, |family| {
             series(family, |histogram| Sample::Histogram(Arc::clone(histogram)))
+        })
+    }
+
+    /// Counters that are the number of observations in the histograms of a family.
+    pub fn counts<K: Labels, const N: usize>(
+        &self,
+        stability: Stability,
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; N],
+        of: &Histograms<K>,
+    ) {
+        let declared = declared(stability, name, Kind::Counter, help, &labels);
+        self.register(declared, Arc::clone(of), |family| {
+            series(family, |histogram| {
+                Sample::Number(to_float(histogram.count()))
+            })
+        });
+    }
+
+    /// A family of gauges each of which is read at a source of its own.
+    pub fn sources<K: Labels, const N: usize>(
+        &self,
+        stability: Stability,
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; N],
+    ) -> Sources<K> {
+        let declared = declared(stability, name, Kind::Gauge, help, &labels);
+        let family = Arc::new(Family::new(|| Source::new(|| None)));
+        self.register(declared, family, |family| {
+            let all = family.all();
+            let read = all
+                .iter()
+                .filter_map(|(key, source)| Some((owned(key), Sample::Number(source.get()?))));
+            read.collect()
         })
     }
 
@@ -268,12 +318,15 @@ fn declared(
 }
 
 fn series<K: Labels, V>(family: &Family<K, V>, sample: impl Fn(&Arc<V>) -> Sample) -> Vec<Series> {
-    let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-    family
-        .all()
-        .iter()
-        .map(|(key, value)| (key.values().into_iter().map(owned).collect(), sample(value)))
+    let all = family.all();
+    all.iter()
+        .map(|(key, value)| (owned(key), sample(value)))
         .collect()
+}
+
+fn owned(key: &impl Labels) -> Vec<Cow<'static, str>> {
+    let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+    key.values().into_iter().map(owned).collect()
 }
 
 #[expect(

@@ -55,6 +55,19 @@ impl FloatGauge {
     }
 }
 
+/// A number that is read when a page is rendered; `None`: what it was about is gone.
+pub struct Source(Box<dyn Fn() -> Option<f64> + Send + Sync>);
+
+impl Source {
+    pub fn new(read: impl Fn() -> Option<f64> + Send + Sync + 'static) -> Source {
+        Source(Box::new(read))
+    }
+
+    pub(crate) fn get(&self) -> Option<f64> {
+        (self.0)()
+    }
+}
+
 /// How many observations fell into each of some ranges.
 #[derive(Debug)]
 pub struct Histogram {

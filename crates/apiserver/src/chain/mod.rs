@@ -49,6 +49,7 @@ struct Head {
     info: RequestInfo,
     /// For refusals.
     form: Form,
+    began: Instant,
 }
 
 impl Chain {
@@ -93,7 +94,8 @@ impl Chain {
         let form = Form::negotiate(text(header::ACCEPT), &query, text(header::USER_AGENT));
         let form = form.unwrap_or(Form::JSON);
 
-        let measured = self.metrics.request(&info, &query, &parts.headers);
+        let began = Instant::now();
+        let measured = self.metrics.request(&info, &query, &parts.headers, began);
         let mut answer = self
             .in_time(
                 Head {
@@ -101,6 +103,7 @@ impl Chain {
                     query,
                     info,
                     form,
+                    began,
                 },
                 body,
                 peer,
@@ -146,10 +149,11 @@ impl Chain {
             headers: &head.parts.headers,
             now: (self.world.now)(),
         };
-        let began = Instant::now();
         let user = self.access().authentication.user(&presented).await;
         let known = user.as_deref().ok();
-        self.metrics.authenticated(known, began.elapsed());
+        let authenticated = Instant::now();
+        self.metrics
+            .authenticated(known, authenticated.duration_since(head.began));
 
         let user = match user {
             Ok(user) => user,
@@ -167,7 +171,7 @@ impl Chain {
         let version = head.parts.version;
         let mut answer = match self.impersonated(user, &mut head).await {
             Err(error) => no_sniff(answer::error(&error, head.form)),
-            Ok(user) => self.allowed(user, &head, body).await,
+            Ok(user) => self.allowed(user, &head, body, authenticated).await,
         };
 
         if is_anonymous {
@@ -191,12 +195,13 @@ impl Chain {
         user: Arc<User>,
         head: &Head,
         body: B,
+        authenticated: Instant,
     ) -> Answer {
         let class = self.classify(&user, &head.info);
         let attributes = attributes_of(&user, &head.info, &head.query);
-        let began = Instant::now();
         let allowed = self.access().authorization.check(&attributes).await;
-        self.metrics.authorized(allowed.is_ok(), began.elapsed());
+        self.metrics
+            .authorized(allowed.is_ok(), authenticated.elapsed());
 
         let mut answer = match allowed {
             Err(error) => no_sniff(answer::error(&error, head.form)),

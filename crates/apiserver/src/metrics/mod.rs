@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use coracle_metrics::build_info::BuildInfo;
 use coracle_metrics::{
-    Alpha, Beta, Buckets, Counter, Counters, Gauges, Histograms, Kind, Registry, Stable,
-    build_info, metrics, process,
+    Alpha, Beta, Buckets, Counter, Counters, Family, Gauges, Histogram, Histograms, Kind, Registry,
+    Stable, build_info, metrics, process,
 };
 use http::HeaderMap;
+use tokio::time::Instant;
 
 pub use request::Measured;
 pub use store::MeasuredStore;
@@ -25,7 +26,7 @@ use crate::authn::User;
 use crate::cache::Caches;
 use crate::request::{Query, RequestInfo};
 use crate::served::Served;
-use request::{About, Answered, Known, WithDryRun};
+use request::{About, Answered, Known, RequestSeries, WithDryRun};
 use store::Operation;
 
 metrics! {
@@ -77,12 +78,6 @@ metrics! {
             "Number of dispatched requests by flow schema and priority level.",
             ["flow_schema", "priority_level"],
         ),
-        authentication: Counters<&'static str> = counters(
-            Alpha,
-            "authentication_attempts",
-            "Number of authentication attempts by result.",
-            ["result"],
-        ),
         authentication_durations: Histograms<&'static str> = histograms(
             Alpha,
             "authentication_duration_seconds",
@@ -95,12 +90,6 @@ metrics! {
             "authenticated_user_requests",
             "Number of authenticated requests by user; users that are not well known are `other`.",
             ["username"],
-        ),
-        authorization: Counters<&'static str> = counters(
-            Alpha,
-            "authorization_attempts_total",
-            "Number of authorization attempts by result.",
-            ["result"],
         ),
         authorization_durations: Histograms<&'static str> = histograms(
             Alpha,
@@ -126,12 +115,6 @@ metrics! {
             "Latency of store operations in seconds, of an external etcd or the embedded store.",
             ["operation", "group", "resource"],
             Buckets::seconds(REQUEST_BOUNDS),
-        ),
-        operation_counts: Counters<Operation> = counters(
-            Alpha,
-            "etcd_requests_total",
-            "Number of store operations.",
-            ["operation", "group", "resource"],
         ),
         operation_errors: Counters<Operation> = counters(
             Alpha,
@@ -185,6 +168,13 @@ impl coracle_metrics::Labels for FlowName {
 /// The metrics of a server.
 pub struct Metrics {
     pub counted: Counted,
+    /// The series of each sort of request.
+    series: Family<WithDryRun, RequestSeries>,
+    /// Failed, succeeded.
+    authentication: [Arc<Histogram>; 2],
+    /// Denied, allowed.
+    authorization: [Arc<Histogram>; 2],
+    users: [Arc<Counter>; USERS.len()],
     registry: Registry,
 }
 
@@ -203,10 +193,44 @@ impl Metrics {
         );
 
         objects::register(&registry, caches);
+        let counted = Counted::new(&registry);
+        registry.counts(
+            Alpha,
+            "authentication_attempts",
+            "Number of authentication attempts by result.",
+            ["result"],
+            &counted.authentication_durations,
+        );
+        registry.counts(
+            Alpha,
+            "authorization_attempts_total",
+            "Number of authorization attempts by result.",
+            ["result"],
+            &counted.authorization_durations,
+        );
+        registry.counts(
+            Alpha,
+            "etcd_requests_total",
+            "Number of store operations.",
+            ["operation", "group", "resource"],
+            &counted.operations,
+        );
+
+        let authentication = &counted.authentication_durations;
+        let authorization = &counted.authorization_durations;
         Metrics {
-            counted: Counted::new(&registry),
+            series: Family::new(RequestSeries::default),
+            authentication: ["failure", "success"].map(|result| authentication.of(&result)),
+            authorization: ["denied", "allowed"].map(|result| authorization.of(&result)),
+            users: USERS.map(|name| counted.users.of(&name)),
+            counted,
             registry,
         }
+    }
+
+    /// For the parts of the server that count on their own.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// Begins to measure a request; `None`: it is not of those that are counted.
@@ -215,12 +239,14 @@ impl Metrics {
         info: &RequestInfo,
         query: &Query,
         headers: &HeaderMap,
+        began: Instant,
     ) -> Option<Arc<Measured>> {
         let request = WithDryRun::of(info, query, headers)?;
         Some(Arc::new(Measured::begin(
             self.clone(),
             request,
             info.is_long_running(),
+            began,
         )))
     }
 }
@@ -233,20 +259,15 @@ impl Metrics {
 
     /// Authentication took so long; `None`: it failed.
     pub fn authenticated(&self, user: Option<&User>, took: Duration) {
-        let result = if user.is_some() { "success" } else { "failure" };
-        self.counted.authentication.of(&result).inc();
-        self.counted.authentication_durations.of(&result).took(took);
-
+        self.authentication[usize::from(user.is_some())].took(took);
         if let Some(user) = user {
-            self.counted.users.of(&well_known(&user.name)).inc();
+            self.users[well_known(&user.name)].inc();
         }
     }
 
     /// Authorization took so long.
     pub fn authorized(&self, allowed: bool, took: Duration) {
-        let result = if allowed { "allowed" } else { "denied" };
-        self.counted.authorization.of(&result).inc();
-        self.counted.authorization_durations.of(&result).took(took);
+        self.authorization[usize::from(allowed)].took(took);
     }
 
     /// The counter of watch events of a resource. That of a custom resource is not exported.
@@ -267,18 +288,37 @@ impl Metrics {
     }
 }
 
-/// The names that upstream tells apart; they are few, and no names of people.
-fn well_known(name: &str) -> &'static str {
-    const NAMES: [&str; 5] = [
-        "admin",
-        "client",
-        "kube_proxy",
-        "kubelet",
-        "system:serviceaccount:kube-system:default",
-    ];
-    match NAMES.into_iter().find(|known| *known == name) {
-        Some(known) => known,
-        None if name.contains('@') => "email_id",
-        None => "other",
+/// The names that upstream tells apart: they are few, and none is a person's.
+const USERS: [&str; 7] = [
+    "admin",
+    "client",
+    "kube_proxy",
+    "kubelet",
+    "system:serviceaccount:kube-system:default",
+    "email_id",
+    "other",
+];
+
+/// The place of a name in [`USERS`].
+fn well_known(name: &str) -> usize {
+    const EMAIL: usize = USERS.len() - 2;
+    const OTHER: usize = USERS.len() - 1;
+    match USERS[..EMAIL].iter().position(|known| *known == name) {
+        Some(place) => place,
+        None if name.contains('@') => EMAIL,
+        None => OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_counted_under_few_names() {
+        let check = |name: &str, expected: &str| assert_eq!(USERS[well_known(name)], expected);
+        check("kubelet", "kubelet");
+        check("jane@example.com", "email_id");
+        check("system:kube-scheduler", "other");
     }
 }

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::codec::media_type::PatchType;
-use coracle_metrics::{Gauge, Labels};
+use coracle_metrics::{Counter, Gauge, Histogram, Labels};
 use http::{HeaderMap, header};
 use tokio::time::Instant;
 
@@ -206,29 +206,59 @@ fn scope(verb: Verb, target: &Target) -> &'static str {
 pub struct Measured {
     metrics: Arc<Metrics>,
     request: WithDryRun,
+    series: Arc<RequestSeries>,
+    lasts: bool,
     began: Instant,
     code: AtomicU16,
     bytes: AtomicU64,
-    /// Where it is counted as long as it lasts.
-    present: Arc<Gauge>,
+}
+
+/// The series of one sort of request, so that they are found by one lookup. Each is made when it is
+/// first counted in.
+#[derive(Default)]
+pub(super) struct RequestSeries {
+    durations: OnceLock<Arc<Histogram>>,
+    objectives: OnceLock<Arc<Histogram>>,
+    sizes: OnceLock<Arc<Histogram>>,
+    lasting: OnceLock<Arc<Gauge>>,
+    under_way: OnceLock<Arc<Gauge>>,
+    /// Of requests that succeeded.
+    ok: OnceLock<Arc<Counter>>,
+}
+
+impl RequestSeries {
+    /// Where a request is counted as long as it lasts.
+    fn present(&self, metrics: &Metrics, about: &About, lasts: bool) -> &Gauge {
+        let counted = &metrics.counted;
+        match lasts {
+            true => self.lasting.get_or_init(|| counted.lasting.of(about)),
+            false => self
+                .under_way
+                .get_or_init(|| counted.under_way.of(&about.kind())),
+        }
+    }
 }
 
 impl Measured {
-    pub(super) fn begin(metrics: Arc<Metrics>, request: WithDryRun, lasts: bool) -> Measured {
-        let present = match lasts {
-            true => metrics.counted.lasting.of(&request.about),
-            false => metrics.counted.under_way.of(&request.about.kind()),
-        };
+    pub(super) fn begin(
+        metrics: Arc<Metrics>,
+        request: WithDryRun,
+        lasts: bool,
+        began: Instant,
+    ) -> Measured {
+        let series = metrics.series.of(&request);
+        let present = series.present(&metrics, &request.about, lasts);
         present.add(1);
 
         let (code, bytes) = (AtomicU16::new(0), AtomicU64::new(0));
         Measured {
             metrics,
             request,
-            began: Instant::now(),
+            series,
+            lasts,
+            began,
             code,
             bytes,
-            present,
         }
     }
 
@@ -245,17 +275,27 @@ impl Measured {
 
 impl Drop for Measured {
     fn drop(&mut self) {
-        self.present.add(-1);
         let took = self.began.elapsed();
-        let (counted, request) = (&self.metrics.counted, self.request);
-        let code = self.code.load(Relaxed);
-        counted.requests.of(&Answered { request, code }).inc();
-        counted.durations.of(&request).took(took);
-        counted.objectives.of(&request.about).took(took);
+        let (counted, request, series) = (&self.metrics.counted, self.request, &self.series);
+        let about = &request.about;
+        series.present(&self.metrics, about, self.lasts).add(-1);
 
-        if matches!(request.about.verb, "GET" | "LIST") {
+        let code = self.code.load(Relaxed);
+        let answered = || counted.requests.of(&Answered { request, code });
+        match code {
+            200 => series.ok.get_or_init(answered).inc(),
+            _ => answered().inc(),
+        }
+
+        let durations = || counted.durations.of(&request);
+        series.durations.get_or_init(durations).took(took);
+        let objectives = || counted.objectives.of(about);
+        series.objectives.get_or_init(objectives).took(took);
+
+        if matches!(about.verb, "GET" | "LIST") {
+            let sizes = || counted.sizes.of(about);
             let bytes = self.bytes.load(Relaxed);
-            counted.sizes.of(&request.about).observe(bytes);
+            series.sizes.get_or_init(sizes).observe(bytes);
         }
     }
 }

@@ -124,7 +124,6 @@ impl MeasuredStore {
         let result = work.await;
         let counted = &self.metrics.counted;
         counted.operations.of(&operation).took(began.elapsed());
-        counted.operation_counts.of(&operation).inc();
         if result.is_err() {
             counted.operation_errors.of(&operation).inc();
         }
