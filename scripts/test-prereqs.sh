@@ -19,6 +19,7 @@ needs=(
     containerd=containerd # runtime: the other runtime behind the same trait
     curl=curl # coracle: requests to a cluster on one machine
     mkfs.ext4=e2fsprogs # coracle: a disk that becomes full, or read-only
+    promtool=prometheus # coracle: checks each page of metrics, and Prometheus scrapes them
     nsenter=util-linux # coracle: network namespaces of test machines
     ip=iproute2 # podnet: inspects the tests' namespaces
     /usr/lib/cni/bridge=containernetworking-plugins # podnet: foreign plugins

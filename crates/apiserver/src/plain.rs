@@ -12,6 +12,7 @@ use crate::answer::{self, Answer};
 use crate::authn::token::Issuer;
 use crate::discovery::ServedGroups;
 use crate::handler::{Server, has_group};
+use crate::metrics::BUILD;
 use crate::openapi::OpenApi;
 use crate::render::Form;
 use crate::request::Request;
@@ -40,7 +41,10 @@ impl Server {
 
         let known = match path {
             "/metrics" => {
-                let page = self.metrics.page(&self.registry.caches);
+                let status = self.registry.store.status().await;
+                let page = self
+                    .metrics
+                    .page(status.ok().map(|status| status.file_bytes));
                 let content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
                 Some(Ok(answer::bytes(StatusCode::OK, content_type, page)))
             }
@@ -185,19 +189,19 @@ fn is_api_path(path: &str) -> bool {
 fn version() -> Value {
     let mut version = Map::new();
     for (name, text) in [
-        ("major", "1"),
-        ("minor", "36"),
+        ("major", BUILD.major),
+        ("minor", BUILD.minor),
         ("emulationMajor", "1"),
         ("emulationMinor", "36"),
         ("minCompatibilityMajor", "1"),
         ("minCompatibilityMinor", "35"),
-        ("gitVersion", crate::VERSION),
-        ("gitCommit", ""),
-        ("gitTreeState", "clean"),
-        ("buildDate", "1970-01-01T00:00:00Z"),
-        ("goVersion", ""),
-        ("compiler", "rustc"),
-        ("platform", "linux/amd64"),
+        ("gitVersion", BUILD.git_version),
+        ("gitCommit", BUILD.git_commit),
+        ("gitTreeState", BUILD.git_tree_state),
+        ("buildDate", BUILD.build_date),
+        ("goVersion", BUILD.go_version),
+        ("compiler", BUILD.compiler),
+        ("platform", BUILD.platform),
     ] {
         version.insert(name, text);
     }

@@ -191,13 +191,13 @@ pub async fn run(
         .transpose()
         .map_err(RunError::Listener)?;
 
-    let metrics = Arc::new(Metrics::default());
+    let caches = Arc::new(Caches::new());
+    let metrics = Arc::new(Metrics::new(&caches));
     let store: Arc<dyn Store> = Arc::new(MeasuredStore {
         store,
         metrics: metrics.clone(),
     });
 
-    let caches = Arc::new(Caches::new());
     let from = part(caches.fill(&*store)).await?;
     let trusted = Trusted::read(config)?;
     let (tokens, issuer) = config.tokens.open(&caches)?;
@@ -207,7 +207,7 @@ pub async fn run(
     let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
-        admission: Admission::new(&config.admission),
+        admission: Admission::new(&config.admission, metrics.registry()),
         access: Access::new(
             authentication,
             &config.authorization,

@@ -9,14 +9,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::codec::json;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use coracle_metrics::Registry;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
+use tokio::time::Instant;
 
 use crate::access::{Access, TypedAccess};
 use crate::config::{Config, ConfigError};
 use crate::discovery::Discovery;
 use crate::error::Error;
 use crate::limit::TokenBucket;
+use crate::metrics::{Code, Measured};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::transport::{Body, Https, Transport, TransportError};
@@ -36,6 +39,7 @@ pub struct Client {
     timeout: Option<Duration>,
     namespace: Arc<str>,
     world: World,
+    measured: Arc<Measured>,
 }
 
 impl Client {
@@ -48,6 +52,7 @@ impl Client {
             timeout: None,
             namespace: "default".into(),
             world,
+            measured: Arc::new(Measured::new(&Registry::default(), "in-process".into())),
         }
     }
 
@@ -57,7 +62,10 @@ impl Client {
             .namespace
             .clone()
             .unwrap_or_else(|| "default".to_string());
-        let client = Client::new(Arc::new(Https::new(config, world).await?), world);
+        let host = config.server.parse::<Uri>().ok();
+        let host = host.as_ref().and_then(Uri::authority);
+        let host = host.map_or_else(String::new, ToString::to_string);
+        let client = Client::new(Arc::new(Https::new(config, world).await?), world).host(&host);
         Ok(Client {
             namespace: namespace.into(),
             ..client
@@ -71,6 +79,31 @@ impl Client {
             self.user_agent = value;
         }
         self
+    }
+
+    /// The same client, which counts in the metrics of its component. What is made with it counts
+    /// there too: informers, queues, elections.
+    #[must_use]
+    pub fn measured(mut self, registry: &Registry) -> Client {
+        self.measured = Arc::new(Measured::new(registry, Arc::clone(&self.measured.host)));
+        self
+    }
+
+    /// The same client, with this host in its metrics.
+    #[must_use]
+    pub fn host(mut self, host: &str) -> Client {
+        self.measured = Arc::new(Measured::new(&self.measured.registry, host.into()));
+        self
+    }
+
+    /// The host of the server, as metrics show it.
+    pub fn host_name(&self) -> Arc<str> {
+        Arc::clone(&self.measured.host)
+    }
+
+    /// The metrics of the component.
+    pub fn metrics(&self) -> &Registry {
+        &self.measured.registry
     }
 
     /// The same client with a rate limit. Watches are exempt.
@@ -125,6 +158,7 @@ impl Client {
 
         if let Some(limit) = self.limit.as_ref().filter(|_| !is_watch) {
             let wait = limit.reserve();
+            self.measured.waited(request.method(), wait);
             if wait > Duration::from_secs(1) {
                 tracing::info!(
                     ?wait,
@@ -147,7 +181,10 @@ impl Client {
             };
 
             match wait {
-                Some(wait) if attempt <= RETRIES => tokio::time::sleep(wait).await,
+                Some(wait) if attempt <= RETRIES => {
+                    self.measured.retried(request.method(), code(&sent));
+                    tokio::time::sleep(wait).await;
+                }
                 _ => return Ok(sent?),
             }
         }
@@ -162,13 +199,19 @@ impl Client {
             .headers_mut()
             .entry(header::USER_AGENT)
             .or_insert_with(|| self.user_agent.clone());
-        match self.timeout.filter(|_| in_time) {
+        let (method, bytes) = (request.method().clone(), request.body().len());
+        let began = Instant::now();
+        let sent = match self.timeout.filter(|_| in_time) {
             None => self.transport.send(request).await,
             Some(within) => {
                 let sent = tokio::time::timeout(within, self.transport.send(request)).await;
                 sent.unwrap_or(Err(TransportError::TimedOut))
             }
-        }
+        };
+
+        self.measured
+            .answered(&method, code(&sent), bytes, began.elapsed());
+        sent
     }
 
     /// Sends a request and reads the whole answer; an error status is an error.
@@ -186,6 +229,10 @@ impl Client {
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.json(get(path)?).await
     }
+}
+
+fn code(sent: &Result<Response<Body>, TransportError>) -> Code {
+    Code(sent.as_ref().ok().map(|answer| answer.status().as_u16()))
 }
 
 /// A GET request.

@@ -4,6 +4,7 @@
 //! own clock, writes its identity into it; the server lets one of several succeed. The leader
 //! renews the Lease; when it cannot for too long, it stops, before others may take over.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coracle_api::time::MicroTime;
@@ -15,6 +16,7 @@ use crate::access::Access;
 use crate::client::Client;
 use crate::error::Error;
 use crate::events::{ObjectReference, Recorder};
+use crate::metrics::ElectionMetrics;
 use crate::resource::Resource;
 use crate::world::World;
 
@@ -38,6 +40,8 @@ pub struct Election {
     pub retry_period: Duration,
     /// Whether a leader that stops regularly releases the Lease.
     pub release: bool,
+    /// What health checks see of it.
+    pub health: LeaderHealth,
 }
 
 /// The durations do not leave the leader time to stop.
@@ -57,6 +61,30 @@ pub enum InvalidDurations {
 pub struct Lost;
 
 /// The last observed record, and when it was observed, by the local clock.
+/// Whether the leader renews its Lease in time, for health checks. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct LeaderHealth(Arc<Mutex<Option<Instant>>>);
+
+/// How long after its Lease expired a leader is still healthy.
+const TOLERATED: Duration = Duration::from_secs(20);
+
+impl LeaderHealth {
+    fn set(&self, renewed: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+    }
+
+    /// An error: this process believes to lead, but has not renewed the Lease for too long.
+    pub fn check(&self, lease_duration: Duration) -> Result<(), String> {
+        let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match renewed {
+            Some(renewed) if renewed.elapsed() > lease_duration + TOLERATED => {
+                Err("failed election to renew leadership on lease".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 struct Observed {
     lease: Option<Value>,
     at: Instant,
@@ -80,6 +108,7 @@ impl Election {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             release: false,
+            health: LeaderHealth::default(),
         }
     }
 
@@ -115,7 +144,11 @@ impl Election {
             observed,
             world: client.world(),
         };
+        let status = ElectionMetrics::new(client.metrics()).leads.of(&self.name);
+        status.set(0);
         candidate.acquire().await;
+        status.set(1);
+        self.health.set(Some(Instant::now()));
 
         info!(lease = self.name, identity = self.identity, "became leader");
         candidate.record_event(recorder, "became leader");
@@ -125,6 +158,8 @@ impl Election {
             () = candidate.hold() => Err(Lost),
         };
 
+        status.set(0);
+        self.health.set(None);
         candidate.record_event(recorder, "stopped leading");
 
         if self.release && result.is_ok() {
@@ -166,7 +201,10 @@ impl Candidate<'_> {
             // is later.
             let attempted = Instant::now();
             match tokio::time::timeout(left, self.attempt()).await {
-                Ok(Ok(true)) => renewed = attempted,
+                Ok(Ok(true)) => {
+                    renewed = attempted;
+                    self.election.health.set(Some(attempted));
+                }
                 Ok(Ok(false)) => {
                     return warn!(lease = self.election.name, "lost leader election");
                 }

@@ -27,6 +27,7 @@ pub mod informer;
 mod journal;
 mod key;
 pub mod limit;
+mod metrics;
 mod options;
 pub mod ownership;
 mod patch;

@@ -216,6 +216,26 @@ impl Certificates {
         signed(&params, authority)
     }
 
+    /// The serving certificate of another component in the server's process, generated at every
+    /// start as the kubelet's is.
+    pub(crate) fn serving(
+        authority: &Pair,
+        name: &str,
+        addresses: &[IpAddr],
+    ) -> Result<Pair, CertificateError> {
+        signed(&serving(name, "localhost", addresses)?, authority)
+    }
+
+    /// A serving certificate that is its own CA, generated at every start.
+    pub(crate) fn self_signed(host: &str, addresses: &[IpAddr]) -> Result<Pair, CertificateError> {
+        let key = KeyPair::generate()?;
+        let certificate = serving(host, "localhost", addresses)?.self_signed(&key)?;
+        Ok(Pair {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
     fn signed(
         &self,
         name: &str,
@@ -274,6 +294,20 @@ pub(crate) fn ensure_self_signed(
     write_private(&files.certificate, &certificate.pem())?;
 
     write_private(&files.key, &key.serialize_pem())
+}
+
+fn serving(
+    common_name: &str,
+    host: &str,
+    addresses: &[IpAddr],
+) -> Result<CertificateParams, CertificateError> {
+    let mut params = named(common_name, None);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.subject_alt_names = vec![SanType::DnsName(host.try_into()?)];
+    params
+        .subject_alt_names
+        .extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+    Ok(params)
 }
 
 fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {

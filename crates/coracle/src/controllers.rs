@@ -11,6 +11,7 @@ use coracle_apiserver::authn::token::{Bound, KeyError, SigningKey, kept_token};
 use coracle_client::{Client, Election, Journal, Tasks};
 use coracle_controllers::serviceaccount_token::{TokenRequest, TokenSigner};
 use coracle_controllers::{Context, Manager};
+use coracle_metrics::Registry;
 use tracing::warn;
 
 use crate::host;
@@ -21,25 +22,22 @@ const MANAGER: &str = "system:kube-controller-manager";
 
 /// Runs the controllers with in-process clients; with leader election where other servers share the
 /// store. Never returns.
-pub(crate) async fn run(in_process: &InProcess, manager: &Manager, elect: bool, journal: &Journal) {
+pub(crate) async fn run(
+    in_process: &InProcess,
+    manager: &Manager,
+    elect: Option<&Election>,
+    journal: &Journal,
+    metrics: &Registry,
+) {
     loop {
         let tasks = Tasks::new();
-        let mut context = context(in_process, tasks.clone());
+        let mut context = context(in_process, tasks.clone(), metrics);
         context.journal = journal.clone();
 
-        if !elect {
+        let Some(election) = elect else {
             return manager.run(&context).await;
-        }
-
-        let identity = format!("{}_{}", host::name(), WORLD.uid());
-        let election = Election::new("kube-system", "kube-controller-manager", &identity);
-        let client = in_process.client(
-            User {
-                name: MANAGER.to_string(),
-                ..User::default()
-            },
-            WORLD,
-        );
+        };
+        let client = client(in_process, metrics);
 
         let recorder = context
             .recorder
@@ -57,17 +55,29 @@ pub(crate) async fn run(in_process: &InProcess, manager: &Manager, elect: bool, 
     }
 }
 
-/// The context of controllers that use in-process clients.
-fn context(in_process: &InProcess, tasks: Tasks) -> Context {
+/// The election of the leader among servers that share a store.
+pub(crate) fn election() -> Election {
+    let identity = format!("{}_{}", host::name(), WORLD.uid());
+    Election::new("kube-system", "kube-controller-manager", &identity)
+}
+
+/// The client of the manager itself.
+pub(crate) fn client(in_process: &InProcess, metrics: &Registry) -> Client {
     let manager = User {
         name: MANAGER.to_string(),
         ..User::default()
     };
-    let shared = in_process
-        .client(manager, WORLD)
-        .named(&user_agent("shared-informers"));
-    let in_process = in_process.clone();
-    Context::new(&shared, move |account| own(&in_process, account), tasks)
+    in_process
+        .client(manager.authenticated(), WORLD)
+        .measured(metrics)
+}
+
+/// The context of controllers that use in-process clients.
+fn context(in_process: &InProcess, tasks: Tasks, metrics: &Registry) -> Context {
+    let shared = client(in_process, metrics).named(&user_agent("shared-informers"));
+    let (in_process, metrics) = (in_process.clone(), metrics.clone());
+    let own = move |account: &str| own(&in_process, account).measured(&metrics);
+    Context::new(&shared, own, tasks)
 }
 
 /// Why a signing key cannot be used.

@@ -12,6 +12,7 @@ use clap::Args;
 use coracle_client::{Client, ConfigError, Environment};
 use coracle_dns::{Config, Forward, RunError};
 
+use crate::component_port::component_metrics;
 use crate::process::{self, ProcessError};
 use crate::settings::Logs;
 use crate::world::WORLD;
@@ -40,6 +41,9 @@ pub(crate) struct Dns {
     /// File in which records are saved, to answer after a restart while the API server is down
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Address of /metrics, over HTTP [default: none]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics_listen: Option<SocketAddr>,
     /// Only wait until this address accepts a TCP connection, then exit
     #[arg(long, value_name = "ADDRESS:PORT", exclusive = true)]
     wait_for: Option<SocketAddr>,
@@ -104,6 +108,7 @@ async fn serve(command: Dns) -> Result<(), DnsError> {
         random: WORLD.random,
     };
     let client = Client::connect(access, world).await?.named("coracle-dns");
+    let client = client.measured(&component_metrics());
 
     let forward = match (command.upstream.as_slice(), command.resolv_conf.is_empty()) {
         ([], true) => Forward::None,
@@ -117,6 +122,7 @@ async fn serve(command: Dns) -> Result<(), DnsError> {
         service: command.cluster_dns,
         forward,
         state: command.state,
+        metrics: command.metrics_listen,
     };
 
     let announce = |addresses: &[SocketAddr]| {

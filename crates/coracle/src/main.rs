@@ -5,6 +5,7 @@
 
 mod bench;
 mod certificates;
+mod component_port;
 mod controllers;
 mod ctr;
 mod decode;

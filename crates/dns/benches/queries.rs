@@ -50,7 +50,12 @@ fn main() {
 }
 
 async fn start(services: usize) -> SocketAddr {
-    let handler = Handler::new("cluster.local", vec!["10.0.0.10".parse().unwrap()], None);
+    let handler = Handler::new(
+        "cluster.local",
+        vec!["10.0.0.10".parse().unwrap()],
+        None,
+        &coracle_metrics::Registry::default(),
+    );
     handler.change(|zone| {
         zone.add_namespace("shop");
         (0..services).for_each(|number| zone.set_service(service(number)));

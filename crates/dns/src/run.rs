@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use coracle_client::informer::Informers;
 use coracle_client::{Client, Tasks};
+use coracle_serving::{answer, pages, plain};
+use http::StatusCode;
+use tokio::net::TcpListener;
 
 use crate::follow::follow;
 use crate::server::{Handler, Sockets, Upstream, UpstreamError};
@@ -25,6 +28,8 @@ pub struct Config {
     pub forward: Forward,
     /// File of the saved state.
     pub state: Option<PathBuf>,
+    /// Address of `/metrics`.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// Where names outside the cluster domain are forwarded to.
@@ -76,12 +81,25 @@ pub async fn run(
         Forward::Servers(servers) => Some(Upstream::of(servers)?),
         Forward::ResolvConf(file) => Upstream::of_file(file, &own)?,
     };
-    let handler = Handler::new(&config.domain, config.service.clone(), upstream);
+    let metrics = client.metrics().clone();
+    let handler = Handler::new(&config.domain, config.service.clone(), upstream, &metrics);
     load_state(&handler, config.state.as_ref());
 
     let tasks = Tasks::new();
     let informers = Informers::new(client, tasks.clone());
     tasks.spawn(sockets.serve(handler.clone()));
+    if let Some(address) = config.metrics {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|source| RunError::Listen {
+            addresses: vec![address],
+            source,
+        })?;
+        tasks.spawn(plain::serve(listener, move |path, _| match path {
+            "/metrics" => pages::metrics(&metrics),
+            _ => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        }));
+    }
+
     ready(&addresses);
     follow(&handler, &informers, config.state).await;
 

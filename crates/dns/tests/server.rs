@@ -38,7 +38,12 @@ struct Running {
 
 async fn start(domain: &str, upstream: &[SocketAddr]) -> Running {
     let upstream = (!upstream.is_empty()).then(|| Upstream::of(upstream).unwrap());
-    let handler = Handler::new(domain, vec!["10.0.0.10".parse().unwrap()], upstream);
+    let handler = Handler::new(
+        domain,
+        vec!["10.0.0.10".parse().unwrap()],
+        upstream,
+        &coracle_metrics::Registry::default(),
+    );
     let sockets = Sockets::open(&["127.0.0.1:0".parse().unwrap()])
         .await
         .unwrap();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use coracle_api::time::Timestamp;
 use coracle_client::{Client, Informers, Journal, Recorder, Stage, World};
 use coracle_cri::{Images, Runtime};
+use coracle_metrics::Registry;
 
 use crate::layout::Layout;
 
@@ -33,6 +34,8 @@ pub struct Host {
     pub events: Recorder,
     pub journal: Journal,
     pub world: World,
+    /// What `/metrics` of the kubelet shows.
+    pub metrics: Registry,
 }
 
 impl Host {

@@ -33,6 +33,7 @@ use crate::pod_manager::PodManager;
 use crate::pod_workers::PodWorkers;
 use crate::probes::ProbeManager;
 use crate::references::References;
+use crate::runtime_operations::{MeasuredImages, MeasuredRuntime};
 use crate::server::healthz;
 use crate::status_manager::StatusManager;
 use crate::sync_loop::{Inputs, SyncLoop};
@@ -105,6 +106,9 @@ impl Kubelet {
         images: Arc<dyn Images>,
     ) -> Kubelet {
         let tasks = Tasks::new();
+        let metrics = client.metrics().clone();
+        let runtime = Arc::new(MeasuredRuntime::new(runtime, &metrics));
+        let images = Arc::new(MeasuredImages::new(images, &metrics));
         let informers = Informers::new(client.clone(), tasks.clone());
 
         let on_node = Selection::all(&Resource::of::<Pod>())
@@ -122,6 +126,7 @@ impl Kubelet {
             journal: config.journal.clone(),
             world: client.world(),
             informers: informers.clone(),
+            metrics,
             client,
         });
 

@@ -42,6 +42,7 @@ pub mod probes;
 pub mod qos;
 pub mod references;
 pub mod requests;
+mod runtime_operations;
 pub mod server;
 pub mod shutdown;
 pub mod spec;

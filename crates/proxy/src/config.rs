@@ -33,7 +33,11 @@ pub struct Config {
     pub masquerade_all: bool,
     /// Address of `/healthz` and `/livez`.
     pub healthz: Option<SocketAddr>,
-    /// Whether a failure to listen there is fatal.
+    /// Address of `/metrics` and the other pages about the proxy.
+    pub metrics: Option<SocketAddr>,
+    /// The version that the pages show.
+    pub version: &'static str,
+    /// Whether a failure to listen at one of these is fatal.
     pub bind_hard_fail: bool,
 }
 
@@ -63,6 +67,8 @@ impl Default for Config {
             masquerade_bit: 14,
             masquerade_all: false,
             healthz: Some(SocketAddr::from(([0, 0, 0, 0], 10256))),
+            metrics: Some(SocketAddr::from(([127, 0, 0, 1], 10249))),
+            version: "",
             bind_hard_fail: false,
         }
     }

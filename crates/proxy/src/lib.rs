@@ -15,6 +15,7 @@ pub mod conntrack;
 pub mod endpoints;
 pub mod facts;
 mod health;
+mod metrics;
 pub mod nft;
 mod node_network;
 pub mod rules;

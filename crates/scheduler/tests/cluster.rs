@@ -33,9 +33,16 @@ impl Scheduled {
 
         let recorded = journal.clone();
         tasks.spawn(async move {
-            coracle_scheduler::run(&Config::default(), &client, "host", recorded, stopped)
-                .await
-                .unwrap()
+            coracle_scheduler::run(
+                &Config::default(),
+                &client,
+                "host",
+                recorded,
+                stopped,
+                || {},
+            )
+            .await
+            .unwrap()
         });
 
         Scheduled {

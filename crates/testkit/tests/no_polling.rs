@@ -157,7 +157,8 @@ fn begin(client: &Client, tasks: &Tasks) {
         let (_open, stop) = watch::channel(false);
         let config = Config::default();
 
-        let scheduler = || coracle_scheduler::run(&config, &client, "host", Journal::new(), stop);
+        let scheduler =
+            || coracle_scheduler::run(&config, &client, "host", Journal::new(), stop, || {});
         election
             .lead(&client, &recorder, scheduler)
             .await

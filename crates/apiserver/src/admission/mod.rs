@@ -28,6 +28,8 @@ use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::catalog::Resource;
 use coracle_kinds::{ApiError, Context, Part};
+use coracle_metrics::{Buckets, Histograms, Registry, Stable};
+use tokio::time::Instant;
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +199,7 @@ const PLUGINS: &[(&str, State)] = &[
 /// The plugins that are on, in their order.
 pub struct Admission {
     plugins: Vec<&'static dyn Plugin>,
+    steps: Histograms<(&'static str, bool, &'static str)>,
 }
 
 /// The flags `--enable-admission-plugins` and `--disable-admission-plugins`.
@@ -242,7 +245,7 @@ impl PluginFlags {
 
 impl Admission {
     /// All that are on by default or enabled, and not disabled.
-    pub fn new(flags: &PluginFlags) -> Admission {
+    pub fn new(flags: &PluginFlags, metrics: &Registry) -> Admission {
         let has = |names: &[String], plugin: &str| names.iter().any(|name| name == plugin);
         let runs = |(name, state): &(&str, State)| match *state {
             _ if has(&flags.disable, name) => None,
@@ -252,6 +255,13 @@ impl Admission {
         };
         Admission {
             plugins: PLUGINS.iter().filter_map(runs).collect(),
+            steps: metrics.histograms(
+                Stable,
+                "apiserver_admission_step_admission_duration_seconds",
+                "Duration of admission in seconds: by all plugins, before or after validation.",
+                ["operation", "rejected", "type"],
+                Buckets::seconds(&[0.005, 0.025, 0.1, 0.5, 1.0, 2.5]),
+            ),
         }
     }
 
@@ -260,10 +270,13 @@ impl Admission {
         object: &mut Value,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        for plugin in &self.plugins {
-            plugin.admit(object, attributes).await?;
-        }
-        Ok(())
+        self.timed("admit", attributes, async {
+            for plugin in &self.plugins {
+                plugin.admit(object, attributes).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     pub async fn validate(
@@ -271,10 +284,31 @@ impl Admission {
         object: Option<&Value>,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        for plugin in &self.plugins {
-            plugin.validate(object, attributes).await?;
-        }
-        Ok(())
+        self.timed("validate", attributes, async {
+            for plugin in &self.plugins {
+                plugin.validate(object, attributes).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn timed(
+        &self,
+        step: &'static str,
+        attributes: &Attributes<'_>,
+        work: impl Future<Output = Result<(), ApiError>>,
+    ) -> Result<(), ApiError> {
+        let began = Instant::now();
+        let result = work.await;
+        let operation = match attributes.operation {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+        };
+        let key = (operation, result.is_err(), step);
+        self.steps.of(&key).took(began.elapsed());
+        result
     }
 }
 

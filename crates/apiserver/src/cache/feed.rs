@@ -24,7 +24,7 @@ use super::{Applied, BadEntry, Cache, Entries, Entry, SharedTrees};
 use crate::storage_version::StorageVersion;
 
 /// Where objects are in the store.
-pub(super) const ROOT: &str = "/registry/";
+pub const ROOT: &str = "/registry/";
 
 /// How long the feed waits before it tries a failed store again.
 pub(super) const RETRY: Duration = Duration::from_millis(200);

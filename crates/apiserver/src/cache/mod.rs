@@ -22,7 +22,7 @@ pub use custom::{Custom, Definitions};
 pub use derived::{Derive, Derived, Read};
 pub use entries::Entries;
 pub use entry::{BadEntry, Entry};
-pub use feed::{Caches, FeedError, PendingWrite};
+pub use feed::{Caches, FeedError, PendingWrite, ROOT};
 pub use history::{Change, Cursor, CursorOvertaken, Event};
 pub use notifier::{Notifier, any_notified};
 pub use trees::SharedTrees;

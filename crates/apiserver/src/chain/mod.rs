@@ -13,6 +13,7 @@ use std::time::Duration;
 use coracle_client::World;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, Version, header};
+use tokio::time::Instant;
 
 use crate::ApiError;
 use crate::access::Access;
@@ -48,6 +49,7 @@ struct Head {
     info: RequestInfo,
     /// For refusals.
     form: Form,
+    began: Instant,
 }
 
 impl Chain {
@@ -92,7 +94,8 @@ impl Chain {
         let form = Form::negotiate(text(header::ACCEPT), &query, text(header::USER_AGENT));
         let form = form.unwrap_or(Form::JSON);
 
-        let measured = self.metrics.request(&info, &query, &parts.headers);
+        let began = Instant::now();
+        let measured = self.metrics.request(&info, &query, &parts.headers, began);
         let mut answer = self
             .in_time(
                 Head {
@@ -100,6 +103,7 @@ impl Chain {
                     query,
                     info,
                     form,
+                    began,
                 },
                 body,
                 peer,
@@ -146,7 +150,10 @@ impl Chain {
             now: (self.world.now)(),
         };
         let user = self.access().authentication.user(&presented).await;
-        self.metrics.authenticated(user.is_ok());
+        let known = user.as_deref().ok();
+        let authenticated = Instant::now();
+        self.metrics
+            .authenticated(known, authenticated.duration_since(head.began));
 
         let user = match user {
             Ok(user) => user,
@@ -164,7 +171,7 @@ impl Chain {
         let version = head.parts.version;
         let mut answer = match self.impersonated(user, &mut head).await {
             Err(error) => no_sniff(answer::error(&error, head.form)),
-            Ok(user) => self.allowed(user, &head, body).await,
+            Ok(user) => self.allowed(user, &head, body, authenticated).await,
         };
 
         if is_anonymous {
@@ -188,10 +195,15 @@ impl Chain {
         user: Arc<User>,
         head: &Head,
         body: B,
+        authenticated: Instant,
     ) -> Answer {
         let class = self.classify(&user, &head.info);
         let attributes = attributes_of(&user, &head.info, &head.query);
-        let mut answer = match self.access().authorization.check(&attributes).await {
+        let allowed = self.access().authorization.check(&attributes).await;
+        self.metrics
+            .authorized(allowed.is_ok(), authenticated.elapsed());
+
+        let mut answer = match allowed {
             Err(error) => no_sniff(answer::error(&error, head.form)),
             Ok(()) => {
                 let user_agent = head.parts.headers.get(header::USER_AGENT);

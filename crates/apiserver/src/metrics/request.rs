@@ -1,29 +1,42 @@
 //! Request metrics: counts, durations and results.
 
-use std::cmp::Ordering;
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::codec::media_type::PatchType;
+use coracle_metrics::{Counter, Gauge, Histogram, Labels};
 use http::{HeaderMap, header};
 use tokio::time::Instant;
 
 use super::Metrics;
-use super::series::Gauge;
 use crate::request::{Query, RequestInfo, Target, Verb};
 
 /// The attributes of a request that are labels of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) verb: &'static str,
     /// Absent: a health check.
     resource: Option<Known>,
     pub(super) subresource: &'static str,
     pub(super) scope: &'static str,
-    pub(super) dry_run: &'static str,
+}
+
+/// A request, and whether it only tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WithDryRun {
+    about: About,
+    dry_run: &'static str,
+}
+
+/// A request, and the status code of its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Answered {
+    request: WithDryRun,
+    code: u16,
 }
 
 impl Hash for About {
@@ -34,8 +47,7 @@ impl Hash for About {
     }
 }
 
-/// A built-in resource, identified by its index in the catalogue, which is in order of group,
-/// version and name.
+/// A built-in resource, identified by its place in the catalogue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known(pub(super) &'static Resource);
 
@@ -47,33 +59,75 @@ impl PartialEq for Known {
 
 impl Eq for Known {}
 
-impl Ord for Known {
-    fn cmp(&self, other: &Known) -> Ordering {
-        ptr::from_ref(self.0).cmp(&ptr::from_ref(other.0))
-    }
-}
-
-impl PartialOrd for Known {
-    fn partial_cmp(&self, other: &Known) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 impl Hash for Known {
     fn hash<H: Hasher>(&self, state: &mut H) {
         ptr::from_ref(self.0).hash(state);
     }
 }
 
-impl About {
+impl Labels for Known {
+    fn values(&self) -> Vec<Cow<'_, str>> {
+        let Known(resource) = self;
+        [&resource.group, &resource.version, &resource.plural]
+            .map(|text| Cow::Borrowed(&**text))
+            .to_vec()
+    }
+}
+
+impl Labels for About {
+    fn values(&self) -> Vec<Cow<'_, str>> {
+        let of = |name: fn(&'static Resource) -> &'static str| {
+            self.resource.map_or("", |known| name(known.0))
+        };
+        [
+            "apiserver",
+            of(|resource| &resource.group),
+            of(|resource| &resource.plural),
+            self.scope,
+            self.subresource,
+            self.verb,
+            of(|resource| &resource.version),
+        ]
+        .map(Cow::Borrowed)
+        .to_vec()
+    }
+}
+
+impl Labels for WithDryRun {
+    fn values(&self) -> Vec<Cow<'_, str>> {
+        let mut values = self.about.values();
+        values.push(self.dry_run.into());
+        values
+    }
+}
+
+impl Labels for Answered {
+    fn values(&self) -> Vec<Cow<'_, str>> {
+        let mut values = self.request.values();
+        values.push(self.code.to_string().into());
+        values
+    }
+}
+
+impl WithDryRun {
     /// `None`: nothing that is counted.
-    pub(super) fn of(info: &RequestInfo, query: &Query, headers: &HeaderMap) -> Option<About> {
-        let dry_run = if query.get("dryRun").is_some_and(|value| !value.is_empty()) {
+    pub(super) fn of(info: &RequestInfo, query: &Query, headers: &HeaderMap) -> Option<WithDryRun> {
+        let tries = query.get("dryRun").is_some_and(|value| !value.is_empty());
+        let dry_run = if tries && info.target.is_some() {
             "All"
         } else {
             ""
         };
 
+        Some(WithDryRun {
+            about: About::of(info, headers)?,
+            dry_run,
+        })
+    }
+}
+
+impl About {
+    fn of(info: &RequestInfo, headers: &HeaderMap) -> Option<About> {
         let Some(target) = &info.target else {
             let subresource = match info.path.as_str() {
                 "/healthz" => "/healthz",
@@ -87,7 +141,6 @@ impl About {
                 resource: None,
                 subresource,
                 scope: "",
-                dry_run: "",
             });
         };
 
@@ -108,27 +161,14 @@ impl About {
             resource: Some(Known(resource)),
             subresource,
             scope: scope(info.verb, target),
-            dry_run,
         })
     }
 
-    /// The labels that all families of requests have.
-    pub(super) fn labels(&self) -> [(&'static str, &'static str); 6] {
-        let of = |name: fn(&'static Resource) -> &'static str| {
-            self.resource.map_or("", |known| name(known.0))
-        };
-        [
-            ("group", of(|resource| &resource.group)),
-            ("resource", of(|resource| &resource.plural)),
-            ("scope", self.scope),
-            ("subresource", self.subresource),
-            ("verb", self.verb),
-            ("version", of(|resource| &resource.version)),
-        ]
-    }
-
-    fn changes(&self) -> bool {
-        !matches!(self.verb, "GET" | "LIST" | "WATCH")
+    fn kind(&self) -> &'static str {
+        match self.verb {
+            "GET" | "LIST" | "WATCH" => "readOnly",
+            _ => "mutating",
+        }
     }
 }
 
@@ -165,33 +205,60 @@ fn scope(verb: Verb, target: &Target) -> &'static str {
 /// A request that is being measured. When it is dropped, its response has been sent.
 pub struct Measured {
     metrics: Arc<Metrics>,
-    about: About,
+    request: WithDryRun,
+    series: Arc<RequestSeries>,
+    lasts: bool,
     began: Instant,
     code: AtomicU16,
     bytes: AtomicU64,
-    /// Where it is counted as long as it lasts.
-    present: Arc<Gauge>,
+}
+
+/// The series of one sort of request, so that they are found by one lookup. Each is made when it is
+/// first counted in.
+#[derive(Default)]
+pub(super) struct RequestSeries {
+    durations: OnceLock<Arc<Histogram>>,
+    objectives: OnceLock<Arc<Histogram>>,
+    sizes: OnceLock<Arc<Histogram>>,
+    lasting: OnceLock<Arc<Gauge>>,
+    under_way: OnceLock<Arc<Gauge>>,
+    /// Of requests that succeeded.
+    ok: OnceLock<Arc<Counter>>,
+}
+
+impl RequestSeries {
+    /// Where a request is counted as long as it lasts.
+    fn present(&self, metrics: &Metrics, about: &About, lasts: bool) -> &Gauge {
+        let counted = &metrics.counted;
+        match lasts {
+            true => self.lasting.get_or_init(|| counted.lasting.of(about)),
+            false => self
+                .under_way
+                .get_or_init(|| counted.under_way.of(&about.kind())),
+        }
+    }
 }
 
 impl Measured {
-    pub(super) fn begin(metrics: Arc<Metrics>, about: About, lasts: bool) -> Measured {
-        let present = match lasts {
-            true => metrics.lasting.of(&About {
-                dry_run: "",
-                ..about
-            }),
-            false => metrics.under_way.of(&about.changes()),
-        };
+    pub(super) fn begin(
+        metrics: Arc<Metrics>,
+        request: WithDryRun,
+        lasts: bool,
+        began: Instant,
+    ) -> Measured {
+        let series = metrics.series.of(&request);
+        let present = series.present(&metrics, &request.about, lasts);
         present.add(1);
 
         let (code, bytes) = (AtomicU16::new(0), AtomicU64::new(0));
         Measured {
             metrics,
-            about,
-            began: Instant::now(),
+            request,
+            series,
+            lasts,
+            began,
             code,
             bytes,
-            present,
         }
     }
 
@@ -208,24 +275,27 @@ impl Measured {
 
 impl Drop for Measured {
     fn drop(&mut self) {
-        self.present.add(-1);
-        let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.metrics
-            .requests
-            .of(&(self.about, self.code.load(Relaxed)))
-            .add(1);
+        let took = self.began.elapsed();
+        let (counted, request, series) = (&self.metrics.counted, self.request, &self.series);
+        let about = &request.about;
+        series.present(&self.metrics, about, self.lasts).add(-1);
 
-        self.metrics.durations.of(&self.about).observe(took);
+        let code = self.code.load(Relaxed);
+        let answered = || counted.requests.of(&Answered { request, code });
+        match code {
+            200 => series.ok.get_or_init(answered).inc(),
+            _ => answered().inc(),
+        }
 
-        if matches!(self.about.verb, "GET" | "LIST") {
-            let about = About {
-                dry_run: "",
-                ..self.about
-            };
-            self.metrics
-                .sizes
-                .of(&about)
-                .observe(self.bytes.load(Relaxed));
+        let durations = || counted.durations.of(&request);
+        series.durations.get_or_init(durations).took(took);
+        let objectives = || counted.objectives.of(about);
+        series.objectives.get_or_init(objectives).took(took);
+
+        if matches!(about.verb, "GET" | "LIST") {
+            let sizes = || counted.sizes.of(about);
+            let bytes = self.bytes.load(Relaxed);
+            series.sizes.get_or_init(sizes).observe(bytes);
         }
     }
 }

@@ -1,92 +1,111 @@
 //! A store that measures each operation: how long it takes, and which fail.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use coracle_api::catalog::BUILTIN;
+use coracle_metrics::Labels;
 use coracle_store::{
     LeaseId, LeaseStatus, Op, RangeAnswer, RangeRequest, Revision, Store, StoreError, StoreStatus,
     Txn, TxnAnswer, Watch, WatchRequest,
 };
 use tokio::time::Instant;
 
-use super::series::{Counter, Family, Histogram};
-use super::text::Text;
-use super::{Metrics, SECOND};
+use super::Metrics;
+use super::request::Known;
+use crate::cache::ROOT;
+use crate::storage_version::StorageVersion;
 
 /// The operations on the store, with upstream's names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Operation {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum OperationKind {
     Get,
     Put,
     Delete,
     Txn,
 }
 
-impl Operation {
+impl OperationKind {
     fn name(self) -> &'static str {
         match self {
-            Operation::Get => "get",
-            Operation::Put => "update",
-            Operation::Delete => "delete",
-            Operation::Txn => "txn",
-        }
-    }
-
-    fn of(txn: &Txn) -> Operation {
-        match txn.then.as_slice() {
-            [Op::Put(_)] => Operation::Put,
-            [Op::Delete(_)] => Operation::Delete,
-            _ => Operation::Txn,
+            OperationKind::Get => "get",
+            OperationKind::Put => "update",
+            OperationKind::Delete => "delete",
+            OperationKind::Txn => "txn",
         }
     }
 }
 
-pub(super) fn write(
-    operations: &Family<Operation, Histogram>,
-    errors: &Family<Operation, Counter>,
-    text: &mut Text,
-) {
-    let name = "etcd_request_duration_seconds";
-    text.family(
-        name,
-        "histogram",
-        "Latency of store operations in seconds, of an external etcd or the embedded store.",
-    );
+/// An operation, and the resource whose objects it is about; of custom resources none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Operation {
+    kind: OperationKind,
+    resource: Option<Known>,
+}
 
-    let all = super::sorted(operations.all());
-    for (operation, histogram) in &all {
-        text.histogram(name, &[("operation", operation.name())], histogram, SECOND);
+impl Labels for Operation {
+    fn values(&self) -> Vec<Cow<'_, str>> {
+        let (group, resource) = self.resource.map_or(("", ""), |Known(resource)| {
+            (&resource.group, &resource.plural)
+        });
+        [self.kind.name(), group, resource]
+            .map(Cow::Borrowed)
+            .to_vec()
     }
+}
 
-    text.family(
-        "etcd_requests_total",
-        "counter",
-        "Number of store operations.",
-    );
+impl Operation {
+    fn of_txn(txn: &Txn) -> Operation {
+        let kind = match txn.then.as_slice() {
+            [Op::Put(_)] => OperationKind::Put,
+            [Op::Delete(_)] => OperationKind::Delete,
+            _ => OperationKind::Txn,
+        };
+        let key = txn.then.first().map(|op| match op {
+            Op::Put(put) => Some(&put.key[..]),
+            Op::Delete(delete) => Some(&delete.range.start()[..]),
+            Op::Range(request) => Some(&request.range.start()[..]),
+            Op::Txn(_) => None,
+        });
 
-    for (operation, histogram) in &all {
-        let (_, count) = histogram.cumulated();
-        text.sample(
-            "etcd_requests_total",
-            &[("operation", operation.name())],
-            count,
-        );
+        Operation {
+            kind,
+            resource: key.flatten().and_then(resource_of),
+        }
     }
+}
 
-    text.family(
-        "etcd_request_errors_total",
-        "counter",
-        "Number of failed store operations.",
-    );
+/// The built-in resource whose objects have this key: below its prefix, of one part or two.
+fn resource_of(key: &[u8]) -> Option<Known> {
+    static PREFIXES: LazyLock<HashMap<&'static [u8], Known>> = LazyLock::new(|| {
+        BUILTIN
+            .resources()
+            .iter()
+            .filter_map(|resource| {
+                let storage = resource.storage.as_ref()?;
+                Some((
+                    storage.prefix.as_bytes(),
+                    Known(StorageVersion::of(resource).resource),
+                ))
+            })
+            .collect()
+    });
 
-    for (operation, counter) in super::sorted(errors.all()) {
-        text.sample(
-            "etcd_request_errors_total",
-            &[("operation", operation.name())],
-            counter.get(),
-        );
-    }
+    let below = key.strip_prefix(ROOT.as_bytes())?;
+    let mut ends = below
+        .iter()
+        .enumerate()
+        .filter_map(|(place, byte)| (*byte == b'/').then_some(place));
+    let first = ends.next()?;
+    let second = ends.next();
+
+    [Some(first), second]
+        .into_iter()
+        .flatten()
+        .find_map(|end| PREFIXES.get(&below[..end]).copied())
 }
 
 /// A store whose operations are counted.
@@ -103,10 +122,10 @@ impl MeasuredStore {
     ) -> Result<T, StoreError> {
         let began = Instant::now();
         let result = work.await;
-        let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.metrics.operations.of(&operation).observe(took);
+        let counted = &self.metrics.counted;
+        counted.operations.of(&operation).took(began.elapsed());
         if result.is_err() {
-            self.metrics.operation_errors.of(&operation).add(1);
+            counted.operation_errors.of(&operation).inc();
         }
         result
     }
@@ -115,11 +134,16 @@ impl MeasuredStore {
 #[async_trait]
 impl Store for MeasuredStore {
     async fn range(&self, request: RangeRequest) -> Result<RangeAnswer, StoreError> {
-        self.timed(Operation::Get, self.store.range(request)).await
+        let operation = Operation {
+            kind: OperationKind::Get,
+            resource: resource_of(request.range.start()),
+        };
+        self.timed(operation, self.store.range(request)).await
     }
 
     async fn txn(&self, txn: Txn) -> Result<TxnAnswer, StoreError> {
-        self.timed(Operation::of(&txn), self.store.txn(txn)).await
+        self.timed(Operation::of_txn(&txn), self.store.txn(txn))
+            .await
     }
 
     async fn watch(&self, request: WatchRequest) -> Result<Watch, StoreError> {

@@ -69,11 +69,11 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
     let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, handshake(&socket, &serving)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
-            serving.chain.metrics.handshake_errors.add(1);
+            serving.chain.metrics.counted.handshake_errors.inc();
             return debug!(%address, %error, "TLS handshake failed");
         }
         Err(_) => {
-            serving.chain.metrics.handshake_errors.add(1);
+            serving.chain.metrics.counted.handshake_errors.inc();
             return debug!(%address, "TLS handshake timed out");
         }
     };

@@ -1,101 +1,118 @@
 //! The metrics of a queue, with upstream's names.
 
-use std::fmt::Write;
-use std::time::Duration;
+use std::sync::Arc;
 
-/// The bucket limits in seconds: powers of ten from ten nanoseconds on.
-const BUCKETS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
+use coracle_metrics::{
+    Beta, Buckets, Counter, Counters, Histogram, Histograms, Source, Sources, metrics,
+};
 
-/// The metrics of a queue.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct QueueMetrics {
-    /// The current number of waiting keys.
-    pub depth: usize,
-    /// The number of keys added.
-    pub adds: u64,
-    /// The number of retries.
-    pub retries: u64,
+/// What is counted in a queue, under its lock or with it.
+#[derive(Debug)]
+pub(super) struct QueueMetrics {
+    pub(super) adds: Arc<Counter>,
+    pub(super) retries: Arc<Counter>,
     /// How long keys waited.
-    pub waited: Histogram,
+    pub(super) waited: Arc<Histogram>,
     /// How long processing a key took.
-    pub worked: Histogram,
-    /// The total duration so far of the keys in progress.
-    pub unfinished: Duration,
-    /// The longest duration so far of a key in progress.
-    pub longest: Duration,
+    pub(super) worked: Arc<Histogram>,
 }
 
-impl QueueMetrics {
-    /// Writes the metrics in text format for the queue of this name.
-    pub fn write(&self, name: &str, out: &mut String) {
-        let mut line = |metric: &str, value: f64| {
-            writeln!(out, "workqueue_{metric}{{name={name:?}}} {value}")
-                .expect("writing to a string cannot fail");
-        };
-
-        let count = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-        line("depth", count(self.depth as u64));
-        line("adds_total", count(self.adds));
-        line("retries_total", count(self.retries));
-        line("unfinished_work_seconds", self.unfinished.as_secs_f64());
-        line(
-            "longest_running_processor_seconds",
-            self.longest.as_secs_f64(),
-        );
-
-        self.waited
-            .write("workqueue_queue_duration_seconds", name, out);
-        self.worked
-            .write("workqueue_work_duration_seconds", name, out);
-    }
-}
-
-/// A histogram of durations.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Histogram {
-    buckets: [u64; BUCKETS.len()],
-    count: u64,
-    sum: Duration,
-}
-
-impl Histogram {
-    pub(super) fn observe(&mut self, took: Duration) {
-        let seconds = took.as_secs_f64();
-        if let Some(bucket) = BUCKETS.iter().position(|limit| seconds <= *limit) {
-            self.buckets[bucket] += 1;
+impl Default for QueueMetrics {
+    fn default() -> QueueMetrics {
+        let durations = || Arc::new(Histogram::new(&buckets()));
+        QueueMetrics {
+            adds: Arc::default(),
+            retries: Arc::default(),
+            waited: durations(),
+            worked: durations(),
         }
-        self.count += 1;
-        self.sum += took;
     }
+}
 
-    /// The number of observations.
-    pub fn count(&self) -> u64 {
-        self.count
+/// Powers of ten from ten nanoseconds on.
+fn buckets() -> Buckets {
+    Buckets::exponential_seconds(1e-8, 10.0, 10)
+}
+
+metrics! {
+    /// The families of all queues of a component.
+    pub(super) struct QueueFamilies {
+        depth: Sources<String> = sources(
+            Beta,
+            "workqueue_depth",
+            "Number of keys that wait in the queue.",
+            ["name"],
+        ),
+        adds: Counters<String> = counters(
+            Beta,
+            "workqueue_adds_total",
+            "Number of keys added to the queue.",
+            ["name"],
+        ),
+        retries: Counters<String> = counters(
+            Beta,
+            "workqueue_retries_total",
+            "Number of keys added again after a failure.",
+            ["name"],
+        ),
+        waited: Histograms<String> = histograms(
+            Beta,
+            "workqueue_queue_duration_seconds",
+            "Time that keys waited in the queue in seconds.",
+            ["name"],
+            buckets(),
+        ),
+        worked: Histograms<String> = histograms(
+            Beta,
+            "workqueue_work_duration_seconds",
+            "Time that processing a key took in seconds.",
+            ["name"],
+            buckets(),
+        ),
+        unfinished: Sources<String> = sources(
+            Beta,
+            "workqueue_unfinished_work_seconds",
+            "Total time so far of the keys that are being processed, in seconds.",
+            ["name"],
+        ),
+        longest: Sources<String> = sources(
+            Beta,
+            "workqueue_longest_running_processor_seconds",
+            "Longest time so far of a key that is being processed, in seconds.",
+            ["name"],
+        ),
     }
+}
 
-    fn write(&self, metric: &str, name: &str, out: &mut String) {
-        let mut below = 0;
-        let mut line = |labels: &str, value: String| {
-            writeln!(out, "{metric}{labels} {value}").expect("writing to a string cannot fail");
+/// What is read from a queue for each page.
+pub(super) struct Present {
+    pub(super) depth: f64,
+    pub(super) unfinished: f64,
+    pub(super) longest: f64,
+}
+
+impl QueueFamilies {
+    /// Shows a queue; one of the same name is not shown any more.
+    pub(super) fn show(
+        &self,
+        name: &str,
+        counted: &QueueMetrics,
+        present: impl Fn() -> Option<Present> + Clone + Send + Sync + 'static,
+    ) {
+        let name = || name.to_owned();
+        self.adds.insert(name(), Arc::clone(&counted.adds));
+        self.retries.insert(name(), Arc::clone(&counted.retries));
+        self.waited.insert(name(), Arc::clone(&counted.waited));
+        self.worked.insert(name(), Arc::clone(&counted.worked));
+
+        let source = |part: fn(Present) -> f64| {
+            let present = present.clone();
+            Arc::new(Source::new(move || present().map(part)))
         };
-        for (limit, count) in BUCKETS.iter().zip(self.buckets) {
-            below += count;
-            line(
-                &format!("_bucket{{name={name:?},le=\"{limit}\"}}"),
-                below.to_string(),
-            );
-        }
-
-        line(
-            &format!("_bucket{{name={name:?},le=\"+Inf\"}}"),
-            self.count.to_string(),
-        );
-
-        line(
-            &format!("_sum{{name={name:?}}}"),
-            self.sum.as_secs_f64().to_string(),
-        );
-
-        line(&format!("_count{{name={name:?}}}"), self.count.to_string());
+        self.depth.insert(name(), source(|present| present.depth));
+        self.unfinished
+            .insert(name(), source(|present| present.unfinished));
+        self.longest
+            .insert(name(), source(|present| present.longest));
     }
 }

@@ -16,12 +16,12 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use coracle_metrics::Registry;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub use limiter::{BucketLimiter, ExponentialLimiter, FastSlowLimiter, Limiter, MaxOf};
-pub use metrics::{Histogram, QueueMetrics};
-
+use metrics::QueueFamilies;
 use state::State;
 
 /// The key of a queue.
@@ -106,7 +106,7 @@ impl<K: QueueKey> WorkQueue<K> {
     /// Adds a key after a failure, with backoff.
     pub fn add_rate_limited(&self, key: K) {
         let delay = self.shared.limiter.when(&key);
-        self.shared.lock().metrics.retries += 1;
+        self.shared.lock().metrics.retries.inc();
         self.add_after(key, delay);
     }
 
@@ -184,9 +184,12 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// The metrics of the queue.
-    pub fn metrics(&self) -> QueueMetrics {
-        self.shared.lock().metrics(Instant::now())
+    /// Shows the queue among the metrics of a component.
+    pub fn export(&self, registry: &Registry) {
+        let queue = Arc::downgrade(&self.shared);
+        let present = move || Some(queue.upgrade()?.lock().present(Instant::now()));
+        let state = self.shared.lock();
+        QueueFamilies::new(registry).show(&self.shared.name, &state.metrics, present);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::time::Instant;
 
 use super::QueueKey;
-use super::metrics::QueueMetrics;
+use super::metrics::{Present, QueueMetrics};
 
 pub(super) struct State<K> {
     order: VecDeque<K>,
@@ -43,7 +43,7 @@ impl<K: QueueKey> State<K> {
         if self.shut || !self.dirty.insert(key.clone()) {
             return false;
         }
-        self.metrics.adds += 1;
+        self.metrics.adds.inc();
         self.added.entry(key.clone()).or_insert(now);
         if self.processing.contains_key(&key) {
             return false;
@@ -100,7 +100,7 @@ impl<K: QueueKey> State<K> {
         let key = self.order.pop_front()?;
         self.dirty.remove(&key);
         if let Some(added) = self.added.remove(&key) {
-            self.metrics.waited.observe(now.duration_since(added));
+            self.metrics.waited.took(now.duration_since(added));
         }
         self.processing.insert(key.clone(), now);
         Some(key)
@@ -109,7 +109,7 @@ impl<K: QueueKey> State<K> {
     /// Returns whether a worker can take the key again.
     pub(super) fn done(&mut self, key: &K, now: Instant) -> bool {
         if let Some(begun) = self.processing.remove(key) {
-            self.metrics.worked.observe(now.duration_since(begun));
+            self.metrics.worked.took(now.duration_since(begun));
         }
         let again = self.dirty.contains(key);
         if again {
@@ -145,16 +145,15 @@ impl<K: QueueKey> State<K> {
         self.shut && self.dirty.is_empty() && self.processing.is_empty()
     }
 
-    pub(super) fn metrics(&self, now: Instant) -> QueueMetrics {
+    pub(super) fn present(&self, now: Instant) -> Present {
         let running = self
             .processing
             .values()
-            .map(|begun| now.duration_since(*begun));
-        QueueMetrics {
-            depth: self.order.len(),
+            .map(|begun| now.duration_since(*begun).as_secs_f64());
+        Present {
+            depth: f64::from(u32::try_from(self.order.len()).unwrap_or(u32::MAX)),
             unfinished: running.clone().sum(),
-            longest: running.max().unwrap_or_default(),
-            ..self.metrics.clone()
+            longest: running.fold(0.0, f64::max),
         }
     }
 }

@@ -145,15 +145,16 @@ async fn a_queue_is_measured_in_upstreams_names() {
     tokio::time::advance(Duration::from_millis(5)).await;
     let job = queue.take().await.unwrap();
     tokio::time::advance(Duration::from_secs(2)).await;
-    let mut text = String::new();
-    queue.metrics().write("replicaset", &mut text);
+    let registry = Registry::default();
+    queue.export(&registry);
+    let text = registry.text();
 
     for line in [
-        "workqueue_adds_total{name=\"replicaset\"} 1",
-        "workqueue_depth{name=\"replicaset\"} 0",
-        "workqueue_unfinished_work_seconds{name=\"replicaset\"} 2",
-        "workqueue_queue_duration_seconds_bucket{name=\"replicaset\",le=\"0.01\"} 1",
-        "workqueue_queue_duration_seconds_count{name=\"replicaset\"} 1",
+        "workqueue_adds_total{name=\"test\"} 1",
+        "workqueue_depth{name=\"test\"} 0",
+        "workqueue_unfinished_work_seconds{name=\"test\"} 2",
+        "workqueue_queue_duration_seconds_bucket{name=\"test\",le=\"0.01\"} 1",
+        "workqueue_queue_duration_seconds_count{name=\"test\"} 1",
     ] {
         assert!(
             text.lines().any(|found| found == line),
@@ -162,5 +163,9 @@ async fn a_queue_is_measured_in_upstreams_names() {
     }
 
     drop(job);
-    assert_eq!(queue.metrics().worked.count(), 1);
+    let line = "workqueue_work_duration_seconds_count{name=\"test\"} 1\n";
+    assert!(registry.text().contains(line), "{}", registry.text());
+
+    drop(queue);
+    assert!(!registry.text().contains("workqueue_depth"));
 }

@@ -49,6 +49,7 @@ impl<C: Controller> Clone for Runner<C> {
 impl<C: Controller> Runner<C> {
     /// Creates a shell around a controller whose feeds fill `queue`.
     pub fn new(controller: C, queue: WorkQueue<C::Key>, context: &Context) -> Runner<C> {
+        queue.export(context.shared_client().metrics());
         let journal = context.journal.clone();
         Runner {
             controller: Arc::new(controller),

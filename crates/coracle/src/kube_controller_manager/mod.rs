@@ -15,6 +15,7 @@ use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Context, Manager};
 use coracle_settings::Mistakes;
 
+use crate::component_port::{self, Port, PortError, component_metrics};
 use crate::controllers;
 use crate::process::{self, ProcessError};
 use crate::settings::{self, Arguments};
@@ -39,6 +40,8 @@ pub(crate) enum ManagerError {
     Process(#[from] ProcessError),
     #[error(transparent)]
     Lost(#[from] Lost),
+    #[error(transparent)]
+    Port(#[from] PortError),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ManagerError> {
@@ -59,10 +62,21 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
 
     let config = options.api.access()?;
     let manager = files::complete(manager, options, &config)?;
+    let metrics = component_metrics();
     let client = Client::connect(config.clone(), WORLD)
         .await?
-        .named(&controllers::user_agent(""));
+        .named(&controllers::user_agent(""))
+        .measured(&metrics);
     let tasks = Tasks::new();
+
+    let port_options = component_port::options(&options.serving, &options.delegation)?;
+    if let Some(port) = Port::open("kube-controller-manager", &port_options).await? {
+        let leads = options.election.enabled.then_some(&election);
+        let about = component_port::about_controllers(&metrics, leads);
+        let reviews = component_port::reviews(&client, &options.delegation).await?;
+        let component = component_port::component(about, &client, reviews, &port_options, &tasks)?;
+        port.serve(component, &tasks);
+    }
 
     let own = own_clients(options, config, &client).await?;
     let context = Context::new(&client, own, tasks.clone());
@@ -117,7 +131,8 @@ async fn own_clients(
                     "kube-system",
                     account,
                 );
-                api.limit(Client::new(Arc::new(transport), WORLD))
+                let own = Client::new(Arc::new(transport), WORLD).host(&client.host_name());
+                api.limit(own.measured(client.metrics()))
             }
             false => shared.clone(),
         };

@@ -12,6 +12,7 @@ use coracle_client::Client;
 use coracle_proxy::{Config, RunError};
 use coracle_settings::Mistakes;
 
+use crate::component_port::component_metrics;
 use crate::process::{self, ProcessError};
 use crate::settings::{self, Arguments};
 use crate::world::WORLD;
@@ -37,7 +38,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
         return Ok(());
     };
 
-    let config = options.complete()?;
+    let config = Config {
+        version: coracle_apiserver::VERSION,
+        ..options.complete()?
+    };
     if options.cleanup {
         return Ok(coracle_proxy::clean(&config.table)?);
     }
@@ -53,7 +57,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
 async fn lead(options: &Options, config: Config) -> Result<(), ProxyError> {
-    let client = Client::connect(options.api.access()?, WORLD).await?;
+    let client = Client::connect(options.api.access()?, WORLD)
+        .await?
+        .measured(&component_metrics());
     let client = options.api.limit(client.named("kube-proxy"));
 
     let ready = || process::announce("kube-proxy is ready\n");

@@ -34,6 +34,8 @@ pub(super) struct Options {
     pub(super) bind_hard_fail: bool,
     pub(super) healthz_address: String,
     pub(super) healthz_port: i32,
+    pub(super) metrics_address: String,
+    pub(super) metrics_port: i32,
     pub(super) oom_score_adj: i32,
 }
 
@@ -85,6 +87,11 @@ impl Options {
             masquerade_bit: validator.masquerade_bit(self.masquerade_bit),
             masquerade_all: self.masquerade_all,
             healthz: validator.healthz(self),
+            metrics: validator.address(
+                "MetricsBindAddress",
+                &self.metrics_address,
+                self.metrics_port,
+            ),
             bind_hard_fail: self.bind_hard_fail,
             ..Config::default()
         };
@@ -179,9 +186,6 @@ impl Validator {
     /// The address of the health server; none if it is empty or the port is 0.
     fn healthz(&mut self, options: &Options) -> Option<SocketAddr> {
         let text = options.healthz_address.as_str();
-        if text.is_empty() || options.healthz_port == 0 {
-            return None;
-        }
 
         // As upstream's defaulting: the default is of the family of the bind address.
         let is_ipv6 = options
@@ -193,7 +197,16 @@ impl Validator {
             text
         };
 
-        let port = u16::try_from(options.healthz_port).ok();
+        self.address("HealthzBindAddress", text, options.healthz_port)
+    }
+
+    /// An address that may lack its port; none if it is empty or the port is 0.
+    fn address(&mut self, field: &str, text: &str, port: i32) -> Option<SocketAddr> {
+        if text.is_empty() || port == 0 {
+            return None;
+        }
+
+        let port = u16::try_from(port).ok();
         let address = text.parse().ok().or_else(|| {
             let address = text.trim_matches(['[', ']']).parse().ok()?;
             Some(SocketAddr::new(address, port?))
@@ -201,7 +214,7 @@ impl Validator {
         let address = address.filter(|address| address.port() != 0);
 
         if address.is_none() {
-            self.invalid("HealthzBindAddress", text, "must be IP:port");
+            self.invalid(field, text, "must be IP:port");
         }
         address
     }
@@ -218,4 +231,6 @@ const PRIMARY: &str = "primary";
 
 /// The default address of the health server.
 pub(super) const HEALTHZ: &str = "0.0.0.0:10256";
+/// The default address of the metrics server.
+pub(super) const METRICS_ADDRESS: &str = "127.0.0.1:10249";
 const HEALTHZ_IPV6: &str = "[::]:10256";

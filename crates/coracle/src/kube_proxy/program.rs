@@ -2,7 +2,7 @@
 
 use coracle_settings::{Format, Omission, Program, Section, Setting, Treatment, Unknown};
 
-use super::options::{HEALTHZ, Options};
+use super::options::{HEALTHZ, METRICS_ADDRESS, Options};
 use crate::settings::{LOGGING, METRICS, PROFILING, burst, kubeconfig, logs, master, qps};
 
 pub(super) const PROGRAM: Program<Options> = Program {
@@ -131,6 +131,21 @@ const FLAGS: &[S] = &[
     .key("nftables.masqueradeAll")
     .yields_to_file(),
     S::new(
+        "metrics-bind-address",
+        METRICS_ADDRESS,
+        "Address of /metrics and other pages about the proxy, without TLS; empty: none",
+        |options| &mut options.metrics_address,
+    )
+    .key("metricsBindAddress")
+    .yields_to_file(),
+    S::new(
+        "metrics-port",
+        "10249",
+        "Port for a --metrics-bind-address without one; 0: no metrics server (deprecated)",
+        |options| &mut options.metrics_port,
+    )
+    .yields_to_file(),
+    S::new(
         "nodeport-addresses",
         "",
         "Address ranges on which NodePorts are served, or 'primary'. Default: the addresses of the Node object",
@@ -233,13 +248,6 @@ const OMISSIONS: &[Omission] = &[
             "clientConnection.acceptContentTypes",
             "clientConnection.contentType",
         ],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "there is no metrics port",
-        treatment: Treatment::Ignored,
-        values: &["metrics-bind-address", "metrics-port"],
-        keys: &["metricsBindAddress"],
         ..Omission::NONE
     },
     Omission {

@@ -9,6 +9,7 @@ use coracle_client::{Client, Election, Journal, Recorder, Tasks};
 use coracle_scheduler::RunError;
 use coracle_settings::Mistakes;
 
+use crate::component_port::{self, Port, PortError, SchedulerHealth, component_metrics};
 use crate::host;
 use crate::process::{self, ProcessError};
 use crate::settings::{self, Arguments};
@@ -30,6 +31,8 @@ pub(crate) enum SchedulerError {
     Run(#[from] RunError),
     #[error("leaderelection lost")]
     Lost,
+    #[error(transparent)]
+    Port(#[from] PortError),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), SchedulerError> {
@@ -47,20 +50,37 @@ async fn schedule(options: &Options) -> Result<(), SchedulerError> {
     };
     election.check()?;
 
+    let metrics = component_metrics();
     let client = Client::connect(options.api.access()?, WORLD)
         .await?
-        .named("kube-scheduler");
+        .named("kube-scheduler")
+        .measured(&metrics);
+    let port_options = component_port::options(&options.serving, &options.delegation)?;
+    let port = Port::open("kube-scheduler", &port_options).await?;
     let limited = options.api.limit(client.clone());
     process::announce("kube-scheduler is ready\n");
 
     process::until_signalled(|stop| async move {
-        let host = host::name();
-        let run = || coracle_scheduler::run(&config, &limited, &host, Journal::new(), stop.clone());
+        let (host, tasks) = (host::name(), Tasks::new());
+        let health = SchedulerHealth::default();
+        if let Some(port) = port {
+            let leads = options.election.enabled.then_some(&election);
+            let about = health.about(&metrics, leads, stop.clone());
+            let reviews = component_port::reviews(&client, &options.delegation).await?;
+            let component =
+                component_port::component(about, &client, reviews, &port_options, &tasks)?;
+            port.serve(component, &tasks);
+        }
+
+        let synced = || health.set_synced();
+        let run = || {
+            let journal = Journal::new();
+            coracle_scheduler::run(&config, &limited, &host, journal, stop.clone(), synced)
+        };
         if !options.election.enabled {
             return Ok(run().await?);
         }
 
-        let tasks = Tasks::new();
         let recorder = Recorder::new(&client, "default-scheduler", &tasks);
         let mut stopped = stop.clone();
         let led = election.lead(&client, &recorder, run);

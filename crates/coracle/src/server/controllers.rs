@@ -8,6 +8,7 @@ use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
 use super::cluster_network::ClusterNetwork;
 use super::{Server, ServerError};
 use crate::certificates::{Certificates, Pair};
+use crate::component_port::{self, CONTROLLER_MANAGER_PORT, component_metrics};
 use crate::controllers;
 
 impl Server {
@@ -55,9 +56,24 @@ impl Server {
 
 /// Starts the controllers in this process. Their requests wait until the API server is up. With a
 /// shared store they use leader election; the embedded store has one server only, by its lock.
-pub(super) fn begin(manager: Manager, elect: bool, journal: &Journal) -> (InProcess, Tasks) {
+pub(super) async fn begin(
+    manager: Manager,
+    elect: bool,
+    journal: &Journal,
+    authority: &Pair,
+) -> (InProcess, Tasks) {
     let (in_process, tasks) = (InProcess::default(), Tasks::new());
     let (api, journal) = (in_process.clone(), journal.clone());
-    tasks.spawn(async move { controllers::run(&api, &manager, elect, &journal).await });
+    let election = elect.then(controllers::election);
+
+    let metrics = component_metrics();
+    let client = controllers::client(&in_process, &metrics);
+    let about = component_port::about_controllers(&metrics, election.as_ref());
+    let port = CONTROLLER_MANAGER_PORT;
+    component_port::begin_in_cluster(about, port, &client, authority, &tasks).await;
+
+    tasks.spawn(async move {
+        controllers::run(&api, &manager, election.as_ref(), &journal, &metrics).await;
+    });
     (in_process, tasks)
 }

@@ -152,6 +152,7 @@ fn service(metadata: &serde_json::Value, address: IpAddr) -> serde_json::Value {
             "ports": [
                 {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53},
                 {"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53},
+                {"name": "metrics", "port": 9153, "protocol": "TCP", "targetPort": 9153},
             ],
         },
     })
@@ -164,6 +165,7 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
         format!("--cluster-domain={domain}"),
         format!("--cluster-dns={address}"),
         "--state=/state/names".to_owned(),
+        "--metrics-listen=0.0.0.0:9153".to_owned(),
     ];
 
     let container = json!({
@@ -174,6 +176,7 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
         "ports": [
             {"name": "dns", "containerPort": 53, "protocol": "UDP"},
             {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": 9153, "protocol": "TCP"},
         ],
         // Delays the first readiness probe until the server listens: a probe that fails would delay
         // readiness by a whole period.

@@ -219,18 +219,10 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     };
 
     let manager = command.manager(&pki, &authority, &cluster_network)?;
-    let (in_process, tasks) = controllers::begin(manager, storage.is_shared(), &journal);
-    let schedules = !command.disable.contains(&Component::Scheduler);
-    let scheduler = schedules.then(|| scheduler::begin(&in_process, journal.clone()));
-
-    let renew_every = simulated::renew_every(command.nodes.node_monitor_grace_period);
-    simulated::begin(
-        &in_process,
-        command.nodes.simulated_nodes.into(),
-        renew_every,
-        journal.clone(),
-        &tasks,
-    );
+    let (in_process, tasks) =
+        controllers::begin(manager, storage.is_shared(), &journal, &authority).await;
+    let scheduler = scheduler::begin(command, &in_process, &journal, &authority).await;
+    simulated::begin(&command.nodes, &in_process, &journal, &tasks);
 
     let node = command.node(
         &instance,

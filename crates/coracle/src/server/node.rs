@@ -31,6 +31,7 @@ use super::cluster_network::{ClusterNetwork, nth_address};
 use super::dns;
 use super::pod_network::PodNetwork;
 use crate::certificates::Pair;
+use crate::component_port::component_metrics;
 use crate::instance::Instance;
 use crate::process::{self, blocking};
 use crate::world::WORLD;
@@ -262,7 +263,8 @@ fn begin_kubelet(
         &format!("system:node:{}", settings.name),
         &["system:nodes"],
         "kubelet",
-    );
+    )
+    .measured(&component_metrics());
 
     let config = Config {
         node_name: settings.name.clone(),
@@ -323,13 +325,15 @@ fn begin_kubelet(
 
 /// Starts the service proxy.
 fn begin_proxy(settings: &Settings, in_process: &InProcess, tasks: &Tasks) {
-    let client = client(in_process, "system:kube-proxy", &[], "kube-proxy");
+    let client =
+        client(in_process, "system:kube-proxy", &[], "kube-proxy").measured(&component_metrics());
     let config = coracle_proxy::Config {
         node: settings.name.clone(),
         table: settings.instance.service_table(),
         detect_local: DetectLocal::ClusterRanges(vec![settings.cluster_network.cluster_cidr]),
         service_ranges: vec![settings.cluster_network.service_cidr],
         min_sync_period: Duration::ZERO,
+        version: coracle_apiserver::VERSION,
         ..coracle_proxy::Config::default()
     };
 

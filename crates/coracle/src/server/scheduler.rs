@@ -8,6 +8,10 @@ use coracle_client::{Journal, Tasks};
 use coracle_scheduler::config::Config;
 use tokio::sync::watch;
 
+use super::Server;
+use super::flags::Component;
+use crate::certificates::Pair;
+use crate::component_port::{self, SCHEDULER_PORT, SchedulerHealth, component_metrics};
 use crate::host;
 use crate::world::WORLD;
 
@@ -17,27 +21,44 @@ pub(super) struct Scheduler {
     stop: watch::Sender<bool>,
 }
 
-/// Starts the scheduler. It begins to schedule when the API server is up.
-pub(super) fn begin(in_process: &InProcess, journal: Journal) -> Scheduler {
+/// Starts the scheduler, unless it is disabled. It begins to schedule when the API server is up.
+pub(super) async fn begin(
+    command: &Server,
+    in_process: &InProcess,
+    journal: &Journal,
+    authority: &Pair,
+) -> Option<Scheduler> {
+    if command.disable.contains(&Component::Scheduler) {
+        return None;
+    }
+
     let user = User {
         name: "system:kube-scheduler".to_string(),
         ..User::default()
     }
     .authenticated();
-    let client = in_process.client(user, WORLD).named("kube-scheduler");
+    let metrics = component_metrics();
+    let client = in_process
+        .client(user, WORLD)
+        .named("kube-scheduler")
+        .measured(&metrics);
 
-    let tasks = Tasks::new();
+    let (tasks, journal) = (Tasks::new(), journal.clone());
     let (stop, stopped) = watch::channel(false);
+    let health = SchedulerHealth::default();
+    let about = health.about(&metrics, None, stopped.clone());
+    component_port::begin_in_cluster(about, SCHEDULER_PORT, &client, authority, &tasks).await;
+
     tasks.spawn(async move {
-        let config = Config::default();
-        if let Err(error) =
-            coracle_scheduler::run(&config, &client, &host::name(), journal, stopped).await
-        {
+        let (config, host) = (Config::default(), host::name());
+        let synced = || health.set_synced();
+        let run = coracle_scheduler::run(&config, &client, &host, journal, stopped, synced);
+        if let Err(error) = run.await {
             tracing::error!(%error, "scheduler failed");
         }
     });
 
-    Scheduler { tasks, stop }
+    Some(Scheduler { tasks, stop })
 }
 
 impl Scheduler {

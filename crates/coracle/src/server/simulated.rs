@@ -7,23 +7,20 @@ use coracle_apiserver::authn::User;
 use coracle_client::{Journal, Tasks};
 use coracle_simnode::Config;
 
+use super::flags::NodeFlags;
 use crate::world::WORLD;
 
 /// Renewal interval of a node lease: that of a kubelet, or shorter for a short grace period.
-pub(super) fn renew_every(grace_period: Duration) -> Duration {
+fn renew_every(grace_period: Duration) -> Duration {
     (grace_period / 5)
         .min(Duration::from_secs(10))
         .max(Duration::from_millis(100))
 }
 
-/// Starts `nodes` simulated nodes as tasks of `tasks`.
-pub(super) fn begin(
-    in_process: &InProcess,
-    nodes: usize,
-    renew_every: Duration,
-    journal: Journal,
-    tasks: &Tasks,
-) {
+/// Starts simulated nodes as tasks of `tasks`.
+pub(super) fn begin(flags: &NodeFlags, in_process: &InProcess, journal: &Journal, tasks: &Tasks) {
+    let nodes = flags.simulated_nodes.into();
+    let renew_every = renew_every(flags.node_monitor_grace_period);
     if nodes == 0 {
         return;
     }
@@ -46,7 +43,7 @@ pub(super) fn begin(
         .client(reader, WORLD)
         .named("coracle-simulated-nodes");
 
-    let (in_process, owner) = (in_process.clone(), tasks.clone());
+    let (in_process, owner, journal) = (in_process.clone(), tasks.clone(), journal.clone());
     tasks.spawn(async move {
         let client_of = move |name: &str| {
             let groups = vec!["system:nodes".to_string()];

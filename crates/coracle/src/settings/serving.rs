@@ -104,8 +104,7 @@ pub(crate) const fn authentication<T: Part<Delegation>>(
         Setting::new(
             "authentication-kubeconfig",
             "",
-            "Kubeconfig of the API server that reviews tokens of clients. Without it only client certificates and \
-             anonymous requests are accepted",
+            "Kubeconfig of the API server that reviews tokens of clients. Default: that of the component",
             |options: &mut T| &mut options.part().authentication_kubeconfig,
         ),
         Setting::new(
@@ -178,8 +177,7 @@ pub(crate) const fn authorization<T: Part<Delegation>>() -> [Setting<T>; 4] {
         Setting::new(
             "authorization-kubeconfig",
             "",
-            "Kubeconfig of the API server that authorizes clients. Without it only --authorization-always-allow-paths \
-             are served",
+            "Kubeconfig of the API server that authorizes clients. Default: that of the component",
             |options: &mut T| &mut options.part().authorization_kubeconfig,
         ),
         Setting::new(

@@ -12,6 +12,7 @@ mod inventory;
 mod kubectl_commands;
 mod machine;
 mod machine_cgroup;
+mod metrics;
 mod no_default_route;
 mod open_file_limit;
 mod pod_churn;

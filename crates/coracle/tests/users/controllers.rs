@@ -117,6 +117,7 @@ fn controllers_as_a_separate_process() {
         .args([
             "kube-controller-manager",
             "--controllers=replicaset,serviceaccount",
+            "--secure-port=0",
             "--kubeconfig",
             &server.kubeconfig,
         ])

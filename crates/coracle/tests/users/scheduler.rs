@@ -105,7 +105,7 @@ fn a_separate_scheduler_binds_pods_with_its_own_permissions() {
     let server = Server::start(folder.path());
 
     let scheduler = Command::new(env!("CARGO_BIN_EXE_coracle"))
-        .arg("kube-scheduler")
+        .args(["kube-scheduler", "--secure-port=0"])
         .arg("--kubeconfig")
         .arg(folder.path().join("scheduler.kubeconfig"))
         .stdout(Stdio::null())

@@ -14,7 +14,7 @@ impl Apart {
     fn start(component: &str, kubeconfig: &Path, more: &[&str]) -> Apart {
         let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
         command
-            .args([component, "--kubeconfig"])
+            .args([component, "--secure-port=0", "--kubeconfig"])
             .arg(kubeconfig)
             .args(more)
             .stdout(Stdio::null());

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use coracle_metrics::Registry;
 use hickory_server::net::runtime::Time;
 use hickory_server::proto::op::{
     Header, HeaderCounts, MessageType, Metadata, OpCode, ResponseCode,
@@ -11,7 +12,9 @@ use hickory_server::proto::op::{
 use hickory_server::proto::rr::{DNSClass, Name, Record, RecordType};
 use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseInfo};
 use hickory_server::zone_handler::MessageResponseBuilder;
+use tokio::time::Instant;
 
+use super::metrics::{Counted, DnsMetrics};
 use super::records;
 use super::upstream::Upstream;
 use crate::Zone;
@@ -32,6 +35,7 @@ struct Shared {
     domain: String,
     own: Vec<IpAddr>,
     upstream: Option<Upstream>,
+    metrics: DnsMetrics,
 }
 
 /// Limit of followed aliases.
@@ -44,12 +48,19 @@ struct Reply {
     answers: Vec<Record>,
     authorities: Vec<Record>,
     additional: Vec<Record>,
+    /// Other servers were asked.
+    forwarded: bool,
 }
 
 impl Handler {
     /// `domain` is the cluster domain (`cluster.local`), `own` the addresses of the DNS Service.
     /// Without `upstream`, other names are refused.
-    pub fn new(domain: &str, own: Vec<IpAddr>, upstream: Option<Upstream>) -> Handler {
+    pub fn new(
+        domain: &str,
+        own: Vec<IpAddr>,
+        upstream: Option<Upstream>,
+        metrics: &Registry,
+    ) -> Handler {
         let domain = domain.trim_matches('.').to_ascii_lowercase();
         let shared = Shared {
             zone: RwLock::default(),
@@ -58,6 +69,7 @@ impl Handler {
             domain,
             own,
             upstream,
+            metrics: DnsMetrics::new(metrics),
         };
 
         Handler {
@@ -177,6 +189,7 @@ impl Handler {
         };
         let response = upstream.lookup(name, kind).await;
 
+        reply.forwarded = true;
         reply.authoritative = !reply.answers.is_empty();
         reply.code = response.code;
         reply.answers.extend(response.answers);
@@ -222,7 +235,18 @@ impl RequestHandler for Handler {
         request: &Request,
         mut to: R,
     ) -> ResponseInfo {
+        let began = Instant::now();
         let reply = self.respond(request).await;
+        let question = request.request_info().ok();
+        self.shared.metrics.count(&Counted {
+            protocol: request.protocol(),
+            is_ipv6: request.src().is_ipv6(),
+            kind: question.map(|info| info.query.original().query_type()),
+            is_ours: !reply.forwarded,
+            code: reply.code,
+            took: began.elapsed(),
+        });
+
         let mut about = Metadata::response_from_request(&request.metadata);
         about.response_code = reply.code;
         about.authoritative = reply.authoritative;

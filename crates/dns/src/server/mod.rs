@@ -2,6 +2,7 @@
 //! servers.
 
 mod handler;
+mod metrics;
 mod records;
 mod upstream;
 

@@ -1,64 +1,23 @@
 //! `/healthz` over plain HTTP, for health checks on the same machine. It exposes nothing
 //! confidential.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use coracle_client::Tasks;
+use coracle_serving::answer::{self, Answer};
+use coracle_serving::plain;
 use http::header::X_CONTENT_TYPE_OPTIONS;
-use http::{HeaderValue, Request, StatusCode};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-
-use super::answer::{self, Answer};
-use super::connection::{AFTER_FAILURE, HEAD_WITHIN};
+use http::{HeaderValue, StatusCode};
+use tokio::net::TcpListener;
 
 /// Serves at this address until the tasks end. If the address is in use, the kubelet runs without
 /// it: another node on the machine may have it.
 pub(crate) async fn begin(address: SocketAddr, tasks: &Tasks) {
     match TcpListener::bind(address).await {
-        Ok(listener) => tasks.spawn(serve(listener)),
+        Ok(listener) => tasks.spawn(plain::serve(listener, respond)),
         Err(error) => {
             tracing::warn!(%address, %error, "cannot listen on the kubelet healthz address")
         }
-    }
-}
-
-async fn serve(listener: TcpListener) {
-    let connections = Tasks::new();
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => connections.spawn(serve_connection(stream)),
-            Err(error) => {
-                tracing::debug!(%error, "cannot accept connection");
-                tokio::time::sleep(AFTER_FAILURE).await;
-            }
-        }
-    }
-}
-
-async fn serve_connection(stream: TcpStream) {
-    let respond = service_fn(|request: Request<Incoming>| {
-        let answer = respond(
-            request.uri().path(),
-            request.uri().query().unwrap_or_default(),
-        );
-        async move { Ok::<_, Infallible>(answer) }
-    });
-
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN);
-
-    if let Err(error) = builder
-        .serve_connection(TokioIo::new(stream), respond)
-        .await
-    {
-        tracing::debug!(%error, "connection failed");
     }
 }
 
@@ -84,6 +43,7 @@ fn respond(path: &str, query: &str) -> Answer {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
 
     use super::*;
 

@@ -1,16 +1,14 @@
 //! The kubelet API: HTTPS on port 10250, for API servers, `kubectl` through them, and metrics
 //! collectors.
 //!
-//! A [`connection`] receives requests; each is authenticated and authorized ([`access`]), routed by
-//! its path ([`route`]), and answered from the [`PodManager`] and the runtime: pods, [`logs`],
+//! A [`connection`](coracle_serving::connection) receives requests; each is authenticated and
+//! authorized ([`access`]), routed by its path ([`route`]), and answered from the [`PodManager`] and the runtime: pods, [`logs`],
 //! [`stats`], [`system_logs`], or, after an upgrade to SPDY or WebSocket, exec and attach ([`command`]) and port
 //! forwarding ([`port_forward`]). Status codes and texts are upstream's. [`healthz`] is served
 //! separately on plain HTTP.
 
 pub mod access;
-mod answer;
 mod command;
-mod connection;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub(crate) mod healthz;
@@ -29,12 +27,18 @@ use std::sync::Arc;
 
 use coracle_client::{Tasks, World};
 use coracle_cri::Runtime;
+use coracle_metrics::Registry;
+use coracle_serving::access::{Authorities, Certified, Reviews};
+use coracle_serving::{answer, connection};
+use http::Request;
+use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-pub use connection::{TlsError, certificate};
+pub use coracle_serving::{TlsError, certificate};
 
 use self::access::Access;
+use self::metrics::RequestMetrics;
 use crate::host::Host;
 use crate::pod_manager::PodManager;
 
@@ -45,6 +49,8 @@ pub struct Server {
     pub pod_manager: PodManager,
     pub access: Access,
     pub world: World,
+    metrics: Registry,
+    requests: RequestMetrics,
     /// Streams that outlive their request: exec, attach, port forwarding.
     tasks: Tasks,
 }
@@ -57,6 +63,7 @@ impl Server {
             pod_manager,
             access,
             host.world,
+            host.metrics.clone(),
         )
     }
 
@@ -67,9 +74,13 @@ impl Server {
         pod_manager: PodManager,
         access: Access,
         world: World,
+        metrics: Registry,
     ) -> Server {
         let node_name = node_name.to_owned();
+        metrics::register(&metrics, &node_name, &pod_manager);
         Server {
+            requests: RequestMetrics::new(&metrics),
+            metrics,
             node_name,
             runtime,
             pod_manager,
@@ -86,9 +97,31 @@ impl Server {
         certificate: Arc<dyn rustls::server::ResolvesServerCert>,
         stop: watch::Receiver<bool>,
     ) -> Result<(), TlsError> {
-        let acceptor = connection::acceptor(certificate)?;
+        let acceptor = connection::acceptor(certificate, connection::Tls::default())?;
         connection::serve(&self, listener, acceptor, stop).await;
         self.tasks.stop().await;
         Ok(())
+    }
+}
+
+impl connection::Server for Server {
+    fn reviews(&self) -> &Reviews {
+        &self.access.reviews
+    }
+
+    fn authorities(&self) -> Option<Arc<Authorities>> {
+        self.access.authorities.clone()
+    }
+
+    fn world(&self) -> World {
+        self.world
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        certified: Arc<Certified>,
+    ) -> answer::Answer {
+        route::answer(self, request, certified).await
     }
 }

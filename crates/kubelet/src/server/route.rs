@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use coracle_serving::access::Certified;
+use coracle_serving::pages;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 
-use super::access::Certified;
 use super::answer::{self, Answer};
 use super::query::{Query, decode_segment};
-use super::{Server, command, metrics, pods, port_forward, run, stats, system_logs};
+use super::{Server, command, pods, port_forward, run, stats, system_logs};
 
 /// The route of a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -80,12 +81,14 @@ pub(super) async fn answer(
     }
 
     let query = Query::parse(request.uri().query().unwrap_or_default());
+    let _counted = server.requests.begin(request.method(), &path);
+
     match route(request.method(), &path) {
         Route::Health => answer::text(StatusCode::OK, "ok"),
         Route::Pods => pods::desired(&server),
         Route::RunningPods => pods::running(&server).await,
         Route::Summary => stats::summary(&server, &query).await,
-        Route::Metrics => metrics::answer(&server),
+        Route::Metrics => pages::metrics(&server.metrics),
         Route::SystemLogs { path, has_slash } => {
             system_logs::answer(system_logs::FOLDER, &path, has_slash).await
         }

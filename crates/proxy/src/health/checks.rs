@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use coracle_api::Text;
 use coracle_client::{ObjectKey, ObjectReference, Recorder, Tasks};
+use coracle_serving::plain;
 use http::StatusCode;
 use tokio::net::TcpListener;
 
-use super::{Answer, Health, serve};
+use super::{Answer, Health};
 use crate::state::HealthCheck;
 
 /// The open ports.
@@ -69,8 +70,8 @@ impl Checks {
         let tasks = Tasks::new();
         for listener in listeners(check.port, at).await? {
             let (key, health, endpoints) = (key.clone(), self.health.clone(), endpoints.clone());
-            tasks.spawn(serve(listener, move |_| {
-                answer(&key, endpoints.load(Ordering::Relaxed), health.is_healthy())
+            tasks.spawn(plain::serve(listener, move |_, _| {
+                answer(&key, endpoints.load(Ordering::Relaxed), health.is_healthy()).into()
             }));
         }
 

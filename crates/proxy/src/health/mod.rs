@@ -4,8 +4,8 @@
 //! `/healthz` to decide whether to use this node. Services with `externalTrafficPolicy: Local` have
 //! their own port, which reports whether the node has endpoints.
 
+mod answer;
 mod checks;
-mod server;
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,8 +17,8 @@ use coracle_client::World;
 use http::StatusCode;
 use tokio::time::Instant;
 
+pub(crate) use answer::Answer;
 pub(crate) use checks::Checks;
-pub(crate) use server::{Answer, serve};
 
 /// The health of the proxy. Clones share state.
 #[derive(Clone)]

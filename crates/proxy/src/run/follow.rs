@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use std::sync::Arc;
 
 use crate::facts::{HEADLESS, Node, OTHER_PROXY, Service, Slice};
+use crate::metrics::Changed;
 use crate::state::State;
 
 /// The fields that the proxy uses of an object, if it is relevant.
@@ -82,19 +83,25 @@ impl Follower {
         self.synced == 3
     }
 
-    /// Applies one change to the state.
+    /// Applies one change to the state; returns what kind of object changed.
     ///
     /// # Cancellation
     /// Cancel safe.
-    pub(super) async fn next(&mut self, state: &mut State) {
+    pub(super) async fn next(&mut self, state: &mut State) -> Changed {
         tokio::select! {
             biased;
             change = self.services.next() => match state_of(&change) {
-                Some((key, service)) => state.set_service(key, service),
+                Some((key, service)) => {
+                    state.set_service(key, service);
+                    return Changed::Service;
+                }
                 None => self.synced += 1,
             },
             change = self.slices.next() => match state_of(&change) {
-                Some((key, slice)) => state.set_slice(key, slice),
+                Some((key, slice)) => {
+                    state.set_slice(key, slice);
+                    return Changed::Endpoints;
+                }
                 None => self.synced += 1,
             },
             change = self.nodes.next() => match state_of(&change) {
@@ -105,6 +112,8 @@ impl Follower {
                 state.set_service_ranges(key, ranges.map(|ranges| ranges.0.clone()));
             },
         }
+
+        Changed::Other
     }
 }
 

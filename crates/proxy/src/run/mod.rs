@@ -10,14 +10,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use coracle_client::informer::Informers;
-use coracle_client::{Client, Recorder, Tasks};
+use coracle_client::{Client, Recorder, Tasks, World};
+use coracle_metrics::Registry;
+use coracle_serving::answer::{self, Answer};
+use coracle_serving::pages::Pages;
+use coracle_serving::{About, Check, Checks, plain};
+use http::StatusCode;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use crate::compile::NodePortAddresses;
 use crate::config::Config;
 use crate::conntrack::{self, UdpPort};
-use crate::health::{Checks, Health, serve};
+use crate::health::{Checks as ServiceChecks, Health};
+use crate::metrics::Metrics;
 use crate::nft::{self, FilterError, Watch, Writer};
 use crate::rules::Family;
 use crate::state::State;
@@ -52,15 +58,26 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
     let families = families();
     let names: Vec<&'static str> = families.iter().map(|family| name(*family)).collect();
     let health = Health::new(config.health_timeout, &names, client.world());
+    let metrics = Metrics::new(client.metrics(), &names);
 
     let tasks = Tasks::new();
     if let Some(address) = config.healthz {
-        match TcpListener::bind(address).await {
-            Err(source) if config.bind_hard_fail => {
-                return Err(RunError::Listen { address, source });
-            }
-            listener => tasks.spawn(serve_health(address, listener, health.clone())),
-        }
+        let (health, metrics) = (health.clone(), metrics.clone());
+        let respond = move |path: &str, _: &str| {
+            let answer: Answer = health.answer(path).into();
+            metrics.health(path, answer.status().as_u16());
+            answer
+        };
+        listen(address, config.bind_hard_fail, respond, &tasks).await?;
+    }
+
+    if let Some(address) = config.metrics {
+        let pages = Pages::new(about(&config, &health, client.metrics()), client.world());
+        let respond = move |path: &str, query: &str| match path {
+            "/proxyMode" => answer::text(StatusCode::OK, "nftables"),
+            _ => pages.answer(path, query),
+        };
+        listen(address, config.bind_hard_fail, respond, &tasks).await?;
     }
 
     let recorder = Recorder::new(&client, "kube-proxy", &tasks).host(&config.node);
@@ -72,8 +89,10 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
             config.service_ranges.clone(),
         ),
         writer: Writer::new(config.dialect(families)),
-        checks: Checks::new(&config.node, health.clone(), recorder),
+        checks: ServiceChecks::new(&config.node, health.clone(), recorder),
         health,
+        metrics,
+        world: client.world(),
         whole: true,
         config: config.clone(),
         last: None,
@@ -89,7 +108,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
     loop {
         tokio::select! {
             biased;
-            () = follower.next(&mut proxy.state) => {}
+            changed = follower.next(&mut proxy.state) => proxy.metrics.changed(changed),
             () = table_deleted(watch.as_ref()), if follower.has_synced() && due.is_none() => {
                 tracing::warn!(table = config.table, "nftables table was deleted by another process; restoring it");
                 proxy.whole = true;
@@ -109,19 +128,52 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
     }
 }
 
-/// Serves health checks. If the port is in use, it is retried: an earlier process may still be
-/// stopping.
-async fn serve_health(
+/// What the pages about the proxy show.
+fn about(config: &Config, health: &Health, metrics: &Registry) -> About {
+    let health = health.clone();
+    let synced = Check::new("sync", move || match health.is_healthy() {
+        true => Ok(()),
+        false => Err("rules are not synced in time".to_owned()),
+    });
+
+    About {
+        name: "kube-proxy",
+        version: config.version,
+        metrics: metrics.clone(),
+        health: vec![Checks::new("healthz", vec![synced])],
+        config: None,
+        flags: None,
+    }
+}
+
+/// Serves a port over HTTP.
+async fn listen(
+    address: SocketAddr,
+    hard_fail: bool,
+    respond: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
+    tasks: &Tasks,
+) -> Result<(), RunError> {
+    match TcpListener::bind(address).await {
+        Err(source) if hard_fail => Err(RunError::Listen { address, source }),
+        listener => {
+            tasks.spawn(serve(address, listener, respond));
+            Ok(())
+        }
+    }
+}
+
+/// If the port is in use, it is retried: an earlier process may still be stopping.
+async fn serve(
     address: SocketAddr,
     mut listener: std::io::Result<TcpListener>,
-    health: Health,
+    respond: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
 ) {
     let mut last_error = LastError::default();
     loop {
         match listener {
-            Ok(listener) => return serve(listener, move |path| health.answer(path)).await,
+            Ok(listener) => return plain::serve(listener, respond).await,
             Err(error) if last_error.is_new(&error) => {
-                tracing::warn!(%address, %error, "cannot listen on the health port; retrying");
+                tracing::warn!(%address, %error, "cannot listen on the port; retrying");
             }
             Err(_) => {}
         }
@@ -145,8 +197,10 @@ struct Proxy {
     config: Config,
     state: State,
     writer: Writer,
-    checks: Checks,
+    checks: ServiceChecks,
     health: Health,
+    metrics: Metrics,
+    world: World,
     /// Whether the next sync replaces the whole tables, because their state is unknown.
     whole: bool,
     /// When the last sync ended.
@@ -173,6 +227,7 @@ impl Proxy {
     /// When the next sync may run.
     fn next_sync(&self) -> Instant {
         self.health.queued();
+        self.metrics.queued(self.world.now());
         let now = Instant::now();
         self.last
             .map_or(now, |last| now.max(last + self.config.min_sync_period))
@@ -194,6 +249,7 @@ impl Proxy {
         self.last = Some(Instant::now());
 
         if let Err(error) = synced {
+            self.metrics.failed();
             let error: &dyn std::error::Error = &error;
             if self.last_error.is_new(error) {
                 tracing::error!(error, "nftables sync failed; retrying");
@@ -205,6 +261,8 @@ impl Proxy {
         }
 
         tracing::debug!(whole = self.whole, removed = changes.gone.len(), added = changes.new.len(), took = ?began.elapsed(), "nftables synced");
+        self.metrics
+            .synced(self.whole, began.elapsed(), self.world.now());
         self.whole = false;
         self.retry = FIRST_RETRY;
         self.last_error = LastError::default();

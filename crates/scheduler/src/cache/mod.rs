@@ -37,6 +37,8 @@ pub struct Cache {
     by_name: HashMap<Text, Slot>,
     /// Pods by their UID.
     pods: HashMap<Text, PodEntry>,
+    /// How many of them are assumed.
+    assumed: usize,
     /// Existing nodes, with zones interleaved.
     order: Vec<Slot>,
     order_is_stale: bool,
@@ -115,7 +117,8 @@ impl Cache {
 
     /// Removes a pod and returns it.
     pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<Pod>> {
-        let slot = self.pods.remove(uid)?.slot;
+        let PodEntry { slot, assumed } = self.pods.remove(uid)?;
+        self.assumed -= usize::from(assumed);
         let entry = self.nodes[slot.index()]
             .as_mut()
             .expect("pods are on known nodes");
@@ -154,6 +157,16 @@ impl Cache {
     pub fn pod(&self, uid: &str) -> Option<&Arc<Pod>> {
         let slot = self.pods.get(uid)?.slot;
         self.node(slot).pods.iter().find(|pod| pod.uid == uid)
+    }
+
+    /// The number of pods whose node the API has not confirmed.
+    pub fn assumed_count(&self) -> usize {
+        self.assumed
+    }
+
+    /// The number of nodes, also of those that only pods name.
+    pub fn node_count(&self) -> usize {
+        self.by_name.len()
     }
 
     pub fn pod_count(&self) -> usize {
@@ -240,6 +253,7 @@ impl Cache {
 
     fn insert(&mut self, pod: Arc<Pod>, assumed: bool) {
         let slot = self.slot_of(&pod.node_name);
+        self.assumed += usize::from(assumed);
         self.pods
             .insert(pod.uid.clone(), PodEntry { slot, assumed });
         self.counters.get_mut().pod_added(slot, &pod, &self.related);

@@ -20,8 +20,9 @@ fn an_assumed_pod_uses_resources_until_it_is_forgotten() {
     let mut cache = cluster([node("n", json!({}))], []);
     cache.assume(on("a", "n"));
     assert_eq!((used(&cache, "n"), cache.is_assumed("uid-a")), (1000, true));
+    assert_eq!(cache.assumed_count(), 1);
     assert!(cache.forget("uid-a").is_some());
-    assert_eq!(used(&cache, "n"), 0);
+    assert_eq!((used(&cache, "n"), cache.assumed_count()), (0, 0));
 }
 
 #[test]
@@ -29,6 +30,7 @@ fn a_confirmed_pod_is_not_forgotten() {
     let mut cache = cluster([node("n", json!({}))], []);
     cache.assume(on("a", "n"));
     cache.set_pod(on("a", "n"));
+    assert_eq!(cache.assumed_count(), 0);
     assert!(cache.forget("uid-a").is_none());
     assert_eq!(used(&cache, "n"), 1000);
 }

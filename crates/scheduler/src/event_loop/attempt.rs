@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::binding::Binding;
+use super::metrics::AttemptResult;
 use super::report::FailureReport;
 use super::{EventLoop, eviction};
 use crate::cycle::{Nomination, Placement, Unfit, Unschedulable, schedule};
@@ -29,6 +32,7 @@ impl EventLoop {
             return;
         };
 
+        self.attempt_began = Instant::now();
         self.cache.refresh();
         let cycle = Cycle {
             pod: &pod,
@@ -36,7 +40,10 @@ impl EventLoop {
             nominations: &self.queue.nominations,
         };
 
-        match schedule(&profile, cycle, &mut self.search, &mut self.rng) {
+        let chosen = schedule(&profile, cycle, &mut self.search, &mut self.rng);
+        self.metrics.chose(self.attempt_began.elapsed());
+
+        match chosen {
             Ok(placement) => self.place(&profile, queued, &placement),
             Err(Unschedulable::NoNodes) => {
                 let why = FailureReport::unschedulable(String::from(
@@ -68,6 +75,8 @@ impl EventLoop {
                     .cloned()
                     .collect();
 
+                self.count_attempt(&queued, AttemptResult::Unschedulable);
+                self.metrics.preempts(preemption.victims.len());
                 self.queue.nominations.set(&queued.pod, &preemption.node);
                 self.reporter.failed(&queued.pod, &why, &unfit.nomination);
 
@@ -84,6 +93,12 @@ impl EventLoop {
         }
     }
 
+    fn count_attempt(&self, queued: &QueuedPod, result: AttemptResult) {
+        let took = self.attempt_began.elapsed();
+        let profile = &queued.pod.scheduler_name;
+        self.metrics.attempted(profile, result, took);
+    }
+
     /// Returns the pod to the queue and reports why.
     pub(super) fn refuse(
         &mut self,
@@ -92,6 +107,7 @@ impl EventLoop {
         why: &FailureReport,
         nomination: &Nomination,
     ) {
+        self.count_attempt(&queued, why.result());
         let Some(pod) = self.queue.fail(queued, rejectors, self.now()) else {
             return;
         };
@@ -141,6 +157,7 @@ impl EventLoop {
             pod,
             queued,
             waits,
+            began: self.attempt_began,
         });
     }
 

@@ -6,6 +6,9 @@ use async_trait::async_trait;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{Access, Client, Resource};
 
+use tokio::time::Instant;
+
+use super::metrics::AttemptResult;
 use super::{EventLoop, TaskResult};
 use crate::framework::{Bind, Bound, Profile, Refusal, Wait};
 use crate::pod::Pod;
@@ -67,6 +70,8 @@ pub(super) struct Binding {
     pub(super) queued: QueuedPod,
     /// Pending permissions, by plugin.
     pub(super) waits: Vec<(&'static str, Wait)>,
+    /// When the attempt began.
+    pub(super) began: Instant,
 }
 
 /// A pod whose permissions are granted.
@@ -123,6 +128,7 @@ impl EventLoop {
                     profile,
                     pod,
                     queued,
+                    began,
                     ..
                 },
             result,
@@ -130,6 +136,12 @@ impl EventLoop {
 
         let (plugin, refusal) = match result {
             Ok(()) => {
+                let scheduled = AttemptResult::Scheduled;
+                self.metrics
+                    .attempted(&profile.name, scheduled, began.elapsed());
+                let waited = self.now().saturating_sub(queued.first_seen);
+                self.metrics.bound(queued.attempts, waited);
+
                 self.reporter.bound(&pod);
                 profile
                     .post_binds
@@ -152,6 +164,7 @@ impl EventLoop {
             return;
         }
 
+        self.attempt_began = began;
         self.undo_placement(&profile, queued, plugin, refusal);
     }
 }

@@ -10,6 +10,7 @@ mod attempt;
 mod binding;
 mod changes;
 mod eviction;
+mod metrics;
 mod report;
 mod watches;
 
@@ -27,6 +28,7 @@ use crate::framework::{Bind, Profile};
 use crate::plugins::{Handle, Registry};
 use crate::queue::{Backoff, Delays, Moment, Queue};
 use binding::ApiBinder;
+use metrics::Metrics;
 use report::Reporter;
 use watches::Watches;
 
@@ -38,7 +40,7 @@ pub enum RunError {
 }
 
 /// Schedules pods with the built-in plugins until `stop` is set. `journal` records the decisions on
-/// each pod.
+/// each pod; `synced` is called once, when all objects are known.
 ///
 /// # Errors
 /// If the configuration is invalid.
@@ -48,8 +50,10 @@ pub async fn run(
     host: &str,
     journal: Journal,
     stop: watch::Receiver<bool>,
+    synced: impl FnOnce(),
 ) -> Result<(), RunError> {
-    run_with(config, client, host, journal, stop, |registry| registry).await
+    let add = |registry| registry;
+    run_with(config, client, host, journal, stop, synced, add).await
 }
 
 /// The same with out-of-tree plugins, which `add` registers.
@@ -62,23 +66,32 @@ pub async fn run_with(
     host: &str,
     journal: Journal,
     mut stop: watch::Receiver<bool>,
+    synced: impl FnOnce(),
     add: impl FnOnce(Registry) -> Registry,
 ) -> Result<(), RunError> {
     let tasks = Tasks::new();
     let binder: Arc<dyn Bind> = Arc::new(ApiBinder::new(client));
     let profiles = add(Registry::built_in(Handle { binder })).profiles(config)?;
-    let profiles = profiles.into_iter().map(Arc::new).collect();
+    let profiles: Vec<_> = profiles.into_iter().map(Arc::new).collect();
+    let metrics = Metrics::new(client.metrics(), &profiles);
     let informers = Informers::new(client.clone(), tasks.clone());
     let mut watches = Watches::new(&informers);
     let (result_sender, mut results) = mpsc::channel(RESULTS_CAPACITY);
     let recorder = SeriesRecorder::new(client, "default-scheduler", host, &tasks);
     let reporter = Reporter::new(client, recorder, journal, tasks.clone());
 
-    let mut scheduler = EventLoop::new(config, profiles, reporter, tasks.clone(), result_sender);
+    let mut scheduler = EventLoop::new(
+        config,
+        profiles,
+        reporter,
+        metrics,
+        tasks.clone(),
+        result_sender,
+    );
     tokio::select! {
         biased;
         () = stopped(&mut stop) => {}
-        () = scheduler.work(&mut watches, &mut results) => {}
+        () = scheduler.work(&mut watches, &mut results, synced) => {}
     }
 
     tasks.stop().await;
@@ -101,6 +114,9 @@ struct EventLoop {
     rng: fastrand::Rng,
     began: Instant,
     reporter: Reporter,
+    metrics: Metrics,
+    /// When the attempt began that is being made.
+    attempt_began: Instant,
     tasks: Tasks,
     result_sender: mpsc::Sender<TaskResult>,
 }
@@ -118,6 +134,7 @@ impl EventLoop {
         config: &Config,
         profiles: Vec<Arc<Profile>>,
         reporter: Reporter,
+        metrics: Metrics,
         tasks: Tasks,
         result_sender: mpsc::Sender<TaskResult>,
     ) -> EventLoop {
@@ -139,6 +156,8 @@ impl EventLoop {
             rng: fastrand::Rng::with_seed(seed),
             began: Instant::now(),
             reporter,
+            metrics,
+            attempt_began: Instant::now(),
             tasks,
             result_sender,
         }
@@ -148,16 +167,23 @@ impl EventLoop {
         self.began.elapsed()
     }
 
-    async fn work(&mut self, watches: &mut Watches, results: &mut mpsc::Receiver<TaskResult>) {
+    async fn work(
+        &mut self,
+        watches: &mut Watches,
+        results: &mut mpsc::Receiver<TaskResult>,
+        synced: impl FnOnce(),
+    ) {
         // With half of the nodes unknown, the first pods would all go to the other half.
         while !watches.are_synced() {
             let change = watches.next().await;
             self.handle_change(change);
         }
 
+        synced();
         tracing::info!(pods = self.cache.pod_count(), "scheduler started");
 
         loop {
+            self.metrics.show(&self.queue, &self.cache);
             let flush = self.queue.next_flush();
             tokio::select! {
                 biased;

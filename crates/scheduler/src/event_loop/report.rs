@@ -7,6 +7,7 @@ use coracle_client::{
     SeriesEvent, SeriesRecorder, Stage, Tasks, World,
 };
 
+use super::metrics::AttemptResult;
 use crate::cycle::{Nomination, Placement};
 use crate::pod::{Condition, Pod};
 
@@ -29,6 +30,14 @@ impl FailureReport {
         FailureReport {
             reason: "SchedulerError",
             message,
+        }
+    }
+
+    /// What the attempt counts as.
+    pub(super) fn result(&self) -> AttemptResult {
+        match self.reason {
+            "Unschedulable" => AttemptResult::Unschedulable,
+            _ => AttemptResult::Error,
         }
     }
 }

@@ -5,13 +5,12 @@ use super::ServerState;
 use super::maintenance::minor;
 use crate::{Store, StoreStatus};
 use axum::body::Body;
+use coracle_metrics::{CONTENT_TYPE, Foreign, Kind, Registry, process};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
-use std::fmt::Write;
 use tonic::{Status, service::Routes};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const PATHS: [&str; 5] = ["/health", "/livez", "/readyz", "/version", "/metrics"];
 
@@ -102,101 +101,83 @@ impl ServerState {
 
     async fn metrics(&self) -> Page {
         match self.store.status().await {
-            Ok(status) => answer(StatusCode::OK, PROMETHEUS, self.metrics_text(&status)),
+            Ok(status) => answer(StatusCode::OK, CONTENT_TYPE, self.metrics_text(&status)),
             Err(error) => answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{error}\n")),
         }
     }
 
     /// The metrics of this store under etcd's names.
     fn metrics_text(&self, status: &StoreStatus) -> String {
-        let StoreStatus {
-            revision,
-            compacted,
-            file_bytes,
-            used_bytes,
-            version,
-        } = status;
-        let version_label = format!("server_version=\"{version}\"");
+        let registry = Registry::default();
+        let version = status.version.clone();
+        let of_cluster = minor(&version).to_string();
+        let gauge = |name, help, number: u64| {
+            registry.read(Foreign, name, Kind::Gauge, help, [], move |reading| {
+                reading.add_count(&[], number);
+            });
+        };
+        let one = |name, help, label, text: String| {
+            registry.read(Foreign, name, Kind::Gauge, help, [label], move |reading| {
+                reading.add_count(&[&text], 1);
+            });
+        };
 
-        let cluster_label = format!("cluster_version=\"{}\"", minor(version));
-        let id_label = format!("server_id=\"{:x}\"", self.member_id());
         let is_open = u64::from(!self.store.is_closed());
-        let live_keys = self.store.memory().live_keys;
+        one(
+            "etcd_cluster_version",
+            "The version of the cluster.",
+            "cluster_version",
+            of_cluster,
+        );
+        gauge(
+            "etcd_debugging_mvcc_compact_revision",
+            "The oldest revision that is not compacted.",
+            status.compacted.get(),
+        );
+        gauge(
+            "etcd_debugging_mvcc_current_revision",
+            "The current revision.",
+            status.revision.get(),
+        );
+        gauge(
+            "etcd_debugging_mvcc_keys_total",
+            "The number of keys.",
+            self.store.memory().live_keys,
+        );
+        gauge(
+            "etcd_mvcc_db_total_size_in_bytes",
+            "The total size of all files in bytes.",
+            status.file_bytes,
+        );
+        gauge(
+            "etcd_mvcc_db_total_size_in_use_in_bytes",
+            "The size of live data and history in bytes.",
+            status.used_bytes,
+        );
+        gauge(
+            "etcd_server_has_leader",
+            "Whether there is a leader: 1 while the store is open.",
+            is_open,
+        );
+        one(
+            "etcd_server_id",
+            "The ID of the member.",
+            "server_id",
+            format!("{:x}", self.member_id()),
+        );
+        gauge(
+            "etcd_server_is_leader",
+            "Whether this member is the leader.",
+            is_open,
+        );
+        one(
+            "etcd_server_version",
+            "The etcd version that this server is compatible with.",
+            "server_version",
+            version,
+        );
 
-        let gauges = [
-            (
-                "etcd_cluster_version",
-                "The version of the cluster.",
-                cluster_label,
-                1,
-            ),
-            (
-                "etcd_debugging_mvcc_compact_revision",
-                "The oldest revision that is not compacted.",
-                String::new(),
-                compacted.get(),
-            ),
-            (
-                "etcd_debugging_mvcc_current_revision",
-                "The current revision.",
-                String::new(),
-                revision.get(),
-            ),
-            (
-                "etcd_debugging_mvcc_keys_total",
-                "The number of keys.",
-                String::new(),
-                live_keys,
-            ),
-            (
-                "etcd_mvcc_db_total_size_in_bytes",
-                "The total size of all files in bytes.",
-                String::new(),
-                *file_bytes,
-            ),
-            (
-                "etcd_mvcc_db_total_size_in_use_in_bytes",
-                "The size of live data and history in bytes.",
-                String::new(),
-                *used_bytes,
-            ),
-            (
-                "etcd_server_has_leader",
-                "Whether there is a leader: 1 while the store is open.",
-                String::new(),
-                is_open,
-            ),
-            ("etcd_server_id", "The ID of the member.", id_label, 1),
-            (
-                "etcd_server_is_leader",
-                "Whether this member is the leader.",
-                String::new(),
-                is_open,
-            ),
-            (
-                "etcd_server_version",
-                "The etcd version that this server is compatible with.",
-                version_label,
-                1,
-            ),
-        ];
-
-        gauges
-            .iter()
-            .fold(String::new(), |mut text, (name, help, labels, value)| {
-                let labels = if labels.is_empty() {
-                    String::new()
-                } else {
-                    format!("{{{labels}}}")
-                };
-
-                writeln!(
-                    text,
-                    "# HELP {name} {help}\n# TYPE {name} gauge\n{name}{labels} {value}"
-                )
-                .expect("writing to a string cannot fail");
-
-                text
-            })
+        process::register(&registry);
+        registry.text()
     }
 }

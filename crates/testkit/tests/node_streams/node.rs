@@ -81,6 +81,7 @@ impl Node {
             pod_manager.clone(),
             access,
             REAL,
+            coracle_metrics::Registry::default(),
         );
 
         let (stop, stopped) = watch::channel(false);

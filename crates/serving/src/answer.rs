@@ -8,18 +8,18 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::Body as _;
 
-pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
-pub(super) type Answer = Response<Body>;
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
+pub type Answer = Response<Body>;
 
-pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Answer {
+pub fn text(status: StatusCode, text: impl Into<String>) -> Answer {
     with_type(status, "text/plain; charset=utf-8", text.into())
 }
 
-pub(super) fn json(content: impl Into<Bytes>) -> Answer {
+pub fn json(content: impl Into<Bytes>) -> Answer {
     with_type(StatusCode::OK, "application/json", content)
 }
 
-pub(super) fn with_type(
+pub fn with_type(
     status: StatusCode,
     content_type: &'static str,
     content: impl Into<Bytes>,
@@ -33,12 +33,12 @@ pub(super) fn with_type(
 }
 
 /// A response without a body.
-pub(super) fn empty(head: Response<()>) -> Answer {
+pub fn empty(head: Response<()>) -> Answer {
     head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync())
 }
 
 /// The response to HEAD: that of GET without the body, which HTTP/2 would otherwise send.
-pub(super) fn without_body(mut answer: Answer) -> Answer {
+pub fn without_body(mut answer: Answer) -> Answer {
     if let Some(length) = answer.body().size_hint().exact() {
         answer
             .headers_mut()
@@ -50,7 +50,7 @@ pub(super) fn without_body(mut answer: Answer) -> Answer {
 }
 
 /// A head with a text body.
-pub(super) fn with_text(head: Response<()>, text: impl Into<String>) -> Answer {
+pub fn with_text(head: Response<()>, text: impl Into<String>) -> Answer {
     let mut answer = head.map(|()| full(text.into()));
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
     answer

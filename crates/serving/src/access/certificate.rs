@@ -21,7 +21,7 @@ pub struct Authorities {
 
 /// What the certificate of a connection says about its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::server) enum Certified {
+pub enum Certified {
     /// There is none, or it names no user.
     Anonymous,
     User(Arc<User>),
@@ -54,7 +54,7 @@ impl Authorities {
     }
 
     /// The user of a chain of certificates.
-    pub(super) fn verify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Certified {
+    pub fn verify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Certified {
         let [own, intermediates @ ..] = chain else {
             return Certified::Anonymous;
         };
@@ -99,14 +99,14 @@ mod tests {
 
     /// The user of a certificate with the subject `admin` and one more attribute.
     fn user_of(kind: DnType, value: DnValue) -> Option<User> {
-        match judge(kind, value, Timestamp::from_unix(1_800_000_000, 0)) {
+        match verify(kind, value, Timestamp::from_unix(1_800_000_000, 0)) {
             Certified::User(user) => Some(Arc::unwrap_or_clone(user)),
             Certified::Refused(_) => None,
-            Certified::Anonymous => panic!("it names somebody"),
+            Certified::Anonymous => panic!("it names a user"),
         }
     }
 
-    fn judge(kind: DnType, value: DnValue, now: Timestamp) -> Certified {
+    fn verify(kind: DnType, value: DnValue, now: Timestamp) -> Certified {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params
@@ -156,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_not_valid_yet_is_refused_and_none_is_nobody() {
+    fn a_certificate_that_is_not_valid_yet_is_refused_and_none_is_anonymous() {
         let team = || DnValue::Utf8String("team".to_string());
-        let early = judge(DnType::OrganizationName, team(), Timestamp::from_unix(0, 0));
+        let early = verify(DnType::OrganizationName, team(), Timestamp::from_unix(0, 0));
         assert!(matches!(early, Certified::Refused(_)), "{early:?}");
 
         let mut params = CertificateParams::default();

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_client::ConnectionLimit;
+use coracle_client::{ConnectionLimit, World};
 use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -18,22 +18,23 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ResolvesServerCert;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
+use rustls::version::TLS13;
+use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme, SupportedProtocolVersion};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
-use super::access::Certified;
-use super::{Server, answer, route};
+use crate::access::{Authorities, Certified, Reviews};
+use crate::answer::{self, Answer};
 
 /// Timeouts of the TLS handshake and of request headers.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-pub(super) const HEAD_WITHIN: Duration = Duration::from_secs(32);
+pub const HEAD_WITHIN: Duration = Duration::from_secs(32);
 
 /// Delay after a failed accept.
-pub(super) const AFTER_FAILURE: Duration = Duration::from_millis(50);
+pub const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
 /// How long open requests may take during shutdown.
 const FINISH_WITHIN: Duration = Duration::from_secs(2);
@@ -58,25 +59,78 @@ pub fn certificate(chain: &[u8], key: &[u8]) -> Result<Arc<dyn ResolvesServerCer
     )))
 }
 
-pub(super) fn acceptor(certificate: Arc<dyn ResolvesServerCert>) -> Result<TlsAcceptor, TlsError> {
+/// How a port speaks TLS and HTTP.
+#[derive(Clone, Copy, Debug)]
+pub struct Tls {
+    /// Refuse what is older than TLS 1.3.
+    pub tls13_only: bool,
+    /// Streams that an HTTP/2 connection may have open; none: HTTP/1.1 only.
+    pub http2_streams: Option<u32>,
+}
+
+/// Streams of an HTTP/2 connection by default.
+pub const HTTP2_STREAMS: u32 = 100;
+
+impl Default for Tls {
+    fn default() -> Tls {
+        Tls {
+            tls13_only: false,
+            http2_streams: Some(HTTP2_STREAMS),
+        }
+    }
+}
+
+pub fn acceptor(
+    certificate: Arc<dyn ResolvesServerCert>,
+    tls: Tls,
+) -> Result<TlsAcceptor, TlsError> {
+    let versions: &[&SupportedProtocolVersion] = match tls.tls13_only {
+        true => &[&TLS13],
+        false => rustls::DEFAULT_VERSIONS,
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
     let mut settings = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+        .with_protocol_versions(versions)?
         .with_client_cert_verifier(Arc::new(RequestCertificate { algorithms }))
         .with_cert_resolver(certificate);
-    settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    settings.alpn_protocols = match tls.http2_streams {
+        Some(_) => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        None => vec![b"http/1.1".to_vec()],
+    };
     Ok(TlsAcceptor::from(Arc::new(settings)))
 }
 
-/// Connections; most are the API server's (exec, logs, port-forward).
+/// Connections; most are the API server's, to the kubelet (exec, logs, port-forward).
 const MAX_CONNECTIONS: usize = 1024;
 
 /// Connections from one address, so that no pod can take them all.
 const MAX_PER_ADDRESS: usize = 512;
 
-pub(super) async fn serve(
-    server: &Arc<Server>,
+/// What answers the requests of a port.
+pub trait Server: Send + Sync + 'static {
+    /// Who may verify tokens and permissions; it remembers refused certificates too.
+    fn reviews(&self) -> &Reviews;
+
+    /// The CAs of client certificates at present; none: certificates are ignored.
+    fn authorities(&self) -> Option<Arc<Authorities>>;
+
+    fn world(&self) -> World;
+
+    fn tls(&self) -> Tls {
+        Tls::default()
+    }
+
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        certified: Arc<Certified>,
+    ) -> impl Future<Output = Answer> + Send;
+}
+
+/// Serves until `stop` is set, then waits a short time for open requests.
+pub async fn serve<S: Server>(
+    server: &Arc<S>,
     listener: TcpListener,
     acceptor: TlsAcceptor,
     mut stop: watch::Receiver<bool>,
@@ -119,8 +173,8 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-async fn serve_connection(
-    server: Arc<Server>,
+async fn serve_connection<S: Server>(
+    server: Arc<S>,
     stream: TcpStream,
     acceptor: TlsAcceptor,
     mut stop: watch::Receiver<bool>,
@@ -138,20 +192,25 @@ async fn serve_connection(
     let session = stream.get_ref().1;
     let chain = session.peer_certificates().unwrap_or_default();
 
-    let certified = Arc::new(server.access.certified(chain, server.world.now()));
+    let authorities = server.authorities();
+    let certified = authorities.map_or(Certified::Anonymous, |authorities| {
+        authorities.verify(chain, server.world().now())
+    });
+    let certified = Arc::new(certified);
     if let Certified::Refused(reason) = &*certified {
-        match server.access.refused.is_news(reason) {
+        match server.reviews().refused.is_news(reason) {
             true => warn!(reason, "client certificate refused"),
             false => debug!(reason, "client certificate refused"),
         }
     }
 
+    let streams = server.tls().http2_streams;
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, certified) = (Arc::clone(&server), Arc::clone(&certified));
         async move {
             let is_head = request.method() == Method::HEAD;
-            let answer = route::answer(server, request, certified).await;
+            let answer = server.answer(request, certified).await;
             Ok::<_, Infallible>(if is_head {
                 answer::without_body(answer)
             } else {
@@ -163,7 +222,9 @@ async fn serve_connection(
     let stream = TokioIo::new(stream);
     let result = if is_http2 {
         let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder.timer(TokioTimer::new()).max_concurrent_streams(100);
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(streams);
         let conversation = builder.serve_connection(stream, service);
         tokio::pin!(conversation);
 
@@ -196,7 +257,7 @@ async fn serve_connection(
     }
 }
 
-/// Requests client certificates without requiring them; [`super::access`] verifies them.
+/// Requests client certificates without requiring them; [`Authorities`] verify them.
 #[derive(Debug)]
 struct RequestCertificate {
     algorithms: WebPkiSupportedAlgorithms,
