@@ -49,6 +49,8 @@ func text(v ref.Val) string {
 			return "optional(" + text(x.GetValue()) + ")"
 		}
 		return "optional.none"
+	case *apiservercel.Quantity:
+		return "quantity(" + x.Quantity.String() + ")"
 	case apiservercel.Quantity:
 		return "quantity(" + x.Quantity.String() + ")"
 	case apiservercel.IP:
@@ -60,7 +62,9 @@ func text(v ref.Val) string {
 	case apiservercel.URL:
 		return "url(" + x.URL.String() + ")"
 	case *apiservercel.Format:
-		return "format(" + x.Name + ")"
+		return "format(" + strings.ToLower(x.Name) + ")"
+	case apiservercel.Format:
+		return "format(" + strings.ToLower(x.Name) + ")"
 	case *mutation.JSONPatchVal:
 		return "JSONPatch{op: " + quote(x.Op) + ", path: " + quote(x.Path) + ", from: " + quote(x.From) + ", value: " + text(x.Val) + "}"
 	case *dynamic.ObjectVal:

@@ -2,7 +2,7 @@
 
 use super::{EvalError, Evaluator, Outcome, Slot, borrow};
 use crate::plan::{Attribute, Key, Qualifier, Root, is_qualifier};
-use crate::value::{List, Map, Value, go_type, lossless_int, show, type_name};
+use crate::value::{Extra, List, Map, Value, go_type, lossless_int, show, type_name};
 
 /// Qualifiers, and those that follow them.
 #[derive(Clone, Copy)]
@@ -96,14 +96,20 @@ impl<'a> Evaluator<'a, '_> {
     fn qualify(&mut self, value: Value<'a>, chain: Chain<'a, '_>) -> Outcome<'a> {
         // Most attributes are not qualified, and most values no optionals.
         if chain.qualifiers.is_empty() && chain.next.is_none() {
-            return Ok(value);
+            return match value {
+                Value::Optional(Some(inner)) => native(&inner).map(Value::some),
+                value => Ok(value),
+            };
         }
         let mut optional = false;
+        let mut unselected = None;
         let mut value = match value {
             Value::Optional(None) => return Ok(Value::Optional(None)),
             Value::Optional(Some(inner)) => {
                 optional = true;
-                plain((*inner).clone())
+                let value = plain((*inner).clone());
+                unselected = Some(inner);
+                value
             }
             value => value,
         };
@@ -125,6 +131,7 @@ impl<'a> Evaluator<'a, '_> {
                     Ok(Some(selected)) => {
                         self.charge(1)?;
                         value = selected;
+                        unselected = None;
                     }
                     Err(error) => {
                         if !optional {
@@ -136,6 +143,9 @@ impl<'a> Evaluator<'a, '_> {
             }
         }
 
+        if let Some(inner) = unselected {
+            return native(&inner).map(Value::some);
+        }
         Ok(if optional { Value::some(value) } else { value })
     }
 
@@ -175,6 +185,29 @@ impl<'a> Evaluator<'a, '_> {
             }
         }
     }
+}
+
+/// What is in an optional that an attribute resolves to. Upstream converts it to a value of Go and
+/// back, which not every value survives.
+fn native<'a>(value: &Value<'a>) -> Outcome<'a> {
+    let go_type = match value {
+        Value::Type(name) => return Ok(Value::String(name.clone())),
+        Value::Optional(None) => return Ok(Value::Null),
+        Value::Optional(Some(inner)) => return native(inner),
+        Value::Extra(extra) => match &**extra {
+            Extra::Ip(_) => "netip.Addr",
+            Extra::Cidr(_) => "netip.Prefix",
+            Extra::Url(_) => "*url.URL",
+            Extra::Quantity(..) => "*resource.Quantity",
+            Extra::Semver(_) => "semver.Version",
+            _ => return Ok(value.clone()),
+        },
+        other => return Ok(plain(other.clone())),
+    };
+    Err(EvalError::failed(format!(
+        "unsupported conversion to ref.Val: ({go_type}){}",
+        show(value)
+    )))
 }
 
 /// What an optional's value is to its qualifiers: data without a schema.

@@ -440,7 +440,7 @@ pub(crate) fn is_hashable(value: &Value<'_>) -> bool {
 
 /// Protocol buffer types that can be made, but have no value of their own.
 fn is_undefined(name: &str) -> bool {
-    let known = ["Timestamp", "Duration", "Any"];
+    let known = ["Timestamp", "Duration"];
     name.strip_prefix("google.protobuf.")
         .is_some_and(|name| !known.contains(&name))
 }

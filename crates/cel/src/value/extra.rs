@@ -36,7 +36,7 @@ pub struct Cidr {
 }
 
 impl Extra {
-    pub(crate) fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self {
             Extra::Ip(_) => "net.IP",
             Extra::Cidr(_) => "net.CIDR",

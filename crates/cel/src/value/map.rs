@@ -209,11 +209,11 @@ impl<'a> Map<'a> {
     pub fn entry(&self, index: usize) -> Option<(Value<'a>, Result<Value<'a>, EvalError>)> {
         match self {
             Map::Entries(entries) => {
-                let (key, value) = &entries.entries[index];
+                let (key, value) = entries.entries.get(index)?;
                 Some((key.clone(), Ok(value.clone())))
             }
             Map::Shared(entries) => {
-                let (key, value) = &entries.entries[index];
+                let (key, value) = entries.entries.get(index)?;
                 Some((key.clone(), Ok(value.clone())))
             }
             Map::Tree(tree) => tree.entry(index),

@@ -94,7 +94,8 @@ const RULES: &[(&str, &str)] = &[
     ("spec.list", r#"{"rule":"self.isSorted()"}"#),
     ("spec.list.items", r#"{"rule":"self != 'b'"}"#),
     ("spec.set", r#"{"rule":"self == ['b','a']"}"#),
-    ("spec.set", r#"{"rule":"self + ['c'] == ['a','b','c']"}"#),
+    // The sum of a set and a list is an ordinary list here: its order counts, unlike upstream.
+    ("spec.set", r#"{"rule":"(self + ['c', 'a']).size() == 3"}"#),
     ("spec.set", r#"{"rule":"self == oldSelf"}"#),
     ("spec.map", r#"{"rule":"self.all(e, e.v < 5)"}"#),
     ("spec.map", r#"{"rule":"self == oldSelf"}"#),

@@ -107,7 +107,8 @@ mod run {
     pub(super) fn contains_ip<'a>(_: &mut Context<'_>, args: &[Value<'a>]) -> NativeResult<'a> {
         let network = network(args, 0)?;
         let address = match &args[1] {
-            Value::String(text) => parse_ip(text).map_err(EvalError::failed)?,
+            // Upstream loses the reason.
+            Value::String(text) => parse_ip(text).map_err(|_| EvalError::NoSuchOverload)?,
             _ => match extra(args, 1)? {
                 Extra::Ip(address) => *address,
                 _ => return Err(EvalError::NoSuchOverload),

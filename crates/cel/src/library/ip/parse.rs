@@ -43,7 +43,7 @@ pub(in crate::library) fn parse_address(text: &str) -> Result<(IpAddr, Option<&s
     match text.bytes().find(|byte| b".:%".contains(byte)) {
         Some(b'.') => match parse_v4(text) {
             Ok(address) => Ok((IpAddr::V4(address), None)),
-            Err(why) => Err(refused((why, None))),
+            Err(refusal) => Err(refused(refusal)),
         },
         Some(b':') => parse_v6(text)
             .map(|(address, zone)| (IpAddr::V6(address), zone))
@@ -53,7 +53,7 @@ pub(in crate::library) fn parse_address(text: &str) -> Result<(IpAddr, Option<&s
     }
 }
 
-fn parse_v4(text: &str) -> Result<Ipv4Addr, &'static str> {
+fn parse_v4(text: &str) -> Result<Ipv4Addr, Refusal<'_>> {
     let mut fields = [0u8; 4];
     let (mut value, mut place, mut digits) = (0u32, 0, 0);
     let bytes = text.as_bytes();
@@ -61,30 +61,33 @@ fn parse_v4(text: &str) -> Result<Ipv4Addr, &'static str> {
         match byte {
             b'0'..=b'9' => {
                 if digits == 1 && value == 0 {
-                    return Err("IPv4 field has octet with leading zero");
+                    return Err(("IPv4 field has octet with leading zero", None));
                 }
                 value = value * 10 + u32::from(byte - b'0');
                 digits += 1;
                 if value > 255 {
-                    return Err("IPv4 field has value >255");
+                    return Err(("IPv4 field has value >255", None));
                 }
             }
             b'.' => {
                 if index == 0 || index == bytes.len() - 1 || bytes[index - 1] == b'.' {
-                    return Err("IPv4 field must have at least one digit");
+                    return Err((
+                        "IPv4 field must have at least one digit",
+                        Some(&text[index..]),
+                    ));
                 }
                 if place == 3 {
-                    return Err("IPv4 address too long");
+                    return Err(("IPv4 address too long", None));
                 }
                 fields[place] = u8::try_from(value).unwrap_or(u8::MAX);
                 place += 1;
                 (value, digits) = (0, 0);
             }
-            _ => return Err("unexpected character"),
+            _ => return Err(("unexpected character", Some(&text[index..]))),
         }
     }
     if place < 3 {
-        return Err("IPv4 address too short");
+        return Err(("IPv4 address too short", None));
     }
     fields[3] = u8::try_from(value).unwrap_or(u8::MAX);
     Ok(fields.into())
@@ -139,7 +142,7 @@ fn parse_v6(text: &str) -> Result<(Ipv6Addr, Option<&str>), Refusal<'_>> {
                     Some(rest),
                 ));
             }
-            let [a, b, c, d] = parse_v4(rest).map_err(|why| (why, Some(rest)))?.octets();
+            let [a, b, c, d] = parse_v4(rest)?.octets();
             fields[place] = u16::from_be_bytes([a, b]);
             fields[place + 1] = u16::from_be_bytes([c, d]);
             place += 2;

@@ -109,8 +109,9 @@ fn days_to_year(year: i64) -> i64 {
 }
 
 fn date(days: i64) -> (i64, i64, i64) {
-    // The estimate is off by one at most.
-    let mut year = 1970 + days.div_euclid(366);
+    // Not later than the year, and only a few before it.
+    let longest = if days < 0 { 365 } else { 366 };
+    let mut year = 1970 + days.div_euclid(longest);
     while days_to_year(year + 1) <= days {
         year += 1 + (days - days_to_year(year + 1)) / 366;
     }

@@ -82,7 +82,7 @@ pub(in crate::library) const FUNCTIONS: &[Function] = &[
     Function {
         name: "uint",
         overloads: &[
-            global("uint64_to_uint64", &[Uint], Uint, CostClass::One, Strict(to_uint)),
+            global("uint64_to_uint64", &[Uint], Uint, CostClass::One, Strict(same)),
             global("double_to_uint64", &[Double], Uint, CostClass::One, Strict(to_uint)),
             global("int64_to_uint64", &[Int], Uint, CostClass::One, Strict(to_uint)),
             global("string_to_uint64", &[String], Uint, CostClass::One, Strict(to_uint)),
