@@ -28,7 +28,6 @@ mod macros;
 mod parse;
 mod plan;
 pub mod program;
-pub mod schema_types;
 pub mod source;
 mod syntax_errors;
 pub mod types;

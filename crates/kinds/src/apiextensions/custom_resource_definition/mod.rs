@@ -152,14 +152,10 @@ impl Strategy for CustomResourceDefinitions {
             }));
         }
 
-        if cx.keeps_object() {
-            if definition
-                .spec
-                .below("conversion")
-                .is_some_and(|by| by.text("strategy") == "Webhook")
-            {
-                warnings.push(WEBHOOK.to_owned());
-            }
+        let conversion = definition.spec.below("conversion");
+        let by_webhook = conversion.is_some_and(|by| by.text("strategy") == "Webhook");
+        if cx.keeps_object() && by_webhook {
+            warnings.push(WEBHOOK.to_owned());
         }
 
         warnings

@@ -17,9 +17,9 @@ use coracle_api::schema::{Props, Schema};
 use coracle_cel::env::Env;
 use coracle_cel::eval::Budget;
 use coracle_cel::program::{Activation, Program};
-use coracle_cel::schema_types::SchemaType;
-use coracle_cel::types::Type;
+use coracle_cel::types::{ObjectTypes, Type};
 use coracle_cel::value::Value;
+use coracle_expressions::declared::Declared;
 
 /// How long each number is measured.
 const MEASURED: Duration = Duration::from_millis(300);
@@ -74,11 +74,13 @@ fn main() {
     let (definition, typed, dynamic) = (tree(SCHEMA), tree(SELF), tree(OBJECT));
     let schema = Schema::new(Props::of(&definition)).expect("the schema compiles");
     let root = schema.root_id();
-    let of = SchemaType::new(&schema, root, false, "self").expect("the schema has a type");
+    let declared = Declared::of_node(&schema, root).expect("the schema has a type");
+    let mut objects = ObjectTypes::default();
+    let of = declared.cel_type("self", &mut objects);
     let typed_env = Env::base()
-        .with_objects(of.objects())
-        .with_variable("self", of.of().clone())
-        .with_variable("oldSelf", of.of().clone());
+        .with_objects(objects)
+        .with_variable("self", of.clone())
+        .with_variable("oldSelf", of);
     let dynamic_env = Env::base().with_variable("object", Type::Dyn);
 
     let upstream = upstream();
