@@ -46,6 +46,7 @@ fn handler() -> &'static Handler {
             "cluster.local",
             vec![IpAddr::V4(Ipv4Addr::new(10, 96, 0, 10))],
             None,
+            &coracle_metrics::Registry::default(),
         );
         handler.change(|zone| {
             zone.add_namespace("a");

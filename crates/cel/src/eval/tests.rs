@@ -46,6 +46,7 @@ fn values_and_costs_are_those_of_upstream() {
             "{expression}"
         );
     };
+
     check("x.a.b[0]", "1", 4);
     check("has(x.a)", "true", 1);
     check("has(x.a.c)", "false", 2);
@@ -109,6 +110,7 @@ fn an_evaluation_can_be_interrupted() {
 #[test]
 fn work_and_memory_that_cost_nothing_are_bounded() {
     let big = format!("'{}'", "a".repeat(20_000));
+
     let doubled = |levels: usize| {
         let mut text = "[1, 2, 3, 4, 5, 6, 7, 8]".to_owned();
         for level in 0..levels {
@@ -116,6 +118,7 @@ fn work_and_memory_that_cost_nothing_are_bounded() {
         }
         text
     };
+
     let ends = |expression: &str| {
         assert_eq!(
             run(expression, &Node::Null).0,
@@ -124,10 +127,12 @@ fn work_and_memory_that_cost_nothing_are_bounded() {
             &expression[..expression.len().min(80)]
         );
     };
+
     ends("lists.range(1000000000000)[0] == 0");
     ends(&format!("{big}.replace('a', {big}).size() == 0"));
     ends(&format!("{big}.replace('', {big}).size() == 0"));
     ends(&format!("9 in {}", doubled(40)));
+
     let mut shared = "[1]".to_owned();
     for level in 0..40 {
         shared = format!("cel.bind(v{level}, {shared}, [v{level}, v{level}])");

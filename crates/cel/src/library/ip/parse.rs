@@ -57,6 +57,7 @@ fn parse_v4(text: &str) -> Result<Ipv4Addr, Refusal<'_>> {
     let mut fields = [0u8; 4];
     let (mut value, mut place, mut digits) = (0u32, 0, 0);
     let bytes = text.as_bytes();
+
     for (index, byte) in bytes.iter().enumerate() {
         match byte {
             b'0'..=b'9' => {
@@ -86,6 +87,7 @@ fn parse_v4(text: &str) -> Result<Ipv4Addr, Refusal<'_>> {
             _ => return Err(("unexpected character", Some(&text[index..]))),
         }
     }
+
     if place < 3 {
         return Err(("IPv4 address too short", None));
     }

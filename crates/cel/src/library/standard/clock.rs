@@ -115,6 +115,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     while days_to_year(year + 1) <= days {
         year += 1 + (days - days_to_year(year + 1)) / 366;
     }
+
     let leap = days_to_year(year + 1) - days_to_year(year) == 366;
     let mut rest = days - days_to_year(year);
     let lengths = [
@@ -131,6 +132,7 @@ fn date(days: i64) -> (i64, i64, i64) {
         30,
         31,
     ];
+
     let mut month = 1;
     for length in lengths {
         if rest < length {
@@ -147,6 +149,7 @@ fn offset(at: Moment, zone: &str) -> Result<i64, EvalError> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return named_offset(at, zone);
     };
+
     let number = |text: &str| {
         parse_int(text).map_err(|error| {
             let why = match error {
@@ -156,6 +159,7 @@ fn offset(at: Moment, zone: &str) -> Result<i64, EvalError> {
             EvalError::failed(format!("strconv.Atoi: parsing {}: {why}", Quoted(text)))
         })
     };
+
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     let whole = hours.wrapping_mul(60);
     let total = if zone.starts_with('-') {
@@ -163,6 +167,7 @@ fn offset(at: Moment, zone: &str) -> Result<i64, EvalError> {
     } else {
         whole.wrapping_add(minutes)
     };
+
     // What is beyond some centuries is no offset, and would overflow the calendar.
     const MOST: i64 = 60 * 24 * 366 * 200;
     Ok(total.clamp(-MOST, MOST) * 60)

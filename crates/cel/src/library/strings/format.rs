@@ -316,6 +316,7 @@ fn scientific(
         Err(why) => return Ok(Err(why)),
     };
     context.work.allocate(width.saturating_add(64))?;
+
     let text = special(number).unwrap_or_else(|| {
         let text = format!("{number:.DECIMALS$e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -326,6 +327,7 @@ fn scientific(
         let raised: String = format!("{exponent:0>2}").chars().map(superscript).collect();
         format!("{digits}\u{202f}×\u{202f}10{sign}{raised}").replace('\u{202f}', "")
     });
+
     let length = text.chars().count();
     let padding = " ".repeat(width.saturating_sub(length));
     Ok(Ok(padding + &text))

@@ -223,6 +223,7 @@ pub(super) fn strings_quote<'a>(context: &mut Context<'_>, args: &[Value<'a>]) -
     context.work.allocate(2 * plain.len())?;
     let mut quoted = String::with_capacity(plain.len() + 2);
     quoted.push('"');
+
     for character in plain.chars() {
         match character {
             '\x07' => quoted.push_str("\\a"),
@@ -237,6 +238,7 @@ pub(super) fn strings_quote<'a>(context: &mut Context<'_>, args: &[Value<'a>]) -
             other => quoted.push(other),
         }
     }
+
     quoted.push('"');
     made(quoted)
 }
