@@ -346,7 +346,10 @@ fn a_packet_filter_that_fails_is_logged_once_however_often_it_is_tried() {
     let tables = machine.run("nft", &["list", "tables"]);
     let table = tables
         .lines()
-        .find_map(|line| line.strip_prefix("table ").filter(|_| line.ends_with("-pods")))
+        .find_map(|line| {
+            line.strip_prefix("table ")
+                .filter(|_| line.ends_with("-pods"))
+        })
         .unwrap();
     machine.kill_server();
 
@@ -365,7 +368,11 @@ fn a_packet_filter_that_fails_is_logged_once_however_often_it_is_tried() {
     .unwrap();
     let is_listed = |words: &str| {
         let listed = machine.run("nft", &["list", "ruleset"]);
-        if listed.contains(words) { Ok(()) } else { Err(listed) }
+        if listed.contains(words) {
+            Ok(())
+        } else {
+            Err(listed)
+        }
     };
     eventually("the table is owned", || is_listed("flags owner"));
 
@@ -394,7 +401,9 @@ fn a_packet_filter_that_fails_is_logged_once_however_often_it_is_tried() {
     // The kernel deletes a table with its owner.
     drop(commands);
     assert!(owner.wait().unwrap().success());
-    eventually("the rules are there", || is_listed(&format!("table {table} {{")));
+    eventually("the rules are there", || {
+        is_listed(&format!("table {table} {{"))
+    });
 }
 
 /// The first retries come after 1, 2 and 4 seconds.
