@@ -62,7 +62,7 @@ fn blocks(listed: &str) -> BTreeMap<String, Vec<String>> {
 
     let in_order = |(name, text): (String, String)| {
         let Some((head, elements)) = text.split_once("elements = {") else {
-            return (name, vec![text]);
+            return (name, vec![trimmed(&text)]);
         };
         let mut elements: Vec<String> = elements
             .trim_end_matches(['\n', '\t', ' ', '}'])
@@ -73,8 +73,13 @@ fn blocks(listed: &str) -> BTreeMap<String, Vec<String>> {
         if name.contains("set clients/") {
             elements.clear();
         }
-        elements.push(head.to_owned());
+        elements.push(trimmed(head));
         (name, elements)
     };
     blocks.into_iter().map(in_order).collect()
+}
+
+/// A block without what closes it.
+fn trimmed(text: &str) -> String {
+    text.trim_end_matches(['\n', '\t', ' ', '}']).to_owned()
 }
