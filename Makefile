@@ -1,8 +1,9 @@
 # The recipes are in scripts/; `make` without a target lists them.
-.PHONY: help run test bench fmt e2e e2e-build e2e-ledger e2e-check e2e-smoke conformance ecosystem
+.PHONY: help run dist test bench fmt e2e e2e-build e2e-ledger e2e-check e2e-smoke conformance ecosystem
 
 help:
 	@echo 'make run     install build dependencies, build, start a cluster on this machine'
+	@echo 'make dist    build a release: static program, Debian package, checksums, licences, SBOM'
 	@echo 'make test    install test dependencies, run all checks and tests'
 	@echo 'make bench   run all benchmarks'
 	@echo 'make fmt     format the code'
@@ -15,6 +16,9 @@ help:
 
 run:
 	@scripts/run.sh
+
+dist:
+	@scripts/dist.sh
 
 test:
 	@scripts/test.sh

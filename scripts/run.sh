@@ -4,9 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/toolchain.sh
 scripts/install.sh cc=build-essential
-cargo build --locked --release -p coracle
+cargo build --locked --profile quick -p coracle
 
-coracle="${CARGO_TARGET_DIR:-target}/release/coracle"
+coracle="${CARGO_TARGET_DIR:-target}/quick/coracle"
 cat <<EOF
 
 Coracle is built: $coracle

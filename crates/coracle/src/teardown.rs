@@ -75,7 +75,7 @@ pub(crate) enum TeardownError {
     #[error("cannot remove the pod network")]
     Network(#[from] coracle_podnet::Error),
     #[error("cannot remove the rules of Services")]
-    Services(#[from] coracle_proxy::nft::FilterError),
+    Services(#[from] coracle_netlink::nftables::NftablesError),
     #[error("cannot remove the forwarding rules of pods")]
     Forwarding(#[from] coracle_proxy::NodeNetworkError),
     #[error("the cluster was removed, but not all of its network: {0}")]

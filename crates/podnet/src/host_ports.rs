@@ -1,15 +1,17 @@
 //! Host ports, as one nftables table.
 //!
-//! [`compile`] renders the whole table; [`apply`] replaces it with `nft` in one transaction. There
-//! are no incremental changes, so remains of a crash disappear with the next change. Connections
-//! from pods and from the host's loopback are masqueraded with the bridge's address: otherwise
-//! replies would take another path.
+//! [`compile`] makes the whole table, which replaces the one before at once. There are no
+//! incremental changes, so remains of a crash disappear with the next change. Connections from pods
+//! and from the host's loopback are masqueraded with the bridge's address: otherwise replies would
+//! take another path.
 
-use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::net::IpAddr;
-use std::process::{Command, Stdio};
 
+use coracle_netlink::Version;
+use coracle_netlink::nftables::{
+    Batch, ChainKind, Command, Direction, Element, End, Family, Field, Hook, Point, Rule, Set,
+    SetKind, Statement, Table, Test, Type, Value, Verdict,
+};
 use ipnet::IpNet;
 
 use crate::{PortMapping, Protocol};
@@ -26,86 +28,101 @@ pub(crate) struct PortTable<'a> {
     pub(crate) pods: Vec<(&'a [IpAddr], &'a [PortMapping])>,
 }
 
-/// Why the table was not replaced.
-#[derive(Debug, thiserror::Error)]
-pub enum FilterError {
-    #[error("cannot run `nft`: host ports need it; install the package `nftables`")]
-    Run(#[source] io::Error),
-    #[error("`nft` rejected the host port table: {0}")]
-    Refused(String),
-}
+/// Replaces the table. One without rules is only deleted.
+pub(crate) fn compile(input: &PortTable<'_>) -> Batch {
+    let mut batch = Batch::new();
+    let table = table(input.table);
+    batch.delete_table(&table);
 
-/// Renders the table for `nft`. A table without rules is only deleted.
-pub(crate) fn compile(input: &PortTable<'_>) -> String {
-    let table = input.table;
-
-    // Added first, so that the deletion does not fail if it does not exist.
-    let mut text = format!("add table inet {table}\ndelete table inet {table}\n");
     let ports = input.pods.iter().flat_map(|(addresses, ports)| {
         addresses
             .iter()
             .flat_map(move |address| ports.iter().map(move |port| (*address, port)))
     });
-
-    let rules: String = ports
-        .filter_map(|(address, port)| rule(address, port))
+    let rules: Vec<Rule> = ports
+        .filter_map(|(address, port)| rules(address, port))
+        .flatten()
         .collect();
     if rules.is_empty() && input.masquerade_outside.is_empty() {
-        return text;
+        return batch;
     }
 
-    let bridge = input.bridge;
-    let (near4, near6) = (near(input.ranges, true), near(input.ranges, false));
-    let masquerade: String = input
+    batch.push(&table, Command::AddTable);
+    for version in Version::BOTH {
+        near(&mut batch, &table, input.ranges, version);
+    }
+    chains(&mut batch, &table, input, rules);
+
+    batch
+}
+
+pub(crate) fn table(name: &str) -> Table {
+    Table {
+        family: Family::Inet,
+        name: name.to_owned(),
+    }
+}
+
+fn chains(batch: &mut Batch, table: &Table, input: &PortTable<'_>, ports: Vec<Rule>) {
+    let mut add = |name: &str, hook: Option<Hook>, rules: Vec<Rule>| {
+        let chain = name.to_owned();
+        let name = chain.clone();
+        batch.push(table, Command::AddChain { name, hook });
+        for rule in rules {
+            let chain = chain.clone();
+            batch.push(table, Command::AddRule { chain, rule });
+        }
+    };
+
+    let loopback = Statement::Ranges(
+        Field::Destination(Version::V4),
+        Test::Is,
+        vec![loopback(Version::V4)],
+    );
+    let guard = Rule::new([
+        Statement::Interface(Direction::In, Test::Is, input.bridge.to_owned()),
+        loopback,
+        Statement::Verdict(Verdict::Drop),
+    ]);
+    let hook = |kind, point, priority| {
+        Some(Hook {
+            kind,
+            point,
+            priority,
+        })
+    };
+    let raw = hook(ChainKind::Filter, Point::Prerouting, -300);
+    add("guard", raw, vec![guard]);
+    add("ports", None, ports);
+
+    let to_ports = || {
+        Rule::new([
+            Statement::Local(End::Destination),
+            Statement::Verdict(Verdict::Jump("ports".to_owned())),
+        ])
+    };
+    let nat = |point, priority| hook(ChainKind::Nat, point, priority);
+    add("prerouting", nat(Point::Prerouting, -100), vec![to_ports()]);
+    add("output", nat(Point::Output, -100), vec![to_ports()]);
+
+    let marked = Rule::new([
+        Statement::Redirected,
+        Statement::AllMarks(MASQUERADE_MARK),
+        Statement::Masquerade { random_port: false },
+    ]);
+    let outgoing = input
         .ranges
         .iter()
-        .filter_map(|range| masquerade(input, *range))
-        .collect();
-
-    write!(
-        text,
-        "table inet {table} {{
-\tset near4 {{
-\t\ttype ipv4_addr
-\t\tflags interval
-\t\telements = {{ {near4} }}
-\t}}
-\tset near6 {{
-\t\ttype ipv6_addr
-\t\tflags interval
-\t\telements = {{ {near6} }}
-\t}}
-\tchain guard {{
-\t\ttype filter hook prerouting priority -300; policy accept;
-\t\tiifname \"{bridge}\" ip daddr 127.0.0.0/8 drop
-\t}}
-\tchain ports {{
-{rules}\t}}
-\tchain prerouting {{
-\t\ttype nat hook prerouting priority -100; policy accept;
-\t\tfib daddr type local jump ports
-\t}}
-\tchain output {{
-\t\ttype nat hook output priority -100; policy accept;
-\t\tfib daddr type local jump ports
-\t}}
-\tchain postrouting {{
-\t\ttype nat hook postrouting priority 100; policy accept;
-\t\tct status dnat meta mark and {MASQUERADE_MARK} == {MASQUERADE_MARK} masquerade
-{masquerade}\t}}
-}}
-"
-    )
-    .expect("writing to a string works");
-
-    text
+        .filter_map(|range| masquerade(input, *range));
+    let rules = [marked].into_iter().chain(outgoing).collect();
+    add("postrouting", nat(Point::Postrouting, 100), rules);
 }
 
 /// Mark bit for connections to masquerade. Upstream's portmap plugin uses the same.
-const MASQUERADE_MARK: &str = "0x2000";
+const MASQUERADE_MARK: u32 = 0x2000;
 
 /// The rules of one port and address; none if the host IP is of the other family.
-fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
+fn rules(address: IpAddr, port: &PortMapping) -> Option<[Rule; 2]> {
     if port
         .host_ip
         .is_some_and(|host| host.is_ipv4() != address.is_ipv4())
@@ -113,123 +130,97 @@ fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
         return None;
     }
 
-    let (family, near) = if address.is_ipv4() {
-        ("ip", "near4")
-    } else {
-        ("ip6", "near6")
-    };
-
-    let at = match port.host_ip.filter(|host| !host.is_unspecified()) {
-        Some(host) => format!("{family} daddr {host} "),
-        None => format!(
-            "meta nfproto {} ",
-            if address.is_ipv4() { "ipv4" } else { "ipv6" }
+    let version = Version::of(address);
+    let at = match specific_address(port) {
+        Some(host) => Statement::Ranges(
+            Field::Destination(version),
+            Test::Is,
+            vec![IpNet::from(host)],
         ),
+        None => Statement::Version(version),
     };
 
-    let protocol = port.protocol.name();
-    let (host_port, target) = (
-        port.host_port,
-        std::net::SocketAddr::new(address, port.container_port),
-    );
+    let port_on_host = Statement::Port(port.protocol.of_nftables(), port.host_port);
+    let target = std::net::SocketAddr::new(address, port.container_port);
+    let from_near = vec![Field::Source(version)];
 
-    Some(format!(
-        "\t\t{at}{family} saddr @{near} {protocol} dport {host_port} meta mark set meta mark or {MASQUERADE_MARK}\n\
-         \t\t{at}{protocol} dport {host_port} dnat {family} to {target}\n"
-    ))
+    Some([
+        Rule::new([
+            at.clone(),
+            Statement::InSet(from_near, Test::Is, near_set(version).to_owned()),
+            port_on_host.clone(),
+            Statement::SetMark(MASQUERADE_MARK),
+        ]),
+        Rule::new([at, port_on_host, Statement::Redirect(target)]),
+    ])
+}
+
+fn near_set(version: Version) -> &'static str {
+    match version {
+        Version::V4 => "near4",
+        Version::V6 => "near6",
+    }
 }
 
 /// Sources whose connections must be masqueraded: pods of this node and the host's loopback.
-fn near(ranges: &[IpNet], is_v4: bool) -> String {
-    let loopback = if is_v4 { "127.0.0.0/8" } else { "::1/128" };
-    let ranges = ranges
+fn near(batch: &mut Batch, table: &Table, ranges: &[IpNet], version: Version) {
+    let set = near_set(version).to_owned();
+    let add = Set {
+        name: set.clone(),
+        key: vec![Type::Address(version)],
+        kind: SetKind::Ranges,
+    };
+    batch.push(table, Command::AddSet(add));
+
+    let elements = ranges
         .iter()
-        .filter(|range| range.addr().is_ipv4() == is_v4);
-    ranges
-        .map(IpNet::to_string)
-        .chain([loopback.to_owned()])
-        .collect::<Vec<_>>()
-        .join(", ")
+        .filter(|range| Version::of(range.addr()) == version)
+        .copied()
+        .chain([loopback(version)])
+        .map(|range| Element {
+            key: vec![Value::Range(range)],
+            data: None,
+        })
+        .collect();
+    batch.push(table, Command::AddElements { set, elements });
 }
 
-fn masquerade(input: &PortTable<'_>, range: IpNet) -> Option<String> {
-    let same_family = |other: &&IpNet| other.addr().is_ipv4() == range.addr().is_ipv4();
-    let inside: Vec<String> = input
+fn loopback(version: Version) -> IpNet {
+    match version {
+        Version::V4 => IpNet::V4(ipnet::Ipv4Net::new_assert([127, 0, 0, 0].into(), 8)),
+        Version::V6 => IpNet::V6(std::net::Ipv6Addr::LOCALHOST.into()),
+    }
+}
+
+fn masquerade(input: &PortTable<'_>, range: IpNet) -> Option<Rule> {
+    let version = Version::of(range.addr());
+    let inside: Vec<IpNet> = input
         .masquerade_outside
         .iter()
-        .filter(same_family)
-        .map(IpNet::to_string)
+        .filter(|other| Version::of(other.addr()) == version)
+        .copied()
         .collect();
-
-    let family = if range.addr().is_ipv4() { "ip" } else { "ip6" };
-    let (inside, bridge) = (
-        Some(inside.join(", ")).filter(|inside| !inside.is_empty())?,
-        input.bridge,
-    );
-
-    Some(format!(
-        "\t\t{family} saddr {range} {family} daddr != {{ {inside} }} oifname != \"{bridge}\" masquerade\n"
-    ))
-}
-
-/// Deletes a table, if it exists. A kernel without nftables has none.
-pub(crate) fn remove(table: &str) -> Result<(), FilterError> {
-    let listed = match run(&["list", "tables", "inet"], "") {
-        Err(FilterError::Refused(said)) if is_unsupported(&said) => return Ok(()),
-        listed => listed?,
-    };
-    let own = format!("table inet {table}");
-    if !listed.lines().any(|line| line.trim() == own) {
-        return Ok(());
-    }
-    apply(&format!("delete {own}\n"))
-}
-
-/// Whether the kernel lacks the feature.
-fn is_unsupported(said: &str) -> bool {
-    [
-        "Protocol not supported",
-        "Operation not supported",
-        "Address family not supported",
-    ]
-    .iter()
-    .any(|words| said.contains(words))
-}
-
-/// Applies a script atomically.
-pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
-    run(&["-f", "-"], script).map(drop)
-}
-
-/// Runs `nft`; the answer is what it prints.
-fn run(arguments: &[&str], script: &str) -> Result<String, FilterError> {
-    let mut nft = Command::new("nft")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(FilterError::Run)?;
-
-    let sent = nft
-        .stdin
-        .take()
-        .expect("stdin was piped")
-        .write_all(script.as_bytes());
-
-    let output = nft.wait_with_output().map_err(FilterError::Run)?;
-    if !output.status.success() {
-        return Err(FilterError::Refused(
-            String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        ));
+    if inside.is_empty() {
+        return None;
     }
 
-    sent.map_err(FilterError::Run)?;
-
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Some(Rule::new([
+        Statement::Ranges(Field::Source(version), Test::Is, vec![range]),
+        Statement::Ranges(Field::Destination(version), Test::IsNot, inside),
+        Statement::Interface(Direction::Out, Test::IsNot, input.bridge.to_owned()),
+        Statement::Masquerade { random_port: false },
+    ]))
 }
 
 impl Protocol {
+    fn of_nftables(self) -> coracle_netlink::nftables::Protocol {
+        match self {
+            Protocol::Tcp => coracle_netlink::nftables::Protocol::Tcp,
+            Protocol::Udp => coracle_netlink::nftables::Protocol::Udp,
+            Protocol::Sctp => coracle_netlink::nftables::Protocol::Sctp,
+        }
+    }
+
     /// Its lower-case name.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -254,8 +245,57 @@ fn specific_address(port: &PortMapping) -> Option<IpAddr> {
 }
 
 #[cfg(test)]
+#[path = "../../netlink/tests/namespaces/mod.rs"]
+mod namespaces;
+
+#[cfg(test)]
 mod tests {
+    use super::namespaces::Namespace;
     use super::*;
+
+    #[test]
+    fn the_kernel_gets_what_the_text_says() {
+        let addresses: Vec<IpAddr> = vec!["10.0.0.2".parse().unwrap(), "fd00::2".parse().unwrap()];
+        let ports = [
+            port(8080),
+            PortMapping {
+                protocol: Protocol::Udp,
+                host_ip: Some("192.0.2.1".parse().unwrap()),
+                ..port(53)
+            },
+            PortMapping {
+                protocol: Protocol::Sctp,
+                host_ip: Some("fd02::1".parse().unwrap()),
+                ..port(9)
+            },
+        ];
+        let outside = ["10.0.0.0/16", "10.96.0.0/12", "fd00::/48"].map(|net| net.parse().unwrap());
+
+        for masquerade_outside in [&outside[..], &outside[1..], &[]] {
+            let batch = compile(&PortTable {
+                table: "t",
+                bridge: "b",
+                ranges: &["10.0.0.0/22".parse().unwrap(), "fd00::/64".parse().unwrap()],
+                masquerade_outside,
+                pods: vec![(&addresses, &ports)],
+            });
+
+            let (ours, theirs) = (Namespace::new(), Namespace::new());
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), batch.to_string()).unwrap();
+            theirs.run("nft", &format!("-f {}", file.path().display()));
+            ours.inside(|| {
+                coracle_netlink::nftables::Nftables::open()
+                    .unwrap()
+                    .apply(&batch)
+                    .unwrap();
+                assert!(ours.path().exists());
+            });
+            let listed = |namespace: &Namespace| namespace.run("nft", "list ruleset");
+            assert_eq!(listed(&ours), listed(&theirs));
+            assert!(listed(&ours).contains("dnat ip6 to [fd00::2]:80"));
+        }
+    }
 
     #[test]
     fn a_port_is_mapped_to_the_address_of_its_family() {
@@ -273,10 +313,11 @@ mod tests {
                 masquerade_outside: &[],
                 pods: vec![(&addresses, std::slice::from_ref(&port))],
             };
-            let text = compile(&input);
+            let text = compile(&input).to_string();
             text.lines()
                 .filter(|line| line.contains("dnat i"))
-                .map(|line| line.trim().to_owned())
+                .filter_map(|line| line.strip_prefix("add rule inet t ports "))
+                .map(str::to_owned)
                 .collect()
         };
 
@@ -292,7 +333,7 @@ mod tests {
         check(Some("::"), &[six]);
         check(
             Some("192.0.2.1"),
-            &["ip daddr 192.0.2.1 tcp dport 8080 dnat ip to 10.0.0.2:80"],
+            &["ip daddr 192.0.2.1/32 tcp dport 8080 dnat ip to 10.0.0.2:80"],
         );
     }
 
@@ -305,7 +346,10 @@ mod tests {
             masquerade_outside: &[],
             pods: vec![],
         };
-        assert_eq!(compile(&input), "add table inet t\ndelete table inet t\n");
+        assert_eq!(
+            compile(&input).to_string(),
+            "add table inet t\ndelete table inet t\n"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! routes, host ports. There are two: the built-in [`Bridge`], and CNI plugins ([`CniNetwork`]).
 //!
 //! The bridge (`bridge/worker.rs`) takes an address from the `pool`, records it in the `ledger` on
-//! disk, connects the pod (`bridge/wiring.rs`) through `netlink/`, and maps host ports
+//! disk, connects the pod (`bridge/wiring.rs`) through netlink, and maps host ports
 //! (`host_ports.rs`), all on one thread.
 
 mod bridge;
@@ -16,7 +16,6 @@ pub mod fuzz;
 mod fuzz_corpus;
 mod host_ports;
 mod ledger;
-mod netlink;
 mod pool;
 
 use std::collections::BTreeMap;
@@ -24,14 +23,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use coracle_netlink::NetlinkError;
+use coracle_netlink::nftables::NftablesError;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 pub use bridge::{Bridge, BridgeConfig};
 pub use cni::{CniConfig, CniNetwork, ConfigError, PluginError};
-pub use host_ports::FilterError;
 pub use ledger::LedgerError;
-pub use netlink::NetlinkError;
 
 /// Connects pods: the built-in bridge or CNI plugins.
 ///
@@ -123,7 +122,7 @@ pub enum Error {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     #[error(transparent)]
-    Filter(#[from] FilterError),
+    Nftables(#[from] NftablesError),
     #[error("cannot start the pod network thread")]
     Thread(#[source] std::io::Error),
     #[error("the CNI plugins returned no IP address")]

@@ -1,6 +1,7 @@
 //! The built-in bridge, in namespaces that simulate a node and its pods.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+#[path = "../../netlink/tests/namespaces/mod.rs"]
 mod namespaces;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -273,6 +274,33 @@ fn traffic_to_outside_is_masqueraded_if_configured() {
             bridge.tear_down().await.unwrap();
             assert_eq!(node.run("nft", "list ruleset"), "");
         });
+    });
+}
+
+#[test]
+fn host_ports_come_back_when_another_process_flushes_all_rules() {
+    on_a_node(&["10.86.0.0/24"], async |node, bridge| {
+        let one = Namespace::new();
+        let mut with_port = pod(1, &one);
+        with_port.ports = vec![port(8080)];
+        bridge.attach(&with_port).await.unwrap();
+        let before = node.run("nft", "list ruleset");
+
+        for _ in 0..3 {
+            node.run("nft", "flush ruleset");
+            let restored = async {
+                while node.run("nft", "list ruleset") != before {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(TIMEOUT, restored).await.unwrap();
+        }
+
+        // What is deleted on purpose stays deleted.
+        bridge.detach(&with_port).await.unwrap();
+        node.run("nft", "flush ruleset");
+        bridge.attach(&pod(2, &one)).await.unwrap();
+        assert_eq!(node.run("nft", "list ruleset"), "");
     });
 }
 

@@ -1,6 +1,7 @@
 //! CNI plugins: Debian's, and scripts, in network namespaces of the tests.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+#[path = "../../netlink/tests/namespaces/mod.rs"]
 mod namespaces;
 #[path = "../../testkit/src/program.rs"]
 mod program;

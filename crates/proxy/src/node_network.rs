@@ -9,9 +9,12 @@
 use std::path::Path;
 use std::{fs, io};
 
+use coracle_netlink::nftables::{
+    Batch, Command, Field, Nftables, NftablesError, Rule, Statement, Test, Verdict,
+};
 use ipnet::IpNet;
 
-use crate::nft::{self, FilterError};
+use crate::nft::table;
 use crate::rules::Family;
 
 /// The network of one instance on this node.
@@ -32,7 +35,7 @@ pub enum NodeNetworkError {
         source: io::Error,
     },
     #[error(transparent)]
-    Filter(#[from] FilterError),
+    Filter(#[from] NftablesError),
 }
 
 const FORWARD: [(Family, &str); 2] = [
@@ -44,7 +47,10 @@ const BRIDGED: [(Family, &str); 2] = [
     (Family::V6, "/proc/sys/net/bridge/bridge-nf-call-ip6tables"),
 ];
 /// The table and chain of `iptables-nft`.
-const OTHERS: &str = "filter FORWARD";
+const TABLE: &str = "filter";
+const CHAIN: &str = "FORWARD";
+/// How often others may change nftables between our reading and our writing.
+const TRIES: usize = 20;
 
 impl NodeNetwork {
     /// Enables forwarding. Idempotent.
@@ -64,58 +70,83 @@ impl NodeNetwork {
             }
         }
 
-        self.withdraw()?;
-        let script: String = self
-            .families()
-            .filter(|family| drops(*family))
-            .map(|family| self.accepts(family))
-            .collect();
-
-        if !script.is_empty() {
-            nft::apply(&script)?;
-        }
-
-        Ok(())
+        self.replace(|family, batch| self.accept(family, batch))
     }
 
     /// Removes the rules in tables of others. Kernel settings stay: other software may need them.
     pub fn withdraw(&self) -> Result<(), NodeNetworkError> {
-        for family in Family::BOTH {
-            let Ok(listed) = nft::run(
-                &["-a", "list", "chain", word(family), "filter", "FORWARD"],
-                "",
-            ) else {
-                continue; // The table does not exist.
-            };
+        self.replace(|_, _| {})
+    }
 
-            let delete =
-                |handle: &str| format!("delete rule {} {OTHERS} handle {handle}\n", word(family));
-            let script: String = handles(&listed, &self.comment()).map(delete).collect();
-            if !script.is_empty() {
-                nft::apply(&script)?;
+    /// Replaces the rules in tables of others. `accept` is called for families whose forwarded
+    /// packets another firewall drops.
+    fn replace(&self, accept: impl Fn(Family, &mut Batch)) -> Result<(), NodeNetworkError> {
+        let mut nftables = match Nftables::open() {
+            Err(error) if error.is_unsupported() => return Ok(()),
+            opened => opened?,
+        };
+
+        // What was read holds only until another process changes it.
+        for _ in 0..TRIES {
+            match self.try_replace(&mut nftables, &accept) {
+                Err(NftablesError::Stale) => {}
+                done => return Ok(done?),
+            }
+        }
+        Err(NftablesError::Stale.into())
+    }
+
+    fn try_replace(
+        &self,
+        nftables: &mut Nftables,
+        accept: impl Fn(Family, &mut Batch),
+    ) -> Result<(), NftablesError> {
+        let generation = nftables.generation()?;
+        let comment = Some(self.comment());
+        let mut batch = Batch::new();
+
+        for family in Family::BOTH {
+            let table = table(family, TABLE);
+            for rule in nftables.rules(&table, CHAIN)? {
+                if rule.comment == comment {
+                    let delete = Command::DeleteRule {
+                        chain: CHAIN.to_owned(),
+                        handle: rule.handle,
+                    };
+                    batch.push(&table, delete);
+                }
+            }
+            if nftables.drops(&table, CHAIN)? {
+                accept(family, &mut batch);
             }
         }
 
-        Ok(())
+        nftables.apply_at(&batch, generation)
     }
 
-    fn accepts(&self, family: Family) -> String {
-        let (word, comment) = (word(family), self.comment());
+    /// Accepts packets from and to the pods of a family.
+    fn accept(&self, family: Family, batch: &mut Batch) {
         let own = self
             .pod_ranges
             .iter()
             .filter(|range| Family::of(range.addr()) == family);
 
-        let accept = |range: &IpNet| {
-            let towards = |direction| {
-                format!(
-                    "insert rule {word} {OTHERS} {word} {direction} {range} accept comment \"{comment}\"\n"
-                )
-            };
-            towards("saddr") + &towards("daddr")
-        };
-
-        own.map(accept).collect()
+        for range in own {
+            for end in [Field::Source(family), Field::Destination(family)] {
+                let rule = Rule {
+                    statements: vec![
+                        Statement::Ranges(end, Test::Is, vec![*range]),
+                        Statement::Verdict(Verdict::Accept),
+                    ],
+                    comment: Some(self.comment()),
+                };
+                let insert = Command::InsertRule {
+                    chain: CHAIN.to_owned(),
+                    rule,
+                };
+                batch.push(&table(family, TABLE), insert);
+            }
+        }
     }
 
     fn comment(&self) -> String {
@@ -127,10 +158,6 @@ impl NodeNetwork {
             .iter()
             .any(|range| Family::of(range.addr()) == family)
     }
-
-    fn families(&self) -> impl Iterator<Item = Family> {
-        Family::BOTH.into_iter().filter(|family| self.has(*family))
-    }
 }
 
 /// If it is enabled already, no permission is needed.
@@ -140,28 +167,5 @@ fn switch_on(setting: &str) -> io::Result<()> {
         Ok(())
     } else {
         fs::write(setting, "1")
-    }
-}
-
-/// Whether another firewall drops forwarded packets.
-fn drops(family: Family) -> bool {
-    let listed = nft::run(&["list", "chain", word(family), "filter", "FORWARD"], "");
-    listed.is_ok_and(|listed| listed.contains("policy drop"))
-}
-
-/// The handles of rules with this comment in the output of `nft -a`.
-fn handles<'a>(listed: &'a str, comment: &str) -> impl Iterator<Item = &'a str> {
-    let marked = format!("comment \"{comment}\"");
-    listed
-        .lines()
-        .filter(move |line| line.contains(&marked))
-        .filter_map(|line| line.rsplit_once("# handle "))
-        .map(|(_, handle)| handle)
-}
-
-fn word(family: Family) -> &'static str {
-    match family {
-        Family::V4 => "ip",
-        Family::V6 => "ip6",
     }
 }

@@ -7,60 +7,22 @@
 //! Service are a few map elements. Only Services with session affinity have their own chains.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use coracle_client::ObjectKey;
+/// The family of an address. Each has its own table.
+pub use coracle_netlink::Version as Family;
+pub use coracle_netlink::nftables::Protocol;
 use ipnet::IpNet;
 
-/// The family of an address. Each has its own table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
-    V4,
-    V6,
-}
-
-impl Family {
-    pub const BOTH: [Family; 2] = [Family::V4, Family::V6];
-
-    /// The family of an address.
-    pub fn of(address: IpAddr) -> Family {
-        if address.is_ipv4() {
-            Family::V4
-        } else {
-            Family::V6
-        }
-    }
-}
-
-/// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Protocol {
-    Tcp,
-    Udp,
-    Sctp,
-}
-
-impl Protocol {
-    /// Parses the API's name; empty means TCP.
-    pub fn read(name: &str) -> Option<Protocol> {
-        match name {
-            "" | "TCP" => Some(Protocol::Tcp),
-            "UDP" => Some(Protocol::Udp),
-            "SCTP" => Some(Protocol::Sctp),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Protocol::Tcp => "tcp",
-            Protocol::Udp => "udp",
-            Protocol::Sctp => "sctp",
-        })
+/// Parses the API's name of a protocol; empty means TCP.
+pub fn protocol(name: &str) -> Option<Protocol> {
+    match name {
+        "" | "TCP" => Some(Protocol::Tcp),
+        "UDP" => Some(Protocol::Udp),
+        "SCTP" => Some(Protocol::Sctp),
+        _ => None,
     }
 }
 

@@ -39,7 +39,17 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Package>, ChoreError> {
     ask(root, &["--locked"])
 }
 
+/// All that `cargo metadata` says of the packages for a target, with what they resolve to.
+pub(crate) fn resolved(root: &Path, target: &str) -> Result<Value, ChoreError> {
+    answer(root, &["--locked", "--filter-platform", target])
+}
+
 fn ask(root: &Path, flags: &[&str]) -> Result<Vec<Package>, ChoreError> {
+    let answer = answer(root, flags)?;
+    Ok(items(&answer, "packages").map(package).collect())
+}
+
+fn answer(root: &Path, flags: &[&str]) -> Result<Value, ChoreError> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1"])
         .args(flags)
@@ -53,8 +63,7 @@ fn ask(root: &Path, flags: &[&str]) -> Result<Vec<Package>, ChoreError> {
         });
     }
 
-    let answer: Value = serde_json::from_slice(&output.stdout).map_err(ChoreError::CargoAnswer)?;
-    Ok(items(&answer, "packages").map(package).collect())
+    serde_json::from_slice(&output.stdout).map_err(ChoreError::CargoAnswer)
 }
 
 fn package(value: &Value) -> Package {
@@ -77,11 +86,11 @@ fn dependency(value: &Value) -> Dependency {
     }
 }
 
-fn text(value: &Value, member: &str) -> Option<String> {
+pub(crate) fn text(value: &Value, member: &str) -> Option<String> {
     value.get(member)?.as_str().map(str::to_string)
 }
 
-fn items<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
+pub(crate) fn items<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
     value
         .get(member)
         .and_then(Value::as_array)

@@ -30,7 +30,7 @@ pub(crate) enum ProxyError {
     #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
-    Filter(#[from] coracle_proxy::nft::FilterError),
+    Filter(#[from] coracle_netlink::nftables::NftablesError),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {

@@ -1,8 +1,10 @@
 //! Failures of pods, and how they are reported: status, events, and `coracle why`.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -340,37 +342,72 @@ fn a_pod_on_a_full_disk_says_so_and_runs_when_there_is_room() {
 #[test]
 fn a_packet_filter_that_fails_is_logged_once_however_often_it_is_tried() {
     let machine = Machine::new();
-    let (programs, tries) = (
-        machine.folder().join("broken"),
-        machine.folder().join("tries"),
-    );
-    std::fs::create_dir(&programs).unwrap();
+    machine.start();
+    let tables = machine.run("nft", &["list", "tables"]);
+    let table = tables
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("table ")
+                .filter(|_| line.ends_with("-pods"))
+        })
+        .unwrap();
+    machine.kill_server();
 
-    let text = format!(
-        "#!/bin/sh\necho try >> {}\necho broken >&2\nexit 1\n",
-        tries.display()
-    );
-    crate::program::write(&programs.join("nft"), text);
+    // Nothing but the process that owns a table may change it.
+    let mut owner = machine
+        .command("nft", &["-i"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut commands = owner.stdin.take().unwrap();
+    writeln!(
+        commands,
+        "delete table {table}\nadd table {table} {{ flags owner; }}"
+    )
+    .unwrap();
+    let is_listed = |words: &str| {
+        let listed = machine.run("nft", &["list", "ruleset"]);
+        if listed.contains(words) {
+            Ok(())
+        } else {
+            Err(listed)
+        }
+    };
+    eventually("the table is owned", || is_listed("flags owner"));
 
-    machine.begin_after(&format!("export PATH={}:$PATH", programs.display()), &[]);
-    eventually("it is tried", || {
-        let tried = std::fs::read_to_string(&tries)
-            .unwrap_or_default()
-            .lines()
-            .count();
-        if tried < 8 { Err(tried) } else { Ok(()) }
+    machine.begin();
+    let refused = "the kernel refused the nftables command";
+    eventually("it is tried", || match machine.logged(refused) {
+        0 => Err("not logged"),
+        _ => Ok(()),
+    });
+    let first = Instant::now();
+    eventually("it was tried more often", || match first.elapsed() {
+        short if short < SOME_TRIES => Err(short),
+        _ => Ok(()),
     });
 
     let log = std::fs::read_to_string(machine.log()).unwrap();
     let mut said = BTreeMap::new();
-    for line in log.lines().filter(|line| line.contains("broken")) {
+    for line in log.lines().filter(|line| line.contains(refused)) {
         let without_time = line.split_once('Z').map_or(line, |(_, rest)| rest);
         *said.entry(without_time).or_insert(0) += 1;
     }
 
     assert!(!said.is_empty(), "{log}");
     assert!(said.values().all(|count| *count == 1), "{said:#?}");
+
+    // The kernel deletes a table with its owner.
+    drop(commands);
+    assert!(owner.wait().unwrap().success());
+    eventually("the rules are there", || {
+        is_listed(&format!("table {table} {{"))
+    });
 }
+
+/// The first retries come after 1, 2 and 4 seconds.
+const SOME_TRIES: Duration = Duration::from_secs(8);
 
 /// A small file system mounted at a folder.
 struct SmallDisk(PathBuf);

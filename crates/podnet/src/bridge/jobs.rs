@@ -4,7 +4,11 @@
 //! machine. So adjacent jobs of the same type are done together; the order between types is kept,
 //! because a port released by one pod may be requested by the next.
 
+use std::time::Duration;
+
+use coracle_netlink::nftables::Watch;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::worker::Worker;
 use crate::{Attachment, Error, Pod};
@@ -19,10 +23,35 @@ pub(super) enum Job {
     Run(Box<dyn FnOnce(&mut Worker) + Send>),
 }
 
-/// Runs jobs until all senders are dropped.
-pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
-    let mut next = incoming.blocking_recv();
-    while let Some(job) = next {
+/// Runs jobs until all senders are dropped, and restores the rules when another process deletes
+/// them. This thread does nothing else: a job may block it.
+pub(super) async fn serve(
+    worker: &mut Worker,
+    watch: Option<&Watch>,
+    incoming: &mut mpsc::Receiver<Job>,
+) {
+    let mut next = None;
+    let mut retry = None;
+    loop {
+        let job = match next.take() {
+            Some(job) => job,
+            None => tokio::select! {
+                biased;
+                job = incoming.recv() => match job {
+                    Some(job) => job,
+                    None => return,
+                },
+                () = rules_deleted(watch), if retry.is_none() => {
+                    retry = restore(worker);
+                    continue;
+                }
+                () = until(retry) => {
+                    retry = restore(worker);
+                    continue;
+                }
+            },
+        };
+
         next = match job {
             Job::Attach(pod, reply) => attach(worker, (pod, reply), incoming),
             Job::Detach(sandbox, reply) => detach(worker, (sandbox, reply), incoming),
@@ -31,10 +60,31 @@ pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
                 None
             }
         };
+    }
+}
 
-        if next.is_none() {
-            next = incoming.blocking_recv();
-        }
+/// After a failure.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Restores the rules; returns when to retry.
+fn restore(worker: &Worker) -> Option<Instant> {
+    let error = worker.restore_rules().err()?;
+    let error: &dyn std::error::Error = &error;
+    tracing::error!(error, "cannot restore the host port rules; retrying");
+    Some(Instant::now() + RETRY)
+}
+
+async fn rules_deleted(watch: Option<&Watch>) {
+    match watch {
+        Some(watch) => watch.table_deleted().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

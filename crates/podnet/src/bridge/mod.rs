@@ -15,10 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
+use coracle_netlink::nftables::Watch;
 use ipnet::IpNet;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{Attachment, Error, NotReady, Pod, PodNetwork};
+use crate::{Attachment, Error, NotReady, Pod, PodNetwork, host_ports};
 use jobs::Job;
 use worker::Worker;
 
@@ -65,12 +66,23 @@ impl Bridge {
         let thread = std::thread::Builder::new()
             .name("podnet".to_owned())
             .spawn(move || {
-                let mut worker = match Worker::open(config) {
-                    Ok(worker) => worker,
-                    Err(error) => return drop(reply.send(Err(error))),
+                let runtime = match tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                {
+                    Ok(runtime) => runtime,
+                    Err(error) => return drop(reply.send(Err(Error::Thread(error)))),
                 };
-                drop(reply.send(Ok(())));
-                jobs::serve(&mut worker, &mut incoming);
+
+                runtime.block_on(async {
+                    let watch = watch(&config.table);
+                    let mut worker = match Worker::open(config) {
+                        Ok(worker) => worker,
+                        Err(error) => return drop(reply.send(Err(error))),
+                    };
+                    drop(reply.send(Ok(())));
+                    jobs::serve(&mut worker, watch.as_ref(), &mut incoming).await;
+                });
             });
         let thread = thread.map_err(Error::Thread)?;
 
@@ -123,6 +135,14 @@ impl Bridge {
         jobs.send(job(reply)).await.map_err(|_| Error::Stopped)?;
         result.await.map_err(|_| Error::Stopped)?
     }
+}
+
+/// Optional: only needed if another process deletes the table.
+fn watch(table: &str) -> Option<Watch> {
+    let watch = Watch::open(vec![host_ports::table(table)]);
+    watch
+        .map_err(|error| tracing::warn!(%error, "cannot watch nftables; deletion of the host port rules by other processes will not be detected"))
+        .ok()
 }
 
 #[async_trait]

@@ -3,11 +3,11 @@
 use std::fs::{self, File};
 use std::net::IpAddr;
 
+use coracle_netlink::route::{Connection, MAX_NAME, Mac, Peer};
 use ipnet::IpNet;
 
 use super::BridgeConfig;
 use crate::Error;
-use crate::netlink::{Connection, MAX_NAME, Mac, Peer, refuse_router_advertisements};
 use crate::pool::Pool;
 
 /// The name of a pod's interface; CRI clients expect it.
@@ -97,7 +97,7 @@ impl Wire<'_> {
         namespace: &File,
     ) -> Result<(), Error> {
         // Before the interface exists, so that it never accepts router advertisements.
-        let mut pod = Connection::open_in(namespace)?;
+        let mut pod = Connection::open_in(namespace, || refuse_router_advertisements("default"))?;
         let mac = mac_of(self.addresses[0]);
         host.add_pair(
             port,
@@ -172,4 +172,14 @@ fn enable_forwarding(addresses: &[IpNet]) -> Result<(), Error> {
     }
 
     Ok(())
+}
+
+/// A pod must not become the router of others on the bridge. The file does not exist without IPv6.
+fn refuse_router_advertisements(interface: &str) {
+    let setting = format!("/proc/sys/net/ipv6/conf/{interface}/accept_ra");
+    if let Err(error) = fs::write(&setting, "0")
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, setting, "cannot disable router advertisements");
+    }
 }

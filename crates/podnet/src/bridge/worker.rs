@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::net::IpAddr;
 
+use coracle_netlink::nftables::{self, Nftables};
+use coracle_netlink::route::{Connection, is_name};
 use ipnet::IpNet;
 
 use super::BridgeConfig;
 use super::wiring::{self, Wire};
 use crate::host_ports::{self, PortTable};
 use crate::ledger::Ledger;
-use crate::netlink::{Connection, is_name};
 use crate::pool::Pool;
 use crate::{Attachment, Error, Pod, PortMapping};
 
@@ -31,7 +32,7 @@ struct Network {
 
 impl Worker {
     pub(super) fn open(config: BridgeConfig) -> Result<Self, Error> {
-        is_name(&config.name).map_err(|errno| Error::Name(config.name.clone(), errno.into()))?;
+        is_name(&config.name).map_err(|error| Error::Name(config.name.clone(), error))?;
         let ledger = Ledger::open(&config.state)?;
         let host = Connection::open()?;
 
@@ -208,7 +209,7 @@ impl Worker {
     pub(super) fn tear_down(&mut self) -> Result<(), Error> {
         self.reclaim(&BTreeSet::new())?;
         // Rules that cannot be removed keep nothing else from being removed.
-        let rules = host_ports::remove(&self.config.table);
+        let rules = nftables::remove(&host_ports::table(&self.config.table));
         self.host.delete_link(&self.config.name)?;
         self.network = None;
         Ok(rules?)
@@ -261,6 +262,19 @@ impl Worker {
         Ok(())
     }
 
+    /// Another process may have deleted the rules.
+    pub(super) fn restore_rules(&self) -> Result<(), Error> {
+        let table = host_ports::table(&self.config.table);
+        if self.network.is_none() || !self.has_rules() || Nftables::open()?.has_table(&table)? {
+            return Ok(());
+        }
+        tracing::warn!(
+            table = self.config.table,
+            "nftables table was deleted by another process; restoring it"
+        );
+        self.apply_rules(&[])
+    }
+
     fn has_rules(&self) -> bool {
         !self.config.masquerade_outside.is_empty()
             || self
@@ -299,6 +313,6 @@ impl Worker {
             }
         }
 
-        Ok(host_ports::apply(&host_ports::compile(&table))?)
+        Ok(Nftables::open()?.apply(&host_ports::compile(&table))?)
     }
 }

@@ -1,6 +1,6 @@
 //! Time until the kernel has the rules: all Services at once, and one change among 10, 1,000 and
-//! 10,000 of them, with three endpoints each. Runs in its own network namespace. `cargo bench -p
-//! coracle-proxy`.
+//! 10,000 of them, with three endpoints each; through netlink, and through the program `nft` with
+//! the same changes as text. Runs in its own network namespace. `cargo bench -p coracle-proxy`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -8,13 +8,17 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
 
+#[path = "../../../netlink/tests/namespaces/sys.rs"]
 mod sys;
 
+use std::io::Write as _;
 use std::net::IpAddr;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coracle_client::ObjectKey;
+use coracle_netlink::nftables::Batch;
 use coracle_proxy::compile::NodePortAddresses;
 use coracle_proxy::facts::{Endpoint, Node, Service, ServicePort, Slice, SlicePort};
 use coracle_proxy::nft::{self, Dialect, Pods, Writer};
@@ -26,15 +30,16 @@ const CHANGES: usize = 50;
 fn main() {
     sys::enter_new_network_namespace();
     println!(
-        "{:>9} {:>12} {:>12} {:>14} {:>14}",
-        "services", "compile", "to kernel", "change: us", "change: kernel"
+        "{:>9} {:>8} {:>12} {:>12} {:>14} {:>14} {:>14}",
+        "services", "through", "compile", "to kernel", "change: us", "change: kernel", "slowest"
     );
     for services in [10, 1_000, 10_000] {
-        measure(services);
+        measure(services, "netlink", |batch| nft::apply(batch).unwrap());
+        measure(services, "nft", run_nft);
     }
 }
 
-fn measure(services: usize) {
+fn measure(services: usize, name: &str, apply: impl Fn(&Batch)) {
     let pods = PodRanges::Given(vec!["10.70.0.0/16".parse().unwrap()]);
     let mut state = State::new(
         "here",
@@ -63,13 +68,13 @@ fn measure(services: usize) {
 
     let began = Instant::now();
     state.compile();
-    let script = writer.whole(state.whole());
+    let batch = writer.whole(state.whole());
     let compiled = began.elapsed();
     let began = Instant::now();
-    nft::apply(&script).unwrap();
+    apply(&batch);
     let applied = began.elapsed();
 
-    let (mut ours, mut kernels) = (Duration::ZERO, Duration::ZERO);
+    let (mut ours, mut kernels, mut slowest) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for change in 0..CHANGES {
         let began = Instant::now();
 
@@ -85,19 +90,33 @@ fn measure(services: usize) {
         );
 
         let (changes, _) = state.compile();
-        let script = writer.changes(&changes);
+        let batch = writer.changes(&changes);
         ours += began.elapsed();
         let began = Instant::now();
-        nft::apply(&script).unwrap();
+        apply(&batch);
         kernels += began.elapsed();
+        slowest = slowest.max(began.elapsed());
     }
 
     let each = u32::try_from(CHANGES).unwrap();
     println!(
-        "{services:>9} {compiled:>12.1?} {applied:>12.1?} {:>14.1?} {:>14.1?}",
+        "{services:>9} {name:>8} {compiled:>12.1?} {applied:>12.1?} {:>14.1?} {:>14.1?} {slowest:>14.1?}",
         ours / each,
         kernels / each
     );
+}
+
+/// The same changes as text.
+fn run_nft(batch: &Batch) {
+    let mut nft = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut script = nft.stdin.take().unwrap();
+    script.write_all(batch.to_string().as_bytes()).unwrap();
+    drop(script);
+    assert!(nft.wait().unwrap().success());
 }
 
 fn set(state: &mut State, number: usize, endpoints: u8) {

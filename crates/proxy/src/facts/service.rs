@@ -8,7 +8,7 @@ use coracle_client::ObjectKey;
 use ipnet::IpNet;
 
 use super::addresses;
-use crate::rules::{Family, Protocol};
+use crate::rules::{Family, Protocol, protocol};
 
 /// A Service with cluster IPs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn read_port(item: &Value) -> Option<ServicePort> {
     let port = item.as_object()?;
     Some(ServicePort {
         name: Text::new(port.text("name")),
-        protocol: Protocol::read(port.text("protocol"))?,
+        protocol: protocol(port.text("protocol"))?,
         port: u16::try_from(port.int("port")).ok()?,
         node_port: u16::try_from(port.int("nodePort"))
             .ok()

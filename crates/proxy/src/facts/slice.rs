@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use coracle_api::{Text, Value};
 use coracle_client::ObjectKey;
 
-use crate::rules::Protocol;
+use crate::rules::{Protocol, protocol};
 
 /// A part of the endpoints of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ fn read_port(item: &Value) -> Option<SlicePort> {
     let port = item.as_object()?;
     Some(SlicePort {
         name: Text::new(port.text("name")),
-        protocol: Protocol::read(port.text("protocol"))?,
+        protocol: protocol(port.text("protocol"))?,
         port: u16::try_from(port.int("port"))
             .ok()
             .filter(|port| *port != 0)?,

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
-use super::{Dialect, word};
-use crate::rules::{Body, Chain, Entrance, Numbered, Outside, Pool, Sticky};
+use coracle_netlink::nftables::{End, Field, Statement, Test, Verdict};
+
+use super::{Dialect, NODE_PORT, frontend};
+use crate::rules::{Body, Chain, Entrance, Numbered, Outside, Pool, Protocol, Sticky};
 
 pub(super) fn name(chain: &Chain) -> String {
     match chain {
@@ -46,7 +48,7 @@ pub(super) fn clients(of: &Sticky, backend: SocketAddr) -> String {
     format!("clients/{}", endpoint(of, backend))
 }
 
-pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String> {
+pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<Vec<Statement>> {
     match (chain, body) {
         (
             Chain::Pick {
@@ -64,9 +66,9 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
                 number,
             };
 
-            vec![select_random(
+            vec![vec![select_random(
                 (0..*count).map(|number| name(&Chain::Numbered(numbered(number)))),
-            )]
+            )]]
         }
         (Chain::Numbered(numbered), _) => vec![dnat_rule(numbered)],
         (
@@ -83,7 +85,7 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
                 pool: Pool::Cluster,
                 count: *count,
             };
-            vec![dialect.masquerade(), format!("goto {}", name(&to))]
+            vec![vec![dialect.masquerade()], vec![goto(name(&to))]]
         }
         (
             Chain::LocalFirst {
@@ -103,7 +105,7 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
                 })
             };
             let here = (*local > 0).then(|| to(Pool::Local, *local));
-            local_first(dialect, chain, &to(Pool::Cluster, *cluster), here)
+            local_first(dialect, chain, to(Pool::Cluster, *cluster), here)
         }
         (Chain::RememberedOutside { of }, Body::Outside(how)) => {
             let to = |pool| {
@@ -115,46 +117,53 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
 
             match how {
                 Outside::Cluster => {
-                    vec![dialect.masquerade(), format!("goto {}", to(Pool::Cluster))]
+                    vec![vec![dialect.masquerade()], vec![goto(to(Pool::Cluster))]]
                 }
                 Outside::Local { any } => local_first(
                     dialect,
                     chain,
-                    &to(Pool::Cluster),
+                    to(Pool::Cluster),
                     any.then(|| to(Pool::Local)),
                 ),
             }
         }
         (Chain::Remembered { of, .. }, Body::Backends(backends)) => remembered(of, backends),
         (Chain::Remember { of, backend }, _) => {
-            let ip = word(of.family);
-            vec![
-                format!("update @{} {{ {ip} saddr }}", clients(of, *backend)),
-                format!("meta l4proto {} dnat to {backend}", of.protocol),
-            ]
+            let remember = Statement::Remember {
+                set: clients(of, *backend),
+                field: Field::Source(of.family),
+            };
+            let redirect = vec![
+                Statement::Protocols(vec![of.protocol]),
+                Statement::Redirect(*backend),
+            ];
+            vec![vec![remember], redirect]
         }
         (Chain::RememberedOutside { .. } | Chain::Remembered { .. }, _) => Vec::new(),
     }
 }
 
-/// Selects one of the chains at random.
-fn select_random(chains: impl ExactSizeIterator<Item = String>) -> String {
-    let count = chains.len();
-    let cases: Vec<String> = chains
-        .enumerate()
-        .map(|(number, chain)| format!("{number} : goto {chain}"))
-        .collect();
-    format!("numgen random mod {count} vmap {{ {} }}", cases.join(", "))
+fn goto(chain: String) -> Statement {
+    Statement::Verdict(Verdict::Goto(chain))
 }
 
-fn dnat_rule(numbered: &Numbered) -> String {
-    let ip = word(numbered.family);
+/// Selects one of the chains at random.
+fn select_random(chains: impl Iterator<Item = String>) -> Statement {
+    Statement::Random(chains.collect())
+}
+
+fn dnat_rule(numbered: &Numbered) -> Vec<Statement> {
     let key = match numbered.entrance {
-        Entrance::Address => format!("{ip} daddr . meta l4proto . th dport"),
-        Entrance::NodePort => "meta l4proto . th dport".to_owned(),
+        Entrance::Address => frontend(numbered.family),
+        Entrance::NodePort => NODE_PORT.to_vec(),
     };
-    let map = endpoints(numbered);
-    format!("meta l4proto {{ tcp, udp, sctp }} dnat {ip} to {key} map @{map}")
+    let redirect = Statement::RedirectBy {
+        version: numbered.family,
+        key,
+        map: endpoints(numbered),
+    };
+    let protocols = vec![Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+    vec![Statement::Protocols(protocols), redirect]
 }
 
 /// Traffic from the node itself has one of its addresses as source, possibly a load balancer IP: it
@@ -162,24 +171,23 @@ fn dnat_rule(numbered: &Numbered) -> String {
 fn local_first(
     dialect: &Dialect,
     chain: &Chain,
-    cluster: &str,
+    cluster: String,
     here: Option<String>,
-) -> Vec<String> {
+) -> Vec<Vec<Statement>> {
     let pods = dialect
-        .of_pod(chain.family(), false)
-        .map(|pods| format!("{pods} goto {cluster}"));
+        .of_pod(chain.family(), Test::Is)
+        .map(|pods| vec![pods, goto(cluster.clone())]);
     let node = [
-        format!("fib saddr type local {}", dialect.masquerade()),
-        format!("fib saddr type local goto {cluster}"),
+        vec![Statement::Local(End::Source), dialect.masquerade()],
+        vec![Statement::Local(End::Source), goto(cluster)],
     ];
     pods.into_iter()
         .chain(node)
-        .chain(here.map(|here| format!("goto {here}")))
+        .chain(here.map(|here| vec![goto(here)]))
         .collect()
 }
 
-fn remembered(of: &Sticky, backends: &[SocketAddr]) -> Vec<String> {
-    let ip = word(of.family);
+fn remembered(of: &Sticky, backends: &[SocketAddr]) -> Vec<Vec<Statement>> {
     let chain = |backend: &SocketAddr| {
         name(&Chain::Remember {
             of: of.clone(),
@@ -188,14 +196,14 @@ fn remembered(of: &Sticky, backends: &[SocketAddr]) -> Vec<String> {
     };
 
     let known = |backend: &SocketAddr| {
-        format!(
-            "{ip} saddr @{} goto {}",
-            clients(of, *backend),
-            chain(backend)
-        )
+        let source = vec![Field::Source(of.family)];
+        vec![
+            Statement::InSet(source, Test::Is, clients(of, *backend)),
+            goto(chain(backend)),
+        ]
     };
 
-    let any = select_random(backends.iter().map(chain));
+    let any = vec![select_random(backends.iter().map(chain))];
     backends.iter().map(known).chain([any]).collect()
 }
 

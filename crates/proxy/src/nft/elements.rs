@@ -1,74 +1,73 @@
 //! Elements of sets and maps.
 
+use coracle_netlink::nftables::{Data, Element, Value, Verdict};
+
 use super::chains;
 use crate::rules::{Body, Entrance, Frontend, Item, Numbered, Refusal};
 
-/// An element of a set or map.
-pub(super) struct Element {
-    pub(super) set: String,
-    pub(super) key: String,
-    /// The value in a map.
-    pub(super) value: Option<String>,
-}
-
-/// The element of an item; none if it is a chain or set.
-pub(super) fn element(item: &Item, body: &Body) -> Option<Element> {
-    let plain = |set: &str, key: String| Element {
-        set: set.to_owned(),
-        key,
-        value: None,
+/// The set or map of an item, and the element; none if it is a chain or set.
+pub(super) fn element(item: &Item, body: &Body) -> Option<(String, Element)> {
+    let plain = |set: &str, key: Vec<Value>| Some((set.to_owned(), Element { key, data: None }));
+    let verdict = |set: &str, frontend: &Frontend, verdict| {
+        let data = Some(Data::Verdict(verdict));
+        let key = key(frontend);
+        Some((set.to_owned(), Element { key, data }))
     };
 
-    Some(match item {
-        Item::Chain(_) | Item::Endpoints(_) | Item::Clients { .. } => return None,
-        Item::ClusterIp(ip) => plain("cluster-ips", ip.to_string()),
-        Item::NodePortRange(net) => plain("node-port-ranges", net.to_string()),
-        Item::ServiceRange(net) => plain("service-ranges", net.to_string()),
-        Item::PodRange(net) => plain("pod-ranges", net.to_string()),
-        Item::Guarded { ip, protocol, port } => {
-            plain("guarded", format!("{ip} . {protocol} . {port}"))
-        }
+    match item {
+        Item::Chain(_) | Item::Endpoints(_) | Item::Clients { .. } => None,
+        Item::ClusterIp(ip) => plain("cluster-ips", vec![Value::Address(*ip)]),
+        Item::NodePortRange(net) => plain("node-port-ranges", vec![Value::Range(*net)]),
+        Item::ServiceRange(net) => plain("service-ranges", vec![Value::Range(*net)]),
+        Item::PodRange(net) => plain("pod-ranges", vec![Value::Range(*net)]),
+        Item::Guarded { ip, protocol, port } => plain(
+            "guarded",
+            vec![
+                Value::Address(*ip),
+                Value::Protocol(*protocol),
+                Value::Port(*port),
+            ],
+        ),
         Item::Allowed {
             ip,
             protocol,
             port,
             from,
-        } => plain("allowed", format!("{ip} . {protocol} . {port} . {from}")),
+        } => plain(
+            "allowed",
+            vec![
+                Value::Address(*ip),
+                Value::Protocol(*protocol),
+                Value::Port(*port),
+                Value::Range(*from),
+            ],
+        ),
         Item::Hairpin { backend, protocol } => {
-            let (ip, port) = (backend.ip(), backend.port());
-            plain("hairpins", format!("{ip} . {ip} . {protocol} . {port}"))
+            let ip = Value::Address(backend.ip());
+            let (protocol, port) = (Value::Protocol(*protocol), Value::Port(backend.port()));
+            plain("hairpins", vec![ip, ip, protocol, port])
         }
         Item::Service(frontend) => {
             let Body::Goto(chain) = body else { return None };
             let map = by_entrance(frontend, "services", "node-ports");
-            let value = Some(format!("goto {}", chains::name(chain)));
-            Element {
-                set: map.to_owned(),
-                key: key(frontend),
-                value,
-            }
+            verdict(map, frontend, Verdict::Goto(chains::name(chain)))
         }
         Item::Unserved(frontend) => {
             let Body::Refuse(refusal) = body else {
                 return None;
             };
-            let verdict = match refusal {
-                Refusal::Reject => "goto refused",
-                Refusal::Drop => "drop",
-            };
-
             let map = by_entrance(frontend, "unserved", "unserved-node-ports");
-            Element {
-                set: map.to_owned(),
-                key: key(frontend),
-                value: Some(verdict.to_owned()),
-            }
+            let how = match refusal {
+                Refusal::Reject => Verdict::Goto("refused".to_owned()),
+                Refusal::Drop => Verdict::Drop,
+            };
+            verdict(map, frontend, how)
         }
         Item::Endpoint { of, pool, number } => {
             let Body::Backend(backend) = body else {
                 return None;
             };
-            let value = Some(format!("{} . {}", backend.ip(), backend.port()));
+            let to = vec![Value::Address(backend.ip()), Value::Port(backend.port())];
 
             let (family, entrance) = (of.family(), of.entrance());
             let set = chains::endpoints(&Numbered {
@@ -78,13 +77,10 @@ pub(super) fn element(item: &Item, body: &Body) -> Option<Element> {
                 number: *number,
             });
 
-            Element {
-                set,
-                key: key(of),
-                value,
-            }
+            let data = Some(Data::Values(to));
+            Some((set, Element { key: key(of), data }))
         }
-    })
+    }
 }
 
 fn by_entrance<'a>(frontend: &Frontend, address: &'a str, node_port: &'a str) -> &'a str {
@@ -94,9 +90,15 @@ fn by_entrance<'a>(frontend: &Frontend, address: &'a str, node_port: &'a str) ->
     }
 }
 
-fn key(frontend: &Frontend) -> String {
+fn key(frontend: &Frontend) -> Vec<Value> {
     match frontend {
-        Frontend::Address { ip, protocol, port } => format!("{ip} . {protocol} . {port}"),
-        Frontend::NodePort { protocol, port, .. } => format!("{protocol} . {port}"),
+        Frontend::Address { ip, protocol, port } => vec![
+            Value::Address(*ip),
+            Value::Protocol(*protocol),
+            Value::Port(*port),
+        ],
+        Frontend::NodePort { protocol, port, .. } => {
+            vec![Value::Protocol(*protocol), Value::Port(*port)]
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Renders one transaction, in an order that is valid step by step.
+//! Makes one transaction, in an order that is valid step by step.
 //!
 //! Sets and chains are created first, so that rules and elements can refer to them; elements are
 //! deleted before others are added, because a modified one is both. An unused chain is flushed, and
@@ -6,24 +6,23 @@
 //! delay.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::time::Duration;
 
-use super::elements::{Element, element};
+use coracle_netlink::nftables::{Batch, Command, Element, Rule, Set, SetKind, Type};
+
+use super::elements::element;
 use super::skeleton::skeleton;
-use super::{Dialect, address, chains, word};
+use super::{Dialect, NODE_PORT_TYPES, chains, frontend_types};
 use crate::claims::Changes;
 use crate::rules::{Entrance, Family, Item, RuleSet};
 
-/// Renders transactions, and tracks what is to be deleted.
+/// Makes transactions, and tracks what is to be deleted.
 #[derive(Debug)]
 pub struct Writer {
     dialect: Dialect,
     /// Flushed; deleted by the next transaction.
     emptied: BTreeSet<Item>,
 }
-
-/// Elements per command.
-const BATCH: usize = 500;
 
 impl Writer {
     pub fn new(dialect: Dialect) -> Writer {
@@ -34,167 +33,140 @@ impl Writer {
     }
 
     /// Replaces the whole tables.
-    pub fn whole(&mut self, rules: RuleSet) -> String {
+    pub fn whole(&mut self, rules: RuleSet) -> Batch {
         self.emptied.clear();
-        let mut script = self.clean();
+        let mut batch = Batch::new();
         for family in &self.dialect.families {
-            script.push_str(&skeleton(&self.dialect, *family));
+            batch.delete_table(&self.dialect.table(*family));
+            skeleton(&mut batch, &self.dialect, *family);
         }
-        script
-            + &self.changes(&Changes {
-                gone: RuleSet::new(),
-                new: rules,
-            })
-    }
 
-    /// Deletes the tables, if they exist.
-    pub fn clean(&self) -> String {
-        let table = &self.dialect.table;
-        let clean = |family: &Family| {
-            let family = word(*family);
-            // Added first, so that the deletion does not fail if it does not exist.
-            format!("add table {family} {table}\ndelete table {family} {table}\n")
+        let changes = Changes {
+            gone: RuleSet::new(),
+            new: rules,
         };
-        self.dialect.families.iter().map(clean).collect()
+        self.write_changes(&mut batch, &changes);
+
+        batch
     }
 
     /// Applies changes to the existing tables.
-    pub fn changes(&mut self, changes: &Changes) -> String {
-        let mut script = String::new();
+    pub fn changes(&mut self, changes: &Changes) -> Batch {
+        let mut batch = Batch::new();
+        self.write_changes(&mut batch, changes);
+        batch
+    }
+
+    fn write_changes(&mut self, batch: &mut Batch, changes: &Changes) {
         let emptied = std::mem::take(&mut self.emptied);
         let unwanted = |item: &&Item| !changes.new.contains_key(item);
 
         // Chains before the sets that they refer to.
-        emptied
-            .iter()
-            .filter(unwanted)
-            .for_each(|item| self.write(&mut script, "delete", item, ""));
-
-        self.make(&mut script, &changes.new);
-        let stays = |item: &Item| changes.new.contains_key(item);
-        for (item, _) in changes.gone.iter().filter(|(item, _)| !stays(item)) {
-            if matches!(item, Item::Chain(_)) {
-                self.write(&mut script, "flush", item, "");
+        for item in emptied.iter().filter(unwanted) {
+            match item {
+                Item::Chain(chain) => {
+                    let name = chains::name(chain);
+                    self.push(batch, item.family(), Command::DeleteChain { name });
+                }
+                set => {
+                    if let Some(Set { name, .. }) = set_of(set) {
+                        self.push(batch, item.family(), Command::DeleteSet { name });
+                    }
+                }
             }
         }
 
-        self.elements(&mut script, "delete", &changes.gone);
-        self.elements(&mut script, "add", &changes.new);
+        self.create(batch, &changes.new);
+        let stays = |item: &Item| changes.new.contains_key(item);
+        for item in changes.gone.keys().filter(|item| !stays(item)) {
+            if let Item::Chain(chain) = item {
+                let name = chains::name(chain);
+                self.push(batch, item.family(), Command::FlushChain { name });
+            }
+        }
+
+        for ((family, set), elements) in self.elements(&changes.gone) {
+            self.push(batch, family, Command::DeleteElements { set, elements });
+        }
+        for ((family, set), elements) in self.elements(&changes.new) {
+            self.push(batch, family, Command::AddElements { set, elements });
+        }
 
         let idle = changes.gone.keys().filter(|item| !stays(item));
         self.emptied = idle
-            .filter(|item| {
-                matches!(
-                    item,
-                    Item::Chain(_) | Item::Endpoints(_) | Item::Clients { .. }
-                )
-            })
+            .filter(|item| matches!(item, Item::Chain(_)) || set_of(item).is_some())
             .cloned()
             .collect();
-
-        script
     }
 
     /// Creates sets and chains, then the rules.
-    fn make(&self, script: &mut String, new: &RuleSet) {
+    fn create(&self, batch: &mut Batch, new: &RuleSet) {
         for item in new.keys() {
-            match item {
-                Item::Clients { .. } | Item::Endpoints(_) => {
-                    self.write(script, "add", item, &form(item))
-                }
-                Item::Chain(_) => {
-                    self.write(script, "add", item, "");
-                    self.write(script, "flush", item, "");
-                }
-                _ => {}
+            let family = item.family();
+            if let Item::Chain(chain) = item {
+                let name = chains::name(chain);
+                let add = Command::AddChain {
+                    name: name.clone(),
+                    hook: None,
+                };
+                self.push(batch, family, add);
+                self.push(batch, family, Command::FlushChain { name });
+            } else if let Some(set) = set_of(item) {
+                self.push(batch, family, Command::AddSet(set));
             }
         }
 
         for (item, body) in new {
-            if let Item::Chain(chain) = item
-                && self.has_family(item.family())
-            {
-                let (family, table, name) = (
-                    word(item.family()),
-                    &self.dialect.table,
-                    chains::name(chain),
-                );
-
-                for rule in chains::rules(&self.dialect, chain, body) {
-                    line(
-                        script,
-                        format_args!("add rule {family} {table} {name} {rule}"),
-                    );
+            if let Item::Chain(chain) = item {
+                for statements in chains::rules(&self.dialect, chain, body) {
+                    let add = Command::AddRule {
+                        chain: chains::name(chain),
+                        rule: Rule::new(statements),
+                    };
+                    self.push(batch, item.family(), add);
                 }
             }
         }
     }
 
-    fn write(&self, script: &mut String, verb: &str, item: &Item, rest: &str) {
-        let (kind, name) = match item {
-            Item::Chain(chain) => ("chain", chains::name(chain)),
-            Item::Endpoints(numbered) => ("map", chains::endpoints(numbered)),
-            Item::Clients { of, backend } => ("set", chains::clients(of, *backend)),
-            _ => return,
-        };
-
-        if self.has_family(item.family()) {
-            let (family, table) = (word(item.family()), &self.dialect.table);
-            line(
-                script,
-                format_args!("{verb} {kind} {family} {table} {name}{rest}"),
-            );
-        }
-    }
-
-    fn elements(&self, script: &mut String, verb: &str, rules: &RuleSet) {
-        let mut by_set: BTreeMap<(Family, String), Vec<String>> = BTreeMap::new();
-        for (item, body) in rules
-            .iter()
-            .filter(|(item, _)| self.has_family(item.family()))
-        {
-            if let Some(Element { set, key, value }) = element(item, body) {
-                let text = value.map_or(key.clone(), |value| format!("{key} : {value}"));
-                by_set.entry((item.family(), set)).or_default().push(text);
+    fn elements(&self, rules: &RuleSet) -> BTreeMap<(Family, String), Vec<Element>> {
+        let mut by_set: BTreeMap<(Family, String), Vec<Element>> = BTreeMap::new();
+        for (item, body) in rules {
+            if let Some((set, element)) = element(item, body) {
+                by_set
+                    .entry((item.family(), set))
+                    .or_default()
+                    .push(element);
             }
         }
-
-        let table = &self.dialect.table;
-        for ((family, set), elements) in by_set {
-            for some in elements.chunks(BATCH) {
-                let (family, some) = (word(family), some.join(", "));
-                line(
-                    script,
-                    format_args!("{verb} element {family} {table} {set} {{ {some} }}"),
-                );
-            }
-        }
+        by_set
     }
 
-    fn has_family(&self, family: Family) -> bool {
-        self.dialect.families.contains(&family)
+    /// Nothing, if the kernel does not have the family.
+    fn push(&self, batch: &mut Batch, family: Family, command: Command) {
+        if self.dialect.families.contains(&family) {
+            batch.push(&self.dialect.table(family), command);
+        }
     }
 }
 
-/// The declaration of a set or map.
-fn form(item: &Item) -> String {
-    let address = address(item.family());
+/// The set or map that an item is; none if it is anything else.
+fn set_of(item: &Item) -> Option<Set> {
+    let address = Type::Address(item.family());
     match item {
-        Item::Clients { of, .. } => {
-            let seconds = of.seconds;
-            format!(" {{ type {address}; flags dynamic,timeout; timeout {seconds}s; }}")
-        }
-        Item::Endpoints(numbered) => {
-            let key = match numbered.entrance {
-                Entrance::Address => format!("{address} . inet_proto . inet_service"),
-                Entrance::NodePort => "inet_proto . inet_service".to_owned(),
-            };
-            format!(" {{ type {key} : {address} . inet_service; }}")
-        }
-        _ => String::new(),
+        Item::Clients { of, backend } => Some(Set {
+            name: chains::clients(of, *backend),
+            key: vec![address],
+            kind: SetKind::Recent(Duration::from_secs(of.seconds.into())),
+        }),
+        Item::Endpoints(numbered) => Some(Set {
+            name: chains::endpoints(numbered),
+            key: match numbered.entrance {
+                Entrance::Address => frontend_types(numbered.family),
+                Entrance::NodePort => NODE_PORT_TYPES.to_vec(),
+            },
+            kind: SetKind::Map(vec![address, Type::Port]),
+        }),
+        _ => None,
     }
-}
-
-fn line(script: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(script, "{text}").expect("writing to a string works");
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use coracle_client::informer::Informers;
 use coracle_client::{Client, Recorder, Tasks, World};
 use coracle_metrics::Registry;
+use coracle_netlink::nftables::{Batch, NftablesError, Watch, remove};
 use coracle_serving::answer::{self, Answer};
 use coracle_serving::pages::Pages;
 use coracle_serving::{About, Check, Checks, plain};
@@ -24,7 +25,7 @@ use crate::config::Config;
 use crate::conntrack::{self, UdpPort};
 use crate::health::{Checks as ServiceChecks, Health};
 use crate::metrics::Metrics;
-use crate::nft::{self, FilterError, Watch, Writer};
+use crate::nft::{self, Writer};
 use crate::rules::Family;
 use crate::state::State;
 use follow::Follower;
@@ -38,14 +39,14 @@ pub enum RunError {
         source: std::io::Error,
     },
     #[error(transparent)]
-    Filter(#[from] FilterError),
+    Filter(#[from] NftablesError),
 }
 
 /// Why a sync failed.
 #[derive(Debug, thiserror::Error)]
 enum SyncError {
     #[error(transparent)]
-    Filter(#[from] FilterError),
+    Filter(#[from] NftablesError),
     #[error("the nftables sync task panicked")]
     Panicked(#[from] tokio::task::JoinError),
 }
@@ -184,8 +185,8 @@ async fn serve(
 }
 
 /// Deletes the tables of an instance. That of one family is deleted even where the other cannot be.
-pub fn clean(table: &str) -> Result<(), FilterError> {
-    let [four, six] = Family::BOTH.map(|family| nft::remove(family, table));
+pub fn clean(table: &str) -> Result<(), NftablesError> {
+    let [four, six] = Family::BOTH.map(|family| remove(&nft::table(family, table)));
     four.and(six)
 }
 
@@ -238,14 +239,14 @@ impl Proxy {
         let node = self.state.node();
         self.health.node(!node.leaving && self.state.knows_node());
         let (changes, stale) = self.state.compile();
-        let script = if self.whole {
+        let batch = if self.whole {
             self.writer.whole(self.state.whole())
         } else {
             self.writer.changes(&changes)
         };
 
         let began = Instant::now();
-        let synced = apply(script, stale).await;
+        let synced = apply(batch, stale).await;
         self.last = Some(Instant::now());
 
         if let Err(error) = synced {
@@ -279,15 +280,15 @@ impl Proxy {
 }
 
 /// Rules first: otherwise deleted entries would be created again with the old endpoint.
-async fn apply(script: String, stale: Vec<UdpPort>) -> Result<(), SyncError> {
+async fn apply(batch: Batch, stale: Vec<UdpPort>) -> Result<(), SyncError> {
     let done = tokio::task::spawn_blocking(move || {
-        if !script.is_empty() {
-            nft::apply(&script)?;
+        if !batch.is_empty() {
+            nft::apply(&batch)?;
         }
         if !stale.is_empty() {
             delete_stale(&stale);
         }
-        Ok::<(), FilterError>(())
+        Ok::<(), NftablesError>(())
     });
     Ok(done.await??)
 }
@@ -323,8 +324,11 @@ fn name(family: Family) -> &'static str {
 
 /// Optional: only needed if another process deletes the tables.
 fn watch(config: &Config) -> Option<Watch> {
-    let watch = Watch::open(config.dialect(families()));
-    watch
+    let families = families();
+    let tables = families
+        .iter()
+        .map(|family| nft::table(*family, &config.table));
+    Watch::open(tables.collect())
         .map_err(|error| tracing::warn!(%error, "cannot watch nftables; deletion of the tables by other processes will not be detected"))
         .ok()
 }

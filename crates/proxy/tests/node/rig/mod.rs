@@ -1,8 +1,9 @@
 //! A node with pods on a bridge and an external client, all network namespaces, with small servers.
 
-mod namespace;
+mod mirror;
+#[path = "../../../../netlink/tests/namespaces/mod.rs"]
+mod namespaces;
 mod servers;
-mod sys;
 
 use coracle_api::codec::yaml;
 use coracle_client::ObjectKey;
@@ -11,8 +12,9 @@ use coracle_proxy::facts::{Node, Service, Slice};
 use coracle_proxy::nft::{self, Dialect, Pods, Writer};
 use coracle_proxy::rules::Family;
 use coracle_proxy::{PodRanges, State, conntrack};
+use mirror::Mirror;
 
-pub(crate) use namespace::Namespace;
+pub(crate) use namespaces::Namespace;
 pub(crate) use servers::{Response, Server, Udp, ask, ask_from_port, dropped, refused};
 
 /// The node `here` (192.0.2.1, fd02::1), its pods (10.70.0.2, fd70::2 and on) and an external
@@ -24,6 +26,7 @@ pub(crate) struct Rig {
     state: State,
     writer: Writer,
     synced: bool,
+    mirror: Mirror,
 }
 
 impl Rig {
@@ -37,7 +40,7 @@ impl Rig {
             "ip",
             &format!(
                 "link add up0 type veth peer name eth0 netns {}",
-                outside.path()
+                outside.path().display()
             ),
         );
 
@@ -90,24 +93,27 @@ impl Rig {
             state,
             writer: Writer::new(dialect),
             synced: false,
+            mirror: Mirror::new(),
         }
     }
 
-    /// Syncs the kernel; returns the number of changed items.
+    /// Syncs the kernel; returns the number of changed items. The kernel then has what the program
+    /// `nft` would have made of the same changes.
     pub(crate) fn sync(&mut self) -> usize {
         let (changes, stale) = self.state.compile();
-        let script = match self.synced {
+        let batch = match self.synced {
             true => self.writer.changes(&changes),
             false => self.writer.whole(self.state.whole()),
         };
 
         self.synced = true;
         self.node.inside(|| {
-            if let Err(error) = nft::apply(&script) {
-                panic!("{error}\n{script}");
+            if let Err(error) = nft::apply(&batch) {
+                panic!("{error}\n{batch}");
             }
             conntrack::delete_stale(&stale).unwrap();
         });
+        self.mirror.compare(&batch, &self.node);
 
         changes.gone.len() + changes.new.len()
     }
@@ -200,7 +206,7 @@ fn pod(node: &Namespace, number: usize) -> Namespace {
         "ip",
         &format!(
             "link add veth{number} type veth peer name eth0 netns {}",
-            pod.path()
+            pod.path().display()
         ),
     );
 

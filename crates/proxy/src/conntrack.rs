@@ -6,13 +6,11 @@
 //! the serving endpoints, and stale ones are deleted. Entries of a Service without endpoints are
 //! kept.
 
-mod netlink;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-pub use netlink::ConntrackError;
-use netlink::{Connection, Flow};
+use coracle_netlink::NetlinkError;
+use coracle_netlink::conntrack::{Conntrack, Flow};
 
 use crate::compile::{address, outside};
 use crate::endpoints::gather;
@@ -54,7 +52,7 @@ pub(crate) fn udp_ports(service: &Service, slices: &[&Slice]) -> Vec<UdpPort> {
 }
 
 /// Deletes stale entries; returns how many.
-pub fn delete_stale(ports: &[UdpPort]) -> Result<usize, ConntrackError> {
+pub fn delete_stale(ports: &[UdpPort]) -> Result<usize, NetlinkError> {
     let mut expected: BTreeMap<Frontend, &BTreeSet<SocketAddr>> = BTreeMap::new();
     for udp_port in ports {
         expected.extend(
@@ -68,10 +66,10 @@ pub fn delete_stale(ports: &[UdpPort]) -> Result<usize, ConntrackError> {
     let families: BTreeSet<Family> = expected.keys().map(Frontend::family).collect();
     let mut deleted = 0;
     for family in families {
-        let mut connection = Connection::open()?;
-        for flow in connection.flows(family)? {
+        let mut conntrack = Conntrack::open()?;
+        for flow in conntrack.flows(family)? {
             if is_stale(&flow, &expected) {
-                connection.delete(family, &flow)?;
+                conntrack.delete(family, &flow)?;
                 deleted += 1;
             }
         }

@@ -4,7 +4,7 @@
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Moves this thread, and those it creates later, to a new network namespace.
-pub(super) fn enter_new_network_namespace() {
+pub(crate) fn enter_new_network_namespace() {
     // SAFETY: only unsharing the table of files is a danger to memory; a network namespace is none.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.unwrap();
 }
