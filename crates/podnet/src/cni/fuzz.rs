@@ -73,10 +73,7 @@ fn inputs(list: &NetworkList) {
         }
         let input = list.input(plugin, &capabilities, previous.as_ref());
         assert_eq!(input.get("name"), Some(&json!(list.name)));
-        assert_eq!(
-            input.get("prevResult").is_some() || previous.is_none(),
-            true
-        );
+        assert!(input.get("prevResult").is_some() || previous.is_none());
         previous = Some(json!({"ips": [{"address": "10.0.0.2/24"}]}));
     }
 }
