@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::command_line::{SWITCH, alternatives};
 use crate::help::{capital, sections};
-use crate::{Format, Omission, Program, Treatment};
+use crate::{Format, Omission, Program, Setting, Treatment};
 
 /// A flag of upstream's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,18 +151,24 @@ impl<T: Default> Program<T> {
         (page, taken.len())
     }
 
+    /// The headings of the help in their order, each with its flags by name.
+    pub fn headings(&self) -> Vec<(&'static str, Vec<&'static Setting<T>>)> {
+        sections(self)
+    }
+
+    /// The flags of upstream that the program does not have.
+    pub fn omitted(&self) -> impl Iterator<Item = &'static str> {
+        let names = |omission: &'static Omission| omission.switches.iter().chain(omission.values);
+        self.omissions().flat_map(names).copied()
+    }
+
     /// Names in the declarations that appear twice.
     pub fn duplicates(&self) -> Vec<&'static str> {
-        let omitted = self.omissions().flat_map(
-            |Omission {
-                 switches, values, ..
-             }| switches.iter().chain(*values),
-        );
         let flags = self
             .settings()
             .map(|setting| setting.name)
             .filter(|name| !name.is_empty());
-        let mut names: Vec<&str> = flags.chain(omitted.copied()).collect();
+        let mut names: Vec<&str> = flags.chain(self.omitted()).collect();
         names.sort_unstable();
         let twice = names.windows(2).filter(|pair| pair[0] == pair[1]);
         twice.map(|pair| pair[0]).collect()

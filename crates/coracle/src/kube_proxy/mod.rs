@@ -32,6 +32,11 @@ pub(crate) enum ProxyError {
     Filter(#[from] coracle_proxy::nft::FilterError),
 }
 
+#[cfg(test)]
+pub(crate) fn declared() -> settings::declared::Declared {
+    settings::declared::Declared::of(&PROGRAM)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
     let Some(options) = settings::read(&PROGRAM, arguments)? else {
         return Ok(());

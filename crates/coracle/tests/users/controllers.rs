@@ -163,7 +163,10 @@ fn an_unknown_controller_or_flag_is_refused() {
     );
 
     refused(&[manager, "--nonsense"], "unknown flag: --nonsense");
-    refused(&[manager, "--cluster-name=x"], "is not supported yet");
+    refused(
+        &[manager, "--horizontal-pod-autoscaler-tolerance=1"],
+        "is not supported: there is no horizontal pod autoscaler",
+    );
     refused(
         &[manager, "--leader-elect-renew-deadline=20s"],
         "leaseDuration must be greater than renewDeadline",

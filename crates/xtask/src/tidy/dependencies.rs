@@ -24,7 +24,10 @@ const CRATES: &[(&str, MayUse)] = &[
     ("client", Only(&["api"])),
     ("kinds", Only(&["api"])),
     ("settings", Only(&["api"])),
-    ("apiserver", Only(&["api", "kinds", "store", "client", "streams"])),
+    (
+        "apiserver",
+        Only(&["api", "kinds", "store", "client", "streams"]),
+    ),
     ("controllers", Only(&["api", "client"])),
     ("scheduler", Only(&["api", "client"])),
     ("cri", Only(&[])),
