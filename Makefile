@@ -1,5 +1,5 @@
 # The recipes are in scripts/; `make` without a target lists them.
-.PHONY: help run dist test bench fmt e2e e2e-build e2e-ledger e2e-check e2e-smoke conformance ecosystem
+.PHONY: help run dist test bench fmt flags e2e e2e-build e2e-ledger e2e-check e2e-smoke conformance ecosystem
 
 help:
 	@echo 'make run     install build dependencies, build, start a cluster on this machine'
@@ -7,6 +7,7 @@ help:
 	@echo 'make test    install test dependencies, run all checks and tests'
 	@echo 'make bench   run all benchmarks'
 	@echo 'make fmt     format the code'
+	@echo 'make flags   write docs/flags.md from the declarations'
 	@echo "make conformance               run upstream's conformance specs, write docs/conformance.md"
 	@echo "make e2e FOCUS=RE SKIP=RE      run other specs of upstream's suite"
 	@echo 'make e2e-ledger [PART=N/M]     run what the ledger marks as passing'
@@ -28,6 +29,9 @@ bench:
 
 fmt:
 	@cargo fmt --all
+
+flags:
+	@WRITE_FLAGS=1 cargo test -q -p coracle --bin coracle the_page_of_flags_is_current
 
 conformance:
 	@scripts/e2e.sh conformance

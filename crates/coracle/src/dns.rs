@@ -1,60 +1,123 @@
 //! `coracle dns`: the cluster DNS server, a process of its own that keeps answering while the API
 //! server is down.
 
-use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use clap::Args;
-use coracle_client::{Client, ConfigError, Environment};
+use coracle_client::{Client, ConfigError};
 use coracle_dns::{Config, Forward, RunError};
+use coracle_settings::{Format, Mistakes, Part, Program, Section, Setting};
 
 use crate::component_port::component_metrics;
 use crate::process::{self, ProcessError};
-use crate::settings::Logs;
+use crate::settings::{self, Arguments, Logs, logs};
 use crate::world::WORLD;
 
-/// Runs the cluster DNS server: it answers for Services and their pods, and forwards other queries.
-#[derive(Args)]
-pub(crate) struct Dns {
-    /// Kubeconfig of the cluster [default: $KUBECONFIG, or the service account of the pod]
-    #[arg(long, value_name = "FILE")]
+/// What the settings set.
+#[derive(Default)]
+struct Options {
     kubeconfig: Option<PathBuf>,
-    /// Address to listen on, UDP and TCP; may be repeated
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:53")]
     listen: Vec<SocketAddr>,
-    /// DNS domain of the cluster
-    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
     cluster_domain: String,
-    /// Cluster IP of the DNS Service; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
     cluster_dns: Vec<IpAddr>,
-    /// DNS server to forward other queries to; may be repeated [default: those of --resolv-conf]
-    #[arg(long, value_name = "ADDRESS:PORT")]
     upstream: Vec<SocketAddr>,
-    /// File with the DNS servers to forward to; empty: queries are not forwarded
-    #[arg(long, value_name = "FILE", default_value = "/etc/resolv.conf")]
-    resolv_conf: OsString,
-    /// File in which records are saved, to answer after a restart while the API server is down
-    #[arg(long, value_name = "FILE")]
+    resolv_conf: String,
     state: Option<PathBuf>,
-    /// Address of /metrics, over HTTP [default: none]
-    #[arg(long, value_name = "ADDRESS:PORT")]
     metrics_listen: Option<SocketAddr>,
-    /// Only wait until this address accepts a TCP connection, then exit
-    #[arg(long, value_name = "ADDRESS:PORT", exclusive = true)]
     wait_for: Option<SocketAddr>,
-    /// Log level: 4 and above logs details, 6 and above everything
-    #[arg(short, default_value_t = 2, value_name = "LEVEL")]
-    verbosity: i32,
+    logs: Logs,
 }
+
+impl Part<Logs> for Options {
+    fn part(&mut self) -> &mut Logs {
+        &mut self.logs
+    }
+}
+
+const PROGRAM: Program<Options> = Program {
+    name: "dns",
+    about: "Runs the cluster DNS server: it answers for Services and their pods, and forwards other queries.",
+    sections: &[
+        Section {
+            name: "generic",
+            settings: GENERIC,
+        },
+        Section {
+            name: "logs",
+            settings: &logs(),
+        },
+    ],
+    omissions: &[],
+    format: Format::None,
+};
+
+type S = Setting<Options>;
+
+const GENERIC: &[S] = &[
+    S::new(
+        "cluster-dns",
+        "",
+        "Cluster IPs of the DNS Service",
+        |options| &mut options.cluster_dns,
+    ),
+    S::new(
+        "cluster-domain",
+        "cluster.local",
+        "DNS domain of the cluster",
+        |options| &mut options.cluster_domain,
+    ),
+    S::new(
+        "kubeconfig",
+        "",
+        "Kubeconfig of the cluster. Default: $KUBECONFIG, or the service account of the pod",
+        |options| &mut options.kubeconfig,
+    ),
+    S::new(
+        "listen",
+        "0.0.0.0:53",
+        "Addresses to listen on, UDP and TCP",
+        |options| &mut options.listen,
+    ),
+    S::new(
+        "metrics-listen",
+        "",
+        "Address of /metrics, over HTTP. Default: none",
+        |options| &mut options.metrics_listen,
+    ),
+    S::new(
+        "resolv-conf",
+        "/etc/resolv.conf",
+        "File with the DNS servers to forward to; empty: queries are not forwarded",
+        |options| &mut options.resolv_conf,
+    ),
+    S::new(
+        "state",
+        "",
+        "File in which records are saved, to answer after a restart while the API server is down",
+        |options| &mut options.state,
+    ),
+    S::new(
+        "upstream",
+        "",
+        "DNS servers to forward other queries to. Default: those of --resolv-conf",
+        |options| &mut options.upstream,
+    ),
+    S::new(
+        "wait-for",
+        "",
+        "Only wait until this address accepts a TCP connection, then exit",
+        |options| &mut options.wait_for,
+    ),
+];
 
 /// Why the DNS server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DnsError {
+    #[error(transparent)]
+    Settings(#[from] Mistakes),
     #[error(transparent)]
     Process(#[from] ProcessError),
     #[error(transparent)]
@@ -72,15 +135,19 @@ pub(crate) enum DnsError {
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 const WAIT_INTERVAL: Duration = Duration::from_millis(5);
 
-pub(crate) fn run(command: Dns) -> Result<(), DnsError> {
-    if let Some(address) = command.wait_for {
+#[cfg(test)]
+pub(crate) fn declared() -> settings::declared::Declared {
+    settings::declared::Declared::of(&PROGRAM)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), DnsError> {
+    let Some(options) = settings::read(&PROGRAM, arguments)? else {
+        return Ok(());
+    };
+    if let Some(address) = options.wait_for {
         return wait_for(address);
     }
-    process::log(&Logs {
-        verbosity: command.verbosity,
-        ..Logs::default()
-    });
-    process::block_on(serve(command))?
+    process::block_on(serve(options))?
 }
 
 fn wait_for(address: SocketAddr) -> Result<(), DnsError> {
@@ -95,12 +162,8 @@ fn wait_for(address: SocketAddr) -> Result<(), DnsError> {
     }
 }
 
-async fn serve(command: Dns) -> Result<(), DnsError> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is where the environment is read"
-    )]
-    let environment = Environment::read(|name| std::env::var(name).ok());
+async fn serve(command: Options) -> Result<(), DnsError> {
+    let environment = process::environment();
     let access = coracle_client::Config::load(command.kubeconfig.as_deref(), None, &environment)?;
 
     let world = coracle_client::World {

@@ -55,7 +55,8 @@ enum Command {
     /// Convert Kubernetes objects between JSON, YAML and protobuf
     Decode(decode::Decode),
     /// Run the cluster DNS server
-    Dns(dns::Dns),
+    #[command(disable_help_flag = true)]
+    Dns(settings::Arguments),
     /// Import, pull, list, remove and inspect images of a node
     Image(image::Image),
     /// Run the API server alone, with upstream's flags
@@ -75,7 +76,8 @@ enum Command {
     /// Delete the cluster of this machine and all its data
     Reset(teardown::Reset),
     /// Run a cluster in one process
-    Server(Box<server::Server>),
+    #[command(disable_help_flag = true)]
+    Server(settings::Arguments),
     /// Stop the server and the pods of this machine's cluster
     Stop(teardown::Stop),
     /// Back up, restore, migrate and check the embedded store
@@ -85,12 +87,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = match server::expand(std::env::args_os().collect()) {
-        Ok(arguments) => arguments,
-        Err(error) => return exit_code(Err(error)),
-    };
-
-    match CommandLine::parse_from(arguments).command {
+    match CommandLine::parse().command {
         Command::Bench(command) => exit_code(bench::run(&command)),
         Command::Ctr(command) => {
             let done = ctr::run(command);
@@ -99,7 +96,7 @@ fn main() -> ExitCode {
             command_exit.map_or(code, ExitCode::from)
         }
         Command::Decode(command) => exit_code(decode::run(&command)),
-        Command::Dns(command) => exit_code(dns::run(command)),
+        Command::Dns(command) => exit_code(dns::run(&command)),
         Command::Image(command) => exit_code(image::run(&command)),
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
         Command::KubeProxy(command) => exit_code(kube_proxy::run(&command)),

@@ -42,6 +42,11 @@ pub(crate) enum ServerError {
     Run(#[from] RunError),
 }
 
+#[cfg(test)]
+pub(crate) fn declared() -> settings::declared::Declared {
+    settings::declared::Declared::of(&PROGRAM)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ServerError> {
     match settings::read(&PROGRAM, arguments)? {
         Some(options) => process::block_on(serve(&options))?,

@@ -44,6 +44,11 @@ pub(crate) enum ManagerError {
     Port(#[from] PortError),
 }
 
+#[cfg(test)]
+pub(crate) fn declared() -> settings::declared::Declared {
+    settings::declared::Declared::of(&PROGRAM)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ManagerError> {
     match settings::read(&PROGRAM, arguments)? {
         Some(options) => process::block_on(manage(&options))?,

@@ -33,6 +33,11 @@ pub(crate) enum ProxyError {
     Filter(#[from] coracle_netlink::nftables::NftablesError),
 }
 
+#[cfg(test)]
+pub(crate) fn declared() -> settings::declared::Declared {
+    settings::declared::Declared::of(&PROGRAM)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
     let Some(options) = settings::read(&PROGRAM, arguments)? else {
         return Ok(());

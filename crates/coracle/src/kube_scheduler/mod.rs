@@ -35,6 +35,11 @@ pub(crate) enum SchedulerError {
     Port(#[from] PortError),
 }
 
+#[cfg(test)]
+pub(crate) fn declared() -> settings::declared::Declared {
+    settings::declared::Declared::of(&PROGRAM)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), SchedulerError> {
     match settings::read(&PROGRAM, arguments)? {
         Some(options) => process::block_on(schedule(&options))?,

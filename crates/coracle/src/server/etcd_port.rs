@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{fs, io};
 
-use clap::Args;
 use coracle_api::certificate_subject::CertificateSubject;
+use coracle_settings::Element;
 use coracle_store::etcd_server::{ClientRule, Clients, EtcdServerConfig, Listen, ServerTls};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -17,17 +17,21 @@ use crate::certificates::Pair;
 /// The group that is authorized for everything.
 const MASTERS: &str = "system:masters";
 
-#[derive(Args)]
+#[derive(Default)]
 pub(super) struct EtcdPortFlags {
-    /// Serve the etcd API of the embedded store at this address, for etcdctl: unix:///PATH, or
-    /// ADDRESS:PORT with TLS for client certificates of the cluster CA in the group system:masters
-    /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
-    #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
-    etcd_listen: Option<Listen>,
-    /// Accept client certificates of this CA at --etcd-listen ADDRESS:PORT, instead of
-    /// system:masters of the cluster CA
-    #[arg(long, value_name = "FILE", requires = "etcd_listen")]
-    etcd_listen_client_ca_file: Option<PathBuf>,
+    pub(super) listen: Option<EtcdAddress>,
+    pub(super) client_ca_file: Option<PathBuf>,
+}
+
+/// Where the etcd API is served.
+pub(super) struct EtcdAddress(Listen);
+
+impl Element for EtcdAddress {
+    const KIND: &'static str = "address";
+
+    fn parse(text: &str) -> Result<EtcdAddress, String> {
+        etcd_address(text).map(EtcdAddress)
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +51,12 @@ impl EtcdPortFlags {
         server: &Pair,
         authority: &Pair,
     ) -> Result<Option<EtcdServerConfig>, EtcdPortError> {
-        let Some(listen) = &self.etcd_listen else {
+        let Some(EtcdAddress(listen)) = &self.listen else {
             return Ok(None);
         };
 
         let mut config = EtcdServerConfig::new(listen.clone());
-        match (listen, &self.etcd_listen_client_ca_file) {
+        match (listen, &self.client_ca_file) {
             (Listen::Unix(_), None) => {}
             (Listen::Unix(_), Some(_)) => return Err(EtcdPortError::Socket),
             (Listen::Tcp(_), _) => {
@@ -68,7 +72,7 @@ impl EtcdPortFlags {
     }
 
     fn clients(&self, authority: &Pair) -> Result<Clients, EtcdPortError> {
-        let Some(file) = &self.etcd_listen_client_ca_file else {
+        let Some(file) = &self.client_ca_file else {
             let authority = authority.certificate.clone().into_bytes();
             return Ok(Clients {
                 authority,

@@ -7,27 +7,26 @@ pub(crate) mod cluster_network;
 mod controllers;
 mod dns;
 mod etcd_port;
-mod file;
-mod flags;
 mod kubeconfig;
 pub(crate) mod node;
 mod oom;
+mod options;
 pub(crate) mod pod_network;
+mod program;
 mod scheduler;
 mod simulated;
 
-use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, Command};
 use coracle_apiserver::{InProcess, Listeners, RunError};
 use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::AuthorityError;
 use coracle_controllers::manager::UnknownController;
 use coracle_runtime::OpenFiles;
+use coracle_settings::{Mistakes, Part};
 use coracle_store::etcd_server::{EtcdServer, EtcdServerError};
 use tokio::sync::watch;
 use tracing::info;
@@ -38,67 +37,45 @@ use crate::host;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
 use crate::running;
-use crate::settings::Logs;
+use crate::settings::{self, Arguments, Logs};
 use crate::storage::StorageError;
 use crate::world::WORLD;
 use addresses::{certificate_addresses, local_address, reachable_address};
 use cluster_network::{ClusterNetwork, ClusterNetworkError, Requested};
 use etcd_port::{EtcdPortError, EtcdPortFlags};
-pub(crate) use file::FileError;
-use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, subdomain};
 use node::{Node, NodeError};
+use options::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, subdomain};
+use program::PROGRAM;
 
-/// Runs a cluster on this machine: API server, controllers, scheduler, and a node that runs pods,
-/// with pod network, Services and DNS. Certificates are generated on the first start.
-/// DIR/admin.kubeconfig is the kubeconfig of the administrator, DIR/scheduler.kubeconfig that of a
-/// separate scheduler. Pods keep running when the server stops: `coracle stop` stops them, `coracle
-/// reset` deletes the cluster.
-#[derive(Args)]
+/// What the settings set.
+#[derive(Default)]
 pub(crate) struct Server {
-    /// Configuration file in YAML; its keys are these flags without the dashes
-    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Run the control plane only, without a node
-    #[arg(long)]
     no_node: bool,
-    /// Data directory
-    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Address of the API server [default: 0.0.0.0, or 127.0.0.1 with --no-node]
-    #[arg(long, value_name = "ADDRESS")]
     bind_address: Option<IpAddr>,
-    /// Port of the API server; 0 selects a free port [default: the port of the last start, 6443, or
-    /// a free port]
-    #[arg(long, value_name = "PORT")]
     https_port: Option<u16>,
-    #[command(flatten)]
     network: NetworkFlags,
-    #[command(flatten)]
     cni: CniFlags,
-    #[command(flatten)]
     pods: PodFlags,
-    #[command(flatten)]
     etcd_port: EtcdPortFlags,
-    /// Components that are not started: dns, proxy, scheduler
-    #[arg(long, value_name = "COMPONENTS", value_delimiter = ',')]
     disable: Vec<Component>,
-    /// Controllers to run: '*' enables the default set, 'name' enables one, '-name' disables one
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "*",
-        allow_hyphen_values = true
-    )]
     controllers: Vec<String>,
-    #[command(flatten)]
     nodes: NodeFlags,
-    #[command(flatten)]
     etcd: EtcdFlags,
+    logs: Logs,
+}
+
+impl Part<Logs> for Server {
+    fn part(&mut self) -> &mut Logs {
+        &mut self.logs
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
+    #[error(transparent)]
+    Settings(#[from] Mistakes),
     #[error(transparent)]
     Process(#[from] ProcessError),
     #[error(transparent)]
@@ -135,27 +112,28 @@ pub(crate) enum ServerError {
     Run(#[from] RunError),
 }
 
-/// The command line with the flags of its `--config` file inserted.
-pub(crate) fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, FileError> {
-    file::expand(arguments, &Server::augment_args(Command::new("server")))
+#[cfg(test)]
+pub(crate) fn declared() -> settings::declared::Declared {
+    settings::declared::Declared::of(&PROGRAM)
 }
 
-pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
-    process::log(&Logs::default());
-    if !command.no_node {
-        command.node_name()?;
+pub(crate) fn run(arguments: &Arguments) -> Result<(), ServerError> {
+    let Some(server) = settings::read(&PROGRAM, arguments)? else {
+        return Ok(());
+    };
+    server.check()?;
+
+    if !server.no_node {
         oom::lower_own_score();
     }
     let open_files = process::open_files();
-    process::block_on(serve(command, open_files))?
+    process::block_on(serve(&server, open_files))?
 }
 
-/// Runs the server. `open_files` is the limit that this process was started with; containers get
-/// it.
-async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerError> {
-    let folder = &command.data_dir;
+/// Creates the data directory, and takes it for this process.
+fn claim(folder: &Path) -> Result<Instance, ServerError> {
     let unusable = |error| ProcessError::DataDir {
-        folder: folder.clone(),
+        folder: folder.to_path_buf(),
         error,
     };
     process::make_data_dir(folder).map_err(unusable)?;
@@ -166,6 +144,18 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         .ok_or_else(|| ServerError::RunsAlready(instance.data_dir.clone()))?
         .keep();
 
+    Ok(instance)
+}
+
+/// Runs the server. `open_files` is the limit that this process was started with; containers get
+/// it.
+async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerError> {
+    if !command.no_node {
+        command.node_name()?;
+    }
+
+    let folder = &command.data_dir;
+    let instance = claim(folder)?;
     let cluster_network = command.cluster_network(&instance)?;
     let storage = command.etcd.storage(folder);
     let opened = storage.open()?;

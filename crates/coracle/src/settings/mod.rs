@@ -4,10 +4,14 @@
 //! that upstream's components share are declared here, for a part of the options each.
 
 mod api_client;
+#[cfg(test)]
+pub(crate) mod declared;
 mod election;
 mod logs;
 mod omissions;
 mod serving;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 

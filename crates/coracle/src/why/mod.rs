@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use coracle_api::Value;
 use coracle_client::{
-    Client, Config, ConfigError, Environment, Error, ListOptions, Mapper, Mapping, MappingError,
-    Resource,
+    Client, Config, ConfigError, Error, ListOptions, Mapper, Mapping, MappingError, Resource,
 };
 
 use crate::instance::DEFAULT_DATA_DIR;
@@ -108,11 +107,7 @@ pub(crate) fn run(command: &Why) -> Result<(), WhyError> {
 }
 
 async fn collect_facts(command: &Why) -> Result<Facts, WhyError> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is where the environment is read"
-    )]
-    let environment = Environment::read(|name| std::env::var(name).ok());
+    let environment = process::environment();
     let config = Config::load(command.access().as_deref(), None, &environment)?;
     let client = Client::connect(config, WORLD).await?.named("coracle-why");
     let mapper = Mapper::new(client.discovery());

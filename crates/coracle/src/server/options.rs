@@ -1,0 +1,130 @@
+//! The options of `coracle server`, grouped by topic.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use coracle_apiserver::storage::Media;
+use coracle_settings::Element;
+use ipnet::IpNet;
+
+use super::pod_network::Plugins;
+use crate::storage::{EmbeddedSettings, EtcdSettings, Storage};
+
+/// Node lifecycle and simulated nodes.
+#[derive(Default)]
+pub(super) struct NodeFlags {
+    pub(super) simulated_nodes: u16,
+    pub(super) node_monitor_grace_period: Duration,
+    pub(super) node_eviction_rate: f64,
+}
+
+/// Address ranges of the cluster, and its node.
+#[derive(Default)]
+pub(super) struct NetworkFlags {
+    pub(super) cluster_cidr: Option<IpNet>,
+    pub(super) service_cidr: Option<IpNet>,
+    pub(super) cluster_domain: String,
+    pub(super) node_name: Option<String>,
+    pub(super) kubelet_port: Option<u16>,
+}
+
+/// Limits of pods.
+#[derive(Default)]
+pub(super) struct PodFlags {
+    pub(super) max_pids: Option<i64>,
+    pub(super) allowed_unsafe_sysctls: Vec<String>,
+}
+
+impl PodFlags {
+    /// The PID limit of one pod; 0 means no limit, as upstream.
+    pub(super) fn pids(&self) -> Option<i64> {
+        self.max_pids.map(|most| if most > 0 { most } else { -1 })
+    }
+}
+
+/// CNI plugins.
+#[derive(Default)]
+pub(super) struct CniFlags {
+    pub(super) conf_dir: Option<PathBuf>,
+    pub(super) bin_dirs: Vec<PathBuf>,
+}
+
+impl CniFlags {
+    pub(super) fn plugins(&self) -> Option<Plugins> {
+        let configurations = self.conf_dir.clone()?;
+        Some(Plugins {
+            configurations,
+            programs: self.bin_dirs.clone(),
+        })
+    }
+}
+
+/// Components that --disable accepts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Component {
+    /// Cluster DNS
+    Dns,
+    /// Service proxy
+    Proxy,
+    Scheduler,
+}
+
+impl Element for Component {
+    const KIND: &'static str = "component";
+    const LIST: &'static str = "components";
+
+    fn parse(text: &str) -> Result<Component, String> {
+        match text {
+            "dns" => Ok(Component::Dns),
+            "proxy" => Ok(Component::Proxy),
+            "scheduler" => Ok(Component::Scheduler),
+            _ => Err(format!("{text:?} is not dns, proxy or scheduler")),
+        }
+    }
+}
+
+/// Storage: an etcd instead of the embedded store, and its settings.
+#[derive(Default)]
+pub(super) struct EtcdFlags {
+    pub(super) servers: Vec<String>,
+    pub(super) cafile: Option<PathBuf>,
+    pub(super) certfile: Option<PathBuf>,
+    pub(super) keyfile: Option<PathBuf>,
+    pub(super) prefix: String,
+    pub(super) compaction_seconds: u64,
+    pub(super) lease_delay_milliseconds: u64,
+    pub(super) event_ttl: Duration,
+}
+
+/// Parses a DNS-1123 subdomain.
+pub(super) fn subdomain(text: &str) -> Result<String, String> {
+    let wrong = coracle_api::names::dns1123_subdomain(text);
+    if wrong.is_empty() {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?}: {}", wrong.join(", ")))
+    }
+}
+
+impl EtcdFlags {
+    pub(super) fn storage(&self, data_dir: &Path) -> Storage {
+        if self.servers.is_empty() {
+            let node_lease_delay = Some(Duration::from_millis(self.lease_delay_milliseconds))
+                .filter(|delay| !delay.is_zero());
+            return Storage::Embedded(EmbeddedSettings {
+                data_dir: data_dir.to_path_buf(),
+                node_lease_delay,
+            });
+        }
+
+        Storage::Etcd(EtcdSettings {
+            servers: self.servers.clone(),
+            authority: self.cafile.clone(),
+            identity: self.certfile.clone().zip(self.keyfile.clone()),
+            prefix: self.prefix.clone(),
+            media: Media::Protobuf,
+            compaction: Some(Duration::from_secs(self.compaction_seconds))
+                .filter(|every| !every.is_zero()),
+        })
+    }
+}

@@ -1,0 +1,304 @@
+//! The settings of `coracle server`. Their names are also the keys of its configuration file.
+
+use coracle_settings::{Format, Mistakes, Program, Section, Setting};
+
+use super::Server;
+use super::options::subdomain;
+use crate::instance::DEFAULT_DATA_DIR;
+use crate::settings::logs;
+
+pub(super) const PROGRAM: Program<Server> = Program {
+    name: "server",
+    about: "Runs a cluster on this machine: API server, controllers, scheduler, and a node that runs pods, with pod network, \
+            Services and DNS. Certificates are generated on the first start. DIR/admin.kubeconfig is the kubeconfig of the \
+            administrator, DIR/scheduler.kubeconfig that of a separate scheduler. Pods keep running when the server stops: \
+            `coracle stop` stops them, `coracle reset` deletes the cluster.",
+    sections: &[
+        section("general", GENERAL),
+        section("addresses and ports", ADDRESSES),
+        section("node and pods", NODE),
+        section("control plane", CONTROL_PLANE),
+        section("store", STORE),
+        section("logs", &logs()),
+    ],
+    omissions: &[],
+    format: Format::Names,
+};
+
+type S = Setting<Server>;
+
+const fn section(name: &'static str, settings: &'static [S]) -> Section<Server> {
+    Section { name, settings }
+}
+
+const GENERAL: &[S] = &[
+    S::new(
+        "config",
+        "",
+        "Configuration file in YAML; its keys are these flags without the dashes",
+        |options| &mut options.config,
+    ),
+    S::new(
+        "controllers",
+        "*",
+        "Controllers to run: '*' enables the default set, 'name' enables one, '-name' disables one",
+        |options| &mut options.controllers,
+    ),
+    S::new(
+        "data-dir",
+        DEFAULT_DATA_DIR,
+        "Data directory; its path names the cluster on this machine",
+        |options| &mut options.data_dir,
+    ),
+    S::new(
+        "disable",
+        "",
+        "Components that are not started: dns, proxy, scheduler",
+        |options| &mut options.disable,
+    ),
+    S::new(
+        "no-node",
+        "false",
+        "Run the control plane only, without a node",
+        |options| &mut options.no_node,
+    ),
+];
+
+const ADDRESSES: &[S] = &[
+    S::new(
+        "bind-address",
+        "",
+        "Address of the API server. Default: 0.0.0.0, or 127.0.0.1 with --no-node",
+        |options| &mut options.bind_address,
+    ),
+    S::new(
+        "cluster-cidr",
+        "",
+        "Address range of pods. Default: 10.244.0.0/16, or the next free range; with --no-node and more than 256 simulated nodes 10.128.0.0/9",
+        |options| &mut options.network.cluster_cidr,
+    ),
+    S::new(
+        "cluster-domain",
+        "cluster.local",
+        "DNS domain of the cluster",
+        |options| &mut options.network.cluster_domain,
+    ),
+    S::new(
+        "https-port",
+        "",
+        "Port of the API server; 0 selects a free port. Default: the port of the last start, 6443, or a free port",
+        |options| &mut options.https_port,
+    ),
+    S::new(
+        "kubelet-port",
+        "",
+        "Port of the kubelet; 0 selects a free port. Default: the port of the last start, 10250, or a free port",
+        |options| &mut options.network.kubelet_port,
+    ),
+    S::new(
+        "service-cidr",
+        "",
+        "Address range of Services. Default: 10.96.0.0/12, or the next free range",
+        |options| &mut options.network.service_cidr,
+    ),
+];
+
+const NODE: &[S] = &[
+    S::new(
+        "allowed-unsafe-sysctls",
+        "",
+        "Unsafe sysctls that pods may set, separated by commas: names, or prefixes followed by `*`",
+        |options| &mut options.pods.allowed_unsafe_sysctls,
+    ),
+    S::new(
+        "cni-bin-dir",
+        CNI_BIN_DIR,
+        "Directories of CNI plugin binaries, separated by commas",
+        |options| &mut options.cni.bin_dirs,
+    ),
+    S::new(
+        "cni-conf-dir",
+        "",
+        "Use CNI plugins for the pod network, with the first configuration in this directory, instead of the built-in bridge",
+        |options| &mut options.cni.conf_dir,
+    ),
+    S::new(
+        "node-name",
+        "",
+        "Name of the node. Default: the hostname",
+        |options| &mut options.network.node_name,
+    ),
+    S::new(
+        "pod-max-pids",
+        "",
+        "Maximum number of processes and threads of one pod; -1: the limit of all pods together. Default: a quarter of that limit",
+        |options| &mut options.pods.max_pids,
+    ),
+];
+
+const CONTROL_PLANE: &[S] = &[
+    S::new(
+        "node-eviction-rate",
+        "0.1",
+        "Unreachable nodes per second and zone whose pods are evicted",
+        |options| &mut options.nodes.node_eviction_rate,
+    ),
+    S::new(
+        "node-monitor-grace-period",
+        "50s",
+        "Time without a lease renewal after which a node is marked NotReady",
+        |options| &mut options.nodes.node_monitor_grace_period,
+    ),
+    S::new(
+        "simulated-nodes",
+        "0",
+        "Number of simulated nodes: they exist in the API only, and pods scheduled on them appear to run. The annotation coracle.local/simulate of a pod, or that label of its node, selects the outcome: run, succeed, fail or hang (docs/simulated-nodes.md)",
+        |options| &mut options.nodes.simulated_nodes,
+    ),
+];
+
+const STORE: &[S] = &[
+    S::new(
+        "etcd-cafile",
+        "",
+        "CA certificate of the etcd servers",
+        |options| &mut options.etcd.cafile,
+    ),
+    S::new(
+        "etcd-certfile",
+        "",
+        "Client certificate for the etcd servers",
+        |options| &mut options.etcd.certfile,
+    ),
+    S::new(
+        "etcd-compaction-interval",
+        "300",
+        "Interval of etcd compaction by this server in seconds; 0: off",
+        |options| &mut options.etcd.compaction_seconds,
+    ),
+    S::new("etcd-keyfile", "", "Key of --etcd-certfile", |options| {
+        &mut options.etcd.keyfile
+    }),
+    S::new(
+        "etcd-listen",
+        "",
+        "Serve the etcd API of the embedded store at this address, for etcdctl: unix:///PATH, or ADDRESS:PORT with TLS for client certificates of the cluster CA in the group system:masters (DIR/pki: ca.crt, and admin.crt with admin.key for the client)",
+        |options| &mut options.etcd_port.listen,
+    ),
+    S::new(
+        "etcd-listen-client-ca-file",
+        "",
+        "Accept client certificates of this CA at --etcd-listen ADDRESS:PORT, instead of system:masters of the cluster CA",
+        |options| &mut options.etcd_port.client_ca_file,
+    ),
+    S::new(
+        "etcd-prefix",
+        "/registry",
+        "Prefix of all keys in etcd",
+        |options| &mut options.etcd.prefix,
+    ),
+    S::new(
+        "etcd-servers",
+        "",
+        "Store objects in this etcd instead of the embedded store: client URLs of its members, separated by commas",
+        |options| &mut options.etcd.servers,
+    ),
+    S::new(
+        "event-ttl",
+        "1h",
+        "Time after the last write when an Event is deleted; 0: never",
+        |options| &mut options.etcd.event_ttl,
+    ),
+    S::new(
+        "node-lease-write-delay",
+        "0",
+        "Delay renewals of node leases up to this many milliseconds, so that many of them share one disk flush; reduces flash wear. A renewal is still acknowledged only when it is durable. At most 5000; 0: off. Embedded store only",
+        |options| &mut options.etcd.lease_delay_milliseconds,
+    ),
+];
+
+const CNI_BIN_DIR: &str = "/opt/cni/bin";
+
+impl Server {
+    /// Checks what the types of the settings do not; reports all errors together.
+    pub(super) fn check(&self) -> Result<(), Mistakes> {
+        let mut mistakes = Vec::new();
+        self.check_node(&mut mistakes);
+        self.check_store(&mut mistakes);
+
+        if self.nodes.simulated_nodes > 10_000 {
+            mistakes.push(String::from("--simulated-nodes: at most 10000"));
+        }
+
+        let names = [
+            ("cluster-domain", Some(&self.network.cluster_domain)),
+            ("node-name", self.network.node_name.as_ref()),
+        ];
+        for (flag, name) in names {
+            if let Some(Err(why)) = name.map(|name| subdomain(name)) {
+                mistakes.push(format!("--{flag}: {why}"));
+            }
+        }
+
+        if mistakes.is_empty() {
+            Ok(())
+        } else {
+            Err(Mistakes(mistakes))
+        }
+    }
+
+    fn check_node(&self, mistakes: &mut Vec<String>) {
+        let given = [
+            ("node-name", self.network.node_name.is_some()),
+            ("kubelet-port", self.network.kubelet_port.is_some()),
+            ("pod-max-pids", self.pods.max_pids.is_some()),
+            (
+                "allowed-unsafe-sysctls",
+                !self.pods.allowed_unsafe_sysctls.is_empty(),
+            ),
+            ("cni-conf-dir", self.cni.conf_dir.is_some()),
+        ];
+        for (flag, _) in given.iter().filter(|(_, given)| *given && self.no_node) {
+            mistakes.push(format!("--{flag} cannot be used with --no-node"));
+        }
+
+        let has_other_dirs = self
+            .cni
+            .bin_dirs
+            .iter()
+            .any(|dir| dir.as_os_str() != CNI_BIN_DIR);
+        if has_other_dirs && self.cni.conf_dir.is_none() {
+            mistakes.push(String::from("--cni-bin-dir requires --cni-conf-dir"));
+        }
+    }
+
+    fn check_store(&self, mistakes: &mut Vec<String>) {
+        let (etcd, port) = (&self.etcd, &self.etcd_port);
+        let is_external = !etcd.servers.is_empty();
+        let wrong = [
+            (
+                is_external && port.listen.is_some(),
+                "--etcd-servers cannot be used with --etcd-listen",
+            ),
+            (
+                is_external && etcd.lease_delay_milliseconds > 0,
+                "--etcd-servers cannot be used with --node-lease-write-delay",
+            ),
+            (
+                !is_external && etcd.cafile.is_some(),
+                "--etcd-cafile requires --etcd-servers",
+            ),
+            (
+                etcd.certfile.is_some() != etcd.keyfile.is_some(),
+                "--etcd-certfile and --etcd-keyfile must be specified together",
+            ),
+            (
+                port.client_ca_file.is_some() && port.listen.is_none(),
+                "--etcd-listen-client-ca-file requires --etcd-listen",
+            ),
+        ];
+
+        let wrong = wrong.iter().filter(|(is_wrong, _)| *is_wrong);
+        mistakes.extend(wrong.map(|(_, why)| String::from(*why)));
+    }
+}
