@@ -9,7 +9,7 @@ use coracle_scheduler::config::Config;
 use tokio::sync::watch;
 
 use super::Server;
-use super::flags::Component;
+use super::options::Component;
 use crate::certificates::Pair;
 use crate::component_port::{self, SCHEDULER_PORT, SchedulerHealth, component_metrics};
 use crate::host;

@@ -7,7 +7,7 @@ use coracle_apiserver::authn::User;
 use coracle_client::{Journal, Tasks};
 use coracle_simnode::Config;
 
-use super::flags::NodeFlags;
+use super::options::NodeFlags;
 use crate::world::WORLD;
 
 /// Renewal interval of a node lease: that of a kubelet, or shorter for a short grace period.

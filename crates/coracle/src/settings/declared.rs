@@ -5,6 +5,9 @@ use coracle_settings::{Part, Program};
 
 use super::Logs;
 
+/// A table of upstream's flags beside those of a program, and how many of them it takes.
+type Comparison = Box<dyn Fn(&[UpstreamFlag]) -> (String, usize)>;
+
 /// What a program declares.
 pub(crate) struct Declared {
     pub(crate) name: &'static str,
@@ -15,7 +18,7 @@ pub(crate) struct Declared {
     pub(crate) sections: Vec<(&'static str, Vec<(&'static str, &'static str)>)>,
     pub(crate) omitted: Vec<&'static str>,
     pub(crate) standing: Box<dyn Fn(&str) -> Standing>,
-    pub(crate) comparison: Box<dyn Fn(&[UpstreamFlag]) -> (String, usize)>,
+    pub(crate) comparison: Comparison,
 }
 
 impl Declared {
