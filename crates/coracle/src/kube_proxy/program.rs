@@ -3,7 +3,7 @@
 use coracle_settings::{Format, Omission, Program, Section, Setting, Treatment, Unknown};
 
 use super::options::{HEALTHZ, METRICS_ADDRESS, Options};
-use crate::settings::{LOGGING, METRICS, PROFILING, burst, kubeconfig, logs, master, qps};
+use crate::settings::{LOGGING, burst, kubeconfig, logs, master, qps};
 
 pub(super) const PROGRAM: Program<Options> = Program {
     name: "kube-proxy",
@@ -15,7 +15,7 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("kube-proxy", &logs()),
         section("", FILE),
     ],
-    omissions: &[OMISSIONS, LOGGING, METRICS, PROFILING],
+    omissions: &[OMISSIONS, LOGGING],
     format: Format::Kind {
         api_version: "kubeproxy.config.k8s.io/v1alpha1",
         kind: "KubeProxyConfiguration",
@@ -266,6 +266,19 @@ const OMISSIONS: &[Omission] = &[
         why: "rules need their rights as long as the proxy runs",
         treatment: Treatment::Only(&["false"]),
         switches: &["init-only"],
+        ..Omission::NONE
+    },
+    Omission {
+        why: "metrics cannot be selected",
+        values: &["show-hidden-metrics-for-version"],
+        keys: &["showHiddenMetricsForVersion"],
+        ..Omission::NONE
+    },
+    Omission {
+        why: "there are no profiles of a Go program",
+        treatment: Treatment::Ignored,
+        switches: &["profiling"],
+        keys: &["enableProfiling"],
         ..Omission::NONE
     },
     Omission {
