@@ -83,15 +83,22 @@ impl Builder<'_> {
         declared: Option<&Arc<Declared>>,
     ) -> Option<Rules> {
         let (stated, values) = (self.schema.node(of), self.schema.node(node));
+        // A definition with a blank rule is refused, once everything else in it was looked at.
+        let written: Vec<Rule> = stated
+            .rules
+            .iter()
+            .filter(|rule| !rule.rule.trim().is_empty())
+            .cloned()
+            .collect();
         let compiled = declared.map_or_else(Vec::new, |declared| {
-            compile(self.schema, node, declared, &stated.rules)
+            compile(self.schema, node, declared, &written)
         });
 
         let rules = Rules {
             node: Some(node),
             resource,
-            is_invisible: declared.is_none() && !stated.rules.is_empty(),
-            rules: stated.rules.iter().cloned().zip(compiled).collect(),
+            is_invisible: declared.is_none() && !written.is_empty(),
+            rules: written.into_iter().zip(compiled).collect(),
             items: self.items(stated, values, declared),
             additional: self.additional(stated, values, declared),
             properties: self.properties(stated, values, declared),
