@@ -297,7 +297,6 @@ fn names_that_objects_cannot_have_are_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     for (flag, name) in [
         ("--node-name", "My_Node"),
-        ("--node-name", ""),
         ("--cluster-domain", "a..b"),
     ] {
         let said = does_not_start(folder.path(), &[flag, name]);
