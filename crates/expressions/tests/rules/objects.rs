@@ -101,7 +101,10 @@ const RULES: &[(&str, &str)] = &[
     ("spec.map", r#"{"rule":"self == oldSelf"}"#),
     ("spec.map.items", r#"{"rule":"self.v >= oldSelf.v"}"#),
     ("spec.map.items", r#"{"rule":"self.v < 5"}"#),
-    ("spec.labels", r#"{"rule":"self.exists_one(k, self[k] == 'bad')"}"#),
+    (
+        "spec.labels",
+        r#"{"rule":"self.exists_one(k, self[k] == 'bad')"}"#,
+    ),
     ("spec.labels", r#"{"rule":"self['a'] == 'b'"}"#),
     ("spec.labels.additional", r#"{"rule":"self == oldSelf"}"#),
     ("spec.labels.additional", r#"{"rule":"self.size() < 3"}"#),
