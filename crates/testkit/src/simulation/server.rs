@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use coracle_client::{Resource, World};
 use coracle_store::Revision;
-use coracle_store::embedded::Embedded;
 use coracle_store::embedded::files::SimulatedDisk;
+use coracle_store::embedded::{self, Embedded};
 
 use super::history::{History, Objects};
 use super::network::Network;
@@ -95,6 +95,11 @@ async fn start(disk: &SimulatedDisk, world: World) -> Cluster {
         world,
         disk: disk.clone(),
         bare: true,
+        // A run is checked by its whole history, which may be hours of the simulated clock.
+        store: embedded::Config {
+            retained_revisions: 10_000,
+            ..embedded::Config::default()
+        },
         ..Setup::default()
     })
     .await
