@@ -247,10 +247,16 @@ fn grant(machine: &mut Machine, id: LeaseId, ttl: Duration) {
 }
 
 #[test]
-fn an_idle_store_has_no_work() {
-    let world = Setup::new(Config::default());
+fn an_idle_store_has_no_work_once_its_history_is_compacted() {
+    let config = Config::default();
+    let retention = config.retention;
+    let world = Setup::new(config);
     let mut machine = world.start();
     machine.put("a", "1").unwrap();
+    machine.settle();
+    assert_eq!(machine.driver.turn(), Some(retention));
+
+    world.clock.advance(retention);
     machine.settle();
     assert_eq!(machine.driver.turn(), None);
 }
