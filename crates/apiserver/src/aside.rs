@@ -11,6 +11,13 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// How much work that may take long runs at once: half of the processors, so that the others stay free
+/// for everything else.
+pub(crate) fn long_permits() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 2).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

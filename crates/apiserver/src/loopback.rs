@@ -10,6 +10,7 @@ use coracle_api::codec::media_type::MediaType;
 use http::StatusCode;
 
 use crate::ApiError;
+use crate::admission::Warnings;
 use crate::authn::Caller;
 use crate::cache::{Cache, Entry};
 use crate::registry::{Body, Part, Registry, Scope};
@@ -96,7 +97,12 @@ impl Loopback {
         let scope = Scope::new(resource, namespace, &self.caller);
         match self
             .registry
-            .delete(&scope, name, &DeleteOptions::default())
+            .delete(
+                &scope,
+                name,
+                &DeleteOptions::default(),
+                &Warnings::default(),
+            )
             .await
         {
             Err(error) if error.code != StatusCode::NOT_FOUND => Err(error),

@@ -21,7 +21,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::access::{Access, Mode, TokenConfig, TokenError};
-use crate::admission::{Admission, PluginFlags};
+use crate::admission::{Admission, PluginFlags, Setup};
+use crate::aside;
 use crate::authn::token::{BearerTokens, Tokens};
 use crate::authn::{
     Authentication, Authenticator, Authorities, ClientCertificates, FrontProxy, FrontProxyConfig,
@@ -204,28 +205,34 @@ pub async fn run(
     let tokens = Arc::new(tokens);
 
     let authentication = authentication(config, &trusted, tokens.clone());
+    let access = Access::new(
+        authentication,
+        &config.authorization,
+        tokens,
+        issuer,
+        &caches,
+        bootstrap::node_rules,
+    );
+    let setup = Setup {
+        caches: &caches,
+        authorization: &access.authorization,
+        metrics: metrics.registry(),
+    };
     let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
-        admission: Admission::new(&config.admission, metrics.registry()),
-        access: Access::new(
-            authentication,
-            &config.authorization,
-            tokens,
-            issuer,
-            &caches,
-            bootstrap::node_rules,
-        ),
+        admission: Admission::new(&config.admission, &setup),
+        access,
         node_ports: NodePorts::new(config.node_ports.clone()),
         expiry: Expiry::new(config.event_ttl),
         shared_store: config.shared_store,
         allow_privileged: config.allow_privileged,
-        long_validations: Semaphore::new(long_validations()),
+        long_validations: Semaphore::new(aside::long_permits()),
         now: world.now,
         random: world.random,
     });
 
-    let parts = assemble(config, trusted, address, registry, world, metrics)?;
+    let parts = assemble(config, trusted, address, registry.clone(), world, metrics)?;
     let hooks = &parts.hooks;
 
     tokio::select! {
@@ -234,6 +241,7 @@ pub async fn run(
         never = part(fed(&caches, &store, from)) => match never {},
         () = part(begin(config, &parts, &caches, &*store)) => Ok(()),
         () = part(forget(&*store, config.compaction)) => Ok(()),
+        () = part(run_admission(&registry)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
         () = part(open_in_process(&in_process, &parts)) => Ok(()),
         () = part(end(&parts.lifecycle, stop, config.shutdown_delay)) => Ok(()),
@@ -404,6 +412,12 @@ async fn forget(store: &dyn Store, every: Option<Duration>) {
     }
 }
 
+/// Runs what admission plugins do beside requests. Never returns.
+async fn run_admission(registry: &Registry) {
+    registry.admission.run().await;
+    std::future::pending().await
+}
+
 /// Reports once that the server is ready, and never returns.
 async fn announce(hooks: &Hooks, ready: impl FnOnce()) {
     for hook in hooks.all() {
@@ -535,10 +549,4 @@ fn authentication(config: &Config, trusted: &Trusted, tokens: Arc<Tokens>) -> Au
         proxy_headers,
         refused: Repeats::default(),
     }
-}
-
-/// How many validations that may take long run at once: half of the processors.
-fn long_validations() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    (processors / 2).max(1)
 }

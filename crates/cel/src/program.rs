@@ -1,7 +1,7 @@
 //! Programs: what is left of an expression to evaluate. Immutable, and shared between threads.
 
 use crate::env::Checked;
-use crate::eval::{Authorize, Budget, EvalError, Evaluator};
+use crate::eval::{Authorize, Budget, EvalError, Evaluator, Lazy};
 use crate::large_stack;
 pub use crate::plan::PlanError;
 use crate::plan::{self, Plan};
@@ -65,7 +65,7 @@ impl Program {
     /// Evaluates with these variables.
     #[must_use]
     pub fn eval<'a>(&'a self, variables: &Activation<'a>, budget: Budget<'_>) -> Outcome<'a> {
-        self.run(variables, budget, None)
+        self.run(variables, budget, None, None)
     }
 
     /// Evaluates an expression that may ask the authorizer. `authorize` answers at once, or says that
@@ -77,7 +77,19 @@ impl Program {
         budget: Budget<'_>,
         authorize: &Authorize<'_>,
     ) -> Outcome<'a> {
-        self.run(variables, budget, Some(authorize))
+        self.run(variables, budget, Some(authorize), None)
+    }
+
+    /// The same for an expression that may also select members of a lazy variable.
+    #[must_use]
+    pub fn eval_lazily<'a>(
+        &'a self,
+        variables: &Activation<'a>,
+        budget: Budget<'_>,
+        authorize: &Authorize<'_>,
+        lazy: &Lazy<'a, '_>,
+    ) -> Outcome<'a> {
+        self.run(variables, budget, Some(authorize), Some(lazy))
     }
 
     fn run<'a>(
@@ -85,11 +97,12 @@ impl Program {
         variables: &Activation<'a>,
         budget: Budget<'_>,
         authorize: Option<&Authorize<'_>>,
+        lazy: Option<&Lazy<'a, '_>>,
     ) -> Outcome<'a> {
         let evaluate = || {
             let names = self.plan.variables.iter();
             let globals = names.map(|name| variables.get(name)).collect();
-            let mut evaluator = Evaluator::new(&self.plan, globals, budget, authorize);
+            let mut evaluator = Evaluator::new(&self.plan, globals, budget, authorize, lazy);
             let result = evaluator.eval(&self.plan.root);
             Outcome {
                 result,

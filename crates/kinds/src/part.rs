@@ -20,6 +20,8 @@ pub enum Part {
     Eviction,
     /// A token of a service account.
     Token,
+    /// The number of replicas, by a Scale.
+    Scale,
 }
 
 impl Part {
@@ -35,6 +37,7 @@ impl Part {
             Part::Binding => "binding",
             Part::Eviction => "eviction",
             Part::Token => "token",
+            Part::Scale => "scale",
         }
     }
 

@@ -1,18 +1,29 @@
 //! Admission: plugins that change or refuse a write that is authorized.
 //!
 //! [`PLUGINS`] is the table of them, in upstream's order, with one line per plugin: its name, whether
-//! it is on by default, and its implementation. Each plugin first gets the object as the client sent
+//! it is on by default, and how it is made. Each plugin first gets the object as the client sent
 //! it and may change it (`admit`); when the kind's strategy has prepared and validated the object,
 //! each may refuse the result (`validate`). Plugins read the watch cache through
 //! [`Cluster`](coracle_kinds::Cluster); they do not call the API.
+//!
+//! The chain is asked about every write of every kind and subresource, about each object of a
+//! collection that is deleted, and about connections to pods, services and nodes. A plugin names the
+//! operations that it handles. What it is told is in [`Attributes`]; what it leaves beside its
+//! verdict (warnings, audit annotations, the request to run the chain once more) in [`Notes`]. A
+//! plugin with state is made with what it needs of the server ([`Setup`]), and keeps its state up
+//! to date in `run`. Policies and webhooks decide by [`matching`] which requests concern them.
 
+mod attributes;
 mod certificates;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
+pub mod expressions;
 mod limit_ranger;
+pub mod matching;
 mod namespace_lifecycle;
 mod node_restriction;
+mod notes;
 mod persistent_volume_claim_resize;
 mod pod_security;
 mod priority;
@@ -22,88 +33,20 @@ mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::Value;
-use coracle_api::catalog::Resource;
-use coracle_kinds::{ApiError, Context, Part};
+use coracle_kinds::ApiError;
 use coracle_metrics::{Buckets, Histograms, Registry, Stable};
+use futures_util::future::join_all;
 use tokio::time::Instant;
 
-/// What is done to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    Create,
-    Update,
-    Delete,
-}
+pub use attributes::{Attributes, Operation, Options};
+pub use notes::{AuditAnnotations, BadAnnotation, Notes, Reinvocation, Warnings};
 
-/// A write, as plugins see it.
-#[derive(Clone, Copy)]
-pub struct Attributes<'a> {
-    pub cx: Context<'a>,
-    pub operation: Operation,
-    /// Empty where the name is yet to be generated.
-    pub name: &'a str,
-    /// The object that is there: on an update and on a delete.
-    pub old: Option<&'a Value>,
-    /// What the writer should know, whatever becomes of the write.
-    pub warnings: &'a Warnings,
-}
-
-/// Where plugins leave what the writer should know.
-#[derive(Debug, Default)]
-pub struct Warnings(Mutex<Vec<String>>);
-
-impl Warnings {
-    pub fn add(&self, warning: String) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(warning);
-    }
-
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Attributes<'_> {
-    /// Whether objects of this resource are written.
-    fn is_of(&self, group: &str, plural: &str) -> bool {
-        self.cx.resource.group == group && self.cx.resource.plural == plural
-    }
-
-    /// Whether the operation is on an object of this resource itself.
-    fn does(&self, operation: Operation, group: &str, plural: &str) -> bool {
-        self.operation == operation && self.cx.part == Part::Main && self.is_of(group, plural)
-    }
-
-    /// A refusal. An object whose name is yet to be generated is called by what it will begin with.
-    fn forbidden(&self, object: &Value, why: &str) -> ApiError {
-        let named = [
-            self.name,
-            object.meta().name(),
-            object.meta().generate_name(),
-        ];
-        let name = named
-            .into_iter()
-            .find(|name| !name.is_empty())
-            .unwrap_or("Unknown");
-        ApiError::forbidden(self.cx.resource, name, why)
-    }
-
-    /// A cluster-wide object that is there, or one of the namespace that is written to.
-    fn lookup(&self, resource: &'static Resource, name: &str) -> Option<Arc<Value>> {
-        let key = if resource.namespaced {
-            format!("{}/{name}", self.cx.namespace)
-        } else {
-            name.to_owned()
-        };
-        self.cx.cluster.get(resource, &key)
-    }
-}
+use crate::authz::Authorization;
+use crate::cache::Caches;
 
 /// Several refusals in one text.
 fn together(mut refusals: Vec<String>) -> Option<String> {
@@ -123,7 +66,13 @@ fn together(mut refusals: Vec<String>) -> Option<String> {
 )]
 #[async_trait]
 pub trait Plugin: Send + Sync {
-    /// Changes the object, or refuses it before it is shaped.
+    /// Whether it is asked about this operation.
+    fn handles(&self, operation: Operation) -> bool {
+        matches!(operation, Operation::Create | Operation::Update)
+    }
+
+    /// Changes the object, or refuses it before it is shaped. There is none on a delete: it is
+    /// `null` then.
     async fn admit(&self, object: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         Ok(())
     }
@@ -136,15 +85,31 @@ pub trait Plugin: Send + Sync {
     ) -> Result<(), ApiError> {
         Ok(())
     }
+
+    /// What it does beside requests, as long as the server runs: following the objects that configure
+    /// it, say.
+    async fn run(&self) {}
 }
+
+/// What plugins are made with: what they use of the server beside what a request brings them.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// Filled, and followed by the feed.
+    pub caches: &'a Arc<Caches>,
+    pub authorization: &'a Authorization,
+    pub metrics: &'a Registry,
+}
+
+/// Makes a plugin for one server.
+type Make = fn(&Setup<'_>) -> Arc<dyn Plugin>;
 
 /// Whether a plugin runs.
 #[derive(Clone, Copy)]
 enum State {
     /// Unless it is disabled.
-    On(&'static dyn Plugin),
+    On(Make),
     /// Only if it is enabled.
-    OnRequest(&'static dyn Plugin),
+    OnRequest(Make),
     /// Upstream has it, this server does not yet.
     Unsupported,
 }
@@ -155,33 +120,33 @@ use State::{On, OnRequest, Unsupported};
 const PLUGINS: &[(&str, State)] = &[
     ("AlwaysAdmit", Unsupported),
     ("NamespaceAutoProvision", Unsupported),
-    ("NamespaceLifecycle", On(&namespace_lifecycle::NamespaceLifecycle)),
+    ("NamespaceLifecycle", On(|_| Arc::new(namespace_lifecycle::NamespaceLifecycle))),
     ("NamespaceExists", Unsupported),
     ("LimitPodHardAntiAffinityTopology", Unsupported),
-    ("LimitRanger", On(&limit_ranger::LimitRanger)),
-    ("ServiceAccount", On(&service_account::ServiceAccount)),
-    ("NodeRestriction", OnRequest(&node_restriction::NodeRestriction)),
-    ("TaintNodesByCondition", On(&taint_nodes_by_condition::TaintNodesByCondition)),
+    ("LimitRanger", On(|_| Arc::new(limit_ranger::LimitRanger))),
+    ("ServiceAccount", On(|_| Arc::new(service_account::ServiceAccount))),
+    ("NodeRestriction", OnRequest(|_| Arc::new(node_restriction::NodeRestriction))),
+    ("TaintNodesByCondition", On(|_| Arc::new(taint_nodes_by_condition::TaintNodesByCondition))),
     ("AlwaysPullImages", Unsupported),
     ("ImagePolicyWebhook", Unsupported),
-    ("PodSecurity", On(&pod_security::PodSecurity)),
+    ("PodSecurity", On(|_| Arc::new(pod_security::PodSecurity))),
     ("PodNodeSelector", Unsupported),
-    ("Priority", On(&priority::Priority)),
-    ("DefaultTolerationSeconds", On(&default_toleration_seconds::DefaultTolerationSeconds)),
+    ("Priority", On(|_| Arc::new(priority::Priority))),
+    ("DefaultTolerationSeconds", On(|_| Arc::new(default_toleration_seconds::DefaultTolerationSeconds))),
     ("PodTolerationRestriction", Unsupported),
     ("EventRateLimit", Unsupported),
     ("ExtendedResourceToleration", Unsupported),
-    ("DefaultStorageClass", On(&default_storage_class::DefaultStorageClass)),
-    ("StorageObjectInUseProtection", On(&storage_object_in_use_protection::StorageObjectInUseProtection)),
+    ("DefaultStorageClass", On(|_| Arc::new(default_storage_class::DefaultStorageClass))),
+    ("StorageObjectInUseProtection", On(|_| Arc::new(storage_object_in_use_protection::StorageObjectInUseProtection))),
     ("PodGroupProtection", Unsupported),
     ("OwnerReferencesPermissionEnforcement", Unsupported),
-    ("PersistentVolumeClaimResize", On(&persistent_volume_claim_resize::PersistentVolumeClaimResize)),
-    ("RuntimeClass", On(&runtime_class::RuntimeClass)),
-    ("CertificateApproval", On(&certificates::CertificateApproval)),
-    ("CertificateSigning", On(&certificates::CertificateSigning)),
+    ("PersistentVolumeClaimResize", On(|_| Arc::new(persistent_volume_claim_resize::PersistentVolumeClaimResize))),
+    ("RuntimeClass", On(|_| Arc::new(runtime_class::RuntimeClass))),
+    ("CertificateApproval", On(|_| Arc::new(certificates::CertificateApproval))),
+    ("CertificateSigning", On(|_| Arc::new(certificates::CertificateSigning))),
     ("ClusterTrustBundleAttest", Unsupported),
-    ("CertificateSubjectRestriction", On(&certificates::CertificateSubjectRestriction)),
-    ("DefaultIngressClass", On(&default_ingress_class::DefaultIngressClass)),
+    ("CertificateSubjectRestriction", On(|_| Arc::new(certificates::CertificateSubjectRestriction))),
+    ("DefaultIngressClass", On(|_| Arc::new(default_ingress_class::DefaultIngressClass))),
     ("DenyServiceExternalIPs", Unsupported),
     ("PodTopologyLabels", Unsupported),
     ("PodGroupWorkloadExists", Unsupported),
@@ -192,13 +157,13 @@ const PLUGINS: &[(&str, State)] = &[
     ("MutatingAdmissionWebhook", Unsupported),
     ("ValidatingAdmissionPolicy", Unsupported),
     ("ValidatingAdmissionWebhook", Unsupported),
-    ("ResourceQuota", On(&resource_quota::ResourceQuota)),
+    ("ResourceQuota", On(|_| Arc::new(resource_quota::ResourceQuota))),
     ("AlwaysDeny", Unsupported),
 ];
 
 /// The plugins that are on, in their order.
 pub struct Admission {
-    plugins: Vec<&'static dyn Plugin>,
+    plugins: Vec<Arc<dyn Plugin>>,
     steps: Histograms<(&'static str, bool, &'static str)>,
 }
 
@@ -245,17 +210,17 @@ impl PluginFlags {
 
 impl Admission {
     /// All that are on by default or enabled, and not disabled.
-    pub fn new(flags: &PluginFlags, metrics: &Registry) -> Admission {
+    pub fn new(flags: &PluginFlags, setup: &Setup<'_>) -> Admission {
         let has = |names: &[String], plugin: &str| names.iter().any(|name| name == plugin);
         let runs = |(name, state): &(&str, State)| match *state {
             _ if has(&flags.disable, name) => None,
-            On(plugin) => Some(plugin),
-            OnRequest(plugin) => has(&flags.enable, name).then_some(plugin),
+            On(make) => Some(make(setup)),
+            OnRequest(make) => has(&flags.enable, name).then(|| make(setup)),
             Unsupported => None,
         };
         Admission {
             plugins: PLUGINS.iter().filter_map(runs).collect(),
-            steps: metrics.histograms(
+            steps: setup.metrics.histograms(
                 Stable,
                 "apiserver_admission_step_admission_duration_seconds",
                 "Duration of admission in seconds: by all plugins, before or after validation.",
@@ -265,16 +230,26 @@ impl Admission {
         }
     }
 
+    /// What plugins do beside requests.
+    pub async fn run(&self) {
+        join_all(self.plugins.iter().map(|plugin| plugin.run())).await;
+    }
+
+    /// Passes the object through the plugins, and once more if one of them asks for that.
     pub async fn admit(
         &self,
         object: &mut Value,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
         self.timed("admit", attributes, async {
-            for plugin in &self.plugins {
-                plugin.admit(object, attributes).await?;
+            loop {
+                for plugin in self.asked(attributes) {
+                    plugin.admit(object, attributes).await?;
+                }
+                if !attributes.notes.reinvocation.begin_second() {
+                    return Ok(());
+                }
             }
-            Ok(())
         })
         .await
     }
@@ -285,12 +260,19 @@ impl Admission {
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
         self.timed("validate", attributes, async {
-            for plugin in &self.plugins {
+            for plugin in self.asked(attributes) {
                 plugin.validate(object, attributes).await?;
             }
             Ok(())
         })
         .await
+    }
+
+    fn asked(&self, attributes: &Attributes<'_>) -> impl Iterator<Item = &Arc<dyn Plugin>> {
+        let operation = attributes.operation;
+        self.plugins
+            .iter()
+            .filter(move |plugin| plugin.handles(operation))
     }
 
     async fn timed(
@@ -301,12 +283,7 @@ impl Admission {
     ) -> Result<(), ApiError> {
         let began = Instant::now();
         let result = work.await;
-        let operation = match attributes.operation {
-            Operation::Create => "CREATE",
-            Operation::Update => "UPDATE",
-            Operation::Delete => "DELETE",
-        };
-        let key = (operation, result.is_err(), step);
+        let key = (attributes.operation.as_str(), result.is_err(), step);
         self.steps.of(&key).took(began.elapsed());
         result
     }

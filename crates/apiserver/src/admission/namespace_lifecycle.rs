@@ -17,19 +17,12 @@ pub(super) struct NamespaceLifecycle;
 
 #[async_trait]
 impl Plugin for NamespaceLifecycle {
-    async fn admit(&self, _: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        check(attributes)
+    fn handles(&self, operation: Operation) -> bool {
+        operation != Operation::Connect
     }
 
-    async fn validate(
-        &self,
-        _: Option<&Value>,
-        attributes: &Attributes<'_>,
-    ) -> Result<(), ApiError> {
-        match attributes.operation {
-            Operation::Delete => check(attributes),
-            Operation::Create | Operation::Update => Ok(()),
-        }
+    async fn admit(&self, _: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        check(attributes)
     }
 }
 

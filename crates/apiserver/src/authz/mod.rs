@@ -117,6 +117,7 @@ impl Authorizer for AlwaysDeny {
 }
 
 /// The chain.
+#[derive(Clone)]
 pub struct Authorization {
     pub chain: Vec<Arc<dyn Authorizer>>,
 }

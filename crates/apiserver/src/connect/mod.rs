@@ -20,6 +20,7 @@ mod websocket;
 
 use std::sync::Arc;
 
+use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::typed;
 use coracle_client::Tasks;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -114,10 +115,40 @@ impl Connect {
             (
                 Subresource::Exec | Subresource::Attach | Subresource::PortForward,
                 &Method::GET | &Method::POST,
-            ) => self.stream(subresource, request).await,
-            (Subresource::Proxy, _) => self.proxy_request(request, body).await,
+            ) => {
+                let warnings = self.admit(subresource, request).await?;
+                let answer = self.stream(subresource, request).await?;
+                Ok(answer::with_warnings(answer, &warnings))
+            }
+            (Subresource::Proxy, _) => {
+                let warnings = self.admit(subresource, request).await?;
+                let answer = self.proxy_request(request, body).await?;
+                Ok(answer::with_warnings(answer, &warnings))
+            }
             _ => Err(ApiError::method_not_allowed()),
         }
+    }
+
+    /// Asks admission about a connection; returns warnings for the client.
+    async fn admit(
+        &self,
+        subresource: Subresource,
+        request: &ResourceRequest<'_>,
+    ) -> Result<Vec<String>, ApiError> {
+        let target = request.target;
+        let options = match subresource {
+            Subresource::Exec | Subresource::Attach => {
+                CommandOptions::parse(request.query).fields(subresource)
+            }
+            Subresource::PortForward => options::ports(request.query)?,
+            _ => options::path(request.head.uri.path(), split(request.head.uri.path()).1),
+        };
+
+        let resource = core_resource(&target.resource)?;
+        let scope = Scope::new(resource, &target.namespace, request.caller);
+        self.registry
+            .connects(&scope, &target.name, &target.subresource, options)
+            .await
     }
 
     async fn log(&self, request: &ResourceRequest<'_>) -> Result<Answer, ApiError> {
@@ -402,13 +433,7 @@ impl Connect {
         namespace: &str,
         name: &str,
     ) -> Result<T, ApiError> {
-        let resource = coracle_api::catalog::BUILTIN
-            .resources()
-            .iter()
-            .find(|resource| {
-                resource.group.is_empty() && resource.version == "v1" && resource.plural == plural
-            })
-            .ok_or_else(ApiError::no_such_resource)?;
+        let resource = core_resource(plural)?;
         let scope = Scope::new(resource, namespace, caller);
         let entry = self.registry.get(&scope, name)?;
         typed::view(&entry.value(scope.storage_version.of))
@@ -425,6 +450,13 @@ impl Connect {
         };
         self.identity.settings((self.registry.now)(), kind)
     }
+}
+
+/// A resource of the core group.
+fn core_resource(plural: &str) -> Result<&'static Resource, ApiError> {
+    BUILTIN
+        .resource("", "v1", plural)
+        .ok_or_else(ApiError::no_such_resource)
 }
 
 /// The path of a proxy, and the rest after it.

@@ -1,9 +1,10 @@
 //! The query options of a connecting subresource, and the query that the kubelet gets.
 
-use coracle_api::Path;
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::time::Time;
+use coracle_api::{Map, Path, Value};
 
+use super::Subresource;
 use crate::ApiError;
 use crate::request::Query;
 
@@ -28,6 +29,35 @@ impl CommandOptions {
             tty: truth(query, "tty"),
             command: query.all("command").map(str::to_owned).collect(),
         }
+    }
+
+    /// As fields of PodExecOptions, or of PodAttachOptions.
+    pub(super) fn fields(&self, of: Subresource) -> Map {
+        let mut fields = Map::new();
+        let flags = [
+            ("stdin", self.stdin),
+            ("stdout", self.stdout),
+            ("stderr", self.stderr),
+            ("tty", self.tty),
+        ];
+        for (name, _) in flags.into_iter().filter(|(_, is_set)| *is_set) {
+            fields.insert(name, true);
+        }
+        if !self.container.is_empty() {
+            fields.insert("container", self.container.as_str());
+        }
+
+        if of == Subresource::Exec {
+            let command = self.command.iter();
+            let command: Vec<Value> = command.map(|part| Value::from(part.as_str())).collect();
+            let command = match command.is_empty() {
+                true => Value::Null,
+                false => Value::from(command),
+            };
+            fields.insert("command", command);
+        }
+
+        fields
     }
 
     /// The query that a kubelet understands.
@@ -56,16 +86,45 @@ impl CommandOptions {
     }
 }
 
+/// The fields of PodPortForwardOptions.
+pub(super) fn ports(query: &Query) -> Result<Map, ApiError> {
+    let mut fields = Map::new();
+    let ports = port_numbers(query)?;
+    if !ports.is_empty() {
+        let ports: Vec<Value> = ports.into_iter().map(Value::from).collect();
+        fields.insert("ports", ports);
+    }
+    Ok(fields)
+}
+
+/// The fields of PodProxyOptions and its like. `rest` is what follows the proxy's path.
+pub(super) fn path(path: &str, rest: &str) -> Map {
+    let mut below = rest.trim_matches('/').to_owned();
+    if !below.is_empty() {
+        below.insert(0, '/');
+    }
+    if path.ends_with('/') {
+        below.push('/');
+    }
+
+    let mut fields = Map::new();
+    if !below.is_empty() {
+        fields.insert("path", below);
+    }
+    fields
+}
+
+fn port_numbers(query: &Query) -> Result<Vec<i32>, ApiError> {
+    let texts = query.all("ports");
+    texts
+        .map(|text| text.parse::<i32>().map_err(|_| not_a_number(text)))
+        .collect()
+}
+
 /// Of `portforward`.
 pub(super) fn ports_for_kubelet(query: &Query) -> Result<String, ApiError> {
-    let mut ports = Vec::new();
-    for text in query.all("ports") {
-        ports.push(
-            text.parse::<i32>()
-                .map_err(|_| not_a_number(text))?
-                .to_string(),
-        );
-    }
+    let ports = port_numbers(query)?.into_iter();
+    let ports: Vec<String> = ports.map(|port| port.to_string()).collect();
 
     Ok(if ports.is_empty() {
         String::new()

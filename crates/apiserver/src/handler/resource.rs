@@ -10,9 +10,10 @@ use http::{Method, StatusCode};
 
 use super::{Server, body, checks};
 use crate::ApiError;
+use crate::admission::Warnings;
 use crate::answer::{self, Answer};
 use crate::cache::Entry;
-use crate::registry::{Call, Content, Deleted, List, Part, RequiredVersion, Scope, Written};
+use crate::registry::{Asked, Call, Content, Deleted, List, Part, RequiredVersion, Scope, Written};
 use crate::render::{Rendering, Shown};
 use crate::request::{ListOptions, Query, RequestBody, ResourceRequest, Verb, WriteOptions};
 use crate::served::Served;
@@ -160,13 +161,17 @@ impl Server {
     ) -> Result<Answer, ApiError> {
         let options = body::delete_options(request, body).await?;
         let (scope, name) = (&request.scope, &request.target.name);
-        let deleted = self.registry.delete(scope, name, &options).await?;
+        let warnings = Warnings::default();
+        let deleted = self
+            .registry
+            .delete(scope, name, &options, &warnings)
+            .await
+            .map_err(|refused| refused.after(warnings.take()))?;
 
         let answer = self.deleted(&deleted, request)?;
-        Ok(answer::with_warnings(
-            answer,
-            &scope.delete_notices(&options),
-        ))
+        let mut notices = scope.delete_notices(&options);
+        notices.extend(warnings.take());
+        Ok(answer::with_warnings(answer, &notices))
     }
 
     async fn delete_collection<B: RequestBody>(
@@ -177,16 +182,17 @@ impl Server {
         let options = body::delete_options(request, body).await?;
         let selected = ListOptions::parse(request.query)?;
         let scope = &request.scope;
+        let warnings = Warnings::default();
         let list = self
             .registry
-            .delete_collection(scope, &selected, &options)
-            .await?;
+            .delete_collection(scope, &selected, &options, Asked::As("", &warnings))
+            .await
+            .map_err(|refused| refused.after(warnings.take()))?;
 
         let answer = self.listed(list, request)?;
-        Ok(answer::with_warnings(
-            answer,
-            &scope.delete_notices(&options),
-        ))
+        let mut notices = scope.delete_notices(&options);
+        notices.extend(warnings.take());
+        Ok(answer::with_warnings(answer, &notices))
     }
 
     /// Create, update and patch of a stored object.

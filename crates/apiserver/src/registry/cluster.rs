@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::RoleRef;
 
 use super::{Registry, Scope};
+use crate::admission::Warnings;
 use crate::request::{DeleteOptions, WriteOptions};
 
 impl Cluster for Registry {
@@ -71,7 +72,8 @@ impl Cluster for Registry {
         Box::pin(async move {
             let caller = Caller::system();
             let scope = Scope::new(resource, "", &caller);
-            Registry::delete(self, &scope, name, &DeleteOptions::default())
+            let options = DeleteOptions::default();
+            Registry::delete(self, &scope, name, &options, &Warnings::default())
                 .await
                 .map(drop)
         })

@@ -10,7 +10,7 @@ use coracle_store::{Revision, SwapError};
 
 use super::{Body, Part, Registry, Scope, Write, meta};
 use crate::ApiError;
-use crate::admission::{Attributes, Operation, Warnings};
+use crate::admission::{Attributes, Notes, Operation, Options};
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 use crate::status::Reason;
@@ -67,20 +67,15 @@ impl Registry {
         meta::wipe_system_fields(&mut object);
         let name = object.meta().name().to_string();
 
-        let told = Warnings::default();
+        let notes = Notes::default();
         let write = Write::new(self, scope, Part::Main, options.dry_run);
-        let attributes = Attributes {
-            cx: write.cx,
-            operation: Operation::Create,
-            name: &name,
-            old: None,
-            warnings: &told,
-        };
+        let options = Options::Create(options);
+        let attributes = write.attributes(Operation::Create, options, &name, &notes);
 
         self.admission
             .admit(&mut object, &attributes)
             .await
-            .map_err(|refused| refused.after(told.take()))?;
+            .map_err(|refused| refused.after(notes.warnings.take()))?;
 
         let attempts = if object.meta().name().is_empty() {
             NAME_ATTEMPTS
@@ -99,7 +94,7 @@ impl Registry {
                 Err((error, _)) if error.reason == Reason::AlreadyExists && attempt < attempts => {}
                 Ok((entry, noticed)) => {
                     warnings.extend(noticed);
-                    warnings.extend(told.take());
+                    warnings.extend(notes.warnings.take());
                     return Ok(Written {
                         entry,
                         warnings,
@@ -107,7 +102,7 @@ impl Registry {
                     });
                 }
                 Err((error, name)) => {
-                    return Err(self.taken(scope, &name, error).after(told.take()));
+                    return Err(self.taken(scope, &name, error).after(notes.warnings.take()));
                 }
             }
         }

@@ -13,7 +13,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{Part, Registry, Scope, Write};
 use crate::ApiError;
-use crate::admission::{Attributes, Operation, Warnings};
+use crate::admission::{Attributes, Notes, Operation, Options, Warnings};
 use crate::cache::Entry;
 use crate::request::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::status::Reason;
@@ -47,12 +47,34 @@ enum Plan {
     MarkAndRemove(Value),
 }
 
+/// How admission is asked about a delete.
+#[derive(Clone, Copy)]
+pub enum Asked<'a> {
+    /// About the object of this name: none for the objects of a collection.
+    As(&'a str, &'a Warnings),
+    /// Not at all: it was asked about what led to the delete.
+    Not,
+}
+
 impl Registry {
+    /// Deletes an object. Warnings of admission are left in `warnings`, also if it refuses.
     pub async fn delete(
         &self,
         scope: &Scope<'_>,
         name: &str,
         options: &DeleteOptions,
+        warnings: &Warnings,
+    ) -> Result<Deleted, ApiError> {
+        self.delete_asked(scope, name, options, Asked::As(name, warnings))
+            .await
+    }
+
+    pub(super) async fn delete_asked(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        options: &DeleteOptions,
+        asked: Asked<'_>,
     ) -> Result<Deleted, ApiError> {
         if let Some(why) = scope.strategy.never_deleted(name) {
             return Err(ApiError::forbidden(scope.resource, name, why));
@@ -62,7 +84,10 @@ impl Registry {
 
         loop {
             let current = self.get(scope, name)?;
-            match self.try_delete(&write, name, &current, options).await {
+            match self
+                .try_delete(&write, name, &current, options, asked)
+                .await
+            {
                 // It was changed concurrently: the new version is checked again, preconditions
                 // included.
                 Err(error)
@@ -90,21 +115,18 @@ impl Registry {
         name: &str,
         current: &Arc<Entry>,
         options: &DeleteOptions,
+        asked: Asked<'_>,
     ) -> Result<Deleted, ApiError> {
         let (scope, cx) = (write.scope, &write.cx);
         let object = self.caches.trees.whole(current, scope.storage_version.of);
         check_preconditions(scope, name, &object, options)?;
 
-        let attributes = Attributes {
-            cx: *cx,
-            operation: Operation::Delete,
-            name,
-            old: Some(&object),
-            warnings: &Warnings::default(),
-        };
-        self.admission.validate(None, &attributes).await?;
+        let plan = plan(&object, scope, options, cx.now);
+        if plan != Plan::Nothing {
+            self.admit_delete(write, &object, options, asked).await?;
+        }
 
-        let (last, was_marked) = match plan(&object, scope, options, cx.now) {
+        let (last, was_marked) = match plan {
             Plan::Nothing => return Ok(Deleted::Pending(current.clone())),
             Plan::Mark(marked) => {
                 return Ok(Deleted::Pending(
@@ -137,6 +159,46 @@ impl Registry {
         })
     }
 
+    /// Asks admission about a delete, with the grace period that the kind has settled.
+    async fn admit_delete(
+        &self,
+        write: &Write<'_>,
+        object: &Value,
+        options: &DeleteOptions,
+        asked: Asked<'_>,
+    ) -> Result<(), ApiError> {
+        let Asked::As(name, warnings) = asked else {
+            return Ok(());
+        };
+
+        let grace = write.scope.strategy.grace(object, options.grace_period);
+        let settled = match grace {
+            Grace::Seconds(seconds) if !object.meta().is_being_deleted() => Some(seconds),
+            _ => options.grace_period,
+        };
+        let options = DeleteOptions {
+            grace_period: settled,
+            ..options.clone()
+        };
+
+        let notes = Notes::default();
+        let options = Options::Delete(&options);
+        let attributes = Attributes {
+            old: Some(object),
+            ..write.attributes(Operation::Delete, options, name, &notes)
+        };
+        let mut nothing = Value::Null;
+        let admitted = match self.admission.admit(&mut nothing, &attributes).await {
+            Ok(()) => self.admission.validate(None, &attributes).await,
+            refused => refused,
+        };
+
+        for warning in notes.warnings.take() {
+            warnings.add(warning);
+        }
+        admitted
+    }
+
     /// Writes the object with its deletion timestamp as it is: strategies do not run on a delete.
     async fn mark(
         &self,
@@ -159,12 +221,14 @@ impl Registry {
             .ok_or_else(|| ApiError::conflict(scope.resource, name, "the object has been modified"))
     }
 
-    /// Deletes what a list with these options shows; returns what was there.
+    /// Deletes what a list with these options shows; returns what was there. Admission is asked about
+    /// each object.
     pub async fn delete_collection(
         &self,
         scope: &Scope<'_>,
         list: &ListOptions,
         options: &DeleteOptions,
+        asked: Asked<'_>,
     ) -> Result<super::List, ApiError> {
         // With a resource version, the objects of that version: later ones are not deleted.
         let exact =
@@ -192,7 +256,7 @@ impl Registry {
             };
 
             let name = entry.key().rsplit('/').next().unwrap_or_default();
-            match self.delete(&scope, name, options).await {
+            match self.delete_asked(&scope, name, options, asked).await {
                 Err(error) if error.code != http::StatusCode::NOT_FOUND => Err(error),
                 _ => Ok(()),
             }

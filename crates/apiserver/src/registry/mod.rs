@@ -5,6 +5,7 @@
 //! and swapped in the store, and acknowledged when the cache has it. Reads stop at the cache.
 
 mod cluster;
+mod connect;
 mod continuation;
 mod create;
 mod decode;
@@ -31,11 +32,11 @@ use tokio::sync::Semaphore;
 
 use crate::ApiError;
 use crate::access::Access;
-use crate::admission::Admission;
+use crate::admission::{Admission, Attributes, Notes, Operation, Options};
 use crate::aside::aside;
 use crate::authn::Caller;
 use crate::cache::{Cache, Caches, Custom, Entry};
-use crate::definitions::Version;
+use crate::definitions::{Compiled, Version};
 use crate::served::{BuiltIn, Served};
 use crate::storage_version::StorageVersion;
 
@@ -44,7 +45,7 @@ pub(crate) use continuation::check_continue_token;
 pub use coracle_kinds::Part;
 pub use create::Written;
 pub use decode::Body;
-pub use delete::Deleted;
+pub use delete::{Asked, Deleted};
 pub use expiry::Expiry;
 pub(crate) use read::field_selector;
 pub use read::{List, RequiredVersion};
@@ -165,6 +166,19 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// The same for an object that is not stored: it stays in the version that it was sent in.
+    fn as_sent(&self) -> Scope<'a> {
+        Scope {
+            storage_version: StorageVersion {
+                kind: self.kind,
+                of: self.of,
+                definition: None,
+                ..self.storage_version
+            },
+            ..*self
+        }
+    }
+
     /// Brings an object into the form in which upstream would read it from its store again.
     fn canonicalize(&self, object: &mut Value) {
         match &self.resource.storage {
@@ -219,6 +233,10 @@ struct Write<'a> {
     scope: &'a Scope<'a>,
     /// What the kind's strategy knows of it.
     cx: Context<'a>,
+    /// As the path names it.
+    subresource: &'a str,
+    /// Of the custom resource that the path names.
+    definition: Option<&'a Compiled>,
 }
 
 impl<'a> Write<'a> {
@@ -233,7 +251,33 @@ impl<'a> Write<'a> {
             dry_run,
             now: (registry.now)(),
         };
-        Write { scope, cx }
+        Write {
+            scope,
+            cx,
+            subresource: part.name(),
+            definition: scope.storage_version.definition,
+        }
+    }
+
+    /// The write as admission sees it.
+    fn attributes<'w>(
+        &'w self,
+        operation: Operation,
+        options: Options<'w>,
+        name: &'w str,
+        notes: &'w Notes,
+    ) -> Attributes<'w> {
+        Attributes {
+            cx: self.cx,
+            operation,
+            subresource: self.subresource,
+            name,
+            old: None,
+            options,
+            storage_version: self.scope.storage_version,
+            definition: self.definition,
+            notes,
+        }
     }
 }
 

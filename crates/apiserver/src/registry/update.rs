@@ -11,13 +11,24 @@ use coracle_store::{InvalidRequest, StoreError, SwapError};
 use super::create::Written;
 use super::{Body, Part, Registry, Scope, Write, meta, owners};
 use crate::ApiError;
-use crate::admission::{Attributes, Operation, Warnings};
+use crate::admission::{Attributes, Notes, Operation, Options};
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 use crate::status::Reason;
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
+
+/// A subresource that shows part of an object as an object of another kind. The object is changed
+/// through it, and admission sees it.
+pub(super) struct Through<'a> {
+    pub(super) scope: Scope<'a>,
+    pub(super) part: Part,
+    /// What it shows of an object.
+    pub(super) shown: &'a (dyn Fn(&Value) -> Value + Sync),
+    /// The object with what it shows changed.
+    pub(super) put: &'a (dyn Fn(&Value, &Value) -> Result<Value, ApiError> + Sync),
+}
 
 /// What became of one try.
 enum Attempt {
@@ -95,9 +106,23 @@ impl Registry {
         name: &str,
         part: Part,
         options: &WriteOptions,
-        mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
+        make: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
         let write = Write::new(self, scope, part, options.dry_run);
+        self.change_through(&write, None, name, options, make).await
+    }
+
+    /// The same, perhaps through a subresource: then `make` makes what that shows.
+    pub(super) async fn change_through(
+        &self,
+        write: &Write<'_>,
+        through: Option<&Through<'_>>,
+        name: &str,
+        options: &WriteOptions,
+        mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
+    ) -> Result<Written, ApiError> {
+        let scope = write.scope;
+        let options = Options::Update(options);
 
         loop {
             let current = self.get(scope, name)?;
@@ -105,9 +130,15 @@ impl Registry {
             let mut new = make(&old)?;
             let mut settle = None;
 
-            let result = self
-                .try_change(&write, name, &current, &old, &mut new, &mut settle)
-                .await;
+            let change = Change {
+                write,
+                through,
+                name,
+                options,
+                current: &current,
+                old: &old,
+            };
+            let result = self.try_change(&change, &mut new, &mut settle).await;
             if let Some(settle) = settle {
                 settle(matches!(result, Ok(Attempt::Done(_)))).await;
             }
@@ -119,30 +150,34 @@ impl Registry {
 
     async fn try_change<'a>(
         &self,
-        write: &'a Write<'a>,
-        name: &str,
-        current: &Arc<Entry>,
-        old: &Value,
+        change: &Change<'a>,
         new: &mut Value,
         settle: &mut Option<Settle<'a>>,
     ) -> Result<Attempt, ApiError> {
-        let (scope, cx) = (write.scope, &write.cx);
-        check_versions(scope, name, old, new)?;
-
-        let told = Warnings::default();
-        let attributes = Attributes {
-            cx: *cx,
-            operation: Operation::Update,
+        let Change {
+            write,
             name,
-            old: Some(old),
-            warnings: &told,
-        };
+            current,
+            old,
+            ..
+        } = *change;
+        let (scope, cx) = (write.scope, &write.cx);
+        let notes = Notes::default();
+        let refused = |refused: ApiError| refused.after(notes.warnings.take());
 
-        let refused = |refused: ApiError| refused.after(told.take());
+        let seen = change.seen(self);
+        let attributes = seen.attributes(change, &notes);
+        if change.through.is_none() {
+            check_versions(scope, name, old, new)?;
+        }
         self.admission
             .admit(new, &attributes)
             .await
             .map_err(refused)?;
+        if let Some(through) = change.through {
+            *new = (through.put)(old, new)?;
+            check_versions(scope, name, old, new)?;
+        }
 
         if let Some(begun) = scope.strategy.begin(new, Some(old), cx) {
             *settle = begun.await?;
@@ -152,14 +187,19 @@ impl Registry {
             .validate(scope, || prepare_and_validate(new, old, write))
             .await?;
 
+        let shown = change.through.map(|through| (through.shown)(new));
         let admitted = self
             .admission
-            .validate(Some(new), &attributes)
+            .validate(Some(shown.as_ref().unwrap_or(new)), &attributes)
             .await
             .map_err(refused);
         admitted.map_err(|refused| refused.after(warnings.clone()))?;
 
-        warnings.extend(told.take());
+        new.meta_mut().members().remove("resourceVersion");
+        // A write that changes nothing but the times of owners is none.
+        apply::keep_times_of_unchanged(old, new);
+
+        warnings.extend(notes.warnings.take());
         self.complete(scope, new)?;
 
         let entry = Arc::new(scope.entry(new));
@@ -279,6 +319,50 @@ impl Registry {
     }
 }
 
+/// One try to change an object.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    write: &'a Write<'a>,
+    through: Option<&'a Through<'a>>,
+    name: &'a str,
+    options: Options<'a>,
+    current: &'a Arc<Entry>,
+    old: &'a Value,
+}
+
+/// What admission sees of a change.
+struct Seen<'a> {
+    /// Through a subresource: the write of what it shows.
+    shown: Option<(Write<'a>, Value)>,
+}
+
+impl<'a> Change<'a> {
+    fn seen(&self, registry: &'a Registry) -> Seen<'a> {
+        let shown = self.through.map(|through| {
+            let dry_run = self.write.cx.dry_run;
+            let write = Write {
+                definition: self.write.definition,
+                ..Write::new(registry, &through.scope, through.part, dry_run)
+            };
+            (write, (through.shown)(self.old))
+        });
+        Seen { shown }
+    }
+}
+
+impl Seen<'_> {
+    fn attributes<'s>(&'s self, change: &Change<'s>, notes: &'s Notes) -> Attributes<'s> {
+        let (write, old) = match &self.shown {
+            Some((write, old)) => (write, old),
+            None => (change.write, change.old),
+        };
+        Attributes {
+            old: Some(old),
+            ..write.attributes(Operation::Update, change.options, change.name, notes)
+        }
+    }
+}
+
 /// An update with a UID is not for another object of the same name.
 fn check_uid(
     scope: &Scope<'_>,
@@ -383,11 +467,7 @@ fn prepare_and_validate(
         ));
     }
 
-    new.meta_mut().members().remove("resourceVersion");
     scope.strategy.canonicalize(new);
-
-    // A write that changes nothing but the times of owners is none.
-    apply::keep_times_of_unchanged(old, new);
 
     Ok(warnings)
 }

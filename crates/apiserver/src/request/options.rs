@@ -8,7 +8,7 @@ use coracle_api::go_text::{Quoted, parse_int};
 use coracle_api::meta::validate;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::selector::{FieldSelector, LabelSelector};
-use coracle_api::{Path, Value};
+use coracle_api::{Map, Path, Value};
 
 use super::Query;
 use crate::ApiError;
@@ -19,6 +19,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     pub field_manager: String,
     pub field_validation: FieldValidation,
+    /// Whether the request says what becomes of unknown fields.
+    pub states_validation: bool,
     /// Apply: take fields that others own.
     pub force: Option<bool>,
 }
@@ -100,7 +102,8 @@ impl WriteOptions {
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         check_dry_run(&dry_run, &mut errors);
 
-        let field_validation = match query.get("fieldValidation").unwrap_or_default() {
+        let validation = query.get("fieldValidation").unwrap_or_default();
+        let field_validation = match validation {
             "Ignore" => FieldValidation::Ignore,
             "" | "Warn" => FieldValidation::Warn,
             "Strict" => FieldValidation::Strict,
@@ -120,9 +123,43 @@ impl WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_manager: manager.to_string(),
             field_validation,
+            states_validation: !validation.is_empty(),
             force,
         })
     }
+
+    /// As an object: `kind` is CreateOptions or UpdateOptions.
+    pub fn object(&self, kind: &str) -> Value {
+        let mut object = options_object(kind, self.dry_run);
+        if !self.field_manager.is_empty() {
+            object.insert("fieldManager", self.field_manager.as_str());
+        }
+        if self.states_validation {
+            object.insert("fieldValidation", self.field_validation.as_str());
+        }
+        Value::Object(object)
+    }
+}
+
+impl FieldValidation {
+    fn as_str(self) -> &'static str {
+        match self {
+            FieldValidation::Ignore => "Ignore",
+            FieldValidation::Warn => "Warn",
+            FieldValidation::Strict => "Strict",
+        }
+    }
+}
+
+/// The members that options of all kinds have.
+fn options_object(kind: &str, dry_run: bool) -> Map {
+    let mut object = Map::new();
+    object.insert("apiVersion", "meta.k8s.io/v1");
+    object.insert("kind", kind);
+    if dry_run {
+        object.insert("dryRun", vec![Value::from("All")]);
+    }
+    object
 }
 
 impl ListOptions {
@@ -317,6 +354,39 @@ impl DeleteOptions {
         options.dry_run = !dry_run.is_empty();
 
         Ok(options)
+    }
+
+    pub fn object(&self) -> Value {
+        let mut object = options_object("DeleteOptions", self.dry_run);
+        if let Some(seconds) = self.grace_period {
+            object.insert("gracePeriodSeconds", seconds);
+        }
+        if let Some(propagation) = self.propagation {
+            object.insert("propagationPolicy", propagation.as_str());
+        }
+
+        let mut preconditions = Map::new();
+        if let Some(uid) = &self.uid {
+            preconditions.insert("uid", uid.as_str());
+        }
+        if let Some(version) = &self.version {
+            preconditions.insert("resourceVersion", version.as_str());
+        }
+        if !preconditions.is_empty() {
+            object.insert("preconditions", preconditions);
+        }
+
+        Value::Object(object)
+    }
+}
+
+impl Propagation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Propagation::Orphan => "Orphan",
+            Propagation::Background => "Background",
+            Propagation::Foreground => "Foreground",
+        }
     }
 }
 

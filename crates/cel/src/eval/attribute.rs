@@ -1,6 +1,8 @@
 //! Variables and what is selected of them.
 
-use super::{EvalError, Evaluator, Outcome, Slot, borrow};
+use std::sync::Arc;
+
+use super::{EvalError, Evaluator, Lazy, Outcome, Slot, borrow};
 use crate::plan::{Attribute, Key, Qualifier, Root, is_qualifier};
 use crate::value::{Extra, List, Map, Value, go_type, lossless_int, show, type_name};
 
@@ -51,6 +53,9 @@ impl<'a> Evaluator<'a, '_> {
         match &attribute.root {
             Root::Global(index) => {
                 let at = *index as usize;
+                if let Some((_, lazy)) = self.lazy.filter(|(of, _)| *of == at) {
+                    return self.lazy_member(lazy, chain);
+                }
                 match &self.globals[at] {
                     Some(value) => {
                         let value = value.clone();
@@ -76,6 +81,34 @@ impl<'a> Evaluator<'a, '_> {
                 self.resolve(branch, Some(&chain), tests)
             }
         }
+    }
+
+    /// A member of a lazy variable, and what is selected of it.
+    fn lazy_member(&mut self, lazy: &Lazy<'a, '_>, chain: Chain<'a, '_>) -> Outcome<'a> {
+        // The checker knows its members, so that nothing else can be done with it.
+        let key = chain.qualifiers.first().map(|first| &first.key);
+        let Some(Key::Const(Value::String(name))) = key else {
+            return Err(EvalError::NoSuchOverload);
+        };
+        let rest = &chain.qualifiers[1..];
+        let is_last = rest.is_empty() && chain.next.is_none();
+
+        let found = (lazy.member)(name).transpose();
+        self.charge_selection(&found)?;
+        if chain.tests && is_last {
+            return found.map(|found| Value::Bool(found.is_some()));
+        }
+
+        let missing = || EvalError::NoSuchKey(Arc::from(&**name));
+        let value = found?.ok_or_else(missing)?;
+        if is_last {
+            return Ok(value);
+        }
+        let rest = Chain {
+            qualifiers: rest,
+            ..chain
+        };
+        self.qualify(value, rest)
     }
 
     /// The value of a fold's variable.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use coracle_api::schema::{Pattern, PatternError};
 
 use super::EvalError;
-use crate::value::{Check, Verdict};
+use crate::value::{Check, Value, Verdict};
 
 /// The default limit of the cost of one evaluation.
 pub const PER_CALL_LIMIT: u64 = 1_000_000;
@@ -90,7 +90,7 @@ impl Work {
     /// Takes memory for a list of this many elements.
     pub(crate) fn allocate_list(&mut self, len: usize) -> Result<(), EvalError> {
         self.spend(len)?;
-        self.allocate(len.saturating_mul(size_of::<crate::value::Value<'_>>()))
+        self.allocate(len.saturating_mul(size_of::<Value<'_>>()))
     }
 }
 
@@ -104,6 +104,13 @@ pub enum Answer {
 
 /// Answers what an expression asks the authorizer.
 pub type Authorize<'e> = dyn Fn(&Check) -> Answer + Sync + 'e;
+
+/// A variable whose members are evaluated when an expression selects them. `None`: it has no such
+/// member.
+pub struct Lazy<'a, 'e> {
+    pub variable: &'e str,
+    pub member: &'e (dyn Fn(&str) -> Option<Result<Value<'a>, EvalError>> + Sync + 'e),
+}
 
 /// What functions use of their evaluation.
 pub struct Context<'e> {

@@ -8,6 +8,8 @@
 //! [`EvalError::Pending`]; its caller gets the answer, remembers it, and evaluates again. An
 //! expression can pay for two checks at most, so it is evaluated three times at most, and no thread
 //! is blocked meanwhile.
+//!
+//! One variable may be [`Lazy`]: its caller evaluates a member when an expression first selects it.
 
 mod attribute;
 mod budget;
@@ -21,7 +23,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use budget::{Answer, Authorize, Budget, Context, PER_CALL_LIMIT, Work};
+pub use budget::{Answer, Authorize, Budget, Context, Lazy, PER_CALL_LIMIT, Work};
 pub(crate) use call::dispatch;
 pub use error::EvalError;
 
@@ -40,6 +42,8 @@ enum Slot<'a> {
 
 pub(crate) struct Evaluator<'a, 'e> {
     globals: Vec<Option<Value<'a>>>,
+    /// The place of a lazy variable among them.
+    lazy: Option<(usize, &'e Lazy<'a, 'e>)>,
     names: &'a [Arc<str>],
     slots: Vec<Slot<'a>>,
     pub(crate) cost: u64,
@@ -55,10 +59,16 @@ impl<'a, 'e> Evaluator<'a, 'e> {
         globals: Vec<Option<Value<'a>>>,
         budget: Budget<'e>,
         authorize: Option<&'e Authorize<'e>>,
+        lazy: Option<&'e Lazy<'a, 'e>>,
     ) -> Self {
         let slots = (0..plan.slots).map(|_| Slot::Empty).collect();
+        let lazy = lazy.and_then(|lazy| {
+            let mut names = plan.variables.iter();
+            Some((names.position(|name| **name == *lazy.variable)?, lazy))
+        });
         Evaluator {
             globals,
+            lazy,
             names: &plan.variables,
             slots,
             cost: 0,

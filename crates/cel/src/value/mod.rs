@@ -37,6 +37,13 @@ pub(crate) use text::{GoFloat, show};
 pub fn shown(value: &Value<'_>) -> String {
     show(value).as_ref().to_owned()
 }
+
+/// The name of a value's type.
+#[must_use]
+pub fn type_text<'v>(value: &'v Value<'_>) -> &'v str {
+    type_name(value)
+}
+
 pub(crate) use zero::is_zero;
 
 /// The first floating-point number beyond 64-bit integers, with and without a sign.

@@ -4,8 +4,28 @@
 //! They see the request, its object and the one it replaces, the namespace, and, where the field
 //! says so, parameters and the authorizer ([`Visible`]). [`Compiler`] compiles them; variables of a
 //! policy become members of `variables` as they are compiled, in their order.
+//!
+//! What they see of a request is [`Inputs`]; [`Evaluation`] evaluates them within a budget, and
+//! [`Conditions`] are those that decide whether a request is seen at all. Nothing in here waits: an
+//! expression whose authorization check is not answered stops the evaluation
+//! ([`Stopped::Pending`]), whose caller gets the answer and begins anew.
 
+mod conditions;
+mod evaluation;
+mod inputs;
+#[cfg(test)]
+mod tests;
 mod types;
+mod validating;
+mod variables;
+
+pub use conditions::{Conditions, Matched};
+pub use evaluation::{CONDITIONS_BUDGET, Compiled, Evaluation, Failure, POLICY_BUDGET, Stopped};
+pub use inputs::{Answers, Inputs, RequestFacts, UserFacts, namespace_object};
+pub use validating::{
+    AnnotationValue, AuditAnnotation, Because, Decision, ValidatingPolicy, Verdict,
+};
+pub use variables::Variables;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -30,6 +30,7 @@ const CRATES: &[(&str, MayUse)] = &[
         "apiserver",
         Only(&[
             "api",
+            "cel",
             "expressions",
             "kinds",
             "store",

@@ -34,19 +34,13 @@ pub(super) struct NodeRestriction;
 
 #[async_trait]
 impl Plugin for NodeRestriction {
-    async fn admit(&self, object: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        check(Some(object), attributes).await
+    fn handles(&self, operation: Operation) -> bool {
+        operation != Operation::Connect
     }
 
-    async fn validate(
-        &self,
-        _: Option<&Value>,
-        attributes: &Attributes<'_>,
-    ) -> Result<(), ApiError> {
-        match attributes.operation {
-            Operation::Delete => check(None, attributes).await,
-            Operation::Create | Operation::Update => Ok(()),
-        }
+    async fn admit(&self, object: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let written = attributes.operation != Operation::Delete;
+        check(written.then_some(&*object), attributes).await
     }
 }
 
@@ -145,7 +139,7 @@ fn resource_slice(write: &Write<'_>) -> Result<(), ApiError> {
         Operation::Create => (write.object, "create"),
         Operation::Delete => (write.attributes.old, "delete"),
         // Of which node it is never changes.
-        Operation::Update => return Ok(()),
+        Operation::Update | Operation::Connect => return Ok(()),
     };
 
     let own = slice.and_then(|slice| slice.at(&["spec", "nodeName"])?.as_str()) == Some(write.node);

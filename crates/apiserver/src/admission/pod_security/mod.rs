@@ -141,7 +141,7 @@ fn check_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError
 fn warn(policy: &Policy, seen: &PodView<'_>, attributes: &Attributes<'_>) {
     let found = violations(policy.warn, seen);
     if !found.is_empty() {
-        attributes.warnings.add(format!(
+        attributes.notes.warnings.add(format!(
             "would violate PodSecurity \"{}\": {}",
             policy.warn,
             describe(&found)
@@ -269,14 +269,14 @@ fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes
     }
 
     if pods.len() > MOST_PODS {
-        attributes.warnings.add(format!(
+        attributes.notes.warnings.add(format!(
             "new PodSecurity enforce level only checked against the first {MOST_PODS} of {} existing pods",
             pods.len()
         ));
     }
 
     if !violating.is_empty() {
-        attributes.warnings.add(format!(
+        attributes.notes.warnings.add(format!(
             "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{enforced}\""
         ));
     }
@@ -289,7 +289,7 @@ fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes
 
     warnings
         .into_iter()
-        .for_each(|warning| attributes.warnings.add(warning));
+        .for_each(|warning| attributes.notes.warnings.add(warning));
 }
 
 fn named(reasons: &str, pods: &[&str]) -> String {

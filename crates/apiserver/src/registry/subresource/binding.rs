@@ -10,29 +10,37 @@ use http::StatusCode;
 use k8s_openapi::api::core::v1::Binding;
 
 use super::{Call, Reply};
-use crate::admission::{Attributes, Operation, Warnings};
+use crate::admission::{Notes, Operation, Options};
 use crate::registry::{Scope, Write, meta};
 
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (mut object, warnings) = call.object(None)?;
-    match bind(call, &mut object).await {
+    let (mut object, mut warnings) = call.object(None)?;
+    let notes = Notes::default();
+    let result = bind(call, &mut object, &notes).await;
+    warnings.extend(notes.warnings.take());
+    match result {
         Ok(()) => Ok(Reply::created(warnings)),
         Err(refused) => Err(refused.after(warnings)),
     }
 }
 
-async fn bind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
-    let scope = &call.scope;
+async fn bind(call: &Call<'_>, object: &mut Value, notes: &Notes) -> Result<(), ApiError> {
+    let scope = &call.scope.as_sent();
     meta::settle_namespace(object, scope)?;
 
     let name = object.meta().name().to_string();
-    let attributes = Attributes {
-        cx: Write::new(call.registry, scope, Part::Binding, call.options.dry_run).cx,
-        operation: Operation::Create,
-        name: &name,
-        old: None,
-        warnings: &Warnings::default(),
+    let write = Write {
+        subresource: call.subresource,
+        ..Write::new(call.registry, scope, Part::Binding, call.options.dry_run)
     };
+    let options = Options::Create(&call.options);
+    // Of the old resource the path names no pod.
+    let named = if call.name.is_empty() {
+        &name
+    } else {
+        call.name
+    };
+    let attributes = write.attributes(Operation::Create, options, named, notes);
     call.registry.admission.admit(object, &attributes).await?;
 
     if !call.name.is_empty() && call.name != name {

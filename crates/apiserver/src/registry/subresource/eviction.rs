@@ -16,8 +16,8 @@ use coracle_kinds::{ApiError, Part, builtin};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::{Call, Reply};
-use crate::admission::{Attributes, Operation, Warnings};
-use crate::registry::delete::check_preconditions;
+use crate::admission::{Notes, Operation, Options};
+use crate::registry::delete::{Asked, check_preconditions};
 use crate::registry::{Scope, Write, meta};
 use crate::request::{DeleteOptions, Query, WriteOptions};
 use crate::status::Reason;
@@ -29,28 +29,22 @@ const ATTEMPTS: usize = 20;
 const MANAGER: &str = "kube-apiserver";
 
 pub(super) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let (mut object, warnings) = call.object(None)?;
-    match evict(call, &mut object).await {
+    let (mut object, mut warnings) = call.object(None)?;
+    let notes = Notes::default();
+    let result = evict(call, &mut object, &notes).await;
+    warnings.extend(notes.warnings.take());
+    match result {
         Ok(()) => Ok(Reply::created(warnings)),
         Err(refused) => Err(refused.after(warnings)),
     }
 }
 
-async fn evict(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
+async fn evict(call: &Call<'_>, object: &mut Value, notes: &Notes) -> Result<(), ApiError> {
     meta::settle_namespace(object, &call.scope)?;
-    let attributes = Attributes {
-        cx: Write::new(
-            call.registry,
-            &call.scope,
-            Part::Eviction,
-            call.options.dry_run,
-        )
-        .cx,
-        operation: Operation::Create,
-        name: call.name,
-        old: None,
-        warnings: &Warnings::default(),
-    };
+    let scope = call.scope.as_sent();
+    let write = Write::new(call.registry, &scope, Part::Eviction, call.options.dry_run);
+    let options = Options::Create(&call.options);
+    let attributes = write.attributes(Operation::Create, options, call.name, notes);
     call.registry.admission.admit(object, &attributes).await?;
 
     if object.meta().name() != call.name {
@@ -263,7 +257,10 @@ impl Eviction<'_> {
             }
         }
 
-        registry.delete(&self.pods, name, &options).await?;
+        // Admission was asked about the eviction.
+        registry
+            .delete_asked(&self.pods, name, &options, Asked::Not)
+            .await?;
 
         Ok(())
     }

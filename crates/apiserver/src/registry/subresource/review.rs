@@ -9,16 +9,15 @@ use http::StatusCode;
 
 use super::{Call, Reply};
 use crate::ApiError;
-use crate::admission::{Attributes, Operation, Warnings};
+use crate::admission::{Notes, Operation, Options};
 use crate::registry::{Part, Scope, Write, meta, owners};
-use crate::storage_version::StorageVersion;
 
 /// A review in progress.
 pub(super) struct Review<'a> {
     pub(super) call: &'a Call<'a>,
     scope: Scope<'a>,
     part: Part,
-    noted: Warnings,
+    notes: Notes,
     pub(super) object: Value,
     pub(super) warnings: Vec<String>,
 }
@@ -26,18 +25,7 @@ pub(super) struct Review<'a> {
 impl<'a> Review<'a> {
     /// What was sent, admitted.
     pub(super) async fn of(call: &'a Call<'a>, part: Part) -> Result<Review<'a>, ApiError> {
-        let scope = call.scope;
-
-        // Nothing is stored: it stays in the version it was sent in.
-        let scope = Scope {
-            storage_version: StorageVersion {
-                kind: scope.kind,
-                of: scope.of,
-                ..scope.storage_version
-            },
-            ..scope
-        };
-
+        let scope = call.scope.as_sent();
         let (mut object, mut warnings) = call.object(None)?;
         let now = (call.registry.now)();
 
@@ -60,34 +48,50 @@ impl<'a> Review<'a> {
             call,
             scope,
             part,
-            noted: Warnings::default(),
+            notes: Notes::default(),
             object,
             warnings,
         };
 
         let mut object = review.object.take();
-        call.registry
-            .admission
-            .admit(&mut object, &review.attributes())
-            .await?;
-
+        review.admit(&mut object).await?;
         review.object = object;
 
         Ok(review)
     }
 
+    async fn admit(&self, object: &mut Value) -> Result<(), ApiError> {
+        let name = self.name(object);
+        let write = self.write();
+        let options = Options::Create(&self.call.options);
+        let attributes = write.attributes(Operation::Create, options, &name, &self.notes);
+        let admission = &self.call.registry.admission;
+        let admitted = admission.admit(object, &attributes).await;
+        admitted.map_err(|refused| refused.after(self.notes.warnings.take()))
+    }
+
     /// Runs validating admission.
     pub(super) async fn validate(&self) -> Result<(), ApiError> {
-        self.call
-            .registry
-            .admission
-            .validate(Some(&self.object), &self.attributes())
-            .await
+        let name = self.name(&self.object);
+        let write = self.write();
+        let options = Options::Create(&self.call.options);
+        let attributes = write.attributes(Operation::Create, options, &name, &self.notes);
+        let admission = &self.call.registry.admission;
+        let admitted = admission.validate(Some(&self.object), &attributes).await;
+        admitted.map_err(|refused| refused.after(self.notes.warnings.take()))
+    }
+
+    /// Of the path, or else of the object.
+    fn name(&self, object: &Value) -> String {
+        match self.call.name {
+            "" => object.meta().name().to_owned(),
+            name => name.to_owned(),
+        }
     }
 
     /// The response.
     pub(super) fn reply(mut self) -> Reply {
-        self.warnings.extend(self.noted.take());
+        self.warnings.extend(self.notes.warnings.take());
         Reply {
             code: StatusCode::CREATED,
             object: self.object,
@@ -95,19 +99,11 @@ impl<'a> Review<'a> {
         }
     }
 
-    fn attributes(&self) -> Attributes<'_> {
-        Attributes {
-            cx: Write::new(
-                self.call.registry,
-                &self.scope,
-                self.part,
-                self.call.options.dry_run,
-            )
-            .cx,
-            operation: Operation::Create,
-            name: self.call.name,
-            old: None,
-            warnings: &self.noted,
+    fn write(&self) -> Write<'_> {
+        let dry_run = self.call.options.dry_run;
+        Write {
+            subresource: self.call.subresource,
+            ..Write::new(self.call.registry, &self.scope, self.part, dry_run)
         }
     }
 }

@@ -16,7 +16,8 @@ use http::StatusCode;
 
 use super::{Call, Content, Reply};
 use crate::ApiError;
-use crate::registry::{Part, Scope, meta, owners};
+use crate::registry::update::Through;
+use crate::registry::{Part, Scope, Write, meta, owners};
 use crate::request::Verb;
 
 pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
@@ -40,16 +41,27 @@ pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
         places.check(parent)?;
         let (scale, noticed) = changed(parent, &places, &scope, call)?;
         warnings = noticed;
-        // The parent's schema validates what a definition allows.
-        if scope.custom.is_none() {
-            validate_scale(&scale, call)?;
-        }
-        Ok(scaled(parent, &scale, &places, &scope))
+        Ok(scale)
     };
 
+    let put = |parent: &Value, scale: &Value| {
+        // The parent's schema validates what a definition allows.
+        if scope.custom.is_none() {
+            validate_scale(scale, call)?;
+        }
+        Ok(scaled(parent, scale, &places, &scope))
+    };
+    let through = Through {
+        scope: call.scope.as_sent(),
+        part: Part::Scale,
+        shown: &|parent| of(parent, &places, call),
+        put: &put,
+    };
+
+    let write = Write::new(call.registry, &scope, Part::Main, call.options.dry_run);
     let written = call
         .registry
-        .change_tracked(&scope, call.name, Part::Main, &call.options, make)
+        .change_through(&write, Some(&through), call.name, &call.options, make)
         .await;
     let written = written.map_err(|error| error.after(Vec::new()))?;
     warnings.extend(written.warnings);
