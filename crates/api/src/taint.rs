@@ -207,8 +207,8 @@ mod tests {
             let found = toleration.tolerates(&taint("gpu", "5", effect::NO_SCHEDULE), true);
             assert_eq!(found, expected, "{toleration:?}");
         };
-        check(("gpu", "Equal", "5", "NoSchedule"), true);
 
+        check(("gpu", "Equal", "5", "NoSchedule"), true);
         check(("gpu", "", "5", ""), true);
         check(("gpu", "Equal", "6", ""), false);
         check(("gpu", "Exists", "", "NoSchedule"), true);
@@ -277,8 +277,8 @@ mod tests {
                 "{tolerations:?}"
             );
         };
-        check(&[for_seconds("", None)], Stay::Forever);
 
+        check(&[for_seconds("", None)], Stay::Forever);
         check(
             &[for_seconds("a", Some(300)), for_seconds("b", Some(20))],
             Stay::Seconds(20),

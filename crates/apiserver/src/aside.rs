@@ -29,12 +29,12 @@ mod tests {
             .build()
             .unwrap();
 
-        let (told, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let done = runtime.block_on(async {
             let slow = tokio::spawn(async move {
-                tokio::spawn(async move { told.send(()) });
+                tokio::spawn(async move { sender.send(()) });
                 // The only worker waits for what another task of it does.
-                aside(|| heard.recv()).is_ok()
+                aside(|| receiver.recv()).is_ok()
             });
             slow.await.unwrap()
         });

@@ -94,7 +94,7 @@ impl<T> FromFiles<T> {
                 self.changed.notify_waiters();
             }
             Err(error) => {
-                warn!(%error, "cannot reload changed file, keeping the previous content")
+                warn!(%error, "cannot reload changed file; keeping the previous content")
             }
         }
     }

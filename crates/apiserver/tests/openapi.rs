@@ -186,8 +186,8 @@ fn compare_type(name: &str, of: &Value, v3: &Value, v2: &Value) -> usize {
                 .unwrap()
                 .clone()
         };
-        compare_field(&place, field, &at(v3), "#/components/schemas/");
 
+        compare_field(&place, field, &at(v3), "#/components/schemas/");
         compare_field(&place, field, &at(v2), "#/definitions/");
 
         let default = at(v3)
@@ -210,8 +210,8 @@ fn compare_field(place: &str, fact: &Value, schema: &Value, references: &str) {
             "{place}: {mark}"
         );
     };
-    same("list", "list-type");
 
+    same("list", "list-type");
     same("keys", "list-map-keys");
     same("map", "map-type");
     same("patch", "patch-strategy");

@@ -154,8 +154,8 @@ mod tests {
                 expected
             );
         };
-        check(false, Some("other"), true, false, Claim::Ignore);
 
+        check(false, Some("other"), true, false, Claim::Ignore);
         check(false, Some("me"), true, false, Claim::Keep);
         check(true, Some("me"), true, true, Claim::Keep);
         check(false, Some("me"), false, false, Claim::Release);

@@ -85,8 +85,8 @@ mod tests {
                 "{json}"
             );
         };
-        check(r#"{"metadata":{"name":"a"}}"#, Some("a"));
 
+        check(r#"{"metadata":{"name":"a"}}"#, Some("a"));
         check(
             r#"{"kind":"K","n":-1.5e3,"t":true,"metadata":{"uid":"b","name":"a"}}"#,
             Some("a"),

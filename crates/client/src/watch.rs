@@ -49,7 +49,7 @@ enum Source {
     Trees {
         left: Trees,
         body: Body,
-        told: usize,
+        ready: usize,
     },
 }
 
@@ -61,7 +61,7 @@ impl Watch {
             Some(left) => Source::Trees {
                 left,
                 body,
-                told: 0,
+                ready: 0,
             },
             None => Source::Lines(lines(body)),
         };
@@ -78,15 +78,15 @@ impl Watch {
                 None => Ok(None),
                 Some(line) => decode(&line).map(Some),
             },
-            Source::Trees { left, body, told } => loop {
-                if *told > 0 {
-                    *told -= 1;
+            Source::Trees { left, body, ready } => loop {
+                if *ready > 0 {
+                    *ready -= 1;
                     return Ok(left.take());
                 }
                 let Some(frame) = body.frame().await.transpose()? else {
                     return Ok(None);
                 };
-                *told = frame.data_ref().map_or(0, Bytes::len);
+                *ready = frame.data_ref().map_or(0, Bytes::len);
             },
         }
     }

@@ -339,8 +339,8 @@ mod tests {
             let selected = Selected::parse(&[list.to_string()]).unwrap();
             assert_eq!(selected.has("replicaset-controller"), expected, "{list}");
         };
-        check("*", true);
 
+        check("*", true);
         check("*,-replicaset-controller", false);
         check("replicaset,-replicaset-controller", true);
         check("-replicaset,*", false);

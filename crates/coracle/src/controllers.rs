@@ -44,11 +44,11 @@ pub(crate) async fn run(
             .clone()
             .component("kube-controller-manager");
 
-        if let Err(lost) = election
+        if let Err(error) = election
             .lead(&client, &recorder, || manager.run(&context))
             .await
         {
-            warn!(%lost, "lost leader election of the controllers; waiting to be elected again");
+            warn!(%error, "lost leader election of the controllers; waiting to be elected again");
         }
 
         tasks.stop().await;

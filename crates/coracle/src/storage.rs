@@ -81,7 +81,7 @@ impl Storage {
         match self {
             Storage::Embedded(settings) => {
                 let store = process::open_store(&settings.data_dir, settings.config()?)?;
-                let door = private_door(&store, &settings.data_dir);
+                let door = serve_backup_socket(&store, &settings.data_dir);
                 Ok(Opened {
                     store: store.clone(),
                     embedded: Some(store),
@@ -153,11 +153,11 @@ impl EmbeddedSettings {
     }
 }
 
-/// Shows the store on a socket that only its owner can reach. A server runs without it as well.
-fn private_door(store: &Arc<Embedded>, data_dir: &Path) -> Option<EtcdServer> {
+/// Serves the etcd API on a socket that only its owner can reach. A server runs without it as well.
+fn serve_backup_socket(store: &Arc<Embedded>, data_dir: &Path) -> Option<EtcdServer> {
     let socket = crate::store::socket(data_dir);
     match EtcdServer::start(store.clone(), EtcdServerConfig::new(Listen::Unix(socket))) {
-        Ok(face) => Some(face),
+        Ok(server) => Some(server),
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             tracing::warn!(%error, why, "cannot listen on the backup socket; `coracle store backup` does not work while this server runs");

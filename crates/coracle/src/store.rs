@@ -189,7 +189,7 @@ const KEYS: &str = "/registry/";
 
 /// The backup socket of a running server. Its directory is accessible to its owner only.
 pub(crate) fn socket(data_dir: &Path) -> PathBuf {
-    folder(data_dir).join("face.sock")
+    folder(data_dir).join("etcd.sock")
 }
 
 /// The directory of the embedded store.

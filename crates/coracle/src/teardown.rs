@@ -185,8 +185,8 @@ async fn network(instance: &Instance) -> Result<PodNetwork, TeardownError> {
     Ok(PodNetwork::open(instance, plugins.as_ref(), None).await?)
 }
 
-/// Removes everything; what of the network cannot be removed is told at the end, when all else is
-/// gone.
+/// Removes everything; what of the network cannot be removed is reported at the end, when all else
+/// is gone.
 async fn remove(instance: &Instance) -> Result<(), TeardownError> {
     remove_pods(instance).await?;
 

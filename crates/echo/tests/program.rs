@@ -21,8 +21,8 @@ fn commands_run_without_any_other_file() {
             "{arguments:?} {output:?}"
         );
     };
-    check(&["exit", "7"], 7, "");
 
+    check(&["exit", "7"], 7, "");
     check(&["sleep", "0.01"], 0, "");
     check(&["memory", "1Mi", "0"], 0, "1048576 bytes in use\n");
     check(&["resolve", "somebody"], 0, "192.0.2.7\n");

@@ -89,8 +89,8 @@ mod tests {
                 "{plural}"
             );
         };
-        check("deployments", Part::Main, &[&["status"]]);
 
+        check("deployments", Part::Main, &[&["status"]]);
         check(
             "deployments",
             Part::Status,

@@ -269,8 +269,8 @@ mod tests {
                 "{uid} {code} {message}"
             );
         };
-        check(&one, 422, "Invalid", "podIP: Invalid value", true);
 
+        check(&one, 422, "Invalid", "podIP: Invalid value", true);
         check(&one, 422, "Invalid", "podIP: Invalid value", false);
         check(&other, 422, "Invalid", "podIP: Invalid value", true);
         check(&one, 403, "Forbidden", "not this node's pod", true);

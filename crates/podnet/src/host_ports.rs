@@ -361,8 +361,8 @@ mod tests {
             };
             assert_eq!(collide(&at(one), &at(other)), expected, "{one:?} {other:?}");
         };
-        check(None, None, true);
 
+        check(None, None, true);
         check(None, Some("192.0.2.1"), true);
         check(Some("0.0.0.0"), Some("192.0.2.1"), true);
         check(Some("192.0.2.2"), Some("192.0.2.1"), false);

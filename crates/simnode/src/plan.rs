@@ -240,8 +240,8 @@ mod tests {
             start_time: Some(NOON - seconds(1)),
             ..pod()
         };
-        check(&created, "start=2s", &Next::At(NOON + seconds(1)));
 
+        check(&created, "start=2s", &Next::At(NOON + seconds(1)));
         check(&created, "start=1s", &starts(true, 0, None));
         check(&pod(), "hang", &Next::Write(Stage::Creating));
         check(&created, "hang", &Next::Nothing);
@@ -345,8 +345,8 @@ mod tests {
             last_end: Some(NOON - seconds(ago)),
             ..policy(Restart::Always, restarts)
         };
-        check(&waits(4, 1), "fail", &Next::At(NOON + seconds(6)));
 
+        check(&waits(4, 1), "fail", &Next::At(NOON + seconds(6)));
         check(&waits(10, 1), "fail", &starts(true, 2, Some(1)));
         check(&waits(10, 2), "fail", &Next::At(NOON + seconds(10)));
         check(&waits(0, 40), "fail", &Next::At(NOON + seconds(300)));

@@ -397,8 +397,8 @@ mod tests {
             let found = condition(&patch, "Ready");
             assert_eq!((found.0, found.1), (ready, reason), "{stage:?}");
         };
-        check(&Stage::Creating, "Pending", "False", "ContainersNotReady");
 
+        check(&Stage::Creating, "Pending", "False", "ContainersNotReady");
         check(
             &Stage::BackOff { code: 1 },
             "Running",

@@ -148,8 +148,8 @@ mod tests {
                 "{prefix:?} {key:?}"
             );
         };
-        check(b"/pods/", b"/pods/", true);
 
+        check(b"/pods/", b"/pods/", true);
         check(b"/pods/", b"/pods/\xff\xff", true);
         check(b"/pods/", b"/pods0", false);
         check(b"/pods/", b"/pods", false);
@@ -165,8 +165,8 @@ mod tests {
             assert_eq!(a.overlaps(&b), expected, "{a:?} {b:?}");
             assert_eq!(b.overlaps(&a), expected, "{b:?} {a:?}");
         };
-        check(KeyRange::single("a"), KeyRange::single("a"), true);
 
+        check(KeyRange::single("a"), KeyRange::single("a"), true);
         check(KeyRange::single("a"), KeyRange::single("b"), false);
         check(KeyRange::single("b"), KeyRange::between("a", "c"), true);
         check(KeyRange::single("c"), KeyRange::between("a", "c"), false);

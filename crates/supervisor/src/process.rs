@@ -81,8 +81,8 @@ mod tests {
             // Older kernels do not report it.
             assert!([Some(expected), None].contains(&exit_code(&pidfd, pid)));
         };
-        check("exit 0", 0);
 
+        check("exit 0", 0);
         check("exit 7", 7);
         check("kill -9 $$", 137);
     }

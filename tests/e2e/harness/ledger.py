@@ -67,7 +67,7 @@ def worth_running(spec, known):
     return rule is None or rule[0] == "fails"
 
 
-def judge(spec, before, verdict, known):
+def classify(spec, before, verdict, known):
     """The new line of one spec. `before`: its line or None. `verdict`: of the run, or None where it did not run."""
     rule = rule_for(spec, known)
     if verdict is None:
@@ -96,7 +96,7 @@ def clean(message):
 def update(specs, verdicts):
     """Writes what a run found. Returns the regressions: specs marked as passing that failed."""
     before, known = load(), rules()
-    after = {spec: judge(spec, before.get(spec), verdicts.get(spec), known) for spec in specs}
+    after = {spec: classify(spec, before.get(spec), verdicts.get(spec), known) for spec in specs}
     save(after)
     return [spec for spec, row in verdicts.items() if row[0] == "failed" and before.get(spec, ("",))[0] == "passes"]
 

@@ -172,8 +172,8 @@ mod tests {
                 "{name:?}"
             );
         };
-        check("", &[]);
 
+        check("", &[]);
         check("kubectl-client-side-apply", &[]);
         check("Ünïcode \"quoted\" \\ name", &[]);
         check(&"x".repeat(128), &[]);
@@ -203,8 +203,8 @@ mod tests {
                 expected
             );
         };
-        check("me", Some(true), true, &[]);
 
+        check("me", Some(true), true, &[]);
         check("", None, false, &[]);
         check(
             "",

@@ -305,8 +305,8 @@ mod tests {
                 "{name} of {a:?} and {b:?}"
             );
         };
-        check("union", Set::union, "a a.b", "a.c d", "a a.b a.c d");
 
+        check("union", Set::union, "a a.b", "a.c d", "a a.b a.c d");
         check("union", Set::union, "", "a.b", "a.b");
         check(
             "intersection",

@@ -173,8 +173,8 @@ mod tests {
                 "{text:?}"
             );
         };
-        check("", Ok(b""));
 
+        check("", Ok(b""));
         check("YQ==", Ok(b"a"));
         check("YWI=", Ok(b"ab"));
         check("YWJj", Ok(b"abc"));

@@ -482,8 +482,8 @@ fn a_field_has_the_name_of_the_stored_object() {
         let found = found.map_or_else(|error| error.to_string(), str::to_owned);
         assert_eq!(found, expected, "{label} of {plural}");
     };
-    check("", "pods", "spec.nodeName", "spec.nodeName");
 
+    check("", "pods", "spec.nodeName", "spec.nodeName");
     check("", "pods", "spec.host", "spec.nodeName");
     check("", "pods", "status.podIPs", "status.podIPs");
     check("", "pods", "spec.x", "field label not supported: spec.x");

@@ -9,8 +9,8 @@ fn schedules_are_parsed_or_refused_in_the_parsers_words() {
             .map_err(|why| why.to_string());
         assert_eq!(read, expected.map_err(str::to_owned), "{schedule}");
     };
-    check("*/5 1-3 1,15 jan-dec MON", Ok(()));
 
+    check("*/5 1-3 1,15 jan-dec MON", Ok(()));
     check("@daily", Ok(()));
     check("@every 1h30m", Ok(()));
     check(

@@ -278,8 +278,8 @@ fn a_base_for_generated_names_may_end_in_a_dash() {
             "{base:?}"
         );
     };
-    check("web-", true);
 
+    check("web-", true);
     check("web", true);
     check("-", false);
     check("é-", false);

@@ -137,8 +137,8 @@ fn values_round_away_from_zero_and_are_capped() {
             "{text}"
         );
     };
-    check("0", 0, 0);
 
+    check("0", 0, 0);
     check("1m", 1, 1);
     check("-1m", -1, -1);
     check("1500m", 2, 1500);

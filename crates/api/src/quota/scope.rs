@@ -178,8 +178,8 @@ mod tests {
                 "{spec} {scope}"
             );
         };
-        check("{}", "Terminating", "Exists", &[], false);
 
+        check("{}", "Terminating", "Exists", &[], false);
         check(
             r#"{"activeDeadlineSeconds":5}"#,
             "Terminating",

@@ -18,8 +18,8 @@ fn a_label_selector_prints_in_the_order_of_its_keys() {
             Ok(expected.to_owned())
         );
     };
-    check("", "");
 
+    check("", "");
     check("  ", "");
     check(" app = x , tier", "app=x,tier");
     check("b,a==1,!c", "a==1,b,!c");
@@ -247,8 +247,8 @@ fn field_selectors_print_sorted_and_escaped() {
             Ok(expected.to_owned())
         );
     };
-    check("", "");
 
+    check("", "");
     check("metadata.name=a", "metadata.name=a");
     check("b==1,a!=2,", "a!=2,b=1");
     check(r"a=x\,y\=\\z", r"a=x\,y\=\\z");
@@ -265,8 +265,8 @@ fn invalid_field_selectors_are_refused_in_upstreams_words() {
             "{text}"
         );
     };
-    check("b=1,a", "invalid selector: 'b=1,a'; can't understand 'a'");
 
+    check("b=1,a", "invalid selector: 'b=1,a'; can't understand 'a'");
     check(
         "a=b=c",
         "invalid field selector: unescaped character in value: 61",

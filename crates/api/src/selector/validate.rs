@@ -11,7 +11,7 @@ use crate::value::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     /// As label values.
-    Judged,
+    Validated,
     /// Not at all: the old object has invalid ones already.
     Kept,
 }
@@ -81,7 +81,7 @@ fn validate_requirement(
         errors,
     );
 
-    if values == Values::Judged {
+    if values == Values::Validated {
         for (index, value) in given.iter().enumerate() {
             refuse(&path.index(index), value, names::label_value(value), errors);
         }
@@ -110,7 +110,7 @@ mod tests {
         let mut errors = FieldErrors::default();
         validate(
             Some(&selector),
-            Values::Judged,
+            Values::Validated,
             &Path::Root.field("s"),
             &mut errors,
         );

@@ -15,8 +15,8 @@ fn moments_are_read_with_fractions_and_offsets_and_written_in_utc() {
         );
         assert_eq!(time.to_string(), expected, "{text}");
     };
-    check("1970-01-01T00:00:00Z", 0, 0, "1970-01-01T00:00:00Z");
 
+    check("1970-01-01T00:00:00Z", 0, 0, "1970-01-01T00:00:00Z");
     check(
         "2026-03-01T12:00:00Z",
         1_772_366_400,
@@ -141,8 +141,8 @@ fn durations_are_read_and_written_as_go_does() {
             "{text}"
         );
     };
-    check("0", "0s");
 
+    check("0", "0s");
     check("1h2m3.5s", "1h2m3.5s");
     check("90m", "1h30m0s");
     check("1.5h", "1h30m0s");
@@ -165,8 +165,8 @@ fn invalid_durations_are_refused_in_gos_words() {
             "{text}"
         );
     };
-    check("abc", r#"time: invalid duration "abc""#);
 
+    check("abc", r#"time: invalid duration "abc""#);
     check("", r#"time: invalid duration """#);
     check(".s", r#"time: invalid duration ".s""#);
     check("3000000h", r#"time: invalid duration "3000000h""#);

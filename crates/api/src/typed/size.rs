@@ -123,8 +123,8 @@ mod tests {
                 "{path:?}: {found} and not {real}"
             );
         };
-        check("Pod", &["spec", "volumes"], size_of::<Volume>());
 
+        check("Pod", &["spec", "volumes"], size_of::<Volume>());
         check("Pod", &["spec", "containers"], size_of::<Container>());
         check("Pod", &["spec", "tolerations"], size_of::<Toleration>());
         check("Pod", &["spec", "containers", "env"], size_of::<EnvVar>());

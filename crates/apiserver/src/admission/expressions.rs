@@ -211,7 +211,7 @@ impl<'a> Asking<'a> {
         let verb = check.verb.as_str();
         let attributes = AccessAttributes { user, verb, target };
         let (allowed, reason) = match self.authorization.decide(&attributes).await {
-            Decision::Allow(grant) => (true, grant.told(user).to_string()),
+            Decision::Allow(grant) => (true, grant.reason(user).to_string()),
             Decision::Deny(reason) | Decision::NoOpinion(reason) => (false, reason),
         };
         Verdict {

@@ -121,9 +121,9 @@ fn fill_in(pod: &mut Value, range: &[LimitRangeItem]) {
     }
 
     if !filled.is_empty() {
-        let told = format!("LimitRanger plugin set: {}", filled.join("; "));
+        let filled = format!("LimitRanger plugin set: {}", filled.join("; "));
         pod.meta_mut()
-            .set_annotation("kubernetes.io/limit-ranger", Some(&told));
+            .set_annotation("kubernetes.io/limit-ranger", Some(&filled));
     }
 }
 
@@ -327,11 +327,11 @@ mod tests {
             ),
         );
 
-        let told = "LimitRanger plugin set: cpu request for container c; memory limit for container c; \
+        let annotation = "LimitRanger plugin set: cpu request for container c; memory limit for container c; \
                     cpu request for init container i; cpu, memory limit for init container i";
         assert_eq!(
             pod.meta().annotation("kubernetes.io/limit-ranger"),
-            Some(told)
+            Some(annotation)
         );
 
         let container = &pod.at(&["spec", "containers"]).unwrap().as_array().unwrap()[0];

@@ -42,7 +42,7 @@ pub enum Grant {
 
 impl Grant {
     /// The reason, for the user that it was given to.
-    pub fn told<'a>(&'a self, user: &'a User) -> impl fmt::Display + 'a {
+    pub fn reason<'a>(&'a self, user: &'a User) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| match self {
             Grant::Plain => Ok(()),
             Grant::Binding(binding) => write!(f, "RBAC: allowed by {}", binding.described(user)),

@@ -118,8 +118,8 @@ fn wanted(before: &Map, facts: &Facts, now: Timestamp) -> Map {
             data.insert(key, text.as_str());
         }
     };
-    trust(CLIENT_CA, facts.client_authorities.as_deref());
 
+    trust(CLIENT_CA, facts.client_authorities.as_deref());
     trust(PROXY_CA, facts.proxy_authorities.as_deref());
     let Some(proxy) = &facts.front_proxy else {
         return data;

@@ -174,6 +174,6 @@ fn complain(hook: &Hook, error: &ApiError) {
     warn!(
         hook = hook.name,
         error = error.message,
-        "post-start hook failed, retrying"
+        "post-start hook failed; retrying"
     );
 }

@@ -185,8 +185,8 @@ mod tests {
                 "status":{{"conditions":[{{"type":"Ready","status":"{status}"}}]}}}}"#
             )
         };
-        check(&said("True"), &["10.0.0.0/16"], &Step::Nothing);
 
+        check(&said("True"), &["10.0.0.0/16"], &Step::Nothing);
         check(&said("False"), &["10.0.0.0/16"], &Step::Nothing);
         check(&said("Unknown"), &["10.0.0.0/16"], &Step::SayReady);
     }

@@ -225,7 +225,7 @@ fn compiled(definition: &Value) -> Option<Arc<Compiled>> {
         Ok(compiled) => Some(Arc::new(compiled)),
         Err(error) => {
             let name = definition.meta().name();
-            error!(%error, name, "cannot load CustomResourceDefinition, its resources are not served");
+            error!(%error, name, "cannot load CustomResourceDefinition; its resources are not served");
             None
         }
     }
@@ -256,7 +256,7 @@ fn entries<'k>(
             &StorageVersion::of_definition(compiled),
         ) {
             Ok(entry) => drop(entries.insert(Arc::new(entry))),
-            Err(bad) => error!(%bad, "cannot decode stored object, skipping it"),
+            Err(error) => error!(%error, "cannot decode stored object; skipping it"),
         }
     }
     entries
@@ -281,7 +281,7 @@ async fn stored(store: &dyn Store, compiled: &Arc<Compiled>, at: Revision) -> Ca
             }
             Err(StoreError::Compacted { .. }) => request = everything(),
             Err(error) => {
-                warn!(%error, "cannot read custom resources from the store, retrying");
+                warn!(%error, "cannot read custom resources from the store; retrying");
                 tokio::time::sleep(super::feed::RETRY).await;
                 request = everything();
             }

@@ -114,7 +114,7 @@ impl Caches {
     pub async fn caught_up(&self, store: &dyn Store, revision: Revision) {
         while self.applied() < revision {
             if let Err(error) = store.progress().await {
-                warn!(%error, "cannot request watch progress from the store, retrying");
+                warn!(%error, "cannot request watch progress from the store; retrying");
             }
             if tokio::time::timeout(ASK_EVERY, self.reached(revision))
                 .await
@@ -160,7 +160,7 @@ impl Caches {
             };
             match Entry::stored(key, &kv.value, kv.mod_revision, &cache.storage_version()) {
                 Ok(entry) => drop(contents.entry(prefix).or_default().insert(Arc::new(entry))),
-                Err(bad) => error!(%bad, "cannot decode stored object, skipping it"),
+                Err(error) => error!(%error, "cannot decode stored object; skipping it"),
             }
         }
 
@@ -194,8 +194,8 @@ impl Caches {
     /// more changes.
     pub async fn run(&self, store: &dyn Store, mut from: Revision) -> Infallible {
         loop {
-            let lost = self.follow(store, from).await;
-            warn!(%lost, "store watch lost compacted events, reloading watch caches");
+            let error = self.follow(store, from).await;
+            warn!(%error, "store watch lost compacted events; reloading watch caches");
             from = loop {
                 match self.fill(store).await {
                     Ok(at) => break at,
@@ -203,7 +203,7 @@ impl Caches {
                         std::future::pending().await
                     }
                     Err(error) => {
-                        warn!(%error, "cannot load watch caches, retrying");
+                        warn!(%error, "cannot load watch caches; retrying");
                         tokio::time::sleep(RETRY).await;
                     }
                 }
@@ -223,7 +223,7 @@ impl Caches {
                 Err(lost @ StoreError::Compacted { .. }) => return lost,
                 Err(StoreError::Unavailable(Unavailable::Closed)) => std::future::pending().await,
                 Err(error) => {
-                    warn!(%error, "cannot watch the store, retrying");
+                    warn!(%error, "cannot watch the store; retrying");
                     tokio::time::sleep(RETRY).await;
                     continue;
                 }
@@ -256,7 +256,7 @@ impl Caches {
                         std::future::pending().await
                     }
                     Err(error) => {
-                        warn!(%error, "store watch ended, resuming it");
+                        warn!(%error, "store watch ended; resuming it");
                         break;
                     }
                 }
@@ -299,8 +299,8 @@ impl Caches {
                 EventKind::Delete => None,
                 EventKind::Put => match self.entry(&cache, key, &event.kv) {
                     Ok(entry) => Some(entry),
-                    Err(bad) => {
-                        error!(%bad, "cannot decode stored object, skipping it");
+                    Err(error) => {
+                        error!(%error, "cannot decode stored object; skipping it");
                         continue;
                     }
                 },

@@ -317,8 +317,8 @@ mod tests {
                 .map(|named| (named.tls, named.name, named.port));
             assert_eq!(found, expected, "{text}");
         };
-        check("a", Some((false, "a", "")));
 
+        check("a", Some((false, "a", "")));
         check("a:80", Some((false, "a", "80")));
         check("https:a:", Some((true, "a", "")));
         check("http:a:web", Some((false, "a", "web")));
@@ -347,8 +347,8 @@ mod tests {
                     "status": {{"podIPs": [{{"ip": "{ip}"}}]}}}}"#
             )
         };
-        check(&with("10.0.0.7"), "p", Ok("10.0.0.7:8080"));
 
+        check(&with("10.0.0.7"), "p", Ok("10.0.0.7:8080"));
         check(&with("10.0.0.7"), "p:90", Ok("10.0.0.7:90"));
         check(&with("fd00::7"), "p:90", Ok("[fd00::7]:90"));
         check(&with("127.0.0.1"), "p", Err("address not allowed"));

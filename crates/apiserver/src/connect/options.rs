@@ -327,8 +327,8 @@ mod tests {
                 "{query}"
             );
         };
-        check("", "");
 
+        check("", "");
         check(
             "command=sh&command=-c&command=echo+%22a%26b%22&stdin=true&stdout=1&tty=True&stderr=false",
             "command=sh&command=-c&command=echo+%22a%26b%22&input=1&output=1&tty=1",
@@ -350,8 +350,8 @@ mod tests {
                 "{query}"
             );
         };
-        check("", Ok("stream=All"));
 
+        check("", Ok("stream=All"));
         check(
             "follow=true&tailLines=5&container=c",
             Ok("follow=true&stream=All&tailLines=5"),

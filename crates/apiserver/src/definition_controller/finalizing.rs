@@ -45,7 +45,7 @@ pub(super) async fn run(loopback: &Loopback) {
             Some(error) => {
                 warn!(
                     error = error.message,
-                    "cannot finalize CustomResourceDefinition, retrying"
+                    "cannot finalize CustomResourceDefinition; retrying"
                 );
                 tokio::time::sleep(RETRY).await;
             }

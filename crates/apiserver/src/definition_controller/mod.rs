@@ -96,7 +96,7 @@ async fn accept(loopback: &Loopback, hook: &Hook) {
         if let Err(error) = accept_all(loopback, &mut known).await {
             warn!(
                 error = error.message,
-                "cannot update CustomResourceDefinition status, retrying"
+                "cannot update CustomResourceDefinition status; retrying"
             );
             tokio::time::sleep(RETRY).await;
             continue;

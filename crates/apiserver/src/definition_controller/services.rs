@@ -33,7 +33,7 @@ pub(super) async fn run(loopback: &Loopback, hooks: &[&Hook]) {
             Err(error) => {
                 warn!(
                     error = error.message,
-                    "cannot sync APIServices of CustomResourceDefinitions, retrying"
+                    "cannot sync APIServices of CustomResourceDefinitions; retrying"
                 );
                 tokio::time::sleep(RETRY).await;
             }

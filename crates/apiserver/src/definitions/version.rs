@@ -63,7 +63,7 @@ impl Version {
         let status = source.at(&["properties", "status"]);
         let declared = Declared::object(&source, preserves).unwrap_or_else(|error| {
             let version = version.text("name");
-            warn!(%error, version, "cannot read field types from the schema, ignoring it");
+            warn!(%error, version, "cannot read field types from the schema; ignoring it");
             Declared::object(&anything(), true).expect("the schema that allows anything is valid")
         });
 

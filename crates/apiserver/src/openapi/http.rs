@@ -219,8 +219,8 @@ mod tests {
                 "{accept}"
             );
         };
-        check("", false);
 
+        check("", false);
         check("gzip", true);
         check("br, GZIP;q=0.5", true);
         check("gzip;q=0", false);
@@ -235,8 +235,8 @@ mod tests {
             assert_eq!(answer.headers()["etag"], "\"AB\"");
             assert_eq!(answer.headers()["cache-control"], "no-cache, private");
         };
-        check("\"AB\"", 304);
 
+        check("\"AB\"", 304);
         check("W/\"AB\"", 304);
         check("\"CD\", \"AB\"", 304);
         check("*", 304);

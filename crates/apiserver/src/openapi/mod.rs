@@ -175,10 +175,10 @@ impl OpenApi {
 /// Why there is no document.
 #[derive(Debug, thiserror::Error)]
 enum OpenApiError {
-    #[error("the document could not be made")]
+    #[error("cannot build the OpenAPI document")]
     Library(#[from] LibraryError),
-    #[error("the work was broken off")]
-    BrokenOff(#[from] tokio::task::JoinError),
+    #[error("building the OpenAPI document was cancelled")]
+    Cancelled(#[from] tokio::task::JoinError),
 }
 
 fn failed(error: &OpenApiError) -> Answer {

@@ -298,18 +298,18 @@ fn describe_field(schema: &mut Map, text: &'static str, field: FieldRef<'_>) {
         return describe(schema, text);
     }
 
-    let mut told = Text::new(text);
-    if !told.is_empty() {
-        told.push_str("\n\n");
+    let mut description = Text::new(text);
+    if !description.is_empty() {
+        description.push_str("\n\n");
     }
 
-    told.push_str("Possible enum values:");
+    description.push_str("Possible enum values:");
 
     for value in values.iter() {
-        told.push_str("\n - `\"");
-        told.push_str(value);
-        told.push_str("\"`");
+        description.push_str("\n - `\"");
+        description.push_str(value);
+        description.push_str("\"`");
     }
 
-    schema.insert("description", told);
+    schema.insert("description", description);
 }

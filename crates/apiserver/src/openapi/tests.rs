@@ -311,8 +311,8 @@ fn custom_resources_have_fewer_forms() {
             "{method} {member}"
         );
     };
-    check("get", "produces", &["application/json", "application/yaml"]);
 
+    check("get", "produces", &["application/json", "application/yaml"]);
     check("put", "consumes", &["application/json", "application/yaml"]);
 
     let patches = [

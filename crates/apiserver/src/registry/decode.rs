@@ -140,11 +140,11 @@ impl Body {
         let decoded = defined(text, version, scope).map_err(|why| refused(&why))?;
         if declared.api_version != scope.kind.api_version() {
             // The fields of another version are not known.
-            let told = match validation {
+            let warnings = match validation {
                 FieldValidation::Warn => unknown_members(&decoded.value),
                 _ => Vec::new(),
             };
-            return Err(declared.of_another_version(scope).after(told));
+            return Err(declared.of_another_version(scope).after(warnings));
         }
 
         if declared.kind != scope.kind.name {
@@ -476,12 +476,12 @@ mod tests {
 
     #[test]
     fn a_client_is_warned_of_every_key_that_is_there_twice() {
-        let told = "yaml: unmarshal errors:\n  line 2: key \"a\" already set in map\n  line 4: key \"b\" already set in map";
+        let text = "yaml: unmarshal errors:\n  line 2: key \"a\" already set in map\n  line 4: key \"b\" already set in map";
         let keys = [
             "line 2: key \"a\" already set in map",
             "line 4: key \"b\" already set in map",
         ];
-        assert_eq!(lines(told.to_owned()), keys);
+        assert_eq!(lines(text.to_owned()), keys);
         assert_eq!(
             lines("unknown field \"x\"".to_owned()),
             ["unknown field \"x\""]

@@ -88,8 +88,8 @@ mod tests {
                 "{query} {agent}"
             );
         };
-        check("", "curl/8.1", true);
 
+        check("", "curl/8.1", true);
         check("", "Mozilla/5.0 (X11)", true);
         check("", "kubectl/v1.36.4", false);
         check("pretty=true", "kubectl/v1.36.4", true);

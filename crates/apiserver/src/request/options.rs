@@ -518,8 +518,8 @@ mod tests {
                 "{query}"
             );
         };
-        check("watch=1", None);
 
+        check("watch=1", None);
         check("watch=1&timeoutSeconds=0", None);
         check("watch=1&timeoutSeconds=5", Some(5));
         check("watch=1&timeoutSeconds=-5", Some(0));

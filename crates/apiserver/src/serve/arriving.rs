@@ -221,12 +221,12 @@ mod tests {
             client.shutdown().await.unwrap();
         }
 
-        let mut told = String::new();
-        client.read_to_string(&mut told).await.unwrap();
+        let mut answers = String::new();
+        client.read_to_string(&mut answers).await.unwrap();
 
         (
-            told.matches("HTTP/1.1 200 OK").count(),
-            told.contains("connection: close"),
+            answers.matches("HTTP/1.1 200 OK").count(),
+            answers.contains("connection: close"),
         )
     }
 

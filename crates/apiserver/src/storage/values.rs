@@ -52,7 +52,7 @@ impl Values {
         let tree = match json::decode(&bytes, Some(storage_version.of.node())) {
             Ok(decoded) => decoded.value,
             Err(error) => {
-                warn!(%error, "value to store is not JSON, storing it unchanged");
+                warn!(%error, "value to store is not JSON; storing it unchanged");
                 return bytes;
             }
         };
@@ -60,7 +60,7 @@ impl Values {
         match protobuf::encode(&tree, storage_version.of) {
             Ok(encoded) => encoded.into(),
             Err(error) => {
-                warn!(%error, "cannot encode value to store as protobuf, storing it as JSON");
+                warn!(%error, "cannot encode value to store as protobuf; storing it as JSON");
                 bytes
             }
         }

@@ -39,7 +39,7 @@ struct View {
     /// What happened up to here, the client has seen.
     since: Revision,
     /// The revision up to which the client has all events.
-    told: Revision,
+    sent: Revision,
 }
 
 struct Filter {
@@ -88,7 +88,7 @@ impl Registry {
         let wants_initial = wants_initial(options);
 
         let interest = cache.interest(scope.namespace, &filter.fields);
-        let (initial, start, told) = if wants_initial || from_now {
+        let (initial, start, sent) = if wants_initial || from_now {
             // Read before the snapshot is taken: changes that are applied afterwards are sent as
             // events.
             let applied = self.caches.applied();
@@ -118,7 +118,7 @@ impl Registry {
             })?;
             (VecDeque::new(), start, since)
         };
-        let end_of_initial = is_end_marked(options).then_some(told);
+        let end_of_initial = is_end_marked(options).then_some(sent);
 
         Ok(WatchStream {
             caches: self.caches.clone(),
@@ -130,8 +130,8 @@ impl Registry {
             view: View {
                 cache,
                 filter,
-                since: told,
-                told,
+                since: sent,
+                sent,
             },
             bookmarks: options.bookmarks,
             last_chunk: 0,
@@ -170,7 +170,7 @@ impl WatchStream {
         }
 
         if let Some(revision) = self.end_of_initial.take() {
-            self.view.told = self.view.told.max(revision);
+            self.view.sent = self.view.sent.max(revision);
             writer.bookmark(revision, true, &mut out);
         }
 
@@ -227,7 +227,7 @@ impl WatchStream {
     ) -> Result<Option<Vec<u8>>, CursorOvertaken> {
         // Read before the history: no event up to there may follow the bookmark.
         let applied = self.caches.applied();
-        if !self.bookmarks || applied < self.view.told {
+        if !self.bookmarks || applied < self.view.sent {
             return Ok(None);
         }
 
@@ -238,14 +238,14 @@ impl WatchStream {
             }
         }
 
-        self.view.told = self.view.told.max(applied);
+        self.view.sent = self.view.sent.max(applied);
 
         if out.is_empty() {
             // Readers of trees have long read the last events.
             self.caches.trees.let_go();
         }
 
-        writer.bookmark(self.view.told, false, &mut out);
+        writer.bookmark(self.view.sent, false, &mut out);
 
         Ok(Some(out))
     }
@@ -274,7 +274,7 @@ impl View {
             (true, false) => "DELETED",
         };
 
-        self.told = event.revision();
+        self.sent = event.revision();
 
         match &event.previous {
             // It still exists, but not to this client: its last version that did.
@@ -301,8 +301,8 @@ mod tests {
                 "{query}"
             );
         };
-        check("", true, false);
 
+        check("", true, false);
         check("resourceVersion=0", true, false);
         check("allowWatchBookmarks=true", true, true);
         check("allowWatchBookmarks=true&resourceVersion=0", true, true);

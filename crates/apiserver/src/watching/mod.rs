@@ -136,10 +136,10 @@ impl Server {
 
 /// A stream that is nothing but an error.
 fn error_stream(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) -> Answer {
-    let mut told = Vec::new();
-    writer.error(error, &mut told);
+    let mut body = Vec::new();
+    writer.error(error, &mut body);
     with_trees(
-        answer::bytes(StatusCode::OK, writer.content_type(), told),
+        answer::bytes(StatusCode::OK, writer.content_type(), body),
         trees,
     )
 }
@@ -205,8 +205,8 @@ mod tests {
                 "{now} of {ends}"
             );
         };
-        check(0, 1800, 60);
 
+        check(0, 1800, 60);
         check(60, 1800, 120);
         check(1740, 1800, 1798);
         check(1798, 1800, 1858);

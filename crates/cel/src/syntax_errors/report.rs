@@ -68,7 +68,7 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// A reserved word after a dot is told as a name that is missing.
+/// A reserved word after a dot is reported as a missing name.
 fn reserved(message: &str) -> String {
     const NO_VIABLE: &str = "no viable alternative at input '";
     for word in ["true", "false", "null"] {

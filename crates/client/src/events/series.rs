@@ -331,10 +331,10 @@ mod tests {
     #[test]
     fn the_first_repetition_is_sent_and_the_next_are_counted() {
         let mut cache = SeriesCache::default();
-        let told: Vec<_> = (0..5)
+        let counts: Vec<_> = (0..5)
             .map(|at| count(cache.observe(record(at, "p", "x"))))
             .collect();
-        assert_eq!(told, [Some(1), Some(2), None, None, None]);
+        assert_eq!(counts, [Some(1), Some(2), None, None, None]);
 
         assert_eq!(
             count(cache.observe(record(5, "q", "x"))),
@@ -366,9 +366,10 @@ mod tests {
 
         assert_eq!(cache.events.len(), 1, "a single event has ended");
 
-        let told = cache.remove_ended(Timestamp::from_unix(4 + SERIES_TIMEOUT, 0));
+        let counts = cache.remove_ended(Timestamp::from_unix(4 + SERIES_TIMEOUT, 0));
         assert_eq!(
-            told.into_iter()
+            counts
+                .into_iter()
                 .map(|event| count(Some(event)))
                 .collect::<Vec<_>>(),
             [Some(5)]
@@ -385,12 +386,12 @@ mod tests {
     #[test]
     fn a_running_series_is_sent_periodically() {
         let mut cache = SeriesCache::default();
-        let mut told = Vec::new();
+        let mut counts = Vec::new();
         for at in (0..2 * REPORT_INTERVAL).step_by(60) {
             cache.observe(record(at, "p", "x"));
             if at % SERIES_TIMEOUT == 0 {
                 let due = cache.remove_ended(Timestamp::from_unix(at, 0));
-                told.extend(
+                counts.extend(
                     due.into_iter()
                         .map(|event| (at, count(Some(event)).unwrap())),
                 );
@@ -398,7 +399,7 @@ mod tests {
         }
 
         // Sent at the first repetition, after a minute; checked every six.
-        assert_eq!(told, [(2160, 37)]);
+        assert_eq!(counts, [(2160, 37)]);
     }
 
     #[test]

@@ -82,10 +82,10 @@ fn many_similar_events_are_combined() {
 #[test]
 fn events_of_one_component_about_one_object_are_limited() {
     let mut correlator = Correlator::default();
-    let told = (0..40)
+    let sent = (0..40)
         .filter(|_| correlate(&mut correlator, &record(0, "x")).0 == "x")
         .count();
-    assert_eq!(told, 25);
+    assert_eq!(sent, 25);
 
     assert_eq!(
         correlate(&mut correlator, &record(301, "x")).0,

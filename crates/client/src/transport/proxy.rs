@@ -158,8 +158,8 @@ mod tests {
                 "{url}"
             );
         };
-        check("http://proxy.example:3128", Some(("proxy.example", 3128)));
 
+        check("http://proxy.example:3128", Some(("proxy.example", 3128)));
         check("http://proxy.example", Some(("proxy.example", 80)));
         check(
             "http://me:secret@proxy.example:1",

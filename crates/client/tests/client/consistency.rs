@@ -125,10 +125,10 @@ async fn start(disk: &SimulatedDisk) -> (Cluster, Access) {
 
 #[tokio::test]
 async fn how_new_a_list_is_follows_from_version_match_and_limit() {
-    let told = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let check = async |version: &str, matches: &str, limit: u32, expected: &str| {
         assert_eq!(
-            told.list(version, matches, limit, "").await,
+            fixture.list(version, matches, limit, "").await,
             expected,
             "{version} {matches} {limit}"
         );
@@ -143,7 +143,7 @@ async fn how_new_a_list_is_follows_from_version_match_and_limit() {
     check("then", "", 2, "2 of 1 more then").await;
 
     // A limit may be ignored where any version is allowed.
-    let any = told.list("0", "", 2, "").await;
+    let any = fixture.list("0", "", 2, "").await;
     assert!(
         ["4 now", "2 of 2 more now"].contains(&any.as_str()),
         "{any}"
@@ -160,41 +160,42 @@ async fn how_new_a_list_is_follows_from_version_match_and_limit() {
         ("", "NotOlderThan"),
         ("then", "Sometimes"),
     ] {
-        let refused = told.list(version, matches, 0, "").await;
+        let refused = fixture.list(version, matches, 0, "").await;
         assert!(
             refused.starts_with("422 Invalid"),
             "{version} {matches}: {refused}"
         );
     }
 
-    told.cluster.stop().await;
+    fixture.cluster.stop().await;
 }
 
 #[tokio::test]
 async fn the_pages_of_a_list_are_of_one_version_and_no_other_may_be_asked_for() {
-    let told = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let first = ListOptions {
         limit: 1,
-        resource_version: told.then.clone(),
+        resource_version: fixture.then.clone(),
         ..ListOptions::default()
     };
 
-    let token = told
+    let token = fixture
         .maps
         .list(&first)
         .await
         .unwrap()
         .continue_token
         .to_string();
-    assert_eq!(told.list("", "", 0, &token).await, "2 then");
+    assert_eq!(fixture.list("", "", 0, &token).await, "2 then");
 
-    assert_eq!(told.list("0", "", 0, &token).await, "2 then");
-    assert_eq!(told.list("", "", 1, &token).await, "1 of 1 more then");
-    assert_eq!(told.list("then", "", 0, &token).await, "400 BadRequest");
+    assert_eq!(fixture.list("0", "", 0, &token).await, "2 then");
+    assert_eq!(fixture.list("", "", 1, &token).await, "1 of 1 more then");
+    assert_eq!(fixture.list("then", "", 0, &token).await, "400 BadRequest");
 
     for matches in ["Exact", "NotOlderThan"] {
         assert!(
-            told.list("then", matches, 0, &token)
+            fixture
+                .list("then", matches, 0, &token)
                 .await
                 .starts_with("422 Invalid")
         );
@@ -206,25 +207,25 @@ async fn the_pages_of_a_list_are_of_one_version_and_no_other_may_be_asked_for() 
         limit: 1,
         ..ListOptions::default()
     };
-    let unchanged = told.maps.list(&first).await.unwrap();
+    let unchanged = fixture.maps.list(&first).await.unwrap();
     let unchanged = unchanged.continue_token.to_string();
-    told.write_elsewhere().await;
-    assert_eq!(told.list("", "", 0, &unchanged).await, "3 now");
-    told.cluster.expire_versions().await;
+    fixture.write_elsewhere().await;
+    assert_eq!(fixture.list("", "", 0, &unchanged).await, "3 now");
+    fixture.cluster.expire_versions().await;
     for (version, matches, token) in [
         ("then", "Exact", ""),
         ("", "", &token),
         ("", "", &unchanged),
     ] {
-        let found = told.list(version, matches, 0, token).await;
+        let found = fixture.list(version, matches, 0, token).await;
         assert_eq!(found, "410 Expired", "{version} {token}");
     }
 
-    let told = told.restart().await;
-    assert_eq!(told.list("then", "Exact", 0, "").await, "410 Expired");
-    assert_eq!(told.list("", "", 0, &token).await, "410 Expired");
+    let fixture = fixture.restart().await;
+    assert_eq!(fixture.list("then", "Exact", 0, "").await, "410 Expired");
+    assert_eq!(fixture.list("", "", 0, &token).await, "410 Expired");
 
-    told.cluster.stop().await;
+    fixture.cluster.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,7 +32,7 @@ async fn mount(cluster: &Cluster, account: &str, folder: &Path) {
         .unwrap();
 
     let request = object("{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {}}");
-    let told = accounts
+    let answer = accounts
         .subresource("token")
         .create_below(account, &request)
         .await
@@ -40,7 +40,7 @@ async fn mount(cluster: &Cluster, account: &str, folder: &Path) {
 
     fs::write(
         folder.join("token"),
-        told.at(&["status", "token"]).unwrap().as_str().unwrap(),
+        answer.at(&["status", "token"]).unwrap().as_str().unwrap(),
     )
     .unwrap();
 

@@ -130,8 +130,8 @@ fn what_runs_is_left_forbids_or_is_replaced() {
             "{policy}"
         );
     };
-    check("Allow", "11:00", 0, &[]);
 
+    check("Allow", "11:00", 0, &[]);
     check("Forbid", "", 0, &["JobAlreadyActive"]);
     check("Replace", "11:00", 1, &[]);
 }

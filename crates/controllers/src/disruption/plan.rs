@@ -463,8 +463,8 @@ mod tests {
                 (0, 3)
             );
         };
-        check(&["a r up"], &[], "found no controllers for pod \"a\"");
 
+        check(&["a r up"], &[], "found no controllers for pod \"a\"");
         check(
             &["a r up"],
             &["r r jobs.batch"],

@@ -161,8 +161,8 @@ fn ports_are_found_by_name_in_each_pod() {
         let rendered = String::from_utf8(json::to_vec(&Value::Array(ports))).unwrap();
         assert_eq!(rendered, expected);
     };
-    check(TO_NAME, r#"[{"name":"w","port":8080,"protocol":"TCP"}]"#);
 
+    check(TO_NAME, r#"[{"name":"w","port":8080,"protocol":"TCP"}]"#);
     check(
         "ports: [{port: 80, targetPort: 81, protocol: UDP}]",
         r#"[{"name":"","port":81,"protocol":"UDP"}]"#,

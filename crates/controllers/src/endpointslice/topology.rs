@@ -481,8 +481,8 @@ mod tests {
             assign(&mut all, &[&existing], &zones(&["a=1", "b=1"])).unwrap();
             assert_eq!(shown(&wanted), expected, "{existing:?}");
         };
-        check("a a a b", "a>a a>b a>a b>b", "a b a b");
 
+        check("a a a b", "a>a a>b a>a b>b", "a b a b");
         check("a a b b", "a>b a>a b>a b>b", "b a a b");
 
         // Too many in one zone, a zone that is gone, or a missing hint: all are computed again.
@@ -508,8 +508,8 @@ mod tests {
                 "{allocated:?} {nodes:?}"
             );
         };
-        check(&[("a", 2), ("b", 2)], &["a=1", "b=1"], false);
 
+        check(&[("a", 2), ("b", 2)], &["a=1", "b=1"], false);
         check(&[("a", 2), ("b", 2)], &["a=3", "b=1"], true);
         check(&[("a", 2), ("b", 2)], &["a=1", "b=1", "c=1"], true);
         check(&[("a", 2), ("b", 2)], &["a=1"], true);

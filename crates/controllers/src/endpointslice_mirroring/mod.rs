@@ -298,8 +298,8 @@ mod tests {
             let endpoints = parsed(&format!("{{metadata: {{name: s{meta}}}}}"));
             assert_eq!(is_mirrored(&endpoints, &service), expected, "{meta} {spec}");
         };
-        check("", "", true);
 
+        check("", "", true);
         check("", "selector: {app: a}", false);
         check(
             ", labels: {endpointslice.kubernetes.io/skip-mirror: 'true'}",

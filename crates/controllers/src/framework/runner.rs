@@ -236,13 +236,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_is_looked_at_again_when_the_clock_is_set() {
-        let (told, mut looks) = mpsc::unbounded_channel();
+        let (observed, mut looks) = mpsc::unbounded_channel();
         let queue = WorkQueue::new("hourly");
         queue.add("key".to_owned());
 
         let world = World { now, random: || 0 };
         let runner = Runner {
-            controller: Arc::new(Hourly(told)),
+            controller: Arc::new(Hourly(observed)),
             queue,
             journal: Journal::new(),
             world,

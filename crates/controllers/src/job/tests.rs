@@ -382,8 +382,8 @@ fn restarts_count_where_containers_are_restarted() {
             "{restarts} of {backoff_limit}"
         );
     };
-    check(0, "0", false);
 
+    check(0, "0", false);
     check(0, "1", true);
     check(3, "2", false);
     check(3, "3", true);
@@ -513,8 +513,8 @@ fn failures_are_waited_for_longer_and_longer() {
             }
         );
     };
-    check(0, 0, None);
 
+    check(0, 0, None);
     check(1, 0, Some(10));
     check(1, 10, None);
     check(2, 5, Some(15));

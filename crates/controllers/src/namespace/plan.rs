@@ -144,8 +144,8 @@ mod tests {
                 "{passed}"
             );
         };
-        check(&pods, 0, 60);
 
+        check(&pods, 0, 60);
         check(&pods, 59, 60);
         check(&pods, 60, 0);
         check(&[], 0, 0);
@@ -162,8 +162,8 @@ mod tests {
             assert_eq!(found.map(|found| found.estimate), estimate);
             assert_eq!(why.as_deref(), error);
         };
-        check(&[], 30, None, None);
 
+        check(&[], 30, None, None);
         check(&["{metadata: {name: a}}"], 30, Some(30), None);
         check(
             &["{metadata: {name: a, finalizers: [f]}}"],

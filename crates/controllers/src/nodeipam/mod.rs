@@ -307,8 +307,8 @@ mod tests {
                 "{cidrs:?}: {message}"
             );
         };
-        check(&[], "--allocate-node-cidrs requires --cluster-cidr");
 
+        check(&[], "--allocate-node-cidrs requires --cluster-cidr");
         check(&["10.0.0.0/16"], "");
         check(&["10.0.0.0/16", "fd00::/48"], "");
         check(

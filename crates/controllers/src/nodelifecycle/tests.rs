@@ -79,8 +79,8 @@ fn taints_follow_from_conditions() {
             expected.map(|taints| taints.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(tainted(&plan), expected, "{conditions:?} {taints:?} {more}");
     };
-    check(&["Ready=True"], &[], "", None);
 
+    check(&["Ready=True"], &[], "", None);
     check(&["Ready=True"], &["not-ready:NoSchedule"], "", Some(&[]));
     check(
         &["Ready=True"],

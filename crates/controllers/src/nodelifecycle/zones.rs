@@ -192,8 +192,8 @@ mod tests {
                 "{ready} {not_ready}"
             );
         };
-        check(0, 0, State::Normal);
 
+        check(0, 0, State::Normal);
         check(0, 1, State::Full);
         check(1, 2, State::Normal);
         check(2, 3, State::Partial);

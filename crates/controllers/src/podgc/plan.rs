@@ -155,8 +155,8 @@ mod tests {
             let names: Vec<&str> = found.iter().map(|pod| pod.key.name.as_str()).collect();
             assert_eq!(names, expected, "{threshold}");
         };
-        check(0, &[]);
 
+        check(0, &[]);
         check(4, &[]);
         check(1, &["evicted", "old", "a"]);
     }

@@ -113,8 +113,8 @@ mod tests {
             let user = User::of(&yaml::decode(pod.as_bytes()).unwrap());
             assert_eq!(user.holds(claim, is_owner), expected, "{rest} {claim}");
         };
-        check("", "c", false, true);
 
+        check("", "c", false, true);
         check("waiting", "c", false, false);
         check("gone", "c", false, true);
         check("", "other", false, false);

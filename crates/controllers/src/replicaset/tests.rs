@@ -123,8 +123,8 @@ fn what_is_missing_is_made_and_what_is_too_much_goes() {
             "{spec}"
         );
     };
-    check("replicas: 3", pods(0), "create 3");
 
+    check("replicas: 3", pods(0), "create 3");
     check("", pods(0), "create 1");
     check("replicas: 0", pods(0), "keep");
     check("replicas: 3", pods(3), "keep");
@@ -164,8 +164,8 @@ fn what_matches_is_adopted_and_what_does_not_is_released() {
             expected
         );
     };
-    check("", vec![orphan()], "keep, adopt orphan");
 
+    check("", vec![orphan()], "keep, adopt orphan");
     check("", vec![mine_no_more()], "create 1, release mine");
     check("", vec![stranger()], "create 1");
     check(
@@ -255,8 +255,8 @@ fn the_least_useful_pods_are_deleted_first() {
             &RUNS.replacen(from, to, 1),
         )
     };
-    check(with("nodeName: n1", "nodeName: ''"), "it has no node");
 
+    check(with("nodeName: n1", "nodeName: ''"), "it has no node");
     check(with("Running", "Pending"), "it does not run yet");
     check(with("Running", "Unknown"), "its phase is unknown");
 

@@ -226,8 +226,8 @@ mod tests {
             let used = Amounts::from([("requests.cpu".to_string(), "500m".parse().unwrap())]);
             assert_eq!(status(&quota, &used).is_some(), changes, "{status_now}");
         };
-        check("{}", true);
 
+        check("{}", true);
         check("{hard: {requests.cpu: '1'}}", true);
         check(
             "{hard: {requests.cpu: 1000m}, used: {requests.cpu: '0.5'}}",

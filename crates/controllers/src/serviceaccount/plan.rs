@@ -46,8 +46,8 @@ mod tests {
                 "{is_going} {has_default}"
             );
         };
-        check(false, false, Plan::Create);
 
+        check(false, false, Plan::Create);
         check(false, true, Plan::Keep);
         check(true, false, Plan::Keep);
         check(true, true, Plan::Keep);

@@ -198,8 +198,8 @@ mod tests {
             };
             assert_eq!(plan(&observed), expected, "{observed:?}");
         };
-        check(secret("u", ""), Some("u"), Plan::Fill);
 
+        check(secret("u", ""), Some("u"), Plan::Fill);
         check(secret("", ""), Some("u"), Plan::Fill);
         check(secret("u", &whole()), Some("u"), Plan::Keep);
         check(

@@ -181,8 +181,8 @@ fn an_old_template_is_replaced_from_the_last() {
         );
         assert_eq!(actions(&plan), expected, "{spec} {there}");
     };
-    check("", "up up up", "-2");
 
+    check("", "up up up", "-2");
     check("", "up up nup", "-1");
     check("", "up up ndown", "");
     check("", "up up going", "");
@@ -193,8 +193,8 @@ fn an_old_template_is_replaced_from_the_last() {
             r#","updateStrategy":{{"type":"RollingUpdate","rollingUpdate":{{"partition":{at}}}}}"#
         )
     };
-    check(&partition(2), "up up nup", "");
 
+    check(&partition(2), "up up nup", "");
     check(&partition(1), "up up nup", "-1");
     check(r#","updateStrategy":{"type":"OnDelete"}"#, "up up up", "");
     let two = r#","podManagementPolicy":"Parallel","updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}"#;
@@ -228,8 +228,8 @@ fn an_old_template_is_replaced_from_the_last() {
             .unwrap();
         assert_eq!(image.as_str(), Some(expected), "{spec}");
     };
-    missing(&partition(1), "old");
 
+    missing(&partition(1), "old");
     missing(&partition(0), "new");
 }
 

@@ -130,7 +130,7 @@ fn ports(machine: &Machine) {
         .unwrap();
     assert!(!refused.success(), "the pod still answers");
 
-    let mut told = String::new();
+    let mut output = String::new();
     eventually("it ends", || match forwarding.try_wait().unwrap() {
         Some(_) => Ok(()),
         // Interrupted, as by Ctrl-C.
@@ -144,11 +144,11 @@ fn ports(machine: &Machine) {
         .stderr
         .take()
         .unwrap()
-        .read_to_string(&mut told)
+        .read_to_string(&mut output)
         .unwrap();
 
     let words = "the pod has ended or was deleted since the forwarding began";
-    assert!(told.contains(words), "{told}");
+    assert!(output.contains(words), "{output}");
 }
 
 /// A Deployment: rolled out, requested, updated, rolled back, scaled, deleted.
@@ -177,8 +177,8 @@ fn a_deployment_is_rolled_out_and_back() {
             }
         });
     };
-    says(&format!("http://{address}/"), "\"host\":\"web-");
 
+    says(&format!("http://{address}/"), "\"host\":\"web-");
     says(&format!("http://192.0.2.2:{port}/"), "\"host\":\"web-");
     machine.kubectl("set env deployment/web COLOR=green");
     machine.kubectl("rollout status deployment/web --timeout=300s");

@@ -239,8 +239,8 @@ fn check_with_promtool(machine: &Machine, target: &Target, page: &str) {
         .output()
         .unwrap();
 
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    let new: Vec<&str> = told
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let new: Vec<&str> = stderr
         .lines()
         .filter(|line| !KNOWN_LINTS.iter().any(|known| line.contains(known)))
         .collect();
@@ -248,7 +248,7 @@ fn check_with_promtool(machine: &Machine, target: &Target, page: &str) {
     // 3: only lints.
     assert!(
         matches!(output.status.code(), Some(0 | 3)),
-        "{}: {told}",
+        "{}: {stderr}",
         target.job
     );
 }

@@ -12,7 +12,7 @@ const AT_ONCE: u64 = 50;
 /// Timeout of a batch on a busy machine.
 const PATIENCE: &str = "600s";
 /// Number of hanging pods that are reported in full.
-const TOLD: usize = 3;
+const SHOWN: usize = 3;
 
 #[test]
 fn three_hundred_pods_are_created_and_deleted_without_leftovers() {
@@ -54,7 +54,10 @@ fn goes_well(machine: &Machine, line: &str) {
     let table = String::from_utf8_lossy(&pods.stdout).into_owned();
 
     let hanging = table.lines().skip(1).filter(|line| !is_ready(line));
-    for name in hanging.filter_map(|line| line.split(' ').next()).take(TOLD) {
+    for name in hanging
+        .filter_map(|line| line.split(' ').next())
+        .take(SHOWN)
+    {
         let why = machine
             .coracle(&["why", &format!("pod/{name}")])
             .output()

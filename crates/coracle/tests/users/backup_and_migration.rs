@@ -37,11 +37,11 @@ fn is_too_old(server: &Server, version: u64) {
         "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}"
     );
     let output = server.run(&["get", "--raw", &path]);
-    let told = [output.stdout, output.stderr].concat();
-    let told = String::from_utf8_lossy(&told);
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
     assert!(
-        told.contains("too old resource version"),
-        "{version}: {told}"
+        text.contains("too old resource version"),
+        "{version}: {text}"
     );
 }
 
@@ -140,10 +140,10 @@ fn node_lease_renewals_are_delayed_within_the_limit() {
     ]);
 
     let output = command.arg(cluster.path()).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        !output.status.success() && told.contains("at most 5s"),
-        "{told}"
+        !output.status.success() && text.contains("at most 5s"),
+        "{text}"
     );
 }
 

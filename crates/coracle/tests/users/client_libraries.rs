@@ -113,12 +113,12 @@ impl Program {
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
 
-        let (told, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             stdout
                 .lines()
                 .map_while(Result::ok)
-                .try_for_each(|line| told.send(line))
+                .try_for_each(|line| sender.send(line))
         });
 
         let mut running = Running {
@@ -135,8 +135,7 @@ impl Program {
 }
 
 impl Running {
-    /// Waits until every one of its ways has told a line that begins so; what was heard before
-    /// counts.
+    /// Waits until each of its transports has printed a line that begins so; earlier lines count.
     fn hears(&mut self, beginning: &str) {
         for way in self.ways {
             let wanted = format!("{way}{beginning}");
@@ -224,8 +223,8 @@ fn informers_continue_after_a_restart(cluster: &Cluster) {
 fn informers_relist_after_compaction() {
     let cluster = Cluster::new(Engine::Embedded);
     let socket = format!("unix://{}", cluster.path().join("etcd.sock").display());
-    let face = ["--etcd-listen", &socket];
-    let server = cluster.start_with(&face);
+    let listen = ["--etcd-listen", &socket];
+    let server = cluster.start_with(&listen);
     let mut followers = followers(&server);
     server.kubectl(&["create", "configmap", "before"]);
     followers
@@ -251,7 +250,7 @@ fn informers_relist_after_compaction() {
     });
 
     followers.iter_mut().for_each(Running::forgets);
-    let server = again(&cluster, server, &face);
+    let server = again(&cluster, server, &listen);
     let anew = ["watch-list 200", "list 200", "synced", "synced", "listed"];
     followers
         .iter_mut()

@@ -49,8 +49,8 @@ fn check(server: &Server, folder: &std::path::Path) {
     becomes(server, &counts, "1 2");
     becomes(server, &owners, "web");
     let reasons = "jsonpath={range .items[*]}{.reason} {end}";
-    let told = server.kubectl(&["get", "events", "-o", reasons, "--sort-by=.metadata.name"]);
-    assert_eq!(told.matches("SuccessfulCreate").count(), 3, "{told}");
+    let text = server.kubectl(&["get", "events", "-o", reasons, "--sort-by=.metadata.name"]);
+    assert_eq!(text.matches("SuccessfulCreate").count(), 3, "{text}");
 
     let managers = server.kubectl(&[
         "get",
@@ -150,10 +150,10 @@ fn an_unknown_controller_or_flag_is_refused() {
             .args(arguments)
             .output()
             .unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
         assert!(
-            !output.status.success() && told.contains(expected),
-            "{arguments:?}: {told}"
+            !output.status.success() && text.contains(expected),
+            "{arguments:?}: {text}"
         );
     };
 

@@ -126,14 +126,14 @@ fn a_definition_brings_a_resource_like_any_other(cluster: &Cluster) {
     let path = |path: &str| format!("jsonpath={{{path}}}");
     server.kubectl(&["scale", "boat", "skiff", "--replicas=4"]);
 
-    let told = server.kubectl(&[
+    let text = server.kubectl(&[
         "get",
         "boat",
         "skiff",
         "-o",
         &path(".spec.oars} {.spec.harbour} {.metadata.generation"),
     ]);
-    assert_eq!(told, "4 home 2");
+    assert_eq!(text, "4 home 2");
 
     let status =
         r#"{"status":{"conditions":[{"type":"Afloat","status":"True"}]},"spec":{"oars":9}}"#;
@@ -474,13 +474,13 @@ fn a_changed_definition_applies_to_stored_objects(cluster: &Cluster) {
     server.stop();
 
     let server = cluster.start();
-    let told = server.kubectl(&[
+    let text = server.kubectl(&[
         "get",
         "boats.v1beta1.harbour.example.com",
         "-o",
         "jsonpath={.items[*].apiVersion} {.items[*].spec}",
     ]);
-    assert_eq!(told, r#"harbour.example.com/v1beta1 {"oars":2}"#);
+    assert_eq!(text, r#"harbour.example.com/v1beta1 {"oars":2}"#);
 
     server.stop();
 }

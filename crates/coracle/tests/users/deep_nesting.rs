@@ -110,8 +110,8 @@ fn the_deepest_schemas_and_paths_are_validated() {
         r#"{"type": "object", "x-kubernetes-preserve-unknown-fields": true}"#,
         &schema,
     );
-    let judged = raw.post(definitions, &wide);
-    assert!([201, 422].contains(&judged.status), "{}", judged.status);
+    let answer = raw.post(definitions, &wide);
+    assert!([201, 422].contains(&answer.status), "{}", answer.status);
 
     // A path is not validated when it is stored, as upstream does not either: it is parsed when the
     // objects are listed.
@@ -121,8 +121,8 @@ fn the_deepest_schemas_and_paths_are_validated() {
         ("shafts", format!(".spec{}", "..".repeat(1_000))),
     ] {
         let definition = DEFINITION.replace("wells", plural).replace("Well", plural);
-        let judged = raw.post(definitions, &definition.replace(".spec.deep..x", &path));
-        assert_eq!(judged.status, 201, "{plural}");
+        let answer = raw.post(definitions, &definition.replace(".spec.deep..x", &path));
+        assert_eq!(answer.status, 201, "{plural}");
 
         server.kubectl(&[
             "wait",

@@ -113,9 +113,10 @@ impl Helm<'_> {
 
     /// The state of each revision, oldest first.
     fn history(&self) -> Vec<String> {
-        let told = self.helm(&["history", "web", "-o", "json"]);
-        let told: Vec<serde_json::Value> = serde_json::from_str(&told).unwrap();
-        told.iter()
+        let history = self.helm(&["history", "web", "-o", "json"]);
+        let history: Vec<serde_json::Value> = serde_json::from_str(&history).unwrap();
+        history
+            .iter()
             .map(|entry| entry["status"].as_str().unwrap().to_string())
             .collect()
     }
@@ -134,10 +135,10 @@ impl Helm<'_> {
     fn stands(&self, image: &str, greeting: &str) {
         let path = "{.status.availableReplicas} {.status.updatedReplicas} {.spec.template.spec.containers[0].image}";
         assert_eq!(self.of_deployment(path), format!("3 3 {image}"));
-        let told =
+        let answer =
             self.server
                 .kubectl(&["get", "configmap", "web", "-o", "jsonpath={.data.greeting}"]);
-        assert_eq!(told, greeting);
+        assert_eq!(answer, greeting);
     }
 
     /// Number of completed hook Jobs.
@@ -164,7 +165,7 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     man.stands("shop:1", "hello");
     assert_eq!(man.history(), ["deployed"]);
 
-    until("the hook's end was told", || man.hooks_done() == 1);
+    until("the end of the hook is reported", || man.hooks_done() == 1);
     let jobs = || server.kubectl(&["get", "jobs", "-o", "name"]);
     assert_eq!(jobs(), "", "a hook that succeeded goes");
 

@@ -32,12 +32,12 @@ impl Operator {
 
         let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (told, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             stdout
                 .lines()
                 .map_while(Result::ok)
-                .try_for_each(|line| told.send(line))
+                .try_for_each(|line| sender.send(line))
         });
 
         Operator {
@@ -139,7 +139,7 @@ fn one_of_two_operators_leads_and_the_other_takes_over() {
     let [leader, mut other] = operators;
 
     apply(&server, folder.path(), "desired.yaml", &desired("web:1", 3));
-    until("what was wished is there", || {
+    until("the desired objects exist", || {
         reported(&server) == format!("3 {}", leader.identity)
     });
     let owner = "jsonpath={.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name} {.spec.replicas}";
@@ -174,7 +174,7 @@ fn one_of_two_operators_leads_and_the_other_takes_over() {
 
     assert!(!other.leads(), "there are two leaders");
 
-    // Killed in the middle of things: what is wished meanwhile waits for the next one.
+    // Killed while it works: what is requested meanwhile waits for the next one.
     drop(leader);
     apply(&server, folder.path(), "desired.yaml", &desired("web:2", 2));
     until("the other one leads", || other.leads());

@@ -4,8 +4,8 @@ use crate::cluster::Server;
 use crate::simulated_nodes::{apply, start, until};
 
 fn names(server: &Server, arguments: &[&str]) -> Vec<String> {
-    let told = server.kubectl(&[&["get"][..], arguments, &["-o", "name"]].concat());
-    let mut names: Vec<String> = told.lines().map(str::to_string).collect();
+    let text = server.kubectl(&[&["get"][..], arguments, &["-o", "name"]].concat());
+    let mut names: Vec<String> = text.lines().map(str::to_string).collect();
     names.sort();
     names
 }
@@ -68,8 +68,8 @@ fn dependents_are_orphaned_or_deleted_by_propagation_policy() {
 
     let held = ["-o", "jsonpath={.items[*].metadata.finalizers}"];
     for kind in ["deployments", "replicasets"] {
-        let told = server.kubectl(&[&["get", kind][..], &held].concat());
-        assert_eq!(told, r#"["foregroundDeletion"]"#, "{kind}");
+        let text = server.kubectl(&[&["get", kind][..], &held].concat());
+        assert_eq!(text, r#"["foregroundDeletion"]"#, "{kind}");
     }
 
     server.kubectl(&[
@@ -246,13 +246,13 @@ fn taints_repel_and_evict_pods() {
             names(&server, &["pods"]) == expected
         });
     };
-    there(&["a-while", "always", "briefly", "late"]);
 
+    there(&["a-while", "always", "briefly", "late"]);
     there(&["a-while", "always", "late"]);
     taint("k:NoExecute-");
-    let told = |what: &str| until(what, || server.kubectl(&["get", "events"]).contains(what));
-    told("Marking for deletion Pod default/never");
-    told("Cancelling deletion of Pod default/a-while");
+    let reported = |what: &str| until(what, || server.kubectl(&["get", "events"]).contains(what));
+    reported("Marking for deletion Pod default/never");
+    reported("Cancelling deletion of Pod default/a-while");
     taint("k:NoSchedule-");
     runs("late");
     server.stop();

@@ -97,8 +97,8 @@ fn the_user_is_the_last_common_name_of_a_certificate_in_any_encoding() {
             None => assert_eq!(answer.status, 401, "{answer:?}"),
         }
     };
-    check(DnValue::Utf8String("bob".to_string()), Some("bob"));
 
+    check(DnValue::Utf8String("bob".to_string()), Some("bob"));
     check(
         DnValue::PrintableString("bob".try_into().unwrap()),
         Some("bob"),
@@ -190,7 +190,7 @@ fn invalid_tokens_do_not_authenticate() {
     check("no signature", &forge(&good, same, same, ""));
     check("no token", "x.y.z");
     check(
-        "for somebody else",
+        "for another user",
         &token(&["--audience", "https://elsewhere"]),
     );
 
@@ -445,13 +445,13 @@ fn updates_cannot_escalate_privileges() {
     let reads = |what: &str| {
         format!(r#""rules":[{{"apiGroups":[""],"resources":["{what}"],"verbs":["get"]}}]"#)
     };
+
     check(
         "POST",
         "/clusterroles",
         &role("mine", &reads("configmaps")),
         201,
     );
-
     check(
         "PATCH",
         "/clusterroles/mine",
@@ -530,8 +530,8 @@ fn with_pods_on_nodes() -> ServerUnderTest {
              image: i}}], volumes: [{{name: s, secret: {{secretName: {secret}}}}}]}}}}"
         ));
     };
-    pod("mine", "n1", "my-secret");
 
+    pod("mine", "n1", "my-secret");
     pod("other", "n2", "other-secret");
 
     target
@@ -548,8 +548,8 @@ fn a_node_reads_only_what_its_pods_need() {
         let answer = target.ask(node(), method, path, "", body);
         assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
     };
-    refused("GET", &secret("other-secret"), "");
 
+    refused("GET", &secret("other-secret"), "");
     refused("GET", "/api/v1/namespaces/default/secrets", "");
     refused("GET", "/api/v1/secrets", "");
     refused("DELETE", &secret("my-secret"), "");

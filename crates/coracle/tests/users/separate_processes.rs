@@ -191,12 +191,12 @@ fn separate_processes_work_with_the_permissions_of_their_identities() {
     let check = |who: &str, what: &[&str], expected: bool| {
         assert_eq!(may(&file(who), what), expected, "{who}: {what:?}");
     };
+
     check(
         "scheduler",
         &["create", "pods", "--subresource=binding"],
         true,
     );
-
     check("scheduler", &["create", "replicasets"], false);
     check("scheduler", &["get", "secrets"], false);
     check(

@@ -154,10 +154,10 @@ fn servers_compact_in_turns() {
     let path = format!(
         "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}"
     );
-    let told = server.kubectl(&["get", "--raw", &path]);
+    let answer = server.kubectl(&["get", "--raw", &path]);
     assert!(
-        told.starts_with(r#"{"type":"ERROR""#) && told.contains("too old resource version"),
-        "{told}"
+        answer.starts_with(r#"{"type":"ERROR""#) && answer.contains("too old resource version"),
+        "{answer}"
     );
 
     assert_eq!(

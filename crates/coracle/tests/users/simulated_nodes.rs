@@ -17,8 +17,8 @@ pub(crate) fn start(folder: &Path, nodes: &str, more: &[&str]) -> Server {
     let count: usize = nodes.parse().unwrap();
     until(&format!("{nodes} nodes are ready"), || {
         let ready = r#"jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}"#;
-        let told = server.kubectl(&["get", "nodes", "-o", ready]);
-        told.matches("True").count() == count
+        let text = server.kubectl(&["get", "nodes", "-o", ready]);
+        text.matches("True").count() == count
     });
     server
 }
@@ -67,14 +67,14 @@ fn a_deployment_becomes_available_and_its_pods_have_addresses() {
         "--timeout=180s",
     ]);
 
-    let told = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].status.podIP}"]);
-    let mut addresses: Vec<&str> = told.split(' ').collect();
+    let text = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].status.podIP}"]);
+    let mut addresses: Vec<&str> = text.split(' ').collect();
     addresses.sort_unstable();
     addresses.dedup();
-    assert_eq!(addresses.len(), 7, "{told}");
+    assert_eq!(addresses.len(), 7, "{text}");
     assert!(
         addresses.iter().all(|address| address.starts_with("10.")),
-        "{told}"
+        "{text}"
     );
 
     let table = server.kubectl(&["get", "pods", "--no-headers"]);
@@ -96,8 +96,8 @@ fn pods_behave_as_their_annotation_says() {
     let (server, path) = (start(folder.path(), "2", &[]), folder.path());
     let phase = |name: &str, expected: &str| {
         until(&format!("{name} is {expected}"), || {
-            let told = server.kubectl(&["get", "pod", name, "--no-headers"]);
-            told.split_whitespace().nth(2) == Some(expected)
+            let text = server.kubectl(&["get", "pod", name, "--no-headers"]);
+            text.split_whitespace().nth(2) == Some(expected)
         });
     };
 

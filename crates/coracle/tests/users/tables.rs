@@ -165,8 +165,8 @@ fn a_pod_is_listed_with_its_status() {
             r#"{{"phase":"Running","containerStatuses":[{{"name":"p","image":"img","imageID":"","ready":true,"restartCount":0,{state}}}]}}"#
         )
     };
-    becomes(&container(r#""state":{"running":{}}"#), "1/1 Running 0");
 
+    becomes(&container(r#""state":{"running":{}}"#), "1/1 Running 0");
     becomes(
         &container(
             r#""restartCount":4,"state":{"waiting":{"reason":"CrashLoopBackOff"}},

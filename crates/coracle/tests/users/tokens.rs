@@ -7,14 +7,14 @@ const KEPT: &str = "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-a
                     annotations: {kubernetes.io/service-account.name: robot}}}";
 
 fn of_secret(target: &ServerUnderTest, path: &str) -> String {
-    let told = target.server.run(&[
+    let output = target.server.run(&[
         "get",
         "secret",
         "kept",
         "-o",
         &format!("go-template={{{{{path}}}}}"),
     ]);
-    String::from_utf8(told.stdout).unwrap()
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn a_token_secret_is_filled_and_deleted_with_its_account() {
 
     let anonymous = target.folder.path().join("bare.kubeconfig");
     bare(&target, &anonymous);
-    let told = target
+    let output = target
         .server
         .kubectl(&[&["--kubeconfig", anonymous.to_str().unwrap()][..], &who].concat());
-    assert_eq!(told, "system:serviceaccount:default:robot");
+    assert_eq!(output, "system:serviceaccount:default:robot");
 
     // Removed fields are restored, and existing ones are not regenerated.
     target.server.kubectl(&[

@@ -48,12 +48,12 @@ impl Watch {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
 
-        let (told, events) = mpsc::channel();
+        let (sender, events) = mpsc::channel();
         thread::spawn(move || {
             let events = lines
                 .map_while(Result::ok)
                 .map(|line| json::parse(line.as_bytes()).unwrap());
-            events.into_iter().try_for_each(|event| told.send(event))
+            events.into_iter().try_for_each(|event| sender.send(event))
         });
 
         Watch { child, events }
@@ -217,7 +217,7 @@ fn a_watch_shows_a_deleted_pod_and_its_replacement() {
     let watches = [new_style, old_style].map(|path| Watch::begin(&server, &path));
     server.kubectl(&["delete", "pod", &old, "--timeout=180s"]);
 
-    let mut told = watches.iter().map(|watch| {
+    let mut received = watches.iter().map(|watch| {
         let (mut gone, mut ready) = (false, false);
         watch.up_to(|event| {
             gone |= event.of() == "DELETED";
@@ -225,7 +225,7 @@ fn a_watch_shows_a_deleted_pod_and_its_replacement() {
             gone && ready
         })
     });
-    let (one, other) = (told.next().unwrap(), told.next().unwrap());
+    let (one, other) = (received.next().unwrap(), received.next().unwrap());
     check_order(&one, &old);
 
     assert_eq!(shown(&one), shown(&other), "the older path shows the same");
@@ -272,20 +272,20 @@ fn expired_events_are_deleted_and_watches_report_it(cluster: &Cluster) {
 
     for what in ["ADDED", "DELETED"] {
         let mut seen = 0;
-        let told = watch.up_to(|_| {
+        let received = watch.up_to(|_| {
             seen += 1;
             seen == names.len()
         });
 
         // They hang on one lease, as a rule, and go at one revision, in any order.
-        let mut named: Vec<&str> = told
+        let mut named: Vec<&str> = received
             .iter()
             .filter(|event| event.of() == what)
             .map(Event::name)
             .collect();
         named.sort_unstable();
 
-        assert_eq!(named, names, "{}", shown(&told));
+        assert_eq!(named, names, "{}", shown(&received));
     }
 
     assert_eq!(server.kubectl(&["get", "events", "-o", "name"]), "");

@@ -40,13 +40,13 @@ fn a_deployment_is_rolled_out_paused_rolled_back_scaled_and_deleted_with_all_it_
         || drop(server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]));
 
     let images = || {
-        let told = server.kubectl(&[
+        let output = server.kubectl(&[
             "get",
             "pods",
             "-o",
             "jsonpath={.items[*].spec.containers[0].image}",
         ]);
-        let mut images: Vec<String> = told.split_whitespace().map(str::to_string).collect();
+        let mut images: Vec<String> = output.split_whitespace().map(str::to_string).collect();
         images.sort();
         images.dedup();
 
@@ -80,7 +80,7 @@ fn a_deployment_is_rolled_out_paused_rolled_back_scaled_and_deleted_with_all_it_
     until("two are left", || count(&server, &["get", "pods"]) == 2);
     let pod = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[0].metadata.name}"]);
 
-    let told = why(&server, &[&format!("pod/{pod}")]);
+    let output = why(&server, &[&format!("pod/{pod}")]);
     for part in [
         "is ready",
         "controlled by deployment/web",
@@ -88,7 +88,7 @@ fn a_deployment_is_rolled_out_paused_rolled_back_scaled_and_deleted_with_all_it_
         "bind: sim-",
         "run, ready: on sim-",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(output.contains(part), "{part}: {output}");
     }
 
     server.kubectl(&["delete", "deployment", "web"]);
@@ -125,8 +125,9 @@ fn a_node_that_dies_loses_its_pods_and_they_are_replaced() {
     // meanwhile.
     until("its pods are replaced elsewhere", || {
         let path = r#"jsonpath={range .items[?(@.status.phase=="Running")]}{.spec.nodeName} {.metadata.deletionTimestamp}{"\n"}{end}"#;
-        let told = server.kubectl(&["get", "pods", "-o", path]);
-        told.lines()
+        let output = server.kubectl(&["get", "pods", "-o", path]);
+        output
+            .lines()
             .filter(|line| line.ends_with(' ') && !line.starts_with(&node))
             .count()
             == 5
@@ -200,8 +201,8 @@ fn daemon_sets_endpoints_and_namespace_deletion_work() {
 
     until("its Service leads to three pods", || {
         let path = "jsonpath={.items[*].endpoints[*].addresses[0]}";
-        let told = server.kubectl(&["-n", "full", "get", "endpointslices", "-o", path]);
-        told.split_whitespace().count() == 3
+        let output = server.kubectl(&["-n", "full", "get", "endpointslices", "-o", path]);
+        output.split_whitespace().count() == 3
     });
 
     server.kubectl(&["-n", "full", "create", "quota", "few", "--hard=pods=3"]);
@@ -250,15 +251,15 @@ fn a_pending_pod_reports_why_in_its_condition_events_and_coracle_why() {
             .contains("FailedScheduling")
     });
 
-    let told = why(&server, &["pod/large"]);
+    let output = why(&server, &["pod/large"]);
     assert!(
-        told.starts_with("pod/large of default waits for a node\n"),
-        "{told}"
+        output.starts_with("pod/large of default waits for a node\n"),
+        "{output}"
     );
 
     assert!(
-        told.contains("because no node fits: 0/3 nodes are available: 3 Insufficient cpu"),
-        "{told}"
+        output.contains("because no node fits: 0/3 nodes are available: 3 Insufficient cpu"),
+        "{output}"
     );
 
     let json = why(&server, &["pod/large", "-o", "json"]);
@@ -317,7 +318,7 @@ fn a_stateful_set_starts_in_order_and_a_disruption_budget_blocks_eviction() {
 
     until("its pods have names", || {
         let path = "jsonpath={.items[*].endpoints[*].hostname}";
-        let told = server.kubectl(&[
+        let output = server.kubectl(&[
             "get",
             "endpointslices",
             "-l",
@@ -326,7 +327,7 @@ fn a_stateful_set_starts_in_order_and_a_disruption_budget_blocks_eviction() {
             path,
         ]);
 
-        told.split_whitespace().count() == 3
+        output.split_whitespace().count() == 3
     });
 
     until("the budget is counted", || {
@@ -356,7 +357,7 @@ fn a_stateful_set_starts_in_order_and_a_disruption_budget_blocks_eviction() {
     ]);
 
     let mut looks = 0;
-    until("somebody is told of two budgets", || {
+    until("an event reports two budgets", || {
         looks += 1;
         server.kubectl(&[
             "annotate",
@@ -373,9 +374,9 @@ fn a_stateful_set_starts_in_order_and_a_disruption_budget_blocks_eviction() {
             "reason=MultiplePodDisruptionBudgets",
             "-o",
         ];
-        let told = server.kubectl(&[&events[..], &["jsonpath={.items[*].message}"]].concat());
+        let output = server.kubectl(&[&events[..], &["jsonpath={.items[*].message}"]].concat());
 
-        told.contains(
+        output.contains(
             r#"Pod "default"/"db-1" matches multiple PodDisruptionBudgets.  Chose "db" arbitrarily."#,
         )
     });
@@ -415,8 +416,9 @@ fn a_job_and_a_cron_job_complete() {
 
     until("the job of the minute is complete", || {
         let path = r#"jsonpath={range .items[*]}{.metadata.name}={.status.succeeded} {end}"#;
-        let told = server.kubectl(&["get", "jobs", "-o", path]);
-        told.split_whitespace()
+        let output = server.kubectl(&["get", "jobs", "-o", path]);
+        output
+            .split_whitespace()
             .any(|job| job.starts_with("tick-") && job.ends_with("=1"))
     });
 

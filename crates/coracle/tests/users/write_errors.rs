@@ -120,8 +120,8 @@ fn a_patch_cannot_change_the_kind() {
             "}}\": no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
         )
     };
-    check("merge", r#"{"kind":"Foo"}"#, 422, &no_kind("Foo", "v1"));
 
+    check("merge", r#"{"kind":"Foo"}"#, 422, &no_kind("Foo", "v1"));
     check(
         "merge",
         r#"{"apiVersion":"v2"}"#,

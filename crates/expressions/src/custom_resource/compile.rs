@@ -16,7 +16,7 @@ use coracle_cel::value::Value as CelValue;
 use crate::declared::Declared;
 
 /// The name of the type of `self`. Upstream's has a number that changes with each compilation, so
-/// that nobody depends on it.
+/// that no client depends on it.
 const SELF_TYPE: &str = "selfType";
 
 /// The most bytes that a message expression may return.

@@ -166,7 +166,7 @@ fn validate_param(param: &ParamRef, at: &Path<'_>, errors: &mut Errors) {
 
     selector::validate(
         param.selector.as_ref(),
-        Values::Judged,
+        Values::Validated,
         &at.field("selector"),
         errors,
     );

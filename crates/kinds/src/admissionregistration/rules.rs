@@ -151,7 +151,9 @@ pub(super) fn validate_match(found: &MatchResources, at: &Path<'_>, errors: &mut
     for (name, found) in selectors {
         match found {
             None => errors.push(FieldError::required(&at.field(name), "")),
-            Some(found) => selector::validate(Some(found), Values::Judged, &at.field(name), errors),
+            Some(found) => {
+                selector::validate(Some(found), Values::Validated, &at.field(name), errors)
+            }
         }
     }
 

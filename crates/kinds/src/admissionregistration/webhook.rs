@@ -202,7 +202,7 @@ impl Demands {
         no_side_effects: true,
         known_version: true,
         unique_names: true,
-        values: Values::Judged,
+        values: Values::Validated,
     };
 
     fn after(new: &[Hook<'_>], old: &[Hook<'_>]) -> Demands {
@@ -221,7 +221,7 @@ impl Demands {
         let names: BTreeSet<&str> = old.iter().map(|hook| hook.name).collect();
         let bad = |selector: Option<&LabelSelector>| {
             let mut faults = Errors::new();
-            selector::validate(selector, Values::Judged, &Path::Root, &mut faults);
+            selector::validate(selector, Values::Validated, &Path::Root, &mut faults);
             !faults.is_empty()
         };
 
@@ -237,7 +237,7 @@ impl Demands {
             values: if was_bad {
                 Values::Kept
             } else {
-                Values::Judged
+                Values::Validated
             },
         }
     }

@@ -211,8 +211,8 @@ mod tests {
             validate_url(url, &Path::Root.field("u"), &mut errors);
             check_causes(&errors, expected);
         };
-        check("https://example.com/a", &[]);
 
+        check("https://example.com/a", &[]);
         check("https://[::1]:8443/", &[]);
         check(
             "http://example.com",

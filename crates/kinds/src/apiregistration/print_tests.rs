@@ -21,8 +21,8 @@ fn services() {
             &format!("x | Local | {expected} | 5m"),
         );
     };
-    available("[]", "Unknown");
 
+    available("[]", "Unknown");
     available(
         r#"[{"type":"Available","status":"True","reason":"Local"}]"#,
         "True",

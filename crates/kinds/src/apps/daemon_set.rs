@@ -109,7 +109,7 @@ fn validate_spec(
 
     let values = match old.is_some_and(|old| selector::has_bad_value(Some(&old.selector))) {
         true => Values::Kept,
-        false => Values::Judged,
+        false => Values::Validated,
     };
 
     let at = SPEC.field("selector");

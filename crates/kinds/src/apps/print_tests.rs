@@ -16,12 +16,12 @@ fn workloads() {
     let check = |kind: &str, object: &str, expected: &str| {
         check(kind, &object.replace("SPEC", SPEC), expected)
     };
+
     check(
         "Deployment",
         r#"{META},SPEC,"status":{"readyReplicas":1,"updatedReplicas":2,"availableReplicas":3}}"#,
         "x | 1/4 | 2 | 3 | 5m | c,d | i,j | a in (x,y),b=c",
     );
-
     check("Deployment", "{META}}", "x | 0/0 | 0 | 0 | 5m |  |  | ");
     check(
         "Deployment",

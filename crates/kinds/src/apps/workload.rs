@@ -50,7 +50,7 @@ pub(crate) fn validate_selector_is_set(given: Option<&Selector>, kind: &str, err
     let Some(given) = given else {
         return errors.push(FieldError::required(&at, ""));
     };
-    selector::validate(Some(given), Values::Judged, &at, errors);
+    selector::validate(Some(given), Values::Validated, &at, errors);
 
     if is_empty(given) {
         let why = format!("empty selector is invalid for {kind}");

@@ -24,8 +24,8 @@ fn requests() {
             &format!("x | 5m | s | u | 24h | {expected}"),
         );
     };
-    request("{}", "Pending");
 
+    request("{}", "Pending");
     request(r#"{"conditions":[{"type":"Approved"}]}"#, "Approved");
     request(
         r#"{"conditions":[{"type":"Approved"}],"certificate":"QQ=="}"#,

@@ -32,7 +32,7 @@ pub(crate) fn validate_spec(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, err
 
     selector::validate(
         spec.selector.as_ref(),
-        Values::Judged,
+        Values::Validated,
         &at.field("selector"),
         errors,
     );

@@ -327,8 +327,8 @@ mod tests {
                 r#"{{"type":"Container","min":{{"cpu":"1"}},"max":{{"cpu":"2"}},"maxLimitRequestRatio":{{"cpu":"{ratio}"}}}}"#
             )
         };
-        check(&ratio("2"), &[]);
 
+        check(&ratio("2"), &[]);
         check(
             &ratio("500m"),
             &["i.maxLimitRequestRatio[cpu]: Invalid value: \"500m\": ratio 500m is less than 1"],

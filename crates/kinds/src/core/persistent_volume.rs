@@ -191,7 +191,7 @@ fn validate_spec(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
                 &at,
                 "must specify required node constraints",
             )),
-            Some(selector) => pod::validate_node_selector(selector, Values::Judged, &at, errors),
+            Some(selector) => pod::validate_node_selector(selector, Values::Validated, &at, errors),
         }
     }
 
@@ -364,9 +364,9 @@ fn warnings(new: &View<'_, PersistentVolume>) -> Vec<String> {
         ),
     ];
 
-    for (key, told) in annotations {
+    for (key, reason) in annotations {
         if new.tree.meta().annotation(key).is_some() {
-            warnings.push(format!("metadata.annotations[{key}]: {told}"));
+            warnings.push(format!("metadata.annotations[{key}]: {reason}"));
         }
     }
 
@@ -413,7 +413,7 @@ fn warnings(new: &View<'_, PersistentVolume>) -> Vec<String> {
         ),
     ];
     let gone = gone.into_iter().filter(|(_, given, _)| *given);
-    warnings.extend(gone.map(|(name, _, told)| format!("spec.{name}: {told}")));
+    warnings.extend(gone.map(|(name, _, reason)| format!("spec.{name}: {reason}")));
 
     warnings
 }

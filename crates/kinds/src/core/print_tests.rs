@@ -132,8 +132,8 @@ fn a_service() {
             &format!("x | LoadBalancer | <none> | {expected} | <none> | 5m | <none>"),
         );
     };
-    balanced("[]", "9.9.9.9");
 
+    balanced("[]", "9.9.9.9");
     balanced(
         r#"[{"ip":"2.2.2.2"},{"hostname":"h"},{"ip":"1.1.1.1"},{"ip":"2.2.2.2"}]"#,
         "1.1.1.1,2.2.2.2,h,9.9.9.9",
@@ -155,8 +155,8 @@ fn endpoints() {
             &format!("x | {expected} | 5m"),
         );
     };
-    subsets("[]", "<none>");
 
+    subsets("[]", "<none>");
     subsets(
         r#"[{"addresses":[{"ip":"1.1.1.1"},{"ip":"1.1.1.2"}]}]"#,
         "1.1.1.1,1.1.1.2",

@@ -33,7 +33,7 @@ impl Strategy for NetworkPolicies {
         validate_spec(
             new,
             &OldFaults {
-                values: Values::Judged,
+                values: Values::Validated,
                 networks: Vec::new(),
             },
             errors,
@@ -99,7 +99,7 @@ impl OldFaults {
     fn of(old: &NetworkPolicy) -> OldFaults {
         let Some(spec) = &old.spec else {
             return OldFaults {
-                values: Values::Judged,
+                values: Values::Validated,
                 networks: Vec::new(),
             };
         };
@@ -107,7 +107,7 @@ impl OldFaults {
         let mut faults = Errors::new();
         selector::validate(
             spec.pod_selector.as_ref(),
-            Values::Judged,
+            Values::Validated,
             &SPEC,
             &mut faults,
         );
@@ -123,7 +123,7 @@ impl OldFaults {
 
         OldFaults {
             values: if faults.is_empty() {
-                Values::Judged
+                Values::Validated
             } else {
                 Values::Kept
             },

@@ -35,7 +35,7 @@ impl Strategy for PodDisruptionBudgets {
     }
 
     fn validate(&self, new: &View<'_, PodDisruptionBudget>, _: &Context<'_>, errors: &mut Errors) {
-        validate_spec(new, Values::Judged, errors);
+        validate_spec(new, Values::Validated, errors);
     }
 
     fn validate_update(
@@ -51,12 +51,12 @@ impl Strategy for PodDisruptionBudgets {
 
         let before = old.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         let mut faults = Errors::new();
-        selector::validate(before, Values::Judged, &SPEC, &mut faults);
+        selector::validate(before, Values::Validated, &SPEC, &mut faults);
 
         validate_spec(
             new,
             if faults.is_empty() {
-                Values::Judged
+                Values::Validated
             } else {
                 Values::Kept
             },

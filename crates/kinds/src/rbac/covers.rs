@@ -131,12 +131,12 @@ fn covers(rule: &Rule, right: &Permission<'_>) -> bool {
 
 /// Merges rights that differ in their verb alone.
 fn compacted<'r>(rights: impl Iterator<Item = Permission<'r>>) -> BTreeSet<String> {
-    let mut told = BTreeSet::new();
+    let mut texts = BTreeSet::new();
     let mut together: Vec<(Permission<'r>, Vec<&Text>)> = Vec::new();
     for right in rights {
         match &right {
             Permission::Path { url, verb } => {
-                told.insert(format!(
+                texts.insert(format!(
                     "{{NonResourceURLs:{}, Verbs:{}}}",
                     list(&[url]),
                     list(&[verb])
@@ -181,10 +181,10 @@ fn compacted<'r>(rights: impl Iterator<Item = Permission<'r>>) -> BTreeSet<Strin
             write!(text, ", ResourceNames:{}", list(&[name])).expect("strings take everything");
         }
 
-        told.insert(format!("{text}, Verbs:{}}}", list(&verbs)));
+        texts.insert(format!("{text}, Verbs:{}}}", list(&verbs)));
     }
 
-    told
+    texts
 }
 
 fn list(texts: &[&Text]) -> String {

@@ -80,7 +80,7 @@ impl Strategy for ClusterRoles {
     }
 
     fn validate(&self, new: &View<'_, ClusterRole>, _: &Context<'_>, errors: &mut Errors) {
-        validate_cluster_role(new, Values::Judged, errors);
+        validate_cluster_role(new, Values::Validated, errors);
     }
 
     fn validate_update(
@@ -104,7 +104,7 @@ impl Strategy for ClusterRoles {
             if was_bad {
                 Values::Kept
             } else {
-                Values::Judged
+                Values::Validated
             },
             errors,
         );

@@ -32,7 +32,7 @@ impl Strategy for CsiStorageCapacities {
     }
 
     fn validate(&self, new: &View<'_, CSIStorageCapacity>, _: &Context<'_>, errors: &mut Errors) {
-        validate_capacity(new, Values::Judged, errors);
+        validate_capacity(new, Values::Validated, errors);
     }
 
     fn validate_update(
@@ -51,7 +51,7 @@ impl Strategy for CsiStorageCapacities {
             if was_bad {
                 Values::Kept
             } else {
-                Values::Judged
+                Values::Validated
             },
             errors,
         );

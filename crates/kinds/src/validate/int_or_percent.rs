@@ -55,8 +55,8 @@ mod tests {
             validate_at_most_100_percent(&found, &at, &mut errors);
             check_causes(&errors, expected);
         };
-        check(IntOrString::Int(0), &[]);
 
+        check(IntOrString::Int(0), &[]);
         check(IntOrString::Int(1000), &[]);
         check(IntOrString::String("100%".into()), &[]);
         check(

@@ -115,8 +115,8 @@ mod tests {
             validate_immutable(&read(new), &read(old), &["spec", "a"], "null", &mut errors);
             check_causes(&errors, expected);
         };
-        check(r#"{"spec":{"a":1}}"#, r#"{"spec":{"a":1}}"#, &[]);
 
+        check(r#"{"spec":{"a":1}}"#, r#"{"spec":{"a":1}}"#, &[]);
         check(
             r#"{"spec":{"a":2}}"#,
             r#"{"spec":{"a":1}}"#,

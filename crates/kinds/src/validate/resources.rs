@@ -93,8 +93,8 @@ mod tests {
             validate(name, &Path::Root.field("r"), &mut errors);
             check_causes(&errors, expected);
         };
-        check(validate_resource_name, "cpu", &[]);
 
+        check(validate_resource_name, "cpu", &[]);
         check(validate_resource_name, "example.com/gpu", &[]);
         check(
             validate_resource_name,
@@ -143,8 +143,8 @@ mod tests {
             );
             check_causes(&errors, expected);
         };
-        check("cpu", "100m", &[]);
 
+        check("cpu", "100m", &[]);
         check(
             "cpu",
             "-1",

@@ -323,8 +323,8 @@ mod tests {
                 "{location}"
             );
         };
-        check("/c", Some("http://10.1.2.3:80/c"));
 
+        check("/c", Some("http://10.1.2.3:80/c"));
         check("c", Some("http://10.1.2.3:80/a/c"));
         check("../c?x", Some("http://10.1.2.3:80/c?x"));
         check("?x=2", Some("http://10.1.2.3:80/a/b?x=2"));

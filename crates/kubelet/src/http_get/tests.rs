@@ -224,8 +224,8 @@ fn ports_are_numbers_or_names() {
         let found = resolve_port(&port, &container).map_err(|error| error.to_string());
         assert_eq!(found, expected.map_err(str::to_owned), "{port:?}");
     };
-    check(IntOrString::Int(80), Ok(80));
 
+    check(IntOrString::Int(80), Ok(80));
     check(IntOrString::Int(0), Err("invalid port number: 0"));
     check(IntOrString::Int(65536), Err("invalid port number: 65536"));
     check(IntOrString::String("web".to_owned()), Ok(8080));

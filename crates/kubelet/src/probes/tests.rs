@@ -373,8 +373,8 @@ async fn after_a_restart_results_come_from_the_pod_status() {
             "{id}"
         );
     };
-    check("one", before, (true, true));
 
+    check("one", before, (true, true));
     check("other", before, (false, false));
     check("one", now, (true, true));
 }

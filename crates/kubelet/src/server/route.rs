@@ -256,8 +256,8 @@ mod tests {
             pod: "b".into(),
             uid: uid.into(),
         };
-        check("POST", "/portForward/a/b", ports(""));
 
+        check("POST", "/portForward/a/b", ports(""));
         check("GET", "/portForward/a/b/u", ports("u"));
         check("GET", "/portForward/a/b/u/x", Route::NotFound);
         check(

@@ -311,8 +311,8 @@ mod tests {
                 mode
             );
         };
-        check(false, false, NamespaceMode::Container);
 
+        check(false, false, NamespaceMode::Container);
         check(false, true, NamespaceMode::Pod);
         check(true, true, NamespaceMode::Node);
     }

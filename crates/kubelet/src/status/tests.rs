@@ -145,8 +145,8 @@ fn phases_of_init_containers() {
             "{{restartPolicy: {policy}, initContainers: [{{name: x, image: i}}], containers: [{{name: a, image: i}}]}}"
         )
     };
-    phase(&init("Always"), &[], false, "Pending");
 
+    phase(&init("Always"), &[], false, "Pending");
     phase(&init("Always"), &["x:running"], false, "Pending");
     phase(&init("Always"), &["x:0"], false, "Pending");
     phase(&init("Always"), &["a:running", "x:0"], false, "Running");

@@ -449,8 +449,8 @@ mod tests {
                 write(folder.path(), &files(&[(path, "")]), NOON, 1, |_| Ok(())).unwrap_err();
             assert_eq!(refused.to_string(), expected);
         };
-        check("", "invalid path: must not be empty: \"\"");
 
+        check("", "invalid path: must not be empty: \"\"");
         check("/etc/x", "invalid path: must be relative path: /etc/x");
         check("a/../b", "invalid path: must not contain '..': a/../b");
         check("..a/b", "invalid path: must not start with '..': ..a/b");

@@ -129,8 +129,8 @@ mod tests {
                 "{path:?} {kind}"
             );
         };
-        check(&at("gone"), "", Ok(()));
 
+        check(&at("gone"), "", Ok(()));
         check(&at("dir"), "Directory", Ok(()));
         check(&at("link"), "Directory", Ok(()));
         check(&at("file"), "File", Ok(()));

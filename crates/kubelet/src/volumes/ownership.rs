@@ -138,8 +138,8 @@ mod tests {
             let pod: Pod = serde_json::from_str(&format!(r#"{{"spec":{spec}}}"#)).unwrap();
             assert_eq!(only_user(&pod), expected, "{spec}");
         };
-        check(r#"{"containers":[{"name":"a"}]}"#, None);
 
+        check(r#"{"containers":[{"name":"a"}]}"#, None);
         check(
             r#"{"securityContext":{"runAsUser":7},"containers":[{"name":"a"},{"name":"b"}]}"#,
             Some(7),
@@ -191,8 +191,8 @@ mod tests {
 
             assert_eq!(found("link").gid(), 1234);
         };
-        check(Access::Read, 0o2750, 0o640);
 
+        check(Access::Read, 0o2750, 0o640);
         check(Access::Write, 0o2770, 0o660);
     }
 }

@@ -341,8 +341,8 @@ mod tests {
                 .map(|(name, value)| (format!("kubernetes.io/{name}"), (*value).to_owned()));
             assert_eq!(bandwidth(&annotations.collect()), expected);
         };
-        check(&[], None);
 
+        check(&[], None);
         check(&[("ingress-bandwidth", "nonsense")], None);
         check(
             &[("ingress-bandwidth", "10M")],

@@ -45,8 +45,8 @@ fn the_external_policy_needs_an_external_frontend() {
             "{spec}"
         );
     };
-    check("type: ClusterIP", false, None);
 
+    check("type: ClusterIP", false, None);
     check("type: ClusterIP, externalIPs: [192.0.2.7]", true, None);
     check("type: NodePort, healthCheckNodePort: 30001", true, None);
     check(
@@ -76,8 +76,8 @@ fn a_range_of_everything_is_the_same_as_none() {
             "{ranges}"
         );
     };
-    check("", 0, 0);
 
+    check("", 0, 0);
     check("' 192.0.2.1/24 ', 'fd00::/8'", 1, 1);
     check("192.0.2.0/24, 0.0.0.0/0, 'fd00::/8'", 0, 1);
 }

@@ -323,8 +323,8 @@ mod tests {
                 "{here:?} of {offered:?}"
             );
         };
-        check(("amd64", ""), &[("arm64", "v8"), ("amd64", "")], Some(1));
 
+        check(("amd64", ""), &[("arm64", "v8"), ("amd64", "")], Some(1));
         check(("arm64", "v8"), &[("arm64", ""), ("arm64", "v8")], Some(1));
         check(("arm64", "v8"), &[("amd64", ""), ("arm64", "")], Some(1));
         check(("arm", "v7"), &[("arm", "v5"), ("arm", "v7")], Some(1));
@@ -346,8 +346,8 @@ mod tests {
 
             checked.unwrap_or_else(|text| assert!(text.contains(media_type), "{text}"));
         };
-        check("application/vnd.oci.image.layer.v1.tar", true);
 
+        check("application/vnd.oci.image.layer.v1.tar", true);
         check("application/vnd.oci.image.layer.v1.tar+gzip", true);
         check("application/vnd.oci.image.layer.v1.tar+zstd", true);
         check(
@@ -383,8 +383,8 @@ mod tests {
             };
             assert_eq!(found, expected, "{declared} {text}");
         };
-        check(INDEXES[0], r#"{"manifests":[]}"#, "index");
 
+        check(INDEXES[0], r#"{"manifests":[]}"#, "index");
         check("", r#"{"manifests":[]}"#, "index");
         check(
             MANIFESTS[1],

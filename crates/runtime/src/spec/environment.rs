@@ -48,8 +48,8 @@ pub(super) fn variables(
             None => variables.push(variable),
         }
     };
-    set(USUAL_PATH.to_owned());
 
+    set(USUAL_PATH.to_owned());
     set(format!("HOSTNAME={host_name}"));
 
     if config.tty {

@@ -88,8 +88,8 @@ mod tests {
                 "{path}"
             );
         };
-        check("/", "/", &[]);
 
+        check("/", "/", &[]);
         check("/variable", "/", &[]);
         check("/var/log", "/var", &["shared:1"]);
         check("/var/lib/x", "/var/lib", &["shared:7"]);

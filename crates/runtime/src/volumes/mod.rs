@@ -137,8 +137,8 @@ mod tests {
                 assert!(!volume.mount().readonly);
             }
         };
-        check(&[], &[], Some(&[]));
 
+        check(&[], &[], Some(&[]));
         check(&["/data"], &[], Some(&["/data"]));
         check(&["/data", "/data/", "//data/."], &[], Some(&["/data"]));
         check(

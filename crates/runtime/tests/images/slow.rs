@@ -23,11 +23,11 @@ async fn a_registry_that_sends_a_byte_now_and_then_is_given_up() {
         let refused = until_over(images.pull(&registry.image(), &[], &no_report()))
             .await
             .unwrap_err();
-        let told = refused.to_string();
+        let text = refused.to_string();
 
         let is_slow = matches!(refused, ImageError::Registry(RegistryError::Slow { .. }));
         assert!(
-            is_slow && told.contains(&registry.host),
+            is_slow && text.contains(&registry.host),
             "{slow:?}: {refused:?}"
         );
 
@@ -102,7 +102,7 @@ enum Slow {
 /// A registry with one image, `app:v1`.
 struct Registry {
     host: String,
-    /// A permit for each time that somebody began to wait for the layer.
+    /// A permit for each request for the layer that began to wait.
     asked_for_layer: Arc<Semaphore>,
     /// With a permit, what is slow comes at once.
     hurry: Arc<Semaphore>,

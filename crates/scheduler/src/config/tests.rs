@@ -144,11 +144,11 @@ fn errors_are_reported() {
     let args = |name: &str, args: &str| {
         format!("profiles: [{{pluginConfig: [{{name: {name}, args: {args}}}]}}]")
     };
+
     check_wrong(
         &args("InterPodAffinity", "{hardPodAffinityWeight: 101}"),
         &["not in valid range [0, 100]"],
     );
-
     check_wrong(&args("NodeName", "{anything: 1}"), &["unknown field"]);
     check_wrong(
         &args(

@@ -309,8 +309,8 @@ fn no_pod_is_evicted_in_vain() {
             json!({"affinity": {which: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}),
         )
     };
-    check(zoned(), affinity("podAffinity", "other"), vec![], false);
 
+    check(zoned(), affinity("podAffinity", "other"), vec![], false);
     check(
         zoned(),
         affinity("podAntiAffinity", "web"),

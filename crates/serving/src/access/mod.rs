@@ -206,8 +206,7 @@ impl Action {
 fn without_token(certified: &Certified, anonymous: bool) -> Option<User> {
     match certified {
         Certified::User(user) => Some(User::clone(user)),
-        // As upstream: what was shown and does not count is an error, and only without one somebody
-        // is anonymous.
+        // As upstream: an invalid certificate is an error; only a request without one is anonymous.
         Certified::Refused(_) => None,
         Certified::Anonymous => anonymous.then(|| User {
             name: "system:anonymous".to_owned(),

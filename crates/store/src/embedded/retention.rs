@@ -122,8 +122,8 @@ mod tests {
                 "at {now} s, revision {current}"
             );
         };
-        check(299, 2990, 0);
 
+        check(299, 2990, 0);
         check(400, 4000, 1000);
         check(600, 6000, 3000);
         check(10_000, 6000, 5900); // old enough, but among the newest hundred
@@ -153,8 +153,8 @@ mod tests {
             let kept = marks.oldest_kept(&config, time(now), revision(50));
             assert_eq!(kept, revision(expected), "at {now} s");
         };
-        check(1_299, 0);
 
+        check(1_299, 0);
         check(1_300, 10);
         check(1_305, 40);
         check(1_310, 50);

@@ -270,8 +270,8 @@ mod tests {
                 "{status:?}"
             );
         };
-        check(Refusal::NoLeader.status(), true, true);
 
+        check(Refusal::NoLeader.status(), true, true);
         check(Refusal::LeaderChanged.status(), false, true);
         check(Refusal::Timeout.status(), false, true);
         check(Refusal::DuplicateKey.status(), false, false);

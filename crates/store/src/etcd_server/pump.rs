@@ -259,8 +259,8 @@ mod tests {
                 .collect();
             assert_eq!(found, expected, "{sizes:?}");
         };
-        check(&[10, 20, 30], usize::MAX, &[&[10, 20, 30]]);
 
+        check(&[10, 20, 30], usize::MAX, &[&[10, 20, 30]]);
         check(&[10, 20, 30], 50, &[&[10, 20], &[30]]);
         check(&[100, 1, 100], 50, &[&[100], &[1], &[100]]);
     }

@@ -113,8 +113,8 @@ mod tests {
                 );
             }
         };
-        check(KeyRange::all());
 
+        check(KeyRange::all());
         check(KeyRange::single("a"));
         check(KeyRange::prefix("a"));
         check(KeyRange::prefix(""));

@@ -424,8 +424,8 @@ mod tests {
             sort_target: by.into(),
             ..rpc::RangeRequest::default()
         };
-        check(request(SortOrder::None, SortTarget::Key), "abc", false);
 
+        check(request(SortOrder::None, SortTarget::Key), "abc", false);
         check(request(SortOrder::Descend, SortTarget::Key), "cba", false);
         check(request(SortOrder::None, SortTarget::Mod), "bca", false);
         check(

@@ -240,12 +240,12 @@ async fn events_are_whole(store: &Embedded, round: usize) {
 
     let mut next = first;
     while next <= status.revision {
-        let told = match watch.next().await {
+        let item = match watch.next().await {
             Err(StoreError::Compacted { .. }) => return,
-            told => told.unwrap(),
+            item => item.unwrap(),
         };
 
-        let WatchItem::Events(events) = told else {
+        let WatchItem::Events(events) = item else {
             continue;
         };
         for event in events {

@@ -78,8 +78,8 @@ async fn without_etcd_requests_and_watches_end_as_unavailable() {
             "{error:?}"
         );
     };
-    unreachable(store.get("a".into()).await.err());
 
+    unreachable(store.get("a".into()).await.err());
     unreachable(store.put(Put::new("a", "1")).await.err());
     unreachable(watch.next().await.err());
     unreachable(watch.next().await.err());
@@ -170,9 +170,9 @@ async fn a_watch_resumes_when_its_member_restarts() {
 
         for round in 0..3 {
             let written = store.put(Put::new("k", round.to_string())).await.unwrap();
-            let told = event(&mut watch).await;
+            let received = event(&mut watch).await;
             assert_eq!(
-                (told.kv.mod_revision, told.previous.is_some()),
+                (received.kv.mod_revision, received.previous.is_some()),
                 (written, round > 0)
             );
 

@@ -297,10 +297,10 @@ async fn leases_are_granted_kept_alive_queried_and_revoked() {
     etcdctl.says(&format!("put leased v --lease={id}")).await;
     assert!(etcdctl.says("lease list").await.contains(id));
 
-    let told = etcdctl.says(&format!("lease timetolive {id} --keys")).await;
+    let output = etcdctl.says(&format!("lease timetolive {id} --keys")).await;
     assert!(
-        told.contains("granted with TTL(60s)") && told.contains("attached keys([leased])"),
-        "{told}"
+        output.contains("granted with TTL(60s)") && output.contains("attached keys([leased])"),
+        "{output}"
     );
 
     let kept = etcdctl.says(&format!("lease keep-alive --once {id}")).await;

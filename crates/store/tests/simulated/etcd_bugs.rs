@@ -135,7 +135,7 @@ fn etcd_15271_a_watch_never_goes_back_in_time_over_a_restore() {
     assert!(next > seen.next());
     assert!(
         matches!(restored.events(seen), Err(StoreError::Compacted { .. })),
-        "the gap is told"
+        "the gap is reported"
     );
 }
 
@@ -174,7 +174,7 @@ fn etcd_17529_many_slow_watches_get_every_event_or_an_error() {
     for watch in slow {
         assert!(
             matches!(now(watch.next()), Err(StoreError::Compacted { .. })),
-            "it missed something, and is told"
+            "it missed something, which is reported"
         );
     }
 }

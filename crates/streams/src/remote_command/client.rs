@@ -29,10 +29,10 @@ impl ClientStreams {
     /// Waits for the outcome. The output must be read meanwhile, or the command will not end.
     pub async fn ended(&mut self) -> Outcome {
         match self.error.collect(LONGEST_STATUS).await {
-            told if told.is_empty() => {
+            status if status.is_empty() => {
                 Outcome::Failed("the connection was closed before the command ended".to_owned())
             }
-            told => Outcome::from_status(&told),
+            status => Outcome::from_status(&status),
         }
     }
 }

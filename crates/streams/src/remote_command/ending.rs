@@ -124,9 +124,9 @@ impl Outcome {
     /// Parses the outcome that a server sent, in the newest versions.
     pub fn from_status(text: &[u8]) -> Outcome {
         let Ok(status) = serde_json::from_slice::<Status>(text) else {
-            let told = String::from_utf8_lossy(text);
+            let text = String::from_utf8_lossy(text);
             return Outcome::Failed(format!(
-                "error stream protocol error: unknown error: {told}"
+                "error stream protocol error: unknown error: {text}"
             ));
         };
         let causes = status.details.unwrap_or_default().causes;

@@ -273,8 +273,8 @@ mod tests {
                 "{message:?}"
             );
         };
-        check(false, false, b"", Decoded::Nothing);
 
+        check(false, false, b"", Decoded::Nothing);
         check(
             false,
             false,

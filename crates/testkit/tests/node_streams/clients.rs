@@ -147,16 +147,16 @@ impl Client {
             .unwrap();
 
         let Some(first) = first else {
-            let mut told = String::new();
+            let mut output = String::new();
             child
                 .stderr
                 .take()
                 .unwrap()
-                .read_to_string(&mut told)
+                .read_to_string(&mut output)
                 .await
                 .unwrap();
 
-            panic!("{self}: {told}");
+            panic!("{self}: {output}");
         };
 
         let local = first
@@ -218,14 +218,14 @@ impl Forwarded {
     }
 
     /// What kubectl says on its standard error, up to a line with this text.
-    pub(crate) async fn told(&mut self, text: &str) -> String {
+    pub(crate) async fn read_until(&mut self, text: &str) -> String {
         let mut lines = BufReader::new(self.child.stderr.take().unwrap()).lines();
-        let mut told = String::new();
+        let mut output = String::new();
 
         let read = async {
             while let Some(line) = lines.next_line().await.unwrap() {
-                told.push_str(&line);
-                told.push('\n');
+                output.push_str(&line);
+                output.push('\n');
                 if line.contains(text) {
                     break;
                 }
@@ -233,7 +233,7 @@ impl Forwarded {
         };
         drop(tokio::time::timeout(Duration::from_secs(10), read).await);
 
-        told
+        output
     }
 
     pub(crate) async fn end(mut self) {

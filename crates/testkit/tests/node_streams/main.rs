@@ -279,10 +279,10 @@ async fn ports_are_forwarded() {
         let mut forwarded = client.forward("web", 8081).await;
         assert_eq!(forwarded.fetch().await, "", "{client}");
 
-        let told = forwarded.told("connection refused").await;
+        let output = forwarded.read_until("connection refused").await;
         assert!(
-            told.contains("error forwarding port 8081 to pod web"),
-            "{client}: {told}"
+            output.contains("error forwarding port 8081 to pod web"),
+            "{client}: {output}"
         );
 
         forwarded.end().await;

@@ -16,10 +16,13 @@ use crate::metadata::{self, Package};
 const OURS: &str = "Apache-2.0";
 
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, ChoreError> {
-    Ok(metadata::all(root)?.iter().filter_map(judge).collect())
+    Ok(metadata::all(root)?
+        .iter()
+        .filter_map(check_package)
+        .collect())
 }
 
-fn judge(package: &Package) -> Option<Finding> {
+fn check_package(package: &Package) -> Option<Finding> {
     let place = format!("{} {}", package.name, package.version);
     if let Some(instead) = policy::ban(&package.name) {
         return Some(Finding::new(
@@ -105,7 +108,9 @@ mod tests {
             ..Package::default()
         };
         assert_eq!(
-            judge(&package).map(|finding| finding.wrong).as_deref(),
+            check_package(&package)
+                .map(|finding| finding.wrong)
+                .as_deref(),
             wrong,
             "{name}"
         );
@@ -120,7 +125,7 @@ mod tests {
             ..Package::default()
         };
         assert_eq!(
-            judge(&package).unwrap().wrong,
+            check_package(&package).unwrap().wrong,
             "is ours and has the licence MIT, not Apache-2.0"
         );
     }

@@ -217,8 +217,8 @@ fn the_order_of_a_keyed_list_follows_the_configuration() {
             .collect();
         assert_eq!(found, expected, "{config} applied to {live}");
     };
-    check("abc", "abc", "abc");
 
+    check("abc", "abc", "abc");
     check("abc", "cba", "cba");
     check("abc", "b", "abc");
     check("abc", "cd", "abcd");
@@ -328,11 +328,11 @@ fn a_configuration_must_be_of_its_type() {
     let check = |config: &str, expected: &str| {
         assert_eq!(type_error("v1", "ConfigMap", config), expected, "{config}")
     };
+
     check(
         "{data: {k: 5}}",
         ".data.k: expected string, got &value.valueUnstructured{Value:5}",
     );
-
     check(
         "{data: {k: 1234567.5}}",
         ".data.k: expected string, got &value.valueUnstructured{Value:1.2345675e+06}",
@@ -356,11 +356,11 @@ fn a_configuration_must_be_of_its_type() {
     let check = |config: &str, expected: &str| {
         assert_eq!(type_error("apps/v1", "Deployment", config), expected)
     };
+
     check(
         "{spec: {replicas: many}}",
         ".spec.replicas: expected numeric (int or float), got string",
     );
-
     check(
         "{spec: {strategy: {rollingUpdate: {maxSurge: [1]}}, replicas: x}}",
         "errors:\n  .spec.replicas: expected numeric (int or float), got string\n  \
@@ -378,8 +378,8 @@ fn the_elements_of_a_list_must_be_distinguishable() {
         );
         assert_eq!(found, format!(".metadata.finalizers: {expected}"));
     };
-    check("[a, a]", r#"duplicate entries for key [="a"]"#);
 
+    check("[a, a]", r#"duplicate entries for key [="a"]"#);
     check("{a: b}", "expected list, got &{map[a:b]}");
     check(
         "[null]",

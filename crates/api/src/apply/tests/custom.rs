@@ -141,8 +141,8 @@ fn unusable_schemas_are_refused() {
             expected
         );
     };
-    check("{type: thing}", SchemaError::Type("thing".into()));
 
+    check("{type: thing}", SchemaError::Type("thing".into()));
     check("{type: array}", SchemaError::Items);
     check(
         "{type: object, x-kubernetes-map-type: round}",

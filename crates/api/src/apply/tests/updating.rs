@@ -299,8 +299,8 @@ fn a_write_that_changes_only_times_is_a_no_op() {
         keep_times_of_unchanged(old, &mut new);
         assert_eq!(new == *old, kept);
     };
-    check(&object(1, "x", "l"), object(2, "x", "l"), true);
 
+    check(&object(1, "x", "l"), object(2, "x", "l"), true);
     check(&object(1, "x", "l"), object(2, "z", "l"), false);
     check(&object(1, "x", "l"), object(2, "x", "z"), false);
     let mut other = object(2, "x", "l");

@@ -12,8 +12,8 @@ fn syntax_errors_have_upstreams_texts() {
             "raw {text:?}"
         );
     };
-    check("", "unexpected end of JSON input");
 
+    check("", "unexpected end of JSON input");
     check("  ", "unexpected end of JSON input");
     check("{", "unexpected end of JSON input");
     check("{\"a\"", "unexpected end of JSON input");
@@ -115,8 +115,8 @@ fn strings_decode_as_upstream_decodes_them() {
             String::from_utf8_lossy(text)
         );
     };
-    check(br#""a\"b\\c\/d\b\f\n\r\t""#, "a\"b\\c/d\u{8}\u{c}\n\r\t");
 
+    check(br#""a\"b\\c\/d\b\f\n\r\t""#, "a\"b\\c/d\u{8}\u{c}\n\r\t");
     check(br#""\u00e9\ud83d\ude00""#, "é😀");
     check(br#""\ud83d""#, "\u{fffd}");
     check(br#""\ud83dx""#, "\u{fffd}x");
@@ -169,8 +169,8 @@ fn a_type_error_names_the_field() {
             "{text}"
         );
     };
-    check("[]", "array into Go value of type v1.Pod");
 
+    check("[]", "array into Go value of type v1.Pod");
     check(
         r#"{"metadata":{"name":5}}"#,
         "number into Go struct field ObjectMeta.metadata.name of type string",

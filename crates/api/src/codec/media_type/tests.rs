@@ -21,8 +21,8 @@ fn the_best_clause_that_is_offered_decides() {
             expected.map(|media_type| (media_type, None)),
         );
     };
-    check("", Some(Json));
 
+    check("", Some(Json));
     check("*/*", Some(Json));
     check("*", Some(Json));
     check("application/*", Some(Json));
@@ -261,8 +261,8 @@ fn the_type_of_a_body_may_have_well_formed_parameters() {
             "{content_type:?}"
         );
     };
-    check("", Some(Json));
 
+    check("", Some(Json));
     check("application/json", Some(Json));
     check("Application/YAML", Some(Yaml));
     check("application/vnd.kubernetes.protobuf", Some(Protobuf));

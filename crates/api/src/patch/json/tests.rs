@@ -638,11 +638,11 @@ fn strict_decoding_reports_unknown_duplicate_and_mistyped_members() {
     let refused = |patch: &str, expected: &str| {
         assert_eq!(strict(patch), Err(expected.to_string()), "{patch}")
     };
+
     refused(
         r#"{"op":"add"}"#,
         "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
     );
-
     refused(
         r#"[{"op":"add","path":5}]"#,
         "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string",

@@ -63,8 +63,8 @@ fn large_classes_are_counted_as_often_as_go_counts_them() {
             "{pattern} on {text:?}"
         );
     };
-    check(r"^[\pL]{0,200}$", "Ελληνικά", true);
 
+    check(r"^[\pL]{0,200}$", "Ελληνικά", true);
     check(r"^[\pL]{0,200}$", &"ж".repeat(200), true);
     check(r"^[\pL]{0,200}$", &"ж".repeat(201), false);
     check(r"^[\pL]{0,200}$", "a1", false);

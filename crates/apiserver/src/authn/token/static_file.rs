@@ -37,7 +37,7 @@ impl StaticTokens {
                 return Err(BadTokenFile::TooFew { line });
             };
             if token.is_empty() {
-                warn!(line, "token file line has no token, ignoring it");
+                warn!(line, "token file line has no token; ignoring it");
                 continue;
             }
 
@@ -57,7 +57,7 @@ impl StaticTokens {
             if users.insert(token.clone(), Arc::new(user)).is_some() {
                 warn!(
                     line,
-                    "token file has a duplicate token, the later line is used"
+                    "token file has a duplicate token; the later line is used"
                 );
             }
         }

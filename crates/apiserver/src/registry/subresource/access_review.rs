@@ -155,7 +155,7 @@ fn status(decision: &Decision, user: &User, errors: &[String]) -> Map {
     let mut status = Map::new();
     status.insert("allowed", matches!(decision, Decision::Allow(_)));
     let reason = match decision {
-        Decision::Allow(grant) => grant.told(user).to_string(),
+        Decision::Allow(grant) => grant.reason(user).to_string(),
         Decision::Deny(reason) => {
             status.insert("denied", true);
             reason.clone()

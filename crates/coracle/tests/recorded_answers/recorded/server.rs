@@ -93,11 +93,11 @@ impl Drop for Process {
 
 /// What a server says first; nothing if it ends or takes too long.
 fn first_line(stdout: ChildStdout) -> String {
-    let (told, line) = mpsc::channel();
+    let (sender, line) = mpsc::channel();
     thread::spawn(move || {
         let mut line = String::new();
         if BufReader::new(stdout).read_line(&mut line).is_ok() {
-            told.send(line).ok();
+            sender.send(line).ok();
         }
     });
     line.recv_timeout(READY_WITHIN).unwrap_or_default()

@@ -78,7 +78,7 @@ pub(crate) const USERS: &[User] = &[
         &["readers", "writers", "system:authenticated"],
         Authentication::Impersonated,
     ),
-    // Called like a group, like an account, and like everybody: names are only names.
+    // Called like a group, like an account, and like all users: names are only names.
     user(
         "readers",
         &["system:authenticated"],
@@ -219,8 +219,8 @@ impl Rule {
             ("resourceNames", &self.names),
             ("nonResourceURLs", &self.urls),
         ];
-        let told = fields.into_iter().filter(|(_, list)| !list.is_empty());
-        told.map(|(name, list)| (name.to_string(), json!(list)))
+        let set = fields.into_iter().filter(|(_, list)| !list.is_empty());
+        set.map(|(name, list)| (name.to_string(), json!(list)))
             .collect()
     }
 }

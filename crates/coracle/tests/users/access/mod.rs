@@ -104,11 +104,11 @@ fn aggregated(target: &ServerUnderTest, policy: &Policy) {
         }
 
         until(&format!("{} is filled", role.name), || {
-            let told = target
+            let review = target
                 .server
                 .kubectl(&["get", "clusterrole", &role.name, "-o", "json"]);
-            let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-            let rules = told["rules"].as_array().cloned().unwrap_or_default();
+            let review: serde_json::Value = serde_json::from_str(&review).unwrap();
+            let rules = review["rules"].as_array().cloned().unwrap_or_default();
             rules.len() == expected.len() && expected.iter().all(|rule| rules.contains(rule))
         });
     }

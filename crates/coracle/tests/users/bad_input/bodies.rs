@@ -239,8 +239,8 @@ fn media_types_are_negotiated_or_refused() {
         let header = format!("Content-Type: {media}\r\n");
         victim.check("PATCH", &format!("{MAPS}/a"), &header, b"{}", expected);
     };
-    patch("application/json", (415, "Unsupported Media Type"));
 
+    patch("application/json", (415, "Unsupported Media Type"));
     patch(
         "application/json-patch+json",
         (400, "cannot unmarshal object"),
@@ -276,21 +276,21 @@ fn endless_bodies_are_buffered_up_to_a_limit() {
     let head =
         format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: {LARGEST}\r\n\r\n");
 
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     for _ in 0..12 {
-        let (mut connection, head, tell) = (victim.connect(), head.clone(), tell.clone());
+        let (mut connection, head, sender) = (victim.connect(), head.clone(), sender.clone());
         std::thread::spawn(move || {
             connection.send(head.as_bytes());
             connection.send(&vec![b' '; LARGEST - 1]);
             // Waiting clients get no response until the test is over.
             if let Some(answer) = connection.answer() {
-                tell.send(answer.status).unwrap_or_default();
+                sender.send(answer.status).unwrap_or_default();
             }
         });
     }
 
     for _ in 0..4 {
-        assert_eq!(told.recv().unwrap(), 429);
+        assert_eq!(receiver.recv().unwrap(), 429);
     }
 
     assert_eq!(victim.ask("GET", "/readyz", "", b"").status, 200);

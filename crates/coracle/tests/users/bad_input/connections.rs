@@ -244,7 +244,7 @@ fn slow_connections_time_out() {
         "{answer:?}"
     );
 
-    // Headers: half a minute, however many do it at once, and meanwhile everybody else is served.
+    // Headers: half a minute, however many do it at once, and meanwhile all other clients are served.
     let began = Instant::now();
     let mut slow: Vec<_> = (0..100).map(|_| victim.connect()).collect();
     for connection in &mut slow {

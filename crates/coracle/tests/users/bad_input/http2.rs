@@ -67,11 +67,11 @@ fn rapid_resets_end_the_connection() {
         }
     }
 
-    let told = kinds(&connection.rest());
+    let frames = kinds(&connection.rest());
     assert!(
-        told.contains(&GOAWAY) || told.len() < 50_000,
+        frames.contains(&GOAWAY) || frames.len() < 50_000,
         "{} frames",
-        told.len()
+        frames.len()
     );
 
     victim.stays_well();

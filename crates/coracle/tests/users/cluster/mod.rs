@@ -145,8 +145,8 @@ impl Server {
         let address = address.unwrap_or_else(|| panic!("it is not ready: {line:?}"));
 
         let etcd = more.contains(&"--etcd-listen").then(|| {
-            let told = output.lines().nth(1).unwrap().unwrap();
-            told.trim()
+            let line = output.lines().nth(1).unwrap().unwrap();
+            line.trim()
                 .strip_prefix("etcdctl --endpoints ")
                 .unwrap()
                 .to_owned()

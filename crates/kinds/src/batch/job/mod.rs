@@ -123,8 +123,8 @@ fn generate_selector(job: &mut Value) {
             labels.get_or_insert_with(key, || Value::string(value));
         }
     };
-    label(labels, NAME_LABELS, &name);
 
+    label(labels, NAME_LABELS, &name);
     label(labels, UID_LABELS, &uid);
     let selector = spec.object_mut("selector").object_mut("matchLabels");
     selector.get_or_insert_with(UID_LABELS[1], || Value::string(&uid));
@@ -240,7 +240,7 @@ fn validate_spec(
     let values =
         match before.is_some_and(|before| selector::has_bad_value(before.selector.as_ref())) {
             true => Values::Kept,
-            false => Values::Judged,
+            false => Values::Validated,
         };
 
     match &spec.selector {

@@ -186,8 +186,8 @@ fn validate_resources(node: &Node, errors: &mut Errors) {
             );
         }
     };
-    validate("capacity", &status.capacity);
 
+    validate("capacity", &status.capacity);
     validate("allocatable", &status.allocatable);
 }
 
@@ -343,8 +343,8 @@ mod tests {
             validate_networks(&networks, &mut errors);
             check_causes(&errors, expected);
         };
-        check(&["10.0.0.0/24", "fd00::/64"], &[]);
 
+        check(&["10.0.0.0/24", "fd00::/64"], &[]);
         check(
             &["10.0.0.1/24"],
             &["spec.podCIDRs[0]: Invalid value: \"10.0.0.1/24\": must not have bits set"],

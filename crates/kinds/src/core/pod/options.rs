@@ -77,7 +77,7 @@ impl Options {
             if has_bad {
                 Values::Kept
             } else {
-                Values::Judged
+                Values::Validated
             }
         };
 
@@ -151,7 +151,7 @@ fn has_bad_spread_selector(spec: &PodSpec) -> bool {
     for constraint in items(&spec.topology_spread_constraints) {
         selector::validate(
             constraint.label_selector.as_ref(),
-            Values::Judged,
+            Values::Validated,
             &Path::Root,
             &mut errors,
         );

@@ -446,8 +446,8 @@ fn app_armor_annotations_become_fields_with_a_warning() {
             "{value}"
         );
     };
-    check("runtime/default", Some("RuntimeDefault"));
 
+    check("runtime/default", Some("RuntimeDefault"));
     check("localhost/x", Some("Localhost"));
     check("bogus", None);
 }
@@ -458,8 +458,8 @@ fn questionable_pods_cause_warnings() {
         let found = warnings::new_pod(&view(&tree(&with_spec(spec))));
         assert_eq!(found, expected, "{spec}");
     };
-    check("", &[]);
 
+    check("", &[]);
     check(
         r#""nodeSelector":{"beta.kubernetes.io/os":"linux"}"#,
         &[

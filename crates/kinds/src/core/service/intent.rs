@@ -167,8 +167,8 @@ mod tests {
             settle_cluster_ips(&mut new, old.as_ref());
             assert_eq!(new.cluster_ips(), expected);
         };
-        check(("10.0.0.1", &[]), None, &["10.0.0.1"]);
 
+        check(("10.0.0.1", &[]), None, &["10.0.0.1"]);
         check(("", &["10.0.0.1"]), None, &["10.0.0.1"]);
         check(
             ("10.0.0.1", &[]),

@@ -270,8 +270,8 @@ mod tests {
                 .collect();
             assert_eq!(found, expected, "{image}");
         };
-        check("nginx", &["User(hub)"]);
 
+        check("nginx", &["User(hub)"]);
         check("h.io/x", &["User(all)"]);
         check("h.io/team/x", &["Identity", "User(all)"]);
         check("h.io/teams/x", &["User(all)"]);

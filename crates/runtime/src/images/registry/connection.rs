@@ -87,10 +87,10 @@ struct Rate {
 
 impl Rate {
     /// Notes what came after how long. False: it comes too slowly.
-    fn note(&mut self, bytes: usize, waited: Duration, judged_after: Duration) -> bool {
+    fn note(&mut self, bytes: usize, waited: Duration, measured_for: Duration) -> bool {
         self.waited += waited;
         self.received += bytes as u64;
-        if self.waited < judged_after {
+        if self.waited < measured_for {
             return true;
         }
         let least = u128::from(self.min_rate) * self.waited.as_millis() / 1000;
@@ -408,8 +408,8 @@ mod tests {
                 .all(|(bytes, seconds)| rate.note(*bytes, Duration::from_secs(*seconds), minute));
             assert_eq!(enough, expected, "{pieces:?}");
         };
-        check(&[(1, 59)], true);
 
+        check(&[(1, 59)], true);
         check(&[(1, 59), (1, 1)], false);
         check(&[(5999, 59), (1, 1)], true);
 

@@ -197,8 +197,8 @@ mod tests {
                 String::from_utf8_lossy(name)
             );
         };
-        check(b"./a/b", Some("a/b"));
 
+        check(b"./a/b", Some("a/b"));
         check(b"/a//b/", Some("a/b"));
         check(b"a/../b", Some("b"));
         check(b".", Some(""));

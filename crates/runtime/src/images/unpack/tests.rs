@@ -172,8 +172,8 @@ fn what_a_link_of_the_layer_leads_to_is_made_inside_the_layer() {
             (other, _) => panic!("{links:?} {name}: {other:?}"),
         }
     };
-    check(&[("var/run", "/run")], "var/run/x", Ok("run/x"));
 
+    check(&[("var/run", "/run")], "var/run/x", Ok("run/x"));
     check(&[("var/run", "../run")], "var/run/x", Ok("run/x"));
     check(
         &[("var/run", "../run/")],
@@ -513,8 +513,8 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
             expected,
         );
     };
-    listed("0,4,2,4", b"somemore", "goes back");
 
+    listed("0,4,2,4", b"somemore", "goes back");
     listed("100,4,0,4", b"somemore", "goes back");
     listed("998,4", b"some", "beyond the end of the file at 998");
     listed("18446744073709551615,4", b"some", "beyond the end");
@@ -548,8 +548,8 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
             expected,
         );
     };
-    versioned(b"2", b"0", "version 2.0");
 
+    versioned(b"2", b"0", "version 2.0");
     versioned(b"1", b"1", "version 1.1");
     versioned(b"x", b"0", "invalid number \"x\"");
 
@@ -559,8 +559,8 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
         content.extend_from_slice(b"some");
         check(&V1, &content, expected);
     };
-    in_front("1\n0\n5\n", "5 bytes of data, found 4");
 
+    in_front("1\n0\n5\n", "5 bytes of data, found 4");
     in_front("1\n999\n4\n", "beyond the end");
     in_front("18446744073709551615\n0\n4\n", "sparse map is too long");
     in_front("9223372036854775807\n0\n4\n", "ends before the sparse map");

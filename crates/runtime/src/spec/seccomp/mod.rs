@@ -353,8 +353,8 @@ mod tests {
                 expected,
             );
         };
-        check(0, libc::SYS_read, 0, ALLOW);
 
+        check(0, libc::SYS_read, 0, ALLOW);
         check(0, libc::SYS_mount, 0, EPERM);
         check(ADMIN, libc::SYS_mount, 0, ALLOW);
         check(0, libc::SYS_clone, 0x11, ALLOW);

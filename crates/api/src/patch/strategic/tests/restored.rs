@@ -118,8 +118,8 @@ fn numbers_are_converted_as_go_converts_them() {
         restore(&mut merged, kind("Deployment")).unwrap();
         assert_eq!(json::to_string(&Value::Object(merged)), expected);
     };
-    check(r#"{"spec":{"replicas":3.0}}"#, r#"{"spec":{"replicas":3}}"#);
 
+    check(r#"{"spec":{"replicas":3.0}}"#, r#"{"spec":{"replicas":3}}"#);
     check(
         r#"{"spec":{"replicas":4294967297}}"#,
         r#"{"spec":{"replicas":1}}"#,

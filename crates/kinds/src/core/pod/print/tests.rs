@@ -251,8 +251,8 @@ fn wide_cells_show_address_and_node() {
             .collect();
         assert_eq!(cells.join(" | "), expected, "{spec} {status}");
     };
-    check("", "", "<none> | <none> | <none> | <none>");
 
+    check("", "", "<none> | <none> | <none> | <none>");
     check(
         r#","nodeName":"n","readinessGates":[{"conditionType":"x"},{"conditionType":"y"}]"#,
         r#""podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}],"nominatedNodeName":"m",

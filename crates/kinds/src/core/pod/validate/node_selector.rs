@@ -94,7 +94,7 @@ fn validate_expression(
         errors,
     );
 
-    if values == Values::Judged {
+    if values == Values::Validated {
         for (index, value) in given.iter().enumerate() {
             refuse(&place.index(index), value, label_value(value), errors);
         }

@@ -87,7 +87,12 @@ pub(super) fn validate_spread_constraints(
         }
 
         if !options.any_spread_selector {
-            selector::validate(selector, Values::Judged, &at.field("labelSelector"), errors);
+            selector::validate(
+                selector,
+                Values::Validated,
+                &at.field("labelSelector"),
+                errors,
+            );
         }
     }
 }

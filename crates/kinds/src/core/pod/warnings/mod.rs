@@ -283,8 +283,8 @@ fn warn_deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Gathere
             ));
         }
     };
-    old(volume.cephfs.is_some(), "cephfs");
 
+    old(volume.cephfs.is_some(), "cephfs");
     old(volume.rbd.is_some(), "rbd");
 }
 

@@ -220,8 +220,8 @@ mod tests {
 
             assert_eq!(!warnings.into_texts().is_empty(), collide, "{one} {other}");
         };
-        check("a", "a", true);
 
+        check("a", "a", true);
         check("a", "a/b", true);
         check("a/b/", "a", true);
         check("a", "ab", false);
