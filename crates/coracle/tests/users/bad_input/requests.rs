@@ -164,6 +164,30 @@ fn invalid_options_are_reported() {
 }
 
 #[test]
+fn a_name_is_validated_before_a_connection_is_made_for_it() {
+    let victim = Victim::start();
+    for path in [
+        "namespaces/default/pods/a%25b/log",
+        "namespaces/default/pods/a%25b/exec?command=id&stdout=1",
+        "namespaces/default/pods/a%25b/attach?stdout=1",
+        "namespaces/default/pods/a%25b/portforward?ports=80",
+        "namespaces/default/pods/a%25b/proxy/",
+        "namespaces/default/pods/https:a%25b:443/proxy/",
+        "namespaces/default/services/a%25b/proxy/",
+        "nodes/a%25b/proxy/metrics",
+        "nodes/%2e%2e/proxy/metrics",
+    ] {
+        let reason = match path.contains("%25") {
+            true => "may not contain '%'",
+            false => "may not be '..'",
+        };
+        victim.check("GET", &format!("/api/v1/{path}"), "", b"", (400, reason));
+    }
+
+    victim.stays_well();
+}
+
+#[test]
 fn escaped_paths_are_not_resolved() {
     let victim = Victim::start();
     let get = |path: &str, expected: (u16, &str)| victim.check("GET", path, "", b"", expected);
