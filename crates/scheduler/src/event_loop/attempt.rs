@@ -9,7 +9,7 @@ use super::metrics::AttemptResult;
 use super::report::FailureReport;
 use super::{EventLoop, eviction};
 use crate::cycle::{Nomination, Placement, Unfit, Unschedulable, schedule};
-use crate::framework::{Cycle, Permission, Profile, Refusal};
+use crate::framework::{Cycle, Profile, Refusal};
 use crate::queue::{NO_NODES, QueuedPod};
 
 impl EventLoop {
@@ -126,37 +126,11 @@ impl EventLoop {
         self.queue.nominations.remove(&pod.uid);
         self.reporter.placed(&pod, placement);
 
-        for reserve in &profile.reserves {
-            if let Err(refusal) = reserve.inner.reserve(&pod, &placement.node) {
-                return self.undo_placement(profile, queued, reserve.plugin, refusal);
-            }
-        }
-
-        let mut waits = Vec::new();
-        for permit in &profile.permits {
-            match permit.inner.permit(&pod, &placement.node) {
-                Permission::Granted => {}
-                Permission::Denied(reason) => {
-                    return self.undo_placement(
-                        profile,
-                        queued,
-                        permit.plugin,
-                        Refusal::NotNow(vec![reason]),
-                    );
-                }
-                Permission::Wait(wait) => waits.push((permit.plugin, wait)),
-            }
-        }
-
-        if waits.is_empty() {
-            self.queue.done(&pod.uid);
-        }
-
+        self.queue.done(&pod.uid);
         self.bind(Binding {
             profile: Arc::clone(profile),
             pod,
             queued,
-            waits,
             began: self.attempt_began,
         });
     }
@@ -164,21 +138,11 @@ impl EventLoop {
     /// The chosen node failed after all.
     pub(super) fn undo_placement(
         &mut self,
-        profile: &Profile,
         queued: QueuedPod,
         plugin: &'static str,
         refusal: Refusal,
     ) {
-        let uid = queued.pod.uid.clone();
-        if let Some(pod) = self.cache.pod(&uid).cloned() {
-            profile
-                .reserves
-                .iter()
-                .rev()
-                .for_each(|reserve| reserve.inner.unreserve(&pod, &pod.node_name));
-        }
-
-        self.forget(&uid);
+        self.forget(&queued.pod.uid);
 
         let (rejectors, why) = match refusal {
             Refusal::NotNow(reasons) | Refusal::Never(reasons) => {

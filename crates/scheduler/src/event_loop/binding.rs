@@ -1,16 +1,16 @@
-//! Binding: a task per pod that waits for permission and calls the PreBind and Bind plugins.
+//! Binding: a task per pod that calls the Bind plugins.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coracle_api::{Map, Text, Value};
+use coracle_api::{Map, Value};
 use coracle_client::{Access, Client, Resource};
 
 use tokio::time::Instant;
 
 use super::metrics::AttemptResult;
 use super::{EventLoop, TaskResult};
-use crate::framework::{Bind, Bound, Profile, Refusal, Wait};
+use crate::framework::{Bind, Bound, Profile, Refusal};
 use crate::pod::Pod;
 use crate::queue::QueuedPod;
 
@@ -68,15 +68,8 @@ pub(super) struct Binding {
     /// The pod with its node.
     pub(super) pod: Arc<Pod>,
     pub(super) queued: QueuedPod,
-    /// Pending permissions, by plugin.
-    pub(super) waits: Vec<(&'static str, Wait)>,
     /// When the attempt began.
     pub(super) began: Instant,
-}
-
-/// A pod whose permissions are granted.
-pub(super) struct Permitted {
-    pub(super) uid: Text,
 }
 
 /// The result of a binding.
@@ -89,28 +82,7 @@ impl EventLoop {
     pub(super) fn bind(&mut self, binding: Binding) {
         let result_sender = self.result_sender.clone();
         self.tasks.spawn(async move {
-            let mut binding = binding;
-            let waits = std::mem::take(&mut binding.waits);
-
-            let waited = !waits.is_empty();
-            let result = match permission(waits).await {
-                Err(refused) => Err(refused),
-                Ok(()) => {
-                    let permitted = Permitted {
-                        uid: binding.pod.uid.clone(),
-                    };
-                    if waited
-                        && result_sender
-                            .send(TaskResult::Permitted(permitted))
-                            .await
-                            .is_err()
-                    {
-                        return;
-                    }
-                    bound(&binding).await
-                }
-            };
-
+            let result = bound(&binding).await;
             if result_sender
                 .send(TaskResult::Bound(Box::new(Outcome { binding, result })))
                 .await
@@ -143,10 +115,6 @@ impl EventLoop {
                 self.metrics.bound(queued.attempts, waited);
 
                 self.reporter.bound(&pod);
-                profile
-                    .post_binds
-                    .iter()
-                    .for_each(|plugin| plugin.inner.post_bind(&pod, &pod.node_name));
                 return;
             }
             Err(refused) => refused,
@@ -165,42 +133,12 @@ impl EventLoop {
         }
 
         self.attempt_began = began;
-        self.undo_placement(&profile, queued, plugin, refusal);
+        self.undo_placement(queued, plugin, refusal);
     }
-}
-
-async fn permission(waits: Vec<(&'static str, Wait)>) -> Result<(), (&'static str, Refusal)> {
-    for (plugin, wait) in waits {
-        let refused = |reason: Text| (plugin, Refusal::NotNow(vec![reason]));
-        match tokio::time::timeout(wait.at_most.min(Wait::LONGEST), wait.decided).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(reason))) => return Err(refused(reason)),
-            Ok(Err(_)) => {
-                return Err(refused(Text::const_new(
-                    "the plugin dropped the pending permit",
-                )));
-            }
-            Err(_) => {
-                return Err(refused(Text::from(format!(
-                    "rejected due to timeout after waiting at plugin {plugin}"
-                ))));
-            }
-        }
-    }
-
-    Ok(())
 }
 
 async fn bound(binding: &Binding) -> Result<(), (&'static str, Refusal)> {
     let (profile, pod, node) = (&binding.profile, &binding.pod, &binding.pod.node_name);
-    for plugin in &profile.pre_binds {
-        plugin
-            .inner
-            .pre_bind(pod, node)
-            .await
-            .map_err(|refusal| (plugin.plugin, refusal))?;
-    }
-
     for plugin in &profile.binds {
         match plugin.inner.bind(pod, node).await {
             Ok(Bound::Done) => return Ok(()),

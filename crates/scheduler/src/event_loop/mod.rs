@@ -123,8 +123,6 @@ struct EventLoop {
 
 /// A result that a task sends to the loop.
 enum TaskResult {
-    /// All plugins permit the binding: the pod is no longer in flight.
-    Permitted(binding::Permitted),
     Bound(Box<binding::Outcome>),
     Evicted(Box<eviction::Outcome>),
 }
@@ -200,7 +198,6 @@ impl EventLoop {
 
     fn handle_result(&mut self, results: TaskResult) {
         match results {
-            TaskResult::Permitted(permitted) => self.queue.done(&permitted.uid),
             TaskResult::Bound(outcome) => self.bound(*outcome),
             TaskResult::Evicted(outcome) => self.evicted(*outcome),
         }

@@ -3,7 +3,7 @@
 //! In the order in which a pod meets them: [`PreEnqueue`] (may it enter the active queue),
 //! [`QueueSort`] (the order of the active queue), [`PreFilter`] (which nodes to filter; it creates
 //! the [`Filter`]), [`PostFilter`] (no node fits: preemption), [`PreScore`] (creates the
-//! [`Score`]), [`Reserve`], [`Permit`], [`PreBind`], [`Bind`], [`PostBind`]. [`QueueingHint`]
+//! [`Score`]), [`Bind`]. [`QueueingHint`]
 //! decides which events are worth another attempt of a pod that the plugin rejected. State that a
 //! plugin computes once per pod and needs for every node is the `Filter` or `Score` itself: it is
 //! created for a cycle and dropped with it.
@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::Text;
-use tokio::sync::oneshot;
 
 use super::{Nominations, Reason, Refusal, Verdict};
 use crate::cache::{Cache, NodeInfo};
@@ -128,48 +127,6 @@ pub trait Score {
 /// The highest score of a plugin.
 pub const MAX_SCORE: i64 = 100;
 
-/// Reserves something for the pod on the chosen node, in memory.
-pub trait Reserve: Send + Sync {
-    /// # Errors
-    /// If it cannot be reserved.
-    fn reserve(&self, pod: &Pod, node: &str) -> Result<(), Refusal>;
-
-    /// Releases the reservation. May be called without [`Reserve::reserve`], and twice.
-    fn unreserve(&self, pod: &Pod, node: &str);
-}
-
-/// Decides whether a pod may be bound now.
-pub trait Permit: Send + Sync {
-    fn permit(&self, pod: &Pod, node: &str) -> Permission;
-}
-
-#[derive(Debug)]
-pub enum Permission {
-    Granted,
-    Denied(Reason),
-    /// Decided later.
-    Wait(Wait),
-}
-
-/// A pending permission.
-#[derive(Debug)]
-pub struct Wait {
-    /// After this time it is denied; [`Wait::LONGEST`] at most.
-    pub at_most: Duration,
-    /// Receives the decision; the plugin keeps the sender.
-    pub decided: oneshot::Receiver<Result<(), Reason>>,
-}
-
-impl Wait {
-    pub const LONGEST: Duration = Duration::from_secs(15 * 60);
-}
-
-/// Prepares what the pod needs on its node, which may take long.
-#[async_trait]
-pub trait PreBind: Send + Sync {
-    async fn pre_bind(&self, pod: &Pod, node: &str) -> Result<(), Refusal>;
-}
-
 /// Binds a pod to its node.
 #[async_trait]
 pub trait Bind: Send + Sync {
@@ -181,11 +138,6 @@ pub enum Bound {
     Done,
     /// This plugin does not handle the pod: the next one is asked.
     Skip,
-}
-
-/// Called after a pod was bound.
-pub trait PostBind: Send + Sync {
-    fn post_bind(&self, pod: &Pod, node: &str);
 }
 
 /// Decides which events may help a pod that the plugin rejected.

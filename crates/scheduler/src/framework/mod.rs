@@ -9,9 +9,8 @@ mod profile;
 mod verdict;
 
 pub use extension_points::{
-    Bind, Bound, Cycle, Filter, MAX_SCORE, Permission, Permit, PostBind, PostFilter,
-    PostFilterResult, PreBind, PreEnqueue, PreFilter, PreFilterResult, PreScore, Preemption,
-    QueueSort, QueueingHint, Rank, Reserve, Score, Wait,
+    Bind, Bound, Cycle, Filter, MAX_SCORE, PostFilter, PostFilterResult, PreEnqueue, PreFilter,
+    PreFilterResult, PreScore, Preemption, QueueSort, QueueingHint, Rank, Score,
 };
 pub use nominations::Nominations;
 pub use profile::{Extension, Extensions, Profile, WeightedScore};

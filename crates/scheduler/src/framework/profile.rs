@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::extension_points::{
-    Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort,
-    QueueingHint, Reserve,
+    Bind, PostFilter, PreEnqueue, PreFilter, PreScore, QueueSort, QueueingHint,
 };
 use crate::events::Event;
 use crate::pod::Pod;
@@ -19,11 +18,7 @@ pub struct Extensions {
     pub post_filter: Option<Arc<dyn PostFilter>>,
     /// PreScore and Score likewise.
     pub score: Option<Arc<dyn PreScore>>,
-    pub reserve: Option<Arc<dyn Reserve>>,
-    pub permit: Option<Arc<dyn Permit>>,
-    pub pre_bind: Option<Arc<dyn PreBind>>,
     pub bind: Option<Arc<dyn Bind>>,
-    pub post_bind: Option<Arc<dyn PostBind>>,
     pub queueing_hint: Option<Arc<dyn QueueingHint>>,
 }
 
@@ -54,11 +49,7 @@ pub struct Profile {
     pub filters: Vec<Extension<Arc<dyn PreFilter>>>,
     pub post_filters: Vec<Extension<Arc<dyn PostFilter>>>,
     pub scores: Vec<WeightedScore>,
-    pub reserves: Vec<Extension<Arc<dyn Reserve>>>,
-    pub permits: Vec<Extension<Arc<dyn Permit>>>,
-    pub pre_binds: Vec<Extension<Arc<dyn PreBind>>>,
     pub binds: Vec<Extension<Arc<dyn Bind>>>,
-    pub post_binds: Vec<Extension<Arc<dyn PostBind>>>,
     pub queueing_hints: Vec<Extension<Arc<dyn QueueingHint>>>,
 }
 

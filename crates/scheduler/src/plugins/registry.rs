@@ -137,13 +137,7 @@ impl Registry {
                 extensions.post_filter.clone()
             }),
             scores: at(Point::Score).filter_map(weighted).collect(),
-            reserves: named(at(Point::Reserve), |extensions| extensions.reserve.clone()),
-            permits: named(at(Point::Permit), |extensions| extensions.permit.clone()),
-            pre_binds: named(at(Point::PreBind), |extensions| extensions.pre_bind.clone()),
             binds,
-            post_binds: named(at(Point::PostBind), |extensions| {
-                extensions.post_bind.clone()
-            }),
             queueing_hints: queueing_hints.collect(),
         })
     }
@@ -216,10 +210,8 @@ fn has(extensions: &Extensions, point: Point) -> bool {
         Point::PreFilter | Point::Filter => extensions.filter.is_some(),
         Point::PostFilter => extensions.post_filter.is_some(),
         Point::PreScore | Point::Score => extensions.score.is_some(),
-        Point::Reserve => extensions.reserve.is_some(),
-        Point::Permit => extensions.permit.is_some(),
-        Point::PreBind => extensions.pre_bind.is_some(),
         Point::Bind => extensions.bind.is_some(),
-        Point::PostBind => extensions.post_bind.is_some(),
+        // No plugin needs these yet.
+        Point::Reserve | Point::Permit | Point::PreBind | Point::PostBind => false,
     }
 }
