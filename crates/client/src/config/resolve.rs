@@ -71,13 +71,17 @@ impl Config {
             insecure: cluster.insecure_skip_tls_verify,
             proxy: given(&cluster.proxy_url),
             credentials: credentials(user, cluster)?,
-            impersonate: Impersonate {
-                user: given(&user.as_user),
-                uid: given(&user.as_uid),
-                groups: user.as_groups.clone(),
-                extra: user.as_user_extra.clone(),
-            },
+            impersonate: impersonate(user),
             namespace: given(&context.namespace),
+        })
+    }
+
+    /// The credentials of a user, for a server that is configured elsewhere.
+    pub fn of_user(user: &User) -> Result<Config, ConfigError> {
+        Ok(Config {
+            credentials: credentials(user, &super::Cluster::default())?,
+            impersonate: impersonate(user),
+            ..Config::default()
         })
     }
 
@@ -115,6 +119,15 @@ impl Config {
             namespace: read("namespace").ok().map(|text| text.trim().to_string()),
             ..Config::default()
         })
+    }
+}
+
+fn impersonate(user: &User) -> Impersonate {
+    Impersonate {
+        user: given(&user.as_user),
+        uid: given(&user.as_uid),
+        groups: user.as_groups.clone(),
+        extra: user.as_user_extra.clone(),
     }
 }
 

@@ -13,7 +13,7 @@ use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -23,6 +23,9 @@ use crate::tasks::Tasks;
 
 /// The maximum number of streams on an HTTP/2 connection: servers allow 100 or more.
 const STREAMS: usize = 90;
+
+/// The maximum number of idle HTTP/1.1 connections to a server.
+const IDLE: usize = 25;
 
 /// The flow-control window of a stream.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -94,10 +97,10 @@ impl Connections {
         &self,
         sender: Sender,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Body>, TransportError> {
+    ) -> Result<Response<Body>, NoAnswer> {
         match sender {
             Sender::Http2(mut sender, token) => {
-                let answer = sender.send_request(request).await.map_err(lost)?;
+                let answer = sender.try_send_request(request).await.map_err(no_answer)?;
                 Ok(answer.map(|body| {
                     ResponseBody {
                         body,
@@ -107,7 +110,7 @@ impl Connections {
                 }))
             }
             Sender::Http1(mut sender) => {
-                let answer = sender.send_request(request).await.map_err(lost)?;
+                let answer = sender.try_send_request(request).await.map_err(no_answer)?;
                 let hold = Hold::Connection(Some(sender), self.idle.clone());
                 Ok(answer.map(|body| ResponseBody { body, hold }.boxed_unsync()))
             }
@@ -124,6 +127,20 @@ impl Connections {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
+    }
+}
+
+/// Why a connection has no answer.
+pub(super) struct NoAnswer {
+    pub(super) error: TransportError,
+    /// It was closed before anything of the request was written.
+    pub(super) nothing_sent: bool,
+}
+
+fn no_answer<T>(mut error: TrySendError<T>) -> NoAnswer {
+    NoAnswer {
+        nothing_sent: error.take_message().is_some(),
+        error: lost(error.into_error()),
     }
 }
 
@@ -162,9 +179,11 @@ impl http_body::Body for ResponseBody {
         if let (Poll::Ready(None), Hold::Connection(sender, idle)) = (&polled, &mut self.hold)
             && let Some(sender) = sender.take()
         {
-            idle.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(sender);
+            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+            idle.retain(|sender| !sender.is_closed());
+            if idle.len() < IDLE {
+                idle.push(sender);
+            }
         }
         polled.map(|frame| frame.map(|frame| frame.map_err(|error| BodyError(error.into()))))
     }

@@ -26,9 +26,23 @@ use crate::world::World;
 /// The timeout of opening a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 
+/// How the connections of a transport are opened, where it is not the usual way.
+#[derive(Clone, Default)]
+pub struct Dialing {
+    /// Says before each connection where the server is; `None`: where its name says.
+    pub resolve: Option<Resolve>,
+    /// HTTP/1.1 only: a server behind a load balancer gets a connection per request in progress,
+    /// so that requests reach all of its backends.
+    pub http1_only: bool,
+}
+
+/// Resolves a server to a host and port; the error is a text for users.
+pub type Resolve = Arc<dyn Fn() -> Result<(String, u16), String> + Send + Sync>;
+
 /// The transport over HTTPS.
 pub struct Https {
     keeper: Keeper,
+    dialing: Dialing,
     host: String,
     port: u16,
     /// The base path of all requests, without a trailing slash.
@@ -47,6 +61,15 @@ struct Security {
 impl Https {
     /// Connects on first use, but validates the configuration.
     pub async fn new(config: Config, world: World) -> Result<Https, ConfigError> {
+        Https::dialing(config, world, Dialing::default()).await
+    }
+
+    /// The same, with connections that are opened in another way.
+    pub async fn dialing(
+        config: Config,
+        world: World,
+        dialing: Dialing,
+    ) -> Result<Https, ConfigError> {
         let server: Uri = config
             .server
             .parse()
@@ -64,11 +87,12 @@ impl Https {
 
         let keeper = Keeper::new(config, world.now);
         let secrets = keeper.secrets().await?;
-        let settings = Arc::new(tls::settings(&secrets.tls)?);
+        let settings = settings(&secrets, &dialing)?;
         let security = Mutex::new(Security { secrets, settings });
 
         Ok(Https {
             keeper,
+            dialing,
             host,
             port,
             below,
@@ -78,29 +102,36 @@ impl Https {
         })
     }
 
-    /// A connection for one request.
-    async fn sender(&self, secrets: &Arc<Secrets>) -> Result<Sender, TransportError> {
+    /// A connection for one request, and whether it was open before.
+    async fn sender(&self, secrets: &Arc<Secrets>) -> Result<(Sender, bool), TransportError> {
         let settings = self
             .settings(secrets)
             .map_err(|error| TransportError::Credentials(error.into()))?;
 
         if let Some(sender) = self.connections.open() {
-            return Ok(sender);
+            return Ok((sender, true));
         }
 
-        let connected = tokio::time::timeout(CONNECT_WITHIN, self.connect(settings)).await;
+        let (host, port) = match &self.dialing.resolve {
+            Some(resolve) => resolve().map_err(TransportError::Resolve)?,
+            None => (self.host.clone(), self.port),
+        };
+
+        let connected =
+            tokio::time::timeout(CONNECT_WITHIN, self.connect(&host, port, settings)).await;
         let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let server = || format!("{}:{}", self.host, self.port);
         let stream = stream.map_err(|source| TransportError::Connect {
-            server: server(),
+            server: authority(&host, port),
             source,
         })?;
 
-        self.connections.begin(stream).await
+        Ok((self.connections.begin(stream).await?, false))
     }
 
     async fn connect(
         &self,
+        host: &str,
+        port: u16,
         settings: Arc<rustls::ClientConfig>,
     ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
         let name = self
@@ -112,8 +143,8 @@ impl Https {
         let name = ServerName::try_from(name.to_string()).map_err(io::Error::other)?;
 
         let stream = match &self.proxy {
-            Some(proxy) => proxy.connect(&self.host, self.port).await?,
-            None => TcpStream::connect((self.host.as_str(), self.port)).await?,
+            Some(proxy) => proxy.connect(host, port).await?,
+            None => TcpStream::connect((host, port)).await?,
         };
         stream.set_nodelay(true)?;
 
@@ -126,7 +157,7 @@ impl Https {
         let mut security = self.security.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&security.secrets, secrets) {
             if security.secrets.tls != secrets.tls {
-                security.settings = Arc::new(tls::settings(&secrets.tls)?);
+                security.settings = settings(secrets, &self.dialing)?;
                 self.connections.forget();
             }
             security.secrets = secrets.clone();
@@ -144,12 +175,7 @@ impl Https {
         let (mut parts, body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
 
-        let host = if self.host.contains(':') {
-            format!("[{}]", self.host)
-        } else {
-            self.host.clone()
-        };
-        let authority = format!("{host}:{}", self.port);
+        let authority = authority(&self.host, self.port);
 
         let bad = |error: http::uri::InvalidUri| TransportError::Lost(error.into());
         let below = format!("{}{path}", self.below);
@@ -179,16 +205,40 @@ impl Transport for Https {
             .secrets()
             .await
             .map_err(|error| TransportError::Credentials(error.into()))?;
-        let sender = self.sender(&secrets).await?;
-        let for_http2 = matches!(sender, Sender::Http2(..));
-        let request = self.address(request, secrets.authorization.clone(), for_http2)?;
+        let answer = loop {
+            let (sender, reused) = self.sender(&secrets).await?;
+            let for_http2 = matches!(sender, Sender::Http2(..));
+            let addressed =
+                self.address(request.clone(), secrets.authorization.clone(), for_http2)?;
 
-        let answer = self.connections.send(sender, request).await?;
+            match self.connections.send(sender, addressed).await {
+                // The server closed the idle connection meanwhile.
+                Err(failed) if reused && failed.nothing_sent => {}
+                Err(failed) => return Err(failed.error),
+                Ok(answer) => break answer,
+            }
+        };
         if answer.status() == http::StatusCode::UNAUTHORIZED {
             self.keeper.rejected().await;
         }
 
         Ok(answer)
+    }
+}
+
+fn settings(secrets: &Secrets, dialing: &Dialing) -> Result<Arc<rustls::ClientConfig>, TlsError> {
+    let mut settings = tls::settings(&secrets.tls)?;
+    if dialing.http1_only {
+        settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+    }
+    Ok(Arc::new(settings))
+}
+
+/// `host:port`, as URLs have it.
+fn authority(host: &str, port: u16) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
     }
 }
 

@@ -22,7 +22,7 @@ use http::{Request, Response};
 pub use account::ServiceAccountTransport;
 pub use body::{Body, BodyError};
 pub(crate) use body::{Lines, lines};
-pub use https::Https;
+pub use https::{Dialing, Https, Resolve};
 pub use tls::{Tls, TlsError, settings as tls_settings};
 pub use trees::{TakesTrees, Trees};
 
@@ -44,6 +44,9 @@ pub enum TransportError {
         /// The cause.
         source: io::Error,
     },
+    /// The server's address is not known.
+    #[error("{0}")]
+    Resolve(String),
     /// The connection was lost before the answer.
     #[error("connection lost before the answer")]
     Lost(#[source] Box<dyn std::error::Error + Send + Sync>),
