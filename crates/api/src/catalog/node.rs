@@ -82,6 +82,11 @@ impl<'p> Struct<'p> {
         }
     }
 
+    /// Whether it keeps members that it does not declare, as custom resources do.
+    pub fn is_open(self) -> bool {
+        self.declared.open
+    }
+
     /// Its fields, in order of their JSON names.
     pub fn fields(self) -> &'p [Field] {
         self.declared.fields.of(&self.page.fields)

@@ -113,19 +113,6 @@ pub(super) fn patch_type(request: &Request<'_>, scope: &Scope<'_>) -> Result<Pat
     })
 }
 
-/// A definition that is being deleted takes no new objects.
-pub(super) fn check_terminating(scope: &Scope<'_>, verb: Verb) -> Result<(), ApiError> {
-    match scope.custom {
-        Some((custom, _)) if custom.is_terminating && verb == Verb::Create => {
-            let mut error = ApiError::method_not_allowed();
-            error.message =
-                "create not allowed while custom resource definition is terminating".to_owned();
-            Err(error)
-        }
-        _ => Ok(()),
-    }
-}
-
 /// A first check whether the path has a media type that the client accepts.
 pub(super) fn check_produced(request: &Request<'_>) -> Result<(), ApiError> {
     let streams = matches!(request.info.verb, Verb::List | Verb::Watch);

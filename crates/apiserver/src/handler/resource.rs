@@ -57,7 +57,6 @@ impl<'a> Checked<'a> {
             ""
         };
         let scope = Scope::of(served, namespace, request.caller);
-        checks::check_terminating(&scope, verb)?;
 
         let rendering = Rendering::negotiate(
             request.accept(),

@@ -116,23 +116,23 @@ impl Items {
         let mut before = Vec::new();
         self.write_head(list, &objects, &mut before)?;
 
+        let mut after = Vec::new();
+        match self.rendering.shape {
+            Shape::Whole => whole::write_list_tail(list, &objects, &mut after),
+            _ => after.extend_from_slice(b"]}"),
+        }
+
         let form = self.rendering.form;
         match form.media_type {
             MediaType::Json if form.pretty => {
-                before.extend_from_slice(b"]}");
-                let mut before = pretty::indent(&before);
-                // The text after the bracket has its own indentation.
-                before.truncate(before.len() - "]\n}".len());
-                Ok(Frame {
-                    before,
-                    after: b"\n  ]\n}".to_vec(),
-                })
+                before.append(&mut after);
+                Ok(pretty_frame(&before))
             }
-            MediaType::Json => Ok(Frame {
-                before,
-                after: b"]}\n".to_vec(),
-            }),
-            MediaType::Yaml => Ok(yaml_frame(before)),
+            MediaType::Json => {
+                after.push(b'\n');
+                Ok(Frame { before, after })
+            }
+            MediaType::Yaml => Ok(yaml_frame(before, &after)),
             MediaType::Protobuf => aside(|| self.protobuf_frame(list, &objects, before)),
         }
     }
@@ -273,11 +273,26 @@ impl Items {
     }
 }
 
+/// A list without items, cut open where they belong.
+fn pretty_frame(list: &[u8]) -> Frame {
+    const ITEMS: &[u8] = b"\"items\": [";
+    let mut before = pretty::indent(list);
+    let place = before.windows(ITEMS.len()).position(|part| part == ITEMS);
+    let rest = before.split_off(place.expect("a list has items") + ITEMS.len());
+
+    // The bracket gets a line of its own.
+    Frame {
+        before,
+        after: [b"\n  ", rest.as_slice()].concat(),
+    }
+}
+
 /// The text around the items in YAML: members have another order there, so a placeholder marks the
 /// items.
-fn yaml_frame(mut head: Vec<u8>) -> Frame {
+fn yaml_frame(mut head: Vec<u8>, tail: &[u8]) -> Frame {
     const STAND_IN: &str = "\n- items\n";
-    head.extend_from_slice(b"\"items\"]}");
+    head.extend_from_slice(b"\"items\"");
+    head.extend_from_slice(tail);
     let text = yaml::print(&json::parse(&head).expect("this server wrote it"));
     let (before, after) = text
         .split_once(STAND_IN)

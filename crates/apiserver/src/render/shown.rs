@@ -37,6 +37,14 @@ impl<'a> Shown<'a> {
     /// Appends its metadata.
     pub(super) fn write_metadata(self, objects: &Objects<'_>, out: &mut Vec<u8>) {
         match self {
+            // Its own members are in alphabetical order, those of a type are not.
+            Shown::Entry(entry) if objects.custom.is_some() => {
+                let tree = entry.value(objects.storage_version.of);
+                let field = objects.of.field("metadata");
+                if let Some((metadata, field)) = tree.get("metadata").zip(field) {
+                    json::write_typed(metadata, field.node(), out);
+                }
+            }
             Shown::Entry(entry) => entry.write_metadata(out),
             Shown::Tree(tree) => match (tree.get("metadata"), self.of(objects).field("metadata")) {
                 (Some(metadata), Some(field)) => json::write_typed(metadata, field.node(), out),

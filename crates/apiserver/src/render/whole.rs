@@ -27,7 +27,7 @@ pub(super) fn write_list(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) 
         }
         write_item(entry, objects, &prefix, out);
     }
-    out.extend_from_slice(b"]}");
+    write_list_tail(list, objects, out);
 }
 
 /// About how long a list is.
@@ -42,14 +42,26 @@ pub(super) fn size(list: &List) -> usize {
 /// Appends the part before the items.
 pub(super) fn write_list_head(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) {
     let (kind, api_version) = (objects.list_kind(), objects.kind.api_version());
-    out.extend_from_slice(
-        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\"").as_bytes(),
-    );
-    match objects.custom {
-        Some(_) => write_untyped_list_metadata(list, out),
-        None => write_list_metadata(list, out),
+    let head = match objects.custom {
+        // Upstream has no type for them: their members are in alphabetical order.
+        Some(_) => format!("{{\"apiVersion\":\"{api_version}\""),
+        None => format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\""),
+    };
+    out.extend_from_slice(head.as_bytes());
+    if objects.custom.is_none() {
+        write_list_metadata(list, out);
     }
     out.extend_from_slice(b",\"items\":[");
+}
+
+/// Appends the part behind the items.
+pub(super) fn write_list_tail(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) {
+    out.push(b']');
+    if objects.custom.is_some() {
+        out.extend_from_slice(format!(",\"kind\":\"{}\"", objects.list_kind()).as_bytes());
+        write_untyped_list_metadata(list, out);
+    }
+    out.push(b'}');
 }
 
 /// The `kind` and `apiVersion` of an object, which a list has once for all its items.

@@ -45,9 +45,8 @@ impl Values {
     }
 
     fn encoded(&self, key: &[u8], bytes: Bytes) -> Bytes {
-        // What is no object (allocations, leases of servers) has a form of its own.
         let Some(storage_version) = self.place(key) else {
-            return bytes;
+            return json_line(bytes);
         };
         let tree = match json::decode(&bytes, Some(storage_version.of.node())) {
             Ok(decoded) => decoded.value,
@@ -80,6 +79,16 @@ impl Values {
     }
 }
 
+/// An object in JSON, as upstream's encoder ends it: an unchanged object is the same bytes, whichever
+/// server writes it. What is no object (allocations, leases of servers) has a form of its own.
+fn json_line(bytes: Bytes) -> Bytes {
+    let is_object = bytes.starts_with(b"{\"kind\"") || bytes.starts_with(b"{\"apiVersion\"");
+    match is_object {
+        true => [&bytes, &b"\n"[..]].concat().into(),
+        false => bytes,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,5 +116,20 @@ mod tests {
 
         check(Media::Protobuf, "/registry/masterleases/10.0.0.1", b"{");
         check(Media::Json, "/registry/configmaps/default/a", b"{");
+    }
+
+    #[test]
+    fn an_object_in_json_is_a_line() {
+        let custom = br#"{"apiVersion":"a.b/v1","kind":"Boat","metadata":{"name":"a","uid":"u"}}"#;
+        let stored = Values::new(Media::Protobuf)
+            .encoded(b"/registry/a.b/boats/default/a", Bytes::from_static(custom));
+        assert_eq!(stored, [&custom[..], b"\n"].concat());
+
+        let other = Bytes::from_static(br#"{"range":"10.0.0.0/24"}"#);
+        let key = b"/registry/ranges/serviceips";
+        assert_eq!(
+            Values::new(Media::Protobuf).encoded(key, other.clone()),
+            other
+        );
     }
 }

@@ -385,8 +385,8 @@ fn objects_are_deleted_before_their_definition(cluster: &Cluster) {
 
     let raw = Raw::new(&server.kubeconfig);
     let another = r#"{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{"name":"raft"},"spec":{"oars":0}}"#;
-    let message = "create not allowed while custom resource definition is terminating";
-    assert_eq!(raw.post(BOATS, another).refusal(), (405, message));
+    let message = "boats.harbour.example.com \"raft\" is forbidden: create not allowed while custom resource definition is terminating";
+    assert_eq!(raw.post(BOATS, another).refusal(), (403, message));
 
     server.kubectl(&[
         "patch",

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::write::{write, write_string};
+use super::write::{write, write_map, write_string};
 use crate::catalog::{Node, Shape, Span, Struct, WireTo};
 use crate::value::SearchKey;
 use crate::{Map, Value};
@@ -48,6 +48,11 @@ pub fn write_typed(value: &Value, node: Node<'_>, out: &mut Vec<u8>) {
 }
 
 fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
+    // Upstream has no type for custom resources: all their members are in alphabetical order.
+    if of.is_open() {
+        return write_map(map, out);
+    }
+
     let (mut few, mut many) = ([ABSENT; FEW], Vec::new());
     let indices = if of.fields().len() <= FEW {
         &mut few[..of.fields().len()]

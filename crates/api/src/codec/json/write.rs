@@ -72,7 +72,7 @@ pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
     }
 }
 
-fn write_map(map: &Map, out: &mut Vec<u8>) {
+pub(super) fn write_map(map: &Map, out: &mut Vec<u8>) {
     out.push(b'{');
     for (index, (name, value)) in map.iter().enumerate() {
         if index > 0 {
