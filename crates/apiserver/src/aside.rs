@@ -18,6 +18,16 @@ pub(crate) fn long_permits() -> usize {
     (processors / 2).max(1)
 }
 
+/// Waits for asynchronous work where nothing can be awaited; another thread takes over the other
+/// tasks of this one meanwhile. `None`: the runtime has one thread only.
+pub(crate) fn wait_for<T>(work: impl Future<Output = T>) -> Option<T> {
+    let runtime = Handle::try_current().ok()?;
+    match runtime.runtime_flavor() {
+        RuntimeFlavor::MultiThread => Some(tokio::task::block_in_place(|| runtime.block_on(work))),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

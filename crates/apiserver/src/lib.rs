@@ -16,10 +16,11 @@
 //!
 //! Modules use only those below them; `cargo xtask tidy` finds circles. From the bottom:
 //!
-//! 1. [`definitions`] (what a CustomResourceDefinition defines), [`request`], [`files`]
+//! 1. [`webhook_config`], [`definitions`] (what a CustomResourceDefinition defines), [`request`],
+//!    [`files`]
 //! 2. [`storage_version`], [`storage`] (bytes of an external etcd)
 //! 3. [`cache`] (every object, and the custom resources that are served), [`served`]
-//! 4. [`authn`], [`authz`], [`access`]
+//! 4. [`authn`], [`authz`], [`access`], [`webhook`] (the client of webhooks)
 //! 5. [`admission`]
 //! 6. [`registry`], [`loopback`] (the server as its own client)
 //! 7. [`render`], [`answer`]
@@ -55,6 +56,7 @@ mod in_process;
 pub mod lifecycle;
 pub mod loopback;
 pub mod metrics;
+mod network_errors;
 pub mod openapi;
 mod plain;
 pub mod registry;
@@ -66,6 +68,8 @@ pub mod served;
 pub mod storage;
 pub mod storage_version;
 mod watching;
+pub mod webhook;
+pub mod webhook_config;
 
 pub use coracle_client::World;
 pub use coracle_kinds::{ApiError, status};

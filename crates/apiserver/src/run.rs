@@ -47,6 +47,8 @@ use crate::openapi::OpenApi;
 use crate::registry::{Expiry, Registry};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
+use crate::webhook::conversion::Conversion;
+use crate::webhook::{AdmissionCredentials, Credentials, Route, Webhooks};
 
 /// At shutdown, requests that have begun may take this long at most, however long they were
 /// pending.
@@ -77,6 +79,10 @@ pub struct Config {
     pub compaction: Option<Duration>,
     /// Which admission plugins are on.
     pub admission: PluginFlags,
+    /// What the server shows to webhooks of admission.
+    pub webhook_credentials: AdmissionCredentials,
+    /// How webhooks behind Services are reached.
+    pub webhook_route: Route,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
@@ -123,6 +129,8 @@ impl Config {
                 enable: vec!["NodeRestriction".to_string()],
                 ..PluginFlags::default()
             },
+            webhook_credentials: AdmissionCredentials::default(),
+            webhook_route: Route::default(),
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
@@ -205,6 +213,10 @@ pub async fn run(
     let tokens = Arc::new(tokens);
 
     let authentication = authentication(config, &trusted, tokens.clone());
+    let webhooks = |credentials: Credentials| {
+        let route = config.webhook_route;
+        Arc::new(Webhooks::new(caches.clone(), credentials, route, world))
+    };
     let access = Access::new(
         authentication,
         &config.authorization,
@@ -225,6 +237,7 @@ pub async fn run(
         access,
         node_ports: NodePorts::new(config.node_ports.clone()),
         expiry: Expiry::new(config.event_ttl),
+        conversion: Conversion::new(webhooks(Credentials::default()), metrics.registry()),
         shared_store: config.shared_store,
         allow_privileged: config.allow_privileged,
         long_validations: Semaphore::new(aside::long_permits()),

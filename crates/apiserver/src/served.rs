@@ -76,7 +76,7 @@ impl Served {
     pub fn storage_version(&self) -> StorageVersion<'_> {
         match self {
             Served::BuiltIn(own) => own.storage_version,
-            Served::Custom(custom, _) => custom.storage_version(),
+            Served::Custom(custom, version) => StorageVersion::of_requests(custom, *version),
         }
     }
 

@@ -50,7 +50,19 @@ impl StorageVersion<'static> {
 impl<'a> StorageVersion<'a> {
     /// Of the resources of a definition.
     pub fn of_definition(definition: &'a Compiled) -> StorageVersion<'a> {
-        let version = definition.storage();
+        StorageVersion::of_version(definition, definition.storage())
+    }
+
+    /// What requests for a version of a definition work on: the storage version, or the requested
+    /// one where a webhook converts objects as they are read from the store and written to it.
+    pub fn of_requests(definition: &'a Compiled, version: usize) -> StorageVersion<'a> {
+        match definition.conversion {
+            Some(_) => StorageVersion::of_version(definition, version),
+            None => StorageVersion::of_definition(definition),
+        }
+    }
+
+    fn of_version(definition: &'a Compiled, version: usize) -> StorageVersion<'a> {
         StorageVersion {
             resource: definition.resource(version),
             kind: definition.kind(version),
@@ -69,7 +81,7 @@ impl StorageVersion<'_> {
     /// Converts an object to the storage version.
     pub fn take_in(&self, object: Value) -> Result<Value, ConvertError> {
         let mut object = match self.definition {
-            Some(definition) => definition.kept(object),
+            Some(definition) => definition.renamed(object, self.kind),
             None => convert(object, self.kind)?,
         };
         canonical::canonicalize(&mut object, self.of.node());
@@ -79,6 +91,11 @@ impl StorageVersion<'_> {
     /// The same for a stored object, which may be old: its definition may have changed since.
     pub fn read_in(&self, object: Value) -> Result<Value, ConvertError> {
         match self.definition {
+            Some(definition) if definition.conversion.is_some() => {
+                let mut object = definition.read(object);
+                canonical::canonicalize(&mut object, self.of.node());
+                Ok(object)
+            }
             Some(definition) => self.take_in(definition.read(object)),
             None => self.take_in(object),
         }

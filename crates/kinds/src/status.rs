@@ -23,6 +23,8 @@ pub struct ApiError {
     pub warnings: Vec<String>,
     /// Where a list whose version has expired may continue; empty: nowhere.
     pub continue_token: String,
+    /// The Status that a webhook refused the request with, which is shown instead.
+    pub foreign: Option<Box<Map>>,
 }
 
 /// The machine-readable reason of a refusal, which clients match on.
@@ -99,6 +101,23 @@ impl ApiError {
             retry_after: None,
             warnings: Vec::new(),
             continue_token: String::new(),
+            foreign: None,
+        }
+    }
+
+    /// The refusal of a webhook: a Status with a code.
+    pub fn foreign(mut status: Map) -> ApiError {
+        let code = u16::try_from(status.int("code")).unwrap_or_default();
+        let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        status.insert("apiVersion", "v1");
+        status.insert("kind", "Status");
+        if status.get("metadata").is_none_or(Value::is_null) {
+            status.insert("metadata", Value::object());
+        }
+
+        ApiError {
+            foreign: Some(Box::new(status.clone())),
+            ..ApiError::new(code, Reason::None, status.text("message"))
         }
     }
 
@@ -390,6 +409,10 @@ impl ApiError {
 
     /// The Status object.
     pub fn to_status(&self) -> Value {
+        if let Some(status) = &self.foreign {
+            return Value::Object(Map::clone(status));
+        }
+
         let mut status = Map::new();
         status.insert("apiVersion", "v1");
         status.insert("kind", "Status");

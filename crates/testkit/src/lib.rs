@@ -14,6 +14,7 @@ pub mod objects;
 mod pods;
 mod program;
 pub mod simulation;
+mod webhook;
 mod world;
 
 pub use cluster::{Cluster, Setup};
@@ -24,6 +25,7 @@ pub use intercept::{Outcome, intercept};
 #[cfg(feature = "machine")]
 pub use machine::{Machine, on_a_machine};
 pub use pods::run_pods;
+pub use webhook::{Reply, Webhook};
 pub use world::{REAL, simulated};
 
 /// Writes an executable that can be run at once, even if other threads fork meanwhile.

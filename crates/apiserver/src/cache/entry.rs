@@ -4,14 +4,17 @@
 //! keeps the same bytes, and the revision is known only after they are written. `hole` is where it
 //! belongs; readers write the bytes before it, the revision, and the bytes behind it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use coracle_api::Value;
 use coracle_api::catalog::{Compared, Page, Resource, Struct};
 use coracle_api::codec::{any, json};
 use coracle_api::selector::{FieldSelector, LabelSelector, Lookup};
+use coracle_api::{Text, Value};
 use coracle_store::Revision;
+use tokio::sync::OnceCell;
 
 use super::texts::{Packed, Texts};
 use super::trees::Tree;
@@ -28,7 +31,23 @@ pub struct Entry {
     /// their order, then each label and its value. The same at every revision that has the same
     /// bytes. Names are only in the key.
     facts: Texts,
+    /// Whether the store has it in another version than the storage version.
+    is_old: bool,
+    /// The same object in other versions, if a webhook converts it.
+    converted: OnceLock<Arc<Converted>>,
     pub(super) tree: Tree,
+}
+
+/// Versions of an object that a webhook has made of it; each is requested once.
+#[derive(Debug, Default)]
+pub struct Converted(Mutex<BTreeMap<Text, Arc<OnceCell<Arc<Entry>>>>>);
+
+impl Converted {
+    /// The one of this version.
+    pub fn of(&self, version: &str) -> Arc<OnceCell<Arc<Entry>>> {
+        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        versions.entry(Text::new(version)).or_default().clone()
+    }
 }
 
 /// Why stored bytes are no object of the resource.
@@ -76,6 +95,8 @@ impl Entry {
         let object =
             any::decode(bytes, storage_version.of.page).map_err(|error| bad(error.to_string()))?;
 
+        let api_version = object.value.get("apiVersion").and_then(Value::as_str);
+        let is_old = api_version != Some(&*storage_version.kind.api_version());
         let value = storage_version
             .read_in(object.value)
             .map_err(|error| bad(error.to_string()))?;
@@ -90,13 +111,8 @@ impl Entry {
             encoded
         };
 
-        Ok(Entry::of(
-            key,
-            &value,
-            bytes,
-            revision,
-            storage_version.resource,
-        ))
+        let entry = Entry::of(key, &value, bytes, revision, storage_version.resource);
+        Ok(Entry { is_old, ..entry })
     }
 
     pub(crate) fn of(
@@ -132,6 +148,8 @@ impl Entry {
             fields: small(resource.selectable.len()),
             bytes,
             facts: facts.into(),
+            is_old: false,
+            converted: OnceLock::new(),
             tree: Tree::default(),
         }
     }
@@ -144,8 +162,30 @@ impl Entry {
             hole: self.hole,
             facts: self.facts.clone(),
             fields: self.fields,
+            is_old: self.is_old,
+            converted: self.converted.clone(),
             tree: Tree::default(),
         }
+    }
+
+    /// The same for a version that was made of a stored entry.
+    pub fn made_of(self, stored: &Entry) -> Entry {
+        Entry {
+            revision: stored.revision,
+            is_old: stored.is_old,
+            ..self
+        }
+    }
+
+    /// Whether the store has it in another version than the storage version, so that writing it
+    /// again is a change even if nothing else is.
+    pub fn is_old(&self) -> bool {
+        self.is_old
+    }
+
+    /// The same object in the versions that a webhook has made.
+    pub fn converted(&self) -> &Arc<Converted> {
+        self.converted.get_or_init(Arc::default)
     }
 
     /// `namespace/name`, or the name of a cluster-wide object: its key below the resource's prefix.
@@ -310,8 +350,8 @@ fn push_field(value: &Value, path: &str, facts: &mut Packed) {
     }
 }
 
-/// Behind the object's own uid, which every stored object has. What is not stored has neither uid
-/// nor version.
+/// Beside the object's own uid, which every stored object has: behind it, or before it where members
+/// are in alphabetical order. What is not stored has neither uid nor version.
 fn hole(bytes: &[u8], uid: &str) -> usize {
     if uid.is_empty() {
         return metadata(bytes).end - 1;
@@ -322,7 +362,15 @@ fn hole(bytes: &[u8], uid: &str) -> usize {
     let found = bytes[start..]
         .windows(wanted.len())
         .position(|window| window == wanted.as_bytes());
-    start + found.expect("a stored object has a uid") + wanted.len()
+    let uid = start + found.expect("a stored object has a uid");
+
+    // Upstream writes `kind` first but for custom resources. The comma before the uid follows the
+    // version.
+    let is_alphabetical = !bytes.starts_with(b"{\"kind\"") && bytes[uid - 1] == b',';
+    match is_alphabetical {
+        true => uid - 1,
+        false => uid + wanted.len(),
+    }
 }
 
 /// Where the value of the object's member `metadata` is.

@@ -21,7 +21,7 @@ mod watch_queues;
 pub use custom::{Custom, Definitions};
 pub use derived::{Derive, Derived, Read};
 pub use entries::Entries;
-pub use entry::{BadEntry, Entry};
+pub use entry::{BadEntry, Converted, Entry};
 pub use feed::{Caches, FeedError, PendingWrite, ROOT};
 pub use history::{Change, Cursor, CursorOvertaken, Event};
 pub use notifier::{Notifier, any_notified};

@@ -1,7 +1,6 @@
 //! Connections to nodes and pods: TCP, optional TLS, HTTP/1.1. Errors have the texts of Go's net
 //! package, which users know.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::backend::Backend;
 use crate::answer::BrokenOff;
+use crate::network_errors::in_go;
 use crate::request::RequestBody;
 
 /// Why there is no response.
@@ -88,16 +88,4 @@ async fn converse<B: RequestBody>(
         }
     });
     sender.send_request(body).await.map_err(DialError::Http)
-}
-
-/// A network error with the text of Go.
-fn in_go(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
-        io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
-        io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
-        io::ErrorKind::TimedOut => "connect: connection timed out".to_owned(),
-        io::ErrorKind::ConnectionReset => "connect: connection reset by peer".to_owned(),
-        _ => error.to_string(),
-    }
 }

@@ -97,7 +97,9 @@ async fn end(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
         return write_status(loopback, marked).await;
     }
 
-    let (served, caller) = (Served::Custom(custom, 0), Caller::system());
+    // Most are stored in this version: they go even if no webhook converts them any more.
+    let storage = custom.storage();
+    let (served, caller) = (Served::Custom(custom, storage), Caller::system());
     let scope = Scope::of(&served, "", &caller);
     let everything = ListOptions::parse(&Query::parse(""))?;
     loopback

@@ -22,6 +22,8 @@ use ring::digest::{SHA256, digest};
 use tracing::warn;
 
 use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
+
+use crate::webhook_config::ClientConfig;
 pub(crate) use page::SELECTABLE;
 pub use version::{Cell, Replicas, Version};
 
@@ -32,12 +34,39 @@ pub struct Compiled {
     pub uid: Text,
     pub list_kind: Text,
     pub versions: Vec<Version>,
+    /// The webhook that converts objects between versions; `None`: they differ in name only.
+    pub conversion: Option<WebhookConversion>,
     /// The storage version.
     kept: usize,
     page: Page,
     /// What documents show of it.
     pub documented: Arc<Page>,
     fingerprint: Fingerprint,
+}
+
+/// A webhook that converts objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookConversion {
+    pub client: ClientConfig,
+    /// Of ConversionReview, the preferred one first.
+    pub review_versions: Vec<String>,
+}
+
+impl WebhookConversion {
+    fn of(view: &Definition<'_>) -> Option<WebhookConversion> {
+        let conversion = view.spec.below("conversion")?;
+        let versions = conversion.items("conversionReviewVersions").iter();
+        (conversion.text("strategy") == "Webhook").then(|| WebhookConversion {
+            client: conversion
+                .below("webhookClientConfig")
+                .map(ClientConfig::of)
+                .unwrap_or_default(),
+            review_versions: versions
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+        })
+    }
 }
 
 impl std::fmt::Debug for Compiled {
@@ -71,6 +100,7 @@ impl Compiled {
             uid: Text::new(definition.meta().uid()),
             list_kind: Text::new(names.text("listKind")),
             versions,
+            conversion: WebhookConversion::of(&view),
             kept,
             page: page::of(&view),
             documented: Arc::new(page::documented(&view, |name| version::source(&view, name))),
@@ -122,7 +152,14 @@ impl Compiled {
     /// An object in the storage version. No field is dropped: it has yet to be validated in its own
     /// version.
     pub fn kept(&self, object: Value) -> Value {
-        self.renamed(object, self.kept)
+        self.renamed(object, self.kind(self.kept))
+    }
+
+    /// The place of the version of this name.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.versions
+            .iter()
+            .position(|version| version.name == name)
     }
 
     /// Completes an object to store: fields of its version that the storage version does not have
@@ -136,7 +173,8 @@ impl Compiled {
         version.default(object)
     }
 
-    /// A stored object, with the defaults that its version has now.
+    /// A stored object, with the defaults that its version has now. Where a webhook converts, it
+    /// stays in that version.
     pub fn read(&self, mut object: Value) -> Value {
         let api_version = object
             .get("apiVersion")
@@ -145,6 +183,9 @@ impl Compiled {
 
         if let Some(version) = self.version(split_api_version(api_version).1) {
             version.repair(&mut object);
+        }
+        if self.conversion.is_some() {
+            return object;
         }
 
         let mut object = self.kept(object);
@@ -157,17 +198,18 @@ impl Compiled {
 
     /// A stored object, in a served version.
     pub fn shown(&self, object: Value, version: &str) -> Value {
-        let Some(place) = self.versions.iter().position(|known| known.name == version) else {
+        let Some(place) = self.place(version) else {
             return object;
         };
-        let mut object = self.renamed(object, place);
+        let mut object = self.renamed(object, self.kind(place));
         self.versions[place].prune(&mut object);
         object
     }
 
-    fn renamed(&self, mut object: Value, version: usize) -> Value {
+    /// An object in the version of a kind, with no other change.
+    pub fn renamed(&self, mut object: Value, kind: &Kind) -> Value {
         if let Some(fields) = object.as_object_mut() {
-            fields.insert("apiVersion", self.kind(version).api_version());
+            fields.insert("apiVersion", kind.api_version());
         }
         object
     }

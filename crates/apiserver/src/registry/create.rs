@@ -52,7 +52,7 @@ impl Registry {
     ) -> Result<Written, ApiError> {
         meta::wipe_system_fields(&mut object);
         let tracked =
-            super::owners::tracked(scope, Part::Main, None, object, options, (self.now)());
+            super::owners::tracked(self, scope, Part::Main, None, object, options, (self.now)());
         self.insert_tracked(scope, tracked, options, warnings).await
     }
 
@@ -134,6 +134,7 @@ impl Registry {
                 .validate(scope, || prepare_and_validate(&mut object, write))
                 .await?;
 
+            check_terminating(scope, &name)?;
             let attributes = Attributes {
                 name: &name,
                 ..*attributes
@@ -180,12 +181,13 @@ impl Registry {
         }
 
         let key = scope.store_key(name);
+        let (entry, object) = self.to_store(scope, entry, object).await?;
         let pending = self.caches.pending_write(&key, &entry, object);
         match self.swap(scope, Revision::ZERO, &key, &entry).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
                 drop(pending);
-                Ok(Arc::new(entry.at(revision)))
+                self.shown(scope, Arc::new(entry.at(revision))).await
             }
             Err(SwapError::Conflict { .. }) => {
                 Err(ApiError::already_exists(scope.resource, name, false))
@@ -210,6 +212,17 @@ impl Registry {
                 .is_being_deleted()
         });
         ApiError::already_exists(scope.resource, name, going)
+    }
+}
+
+/// A definition that is being deleted takes no new objects.
+fn check_terminating(scope: &Scope<'_>, name: &str) -> Result<(), ApiError> {
+    match scope.custom {
+        Some((custom, _)) if custom.is_terminating => {
+            let why = "create not allowed while custom resource definition is terminating";
+            Err(ApiError::forbidden(scope.resource, name, why))
+        }
+        _ => Ok(()),
     }
 }
 

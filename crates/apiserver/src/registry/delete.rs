@@ -83,7 +83,7 @@ impl Registry {
         let write = Write::new(self, scope, Part::Main, options.dry_run);
 
         loop {
-            let current = self.get(scope, name)?;
+            let current = self.current(scope, name).await?;
             match self
                 .try_delete(&write, name, &current, options, asked)
                 .await

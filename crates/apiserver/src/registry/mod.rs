@@ -7,6 +7,7 @@
 mod cluster;
 mod connect;
 mod continuation;
+mod conversion;
 mod create;
 mod decode;
 mod delete;
@@ -39,9 +40,11 @@ use crate::cache::{Cache, Caches, Custom, Entry};
 use crate::definitions::{Compiled, Version};
 use crate::served::{BuiltIn, Served};
 use crate::storage_version::StorageVersion;
+use crate::webhook::conversion::Conversion;
 
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use continuation::check_continue_token;
+pub(crate) use conversion::{BATCH, Requested};
 pub use coracle_kinds::Part;
 pub use create::Written;
 pub use decode::Body;
@@ -63,6 +66,8 @@ pub struct Registry {
     pub node_ports: NodePorts,
     /// When events expire.
     pub expiry: Expiry,
+    /// Converts custom resources.
+    pub conversion: Conversion,
     /// Whether others write to the store as well: then a cache has to be proven fresh before it is
     /// read.
     pub shared_store: bool,
@@ -368,6 +373,12 @@ impl Registry {
     /// Sets the defaults of the storage version in an object to store: readers of that version find
     /// them, and admission may rely on them.
     fn complete(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
+        if let Some(requested) = scope.requested() {
+            if requested.version == requested.custom.storage() {
+                requested.custom.finish(object)?;
+            }
+            return Ok(());
+        }
         if let Some(definition) = scope.storage_version.definition {
             return Ok(definition.finish(object)?);
         }

@@ -15,13 +15,19 @@ use coracle_kinds::{only, owned_through};
 use http::StatusCode;
 
 use super::create::Written;
-use super::{Part, Registry, Scope, meta};
+use super::{Part, Registry, Requested, Scope, meta};
 use crate::ApiError;
+use crate::aside::wait_for;
 use crate::request::{FieldValidation, WriteOptions};
 use crate::status::{Cause, Details, Reason};
 
 /// Runs `work` with the tracker of a request to one part of a resource's objects.
-fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
+fn with_tracker<T>(
+    registry: &Registry,
+    scope: &Scope<'_>,
+    part: Part,
+    work: impl FnOnce(&Tracker<'_>) -> T,
+) -> T {
     let api_version = scope.kind.api_version();
 
     // The same in every version in which fields may be owned.
@@ -39,7 +45,7 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
         subresource: part.name(),
         of: type_of(scope),
         filters: &filters,
-        convert: &|object: &Value, version: &str| in_version(scope, object, version),
+        convert: &|object: &Value, version: &str| in_version(registry, scope, object, version),
     };
 
     work(&tracker)
@@ -91,13 +97,21 @@ fn versions(scope: &Scope<'_>) -> Cow<'static, [Text]> {
 }
 
 /// The object in another version, in which fields of it are owned.
-fn in_version<'a>(scope: &Scope<'a>, object: &Value, version: &str) -> Conversion<'a> {
+fn in_version<'a>(
+    registry: &Registry,
+    scope: &Scope<'a>,
+    object: &Value,
+    version: &str,
+) -> Conversion<'a> {
     if let Some((custom, _)) = scope.custom {
         let (group, name) = split_api_version(version);
         let known = custom.version(name).filter(|_| group == scope.kind.group);
         let Some(known) = known else {
             return Conversion::NoSuchVersion;
         };
+        if let Some(requested) = scope.requested() {
+            return converted(registry, requested, object, name);
+        }
         return Conversion::Done(
             custom.shown(object.clone(), name),
             Type::Declared(&known.declared),
@@ -111,6 +125,37 @@ fn in_version<'a>(scope: &Scope<'a>, object: &Value, version: &str) -> Conversio
         Ok(converted) => Conversion::Done(converted, Type::catalogue(BUILTIN.root(kind).node())),
         Err(ConvertError::NotConvertible { .. }) => Conversion::NoSuchVersion,
         Err(error) => Conversion::Failed(error.to_string()),
+    }
+}
+
+/// The object as the webhook of its definition converts it.
+fn converted<'a>(
+    registry: &Registry,
+    requested: Requested<'a>,
+    object: &Value,
+    version: &str,
+) -> Conversion<'a> {
+    let Some(place) = requested.custom.place(version) else {
+        return Conversion::NoSuchVersion;
+    };
+    let wanted = Requested {
+        version: place,
+        ..requested
+    };
+
+    let failed = || ApiError::unexplained("cannot wait for the conversion webhook");
+    let made = wait_for(registry.convert(wanted, vec![object.clone()]));
+    match made
+        .unwrap_or_else(|| Err(failed()))
+        .map(|mut made| made.pop())
+    {
+        Ok(Some(mut made)) => {
+            let version = &requested.custom.versions[place];
+            version.prune(&mut made);
+            Conversion::Done(made, Type::Declared(&version.declared))
+        }
+        Ok(None) => Conversion::Failed(failed().message),
+        Err(error) => Conversion::Failed(error.message),
     }
 }
 
@@ -133,6 +178,7 @@ pub(super) fn forget(object: &mut Value) {
 
 /// The new object with its owners after a create, update or patch.
 pub(super) fn tracked(
+    registry: &Registry,
     scope: &Scope<'_>,
     part: Part,
     live: Option<&Value>,
@@ -142,7 +188,7 @@ pub(super) fn tracked(
 ) -> Value {
     let manager = rules::manager_or_user_agent(&options.field_manager, &scope.caller.user_agent);
     let track = |live, new| {
-        with_tracker(scope, part, |tracker| {
+        with_tracker(registry, scope, part, |tracker| {
             tracker.update_or_forget(live, new, &manager, now)
         })
     };
@@ -185,7 +231,7 @@ impl Registry {
         let force = options.force.unwrap_or_default();
         let put = |live: Option<&Value>| {
             let live = live.map(|live| scope.storage_version.show(Cow::Borrowed(live), scope.kind));
-            let applied = with_tracker(scope, part, |tracker| {
+            let applied = with_tracker(self, scope, part, |tracker| {
                 tracker.apply(
                     live.as_deref(),
                     &config.tree,

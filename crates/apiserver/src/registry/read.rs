@@ -10,7 +10,7 @@ use coracle_api::selector::FieldSelector;
 use coracle_store::{Content, KeyRange, RangeRequest, Revision, StoreError};
 
 use super::continuation::Continuation;
-use super::{Registry, Scope};
+use super::{BATCH, Registry, Scope};
 use crate::ApiError;
 use crate::cache::{Entries, Entry, Snapshot};
 use crate::request::{ListOptions, Verb, VersionMatch};
@@ -75,11 +75,21 @@ impl RequiredVersion {
 }
 
 impl Registry {
-    /// The current object; on a shared store, the one that the cache has.
+    /// The current object as it is stored; on a shared store, the one that the cache has.
     pub fn get(&self, scope: &Scope<'_>, name: &str) -> Result<Arc<Entry>, ApiError> {
         self.cache(scope)?
             .get(&scope.key(name))
             .ok_or_else(|| ApiError::not_found(scope.resource, name))
+    }
+
+    /// The current object in the version of the request.
+    pub(super) async fn current(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+    ) -> Result<Arc<Entry>, ApiError> {
+        let entry = self.get(scope, name)?;
+        self.shown(scope, entry).await
     }
 
     /// One object, of a version that the client is content with.
@@ -90,7 +100,7 @@ impl Registry {
         wanted: RequiredVersion,
     ) -> Result<Arc<Entry>, ApiError> {
         self.reach(wanted).await?;
-        self.get(scope, name)
+        self.current(scope, name).await
     }
 
     pub async fn list(&self, scope: &Scope<'_>, options: &ListOptions) -> Result<List, ApiError> {
@@ -134,23 +144,28 @@ impl Registry {
         };
         let from = format!("{prefix}{}", start.as_ref().map_or("", |page| &page.start));
 
-        let mut entries: Vec<Arc<Entry>> = Vec::new();
-        let mut left = snapshot.entries.below(&prefix, &from);
-
-        let mut more = false;
-        for entry in left.by_ref() {
-            if !entry.matches(&options.labels, &fields, scope.storage_version.resource) {
-                continue;
+        let matches = |entry: &Arc<Entry>| {
+            entry.matches(&options.labels, &fields, scope.storage_version.resource)
+        };
+        let counts = options.labels.is_everything() && fields.is_everything();
+        let Page {
+            entries,
+            more,
+            left,
+        } = match scope.requested() {
+            None => page(
+                snapshot.entries.below(&prefix, &from),
+                limit,
+                counts,
+                matches,
+            ),
+            Some(_) => {
+                let stored = snapshot.entries.below(&prefix, &from).cloned().collect();
+                self.converted_page(scope, stored, limit, matches).await?
             }
-            if limit > 0 && entries.len() == limit {
-                more = true;
-                break;
-            }
-            entries.push(entry.clone());
-        }
+        };
 
-        let everything = options.labels.is_everything() && fields.is_everything();
-        let remaining = (more && everything).then(|| 1 + left.count());
+        let remaining = (more && counts).then_some(left);
         let continue_token = match entries.last().filter(|_| more) {
             None => String::new(),
             Some(last) => {
@@ -170,6 +185,38 @@ impl Registry {
             continue_token,
             remaining,
         })
+    }
+
+    /// A page of entries in the version of the request: selectors see what the webhook made.
+    async fn converted_page(
+        &self,
+        scope: &Scope<'_>,
+        stored: Vec<Arc<Entry>>,
+        limit: usize,
+        matches: impl Fn(&Arc<Entry>) -> bool,
+    ) -> Result<Page, ApiError> {
+        let batch = match limit {
+            0 => stored.len().max(1),
+            limit => (limit + 1).min(BATCH),
+        };
+
+        let mut found = Page::default();
+        for (number, stored_batch) in stored.chunks(batch).enumerate() {
+            let shown = self.all_shown(scope, stored_batch.to_vec()).await?;
+            for (place, entry) in shown.into_iter().enumerate() {
+                if !matches(&entry) {
+                    continue;
+                }
+                if limit > 0 && found.entries.len() == limit {
+                    found.more = true;
+                    found.left = stored.len() - (number * batch + place);
+                    return Ok(found);
+                }
+                found.entries.push(entry);
+            }
+        }
+
+        Ok(found)
     }
 
     /// Waits until the caches are as new as wanted, and in any case have what there was when this
@@ -248,16 +295,55 @@ impl Registry {
         let range = RangeRequest::new(KeyRange::prefix(prefix)).at(revision);
         let answer = self.store.range(range).await.map_err(past_error)?;
 
+        let storage_version = match scope.requested() {
+            Some(requested) => requested.custom.storage_version(),
+            None => scope.storage_version,
+        };
+
         let mut entries = Entries::default();
         for kv in &answer.kvs {
             let key = String::from_utf8_lossy(&kv.key[root..]);
-            let entry = Entry::stored(&key, &kv.value, kv.mod_revision, &scope.storage_version);
+            let entry = Entry::stored(&key, &kv.value, kv.mod_revision, &storage_version);
             let entry = entry.map_err(|bad| ApiError::internal(bad.to_string()))?;
             entries.insert(Arc::new(entry));
         }
 
         Ok(Snapshot { revision, entries })
     }
+}
+
+/// What of a snapshot a list shows.
+#[derive(Default)]
+struct Page {
+    entries: Vec<Arc<Entry>>,
+    /// Whether more of what follows matches, …
+    more: bool,
+    /// … and then how many follow, if they are counted.
+    left: usize,
+}
+
+fn page<'e>(
+    mut entries: impl Iterator<Item = &'e Arc<Entry>>,
+    limit: usize,
+    counts: bool,
+    matches: impl Fn(&Arc<Entry>) -> bool,
+) -> Page {
+    let mut page = Page::default();
+    for entry in entries.by_ref() {
+        if !matches(entry) {
+            continue;
+        }
+        if limit > 0 && page.entries.len() == limit {
+            page.more = true;
+            break;
+        }
+        page.entries.push(entry.clone());
+    }
+
+    if page.more && counts {
+        page.left = 1 + entries.count();
+    }
+    page
 }
 
 fn past_error(error: StoreError) -> ApiError {

@@ -87,6 +87,7 @@ impl Registry {
         let now = (self.now)();
         let make = |old: &Value| {
             Ok(owners::tracked(
+                self,
                 scope,
                 part,
                 Some(old),
@@ -125,7 +126,7 @@ impl Registry {
         let options = Options::Update(options);
 
         loop {
-            let current = self.get(scope, name)?;
+            let current = self.current(scope, name).await?;
             let old = self.caches.trees.whole(&current, scope.storage_version.of);
             let mut new = make(&old)?;
             let mut settle = None;
@@ -212,7 +213,7 @@ impl Registry {
         };
 
         // Nothing changed, so nothing is written and the version is the same.
-        if entry.bytes() == current.bytes() {
+        if entry.bytes() == current.bytes() && !current.is_old() {
             return done(current.clone());
         }
 
@@ -248,7 +249,7 @@ impl Registry {
         change: impl Fn(&mut Value) -> Result<(), ApiError>,
     ) -> Result<Arc<Entry>, ApiError> {
         loop {
-            let current = self.get(scope, name)?;
+            let current = self.current(scope, name).await?;
             let mut new = self.caches.trees.whole(&current, scope.storage_version.of);
             change(&mut new)?;
             new.meta_mut().members().remove("resourceVersion");
@@ -274,12 +275,14 @@ impl Registry {
         tree: Value,
     ) -> Result<Option<Arc<Entry>>, ApiError> {
         let key = scope.store_key(name);
-        let pending = self.caches.pending_write(&key, entry, tree);
-        match self.swap(scope, current.revision, &key, entry).await {
+        let (entry, tree) = self.to_store(scope, entry.clone(), tree).await?;
+        let pending = self.caches.pending_write(&key, &entry, tree);
+        match self.swap(scope, current.revision, &key, &entry).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
                 drop(pending);
-                Ok(Some(Arc::new(entry.at(revision))))
+                let written = Arc::new(entry.at(revision));
+                self.shown(scope, written).await.map(Some)
             }
             Err(SwapError::Conflict { at, .. }) => {
                 self.caches.caught_up(&*self.store, at).await;

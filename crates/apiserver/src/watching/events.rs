@@ -7,10 +7,11 @@ use coracle_api::selector::{FieldSelector, LabelSelector};
 use coracle_store::Revision;
 
 use crate::ApiError;
-use crate::cache::{Cache, Caches, Change, Cursor, CursorOvertaken, Entry, Event, Listening};
-use crate::registry::{Registry, RequiredVersion, Scope, field_selector};
+use crate::cache::{Caches, Change, Cursor, CursorOvertaken, Custom, Entry, Event, Listening};
+use crate::registry::{BATCH, Registry, Requested, RequiredVersion, Scope, field_selector};
 use crate::render::EventWriter;
 use crate::request::ListOptions;
+use crate::served::Served;
 
 /// No more than this is gathered before it is sent.
 const CHUNK: usize = 64 * 1024;
@@ -22,6 +23,8 @@ pub(super) struct WatchStream {
     /// Events that happened before the cursor begins.
     missed: VecDeque<Event>,
     cursor: Cursor,
+    /// Where a webhook converts objects.
+    conversion: Option<EventConversion>,
     /// The initial events that are not sent yet.
     initial: VecDeque<Arc<Entry>>,
     /// A bookmark is owed once the initial versions are sent.
@@ -32,9 +35,38 @@ pub(super) struct WatchStream {
     last_chunk: usize,
 }
 
+/// Events that are read from the history before a webhook has converted their objects.
+struct EventConversion {
+    registry: Arc<Registry>,
+    custom: Arc<Custom>,
+    version: usize,
+    /// In the version of the store.
+    stored: VecDeque<Event>,
+    /// In the version of the client.
+    shown: VecDeque<Event>,
+    /// A conversion failed, and the client knows.
+    has_failed: bool,
+}
+
+/// Why a watch ends.
+#[derive(Debug)]
+pub(super) enum WatchEnd {
+    /// The client reads too slowly, and the events that it has not read are no longer in the
+    /// history.
+    Overtaken,
+    /// A webhook has not converted an object.
+    Failed,
+}
+
+impl From<CursorOvertaken> for WatchEnd {
+    fn from(_: CursorOvertaken) -> WatchEnd {
+        WatchEnd::Overtaken
+    }
+}
+
 /// What the client sees of what happens.
 struct View {
-    cache: Arc<Cache>,
+    served: Served,
     filter: Filter,
     /// What happened up to here, the client has seen.
     since: Revision,
@@ -49,16 +81,21 @@ struct Filter {
 }
 
 impl Filter {
-    fn matches(&self, entry: &Entry, cache: &Cache) -> bool {
+    fn matches(&self, entry: &Entry, served: &Served) -> bool {
         entry.key().starts_with(&self.prefix)
-            && entry.matches(&self.labels, &self.fields, cache.storage_version().resource)
+            && entry.matches(
+                &self.labels,
+                &self.fields,
+                served.storage_version().resource,
+            )
     }
 }
 
 impl Registry {
     pub(super) async fn watch(
-        &self,
+        self: &Arc<Self>,
         scope: &Scope<'_>,
+        served: &Served,
         options: &ListOptions,
     ) -> Result<WatchStream, ApiError> {
         let cache = self.cache(scope)?.clone();
@@ -93,16 +130,22 @@ impl Registry {
             // events.
             let applied = self.caches.applied();
             let (snapshot, start) = cache.snapshot_and_after(&interest);
-            let shown = snapshot
-                .entries
-                .iter()
-                .filter(|entry| filter.matches(entry, &cache))
-                .cloned();
-
-            let initial: VecDeque<_> = if wants_initial {
-                shown.collect()
-            } else {
-                VecDeque::new()
+            let initial: VecDeque<_> = match (wants_initial, scope.requested()) {
+                (false, _) => VecDeque::new(),
+                (true, None) => {
+                    let entries = snapshot.entries.iter();
+                    let shown = entries.filter(|entry| filter.matches(entry, served));
+                    shown.cloned().collect()
+                }
+                (true, Some(_)) => {
+                    let entries = snapshot.entries.iter();
+                    let stored = entries.filter(|entry| entry.key().starts_with(&filter.prefix));
+                    let shown = self.all_shown(scope, stored.cloned().collect()).await?;
+                    let shown = shown.into_iter();
+                    shown
+                        .filter(|entry| filter.matches(entry, served))
+                        .collect()
+                }
             };
             let newest = initial.iter().map(|entry| entry.revision).max();
 
@@ -125,10 +168,11 @@ impl Registry {
             listening: start.listening,
             missed: start.missed.into(),
             cursor: start.cursor,
+            conversion: EventConversion::of(self, scope, served),
             initial,
             end_of_initial,
             view: View {
-                cache,
+                served: served.clone(),
                 filter,
                 since: sent,
                 sent,
@@ -155,12 +199,11 @@ impl WatchStream {
     /// The next events as the writer encodes them; waits until there are some.
     ///
     /// # Errors
-    /// The client reads too slowly, and the events that it has not read are no longer in the
-    /// history.
-    pub(super) async fn next(
-        &mut self,
-        writer: &mut EventWriter,
-    ) -> Result<Vec<u8>, CursorOvertaken> {
+    /// The watch cannot go on.
+    ///
+    /// # Cancellation
+    /// Cancel-safe: no event is lost.
+    pub(super) async fn next(&mut self, writer: &mut EventWriter) -> Result<Vec<u8>, WatchEnd> {
         let mut out = Vec::new();
         while let Some(entry) = self.initial.pop_front() {
             writer.write("ADDED", &entry, &mut out);
@@ -173,6 +216,11 @@ impl WatchStream {
             self.view.sent = self.view.sent.max(revision);
             writer.bookmark(revision, true, &mut out);
         }
+        // What follows may wait, and may be given up then.
+        if !out.is_empty() {
+            self.last_chunk = out.len();
+            return Ok(out);
+        }
 
         loop {
             let notifier = self.listening.notifier.clone();
@@ -181,6 +229,7 @@ impl WatchStream {
             let notified = notifier.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
+            self.convert(writer, &mut out).await?;
             while out.len() < CHUNK && self.show_next(writer, &mut out)? {}
 
             if !out.is_empty() {
@@ -198,8 +247,14 @@ impl WatchStream {
         writer: &mut EventWriter,
         out: &mut Vec<u8>,
     ) -> Result<bool, CursorOvertaken> {
-        let missed = self.missed.pop_front();
-        let event = match &missed {
+        let before = match &mut self.conversion {
+            Some(conversion) => match conversion.shown.pop_front() {
+                Some(event) => Some(event),
+                None => return Ok(false),
+            },
+            None => self.missed.pop_front(),
+        };
+        let event = match &before {
             Some(event) => event,
             None => match self.cursor.advance()? {
                 Some(event) => event,
@@ -216,6 +271,29 @@ impl WatchStream {
         Ok(true)
     }
 
+    /// Reads events and has their objects converted, where that is to be done. A failure is the
+    /// last that the client hears.
+    async fn convert(
+        &mut self,
+        writer: &mut EventWriter,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WatchEnd> {
+        let Some(conversion) = &mut self.conversion else {
+            return Ok(());
+        };
+        if conversion.has_failed {
+            return Err(WatchEnd::Failed);
+        }
+
+        conversion.read(&mut self.missed, &mut self.cursor)?;
+        if let Err(error) = conversion.run().await {
+            conversion.has_failed = true;
+            writer.error(&error, out);
+        }
+
+        Ok(())
+    }
+
     /// A bookmark at the newest applied revision, if the client requested bookmarks; before it, the
     /// events up to there.
     ///
@@ -229,6 +307,12 @@ impl WatchStream {
         let applied = self.caches.applied();
         if !self.bookmarks || applied < self.view.sent {
             return Ok(None);
+        }
+        if let Some(conversion) = &mut self.conversion {
+            conversion.read(&mut self.missed, &mut self.cursor)?;
+            if conversion.is_busy() {
+                return Ok(None);
+            }
         }
 
         let mut out = Vec::new();
@@ -251,6 +335,76 @@ impl WatchStream {
     }
 }
 
+impl EventConversion {
+    fn of(registry: &Arc<Registry>, scope: &Scope<'_>, served: &Served) -> Option<EventConversion> {
+        let requested = scope.requested()?;
+        let Served::Custom(custom, _) = served else {
+            return None;
+        };
+        Some(EventConversion {
+            registry: registry.clone(),
+            custom: custom.clone(),
+            version: requested.version,
+            stored: VecDeque::new(),
+            shown: VecDeque::new(),
+            has_failed: false,
+        })
+    }
+
+    /// Whether the client has not seen all that was read.
+    fn is_busy(&self) -> bool {
+        self.has_failed || !self.stored.is_empty() || !self.shown.is_empty()
+    }
+
+    /// Reads what has happened.
+    fn read(
+        &mut self,
+        missed: &mut VecDeque<Event>,
+        cursor: &mut Cursor,
+    ) -> Result<(), CursorOvertaken> {
+        while self.stored.len() < BATCH {
+            let event = match missed.pop_front() {
+                Some(event) => event,
+                None => match cursor.advance()? {
+                    Some(event) => event.clone(),
+                    None => break,
+                },
+            };
+            self.stored.push_back(event);
+        }
+        Ok(())
+    }
+
+    async fn run(&mut self) -> Result<(), ApiError> {
+        if self.stored.is_empty() {
+            return Ok(());
+        }
+
+        let requested = Requested {
+            custom: &self.custom,
+            version: self.version,
+        };
+        let of_event = |event: &Event| {
+            let previous = event.previous.clone();
+            std::iter::once(event.entry.clone()).chain(previous)
+        };
+        let stored = self.stored.iter().flat_map(of_event).collect();
+        let converted = self.registry.all_converted(requested, stored).await?;
+
+        let mut converted = converted.into_iter();
+        for mut event in self.stored.drain(..) {
+            let mut next = || converted.next().expect("each entry is converted");
+            event.entry = next();
+            if event.previous.is_some() {
+                event.previous = Some(next());
+            }
+            self.shown.push_back(event);
+        }
+
+        Ok(())
+    }
+}
+
 impl View {
     /// An object that begins to match is an ADDED event for this client, one that no longer matches
     /// a DELETED one.
@@ -263,10 +417,10 @@ impl View {
         let before = event
             .previous
             .as_ref()
-            .is_some_and(|entry| self.filter.matches(entry, &self.cache));
+            .is_some_and(|entry| self.filter.matches(entry, &self.served));
 
         let after =
-            event.change != Change::Deleted && self.filter.matches(&event.entry, &self.cache);
+            event.change != Change::Deleted && self.filter.matches(&event.entry, &self.served);
         let shown = match (before, after) {
             (false, false) => return,
             (false, true) => "ADDED",

@@ -43,7 +43,7 @@ impl Server {
         rendering: Rendering,
         extensions: &Extensions,
     ) -> Result<Answer, ApiError> {
-        let watch = self.registry.watch(scope, options).await;
+        let watch = self.registry.watch(scope, served, options).await;
         let mut writer = EventWriter::new(rendering, served.clone(), self.registry.now)?;
 
         let trees = extensions.get::<TakesTrees>().map(|_| Trees::default());

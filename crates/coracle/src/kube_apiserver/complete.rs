@@ -8,6 +8,7 @@ use coracle_apiserver::admission::PluginFlags;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::storage::Media;
+use coracle_apiserver::webhook::{AdmissionCredentials, Route};
 use coracle_client::Journal;
 use coracle_settings::Mistakes;
 use ipnet::IpNet;
@@ -70,6 +71,14 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     };
     mistakes.extend(admission.errors());
 
+    let webhook_credentials = match &options.admission_control_config_file {
+        None => AdmissionCredentials::default(),
+        Some(file) => AdmissionCredentials::read(file).unwrap_or_else(|error| {
+            mistakes.push(format!("--admission-control-config-file: {error}"));
+            AdmissionCredentials::default()
+        }),
+    };
+
     let storage = storage(options, &mut mistakes);
 
     if options.request_timeout.is_zero() {
@@ -118,6 +127,11 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             shared_store: storage.is_shared(),
             compaction: storage.compaction(),
             admission,
+            webhook_credentials,
+            webhook_route: match options.enable_aggregator_routing {
+                true => Route::Endpoints,
+                false => Route::ClusterIp,
+            },
             allow_privileged: options.allow_privileged,
             request_timeout: options.request_timeout,
             bootstrap: true,

@@ -9,17 +9,9 @@ pub(super) const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "no admission plugin here reads a configuration",
-        values: &["admission-control-config-file"],
-        ..Omission::NONE
-    },
-    Omission {
         why: "there is no aggregation: requests are not proxied to other API servers",
         treatment: Treatment::Ignored,
-        switches: &[
-            "aggregator-reject-forwarding-redirect",
-            "enable-aggregator-routing",
-        ],
+        switches: &["aggregator-reject-forwarding-redirect"],
         values: &["proxy-client-cert-file", "proxy-client-key-file"],
         ..Omission::NONE
     },

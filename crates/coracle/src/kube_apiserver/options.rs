@@ -34,6 +34,8 @@ pub(super) struct Options {
     pub(super) kubelet_port: i64,
     pub(super) enable_admission_plugins: Vec<String>,
     pub(super) disable_admission_plugins: Vec<String>,
+    pub(super) admission_control_config_file: Option<PathBuf>,
+    pub(super) enable_aggregator_routing: bool,
     pub(super) data_dir: Option<PathBuf>,
     pub(super) node_lease_write_delay: Duration,
     pub(super) etcd_servers: Vec<String>,

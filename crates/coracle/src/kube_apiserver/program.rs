@@ -229,6 +229,12 @@ const AUTHORIZATION: &[S] = &[S::new(
 
 const ADMISSION: &[S] = &[
     S::new(
+        "admission-control-config-file",
+        "",
+        "File with the configuration of admission plugins: the credentials for webhooks",
+        |options| &mut options.admission_control_config_file,
+    ),
+    S::new(
         "disable-admission-plugins",
         "",
         "Admission plugins to disable although they are on by default",
@@ -248,6 +254,12 @@ const MISC: &[S] = &[
         "false",
         "Allow privileged containers",
         |options| &mut options.allow_privileged,
+    ),
+    S::new(
+        "enable-aggregator-routing",
+        "false",
+        "Send requests to webhooks to the endpoints of their Service instead of its cluster IP",
+        |options| &mut options.enable_aggregator_routing,
     ),
     S::new(
         "event-ttl",

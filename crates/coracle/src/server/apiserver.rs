@@ -10,6 +10,7 @@ use coracle_apiserver::admission::PluginFlags;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::registry::NodePorts;
+use coracle_apiserver::webhook::{AdmissionCredentials, Route};
 use coracle_client::Journal;
 use ipnet::IpNet;
 
@@ -47,6 +48,8 @@ impl Server {
                 enable: vec!["NodeRestriction".to_string()],
                 ..PluginFlags::default()
             },
+            webhook_credentials: AdmissionCredentials::default(),
+            webhook_route: Route::ClusterIp,
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
             bootstrap: true,

@@ -43,7 +43,15 @@ impl<'a> Review<'a> {
         }
 
         warnings.extend(meta::merge_owners(&mut object));
-        let object = owners::tracked(&scope, part, None, object, &call.options, now);
+        let object = owners::tracked(
+            call.registry,
+            &scope,
+            part,
+            None,
+            object,
+            &call.options,
+            now,
+        );
         let mut review = Review {
             call,
             scope,

@@ -26,7 +26,8 @@ pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
     if call.verb == Verb::Get {
         let parent = call
             .registry
-            .get(&scope, call.name)?
+            .current(&scope, call.name)
+            .await?
             .value(scope.storage_version.of);
         places.check(&parent)?;
         return Ok(Reply {

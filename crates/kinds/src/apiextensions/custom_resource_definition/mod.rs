@@ -152,12 +152,6 @@ impl Strategy for CustomResourceDefinitions {
             }));
         }
 
-        let conversion = definition.spec.below("conversion");
-        let by_webhook = conversion.is_some_and(|by| by.text("strategy") == "Webhook");
-        if cx.keeps_object() && by_webhook {
-            warnings.push(WEBHOOK.to_owned());
-        }
-
         warnings
     }
 
@@ -189,9 +183,6 @@ impl Strategy for CustomResourceDefinitions {
         );
     }
 }
-
-const WEBHOOK: &str = "conversion by webhook is stored, but this server does not call conversion webhooks yet: \
-                       objects are shown in every version as they were written";
 
 /// Adds the storage version to the stored versions.
 fn store_version(new: &mut Value) {
