@@ -229,6 +229,8 @@ pub async fn run(
         caches: &caches,
         authorization: &access.authorization,
         metrics: metrics.registry(),
+        mutating_webhooks: &webhooks(config.webhook_credentials.mutating.clone()),
+        validating_webhooks: &webhooks(config.webhook_credentials.validating.clone()),
     };
     let registry = Arc::new(Registry {
         store: store.clone(),

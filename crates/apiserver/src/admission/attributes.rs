@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use coracle_api::Value;
-use coracle_api::catalog::{Kind, Resource};
+use coracle_api::catalog::{Kind, Resource, split_api_version};
 use coracle_api::defaults;
 use coracle_kinds::{ApiError, Context, Part};
 
@@ -12,6 +12,7 @@ use super::Notes;
 use crate::definitions::Compiled;
 use crate::request::{DeleteOptions, WriteOptions};
 use crate::storage_version::StorageVersion;
+use crate::webhook::conversion::Conversion;
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +77,8 @@ pub struct Attributes<'a> {
     pub storage_version: StorageVersion<'a>,
     /// Of a custom resource.
     pub definition: Option<&'a Compiled>,
+    /// Converts custom resources whose definition names a webhook for that.
+    pub conversion: &'a Conversion,
     /// What plugins leave beside their verdict.
     pub notes: &'a Notes,
 }
@@ -134,7 +137,44 @@ impl<'a> Attributes<'a> {
         object: &'v Value,
         kind: &Kind,
     ) -> Result<Cow<'v, Value>, ApiError> {
-        Ok(self.storage_version.show(Cow::Borrowed(object), kind))
+        match self.converting(kind) {
+            Some(definition) => {
+                let to = kind.api_version();
+                let shown = self.converted(definition, object.clone(), &to).await;
+                shown.map(Cow::Owned)
+            }
+            None => Ok(self.storage_version.show(Cow::Borrowed(object), kind)),
+        }
+    }
+
+    /// The definition whose webhook converts between this kind and that of the request.
+    fn converting(&self, kind: &Kind) -> Option<&'a Compiled> {
+        let own = self.storage_version.kind;
+        self.storage_version.definition.filter(|definition| {
+            definition.conversion.is_some()
+                && kind.group == own.group
+                && kind.version != own.version
+        })
+    }
+
+    async fn converted(
+        &self,
+        definition: &Compiled,
+        object: Value,
+        api_version: &str,
+    ) -> Result<Value, ApiError> {
+        let converted = self
+            .conversion
+            .convert(definition, vec![object], api_version)
+            .await;
+        let object = converted.map(|mut converted| converted.pop());
+        let object = object.map_err(ApiError::unexplained)?;
+        let mut object = object.ok_or_else(|| ApiError::unexplained("CR conversion failed"))?;
+
+        if let Some(version) = definition.version(split_api_version(api_version).1) {
+            version.prune(&mut object);
+        }
+        Ok(object)
     }
 
     /// An object that a plugin changed while it was shown as `kind`: with the defaults of that kind,
@@ -152,6 +192,10 @@ impl<'a> Attributes<'a> {
             None => defaults::apply(&mut object, kind, self.cx.now)?,
         }
 
+        if let Some(definition) = self.converting(kind) {
+            let to = self.storage_version.kind.api_version();
+            object = self.converted(definition, object, &to).await?;
+        }
         self.storage_version
             .take_in(object)
             .map_err(|error| ApiError::internal(error.to_string()))

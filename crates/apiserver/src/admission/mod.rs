@@ -32,6 +32,7 @@ mod runtime_class;
 mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
+mod webhook;
 
 use std::sync::Arc;
 
@@ -47,6 +48,7 @@ pub use notes::{AuditAnnotations, BadAnnotation, Notes, Reinvocation, Warnings};
 
 use crate::authz::Authorization;
 use crate::cache::Caches;
+use crate::webhook::Webhooks;
 
 /// Several refusals in one text.
 fn together(mut refusals: Vec<String>) -> Option<String> {
@@ -98,6 +100,9 @@ pub struct Setup<'a> {
     pub caches: &'a Arc<Caches>,
     pub authorization: &'a Authorization,
     pub metrics: &'a Registry,
+    /// The clients of webhooks, by the plugin that calls them.
+    pub mutating_webhooks: &'a Arc<Webhooks>,
+    pub validating_webhooks: &'a Arc<Webhooks>,
 }
 
 /// Makes a plugin for one server.
@@ -154,9 +159,9 @@ const PLUGINS: &[(&str, State)] = &[
     ("JobValidation", Unsupported),
     ("PodResizeValidator", Unsupported),
     ("MutatingAdmissionPolicy", Unsupported),
-    ("MutatingAdmissionWebhook", Unsupported),
+    ("MutatingAdmissionWebhook", On(webhook::MutatingAdmissionWebhook::make)),
     ("ValidatingAdmissionPolicy", Unsupported),
-    ("ValidatingAdmissionWebhook", Unsupported),
+    ("ValidatingAdmissionWebhook", On(webhook::ValidatingAdmissionWebhook::make)),
     ("ResourceQuota", On(|_| Arc::new(resource_quota::ResourceQuota))),
     ("AlwaysDeny", Unsupported),
 ];

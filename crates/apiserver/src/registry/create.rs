@@ -77,6 +77,12 @@ impl Registry {
             .await
             .map_err(|refused| refused.after(notes.warnings.take()))?;
 
+        // Admission changes neither what the server sets nor where the object is.
+        meta::wipe_system_fields(&mut object);
+        meta::settle_namespace(&mut object, scope)
+            .map_err(|refused| refused.after(notes.warnings.take()))?;
+        warnings.extend(meta::merge_owners(&mut object));
+
         let attempts = if object.meta().name().is_empty() {
             NAME_ATTEMPTS
         } else {

@@ -242,6 +242,7 @@ struct Write<'a> {
     subresource: &'a str,
     /// Of the custom resource that the path names.
     definition: Option<&'a Compiled>,
+    conversion: &'a Conversion,
 }
 
 impl<'a> Write<'a> {
@@ -261,6 +262,7 @@ impl<'a> Write<'a> {
             cx,
             subresource: part.name(),
             definition: scope.storage_version.definition,
+            conversion: &registry.conversion,
         }
     }
 
@@ -281,6 +283,7 @@ impl<'a> Write<'a> {
             options,
             storage_version: self.scope.storage_version,
             definition: self.definition,
+            conversion: self.conversion,
             notes,
         }
     }

@@ -154,6 +154,7 @@ mod tests {
     #[test]
     fn answers_that_are_none_have_the_texts_of_upstreams_client() {
         check(200, "application/json", "{\"a\":1}", "{\"a\":1}");
+
         check(
             404,
             "text/plain",

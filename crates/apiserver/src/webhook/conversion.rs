@@ -32,24 +32,24 @@ const MAX_ANSWER: usize = 64 << 20;
 metrics! {
     /// Of conversion webhooks.
     pub struct ConversionMetrics {
-        durations: Histograms<(String, String, String, bool)> = histograms(
+        durations: Histograms<(String, String, bool, String)> = histograms(
             Alpha,
             "apiserver_crd_conversion_webhook_duration_seconds",
             "Duration of conversions by a webhook in seconds.",
-            ["crd_name", "from_version", "to_version", "succeeded"],
+            ["crd_name", "from_version", "succeeded", "to_version"],
             Buckets::exponential_seconds(0.001, 2.0, 15),
         ),
         requests: Counters<(&'static str, &'static str)> = counters(
             Alpha,
             "apiserver_conversion_webhook_request_total",
             "Number of calls of conversion webhooks by result and type of failure.",
-            ["result", "failure_type"],
+            ["failure_type", "result"],
         ),
         latencies: Histograms<(&'static str, &'static str)> = histograms(
             Alpha,
             "apiserver_conversion_webhook_duration_seconds",
             "Duration of calls of conversion webhooks in seconds.",
-            ["result", "failure_type"],
+            ["failure_type", "result"],
             Buckets::seconds(&[0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0]),
         ),
     }
@@ -139,14 +139,14 @@ impl Conversion {
         let key = (
             definition.name.to_string(),
             split_api_version(&from).1.to_owned(),
-            to.to_owned(),
             converted.is_ok(),
+            to.to_owned(),
         );
         self.metrics.durations.of(&key).took(began.elapsed());
 
         let result = match &converted {
-            Ok(_) => ("success", ""),
-            Err(failure) => ("failure", failure.of),
+            Ok(_) => ("", "success"),
+            Err(failure) => (failure.of, "failure"),
         };
         self.metrics.requests.of(&result).inc();
         self.metrics.latencies.of(&result).took(began.elapsed());
@@ -479,6 +479,7 @@ mod tests {
                 r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{response}}}"#
             )
         };
+
         check_answer(
             &review(r#"{"uid":"u1","result":{"status":"Success"},"convertedObjects":[{},{}]}"#),
             Ok(2),
@@ -536,6 +537,7 @@ mod tests {
             "annotations":{"c":"d"},"finalizers":["x.y/z"]},"spec":{"e":1}}"#,
             ),
         );
+
         let with = |metadata: &str| {
             format!(r#"{{"apiVersion":"a.b/v2","kind":"Boat","metadata":{metadata}}}"#)
         };

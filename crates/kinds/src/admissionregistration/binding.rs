@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::params::{Params, param_ref};
 use super::rules::{validate_changing, validate_match};
-use super::{OWN, warnings};
+use super::{OWN, unenforced};
 use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
@@ -72,7 +72,7 @@ impl Strategy for ValidatingBindings {
         _: Option<&View<'_, ValidatingAdmissionPolicyBinding>>,
         cx: &Context<'_>,
     ) -> Vec<String> {
-        warnings(new.tree, "ValidatingAdmissionPolicyBinding", cx)
+        unenforced(new.tree, "ValidatingAdmissionPolicyBinding", cx)
     }
 }
 
@@ -125,7 +125,7 @@ impl Strategy for MutatingBindings {
         _: Option<&View<'_, MutatingAdmissionPolicyBinding>>,
         cx: &Context<'_>,
     ) -> Vec<String> {
-        warnings(new.tree, "MutatingAdmissionPolicyBinding", cx)
+        unenforced(new.tree, "MutatingAdmissionPolicyBinding", cx)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Kinds of `admissionregistration.k8s.io`: webhooks and policies that change or refuse writes.
 //!
-//! They are stored and validated, all but their expressions, but not evaluated yet; a warning says
-//! so. `rules` has the match rules that all of them share.
+//! Webhooks are called by the admission plugins of their names. Policies are stored and validated, but
+//! not evaluated yet; a warning says so. `rules` has the match rules that all of them share.
 
 pub(crate) mod binding;
 mod expressions;
@@ -27,22 +27,22 @@ const OWN: OwnMetadata = OwnMetadata {
     ..OwnMetadata::named(names::dns1123_subdomain)
 };
 
+/// Warnings about a kind that is not enforced.
+fn unenforced(object: &Value, kind: &str, cx: &Context<'_>) -> Vec<String> {
+    let unenforced = cx
+        .keeps_object()
+        .then(|| format!("{kind} is stored, but this server does not act on it yet"));
+    unenforced.into_iter().chain(warnings(object)).collect()
+}
+
 /// Warnings that all of these kinds return.
-fn warnings(object: &Value, kind: &str, cx: &Context<'_>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if cx.keeps_object() {
-        warnings.push(format!(
-            "{kind} is stored, but this server does not act on it yet"
-        ));
+fn warnings(object: &Value) -> Vec<String> {
+    if !object.meta().name().ends_with(STATIC_SUFFIX) {
+        return Vec::new();
     }
-
-    if object.meta().name().ends_with(STATIC_SUFFIX) {
-        warnings.push(format!(
-            "metadata.name: names ending with \"{STATIC_SUFFIX}\" are reserved for static manifest-based configurations and cannot be managed via the API"
-        ));
-    }
-
-    warnings
+    vec![format!(
+        "metadata.name: names ending with \"{STATIC_SUFFIX}\" are reserved for static manifest-based configurations and cannot be managed via the API"
+    )]
 }
 
 const STATIC_SUFFIX: &str = ".static.k8s.io";

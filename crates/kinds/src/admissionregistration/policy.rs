@@ -14,7 +14,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use super::expressions::{report, validate_conditions, validate_param_kind, validate_variables};
 use super::params::param_kind;
 use super::rules::{FAILURE_POLICIES, validate_changing, validate_match};
-use super::{OWN, warnings};
+use super::{OWN, unenforced};
 use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
@@ -80,7 +80,7 @@ impl Strategy for ValidatingPolicies {
         if cx.part == Part::Status {
             Vec::new()
         } else {
-            warnings(new.tree, "ValidatingAdmissionPolicy", cx)
+            unenforced(new.tree, "ValidatingAdmissionPolicy", cx)
         }
     }
 }
@@ -126,7 +126,7 @@ impl Strategy for MutatingPolicies {
         _: Option<&View<'_, MutatingAdmissionPolicy>>,
         cx: &Context<'_>,
     ) -> Vec<String> {
-        warnings(new.tree, "MutatingAdmissionPolicy", cx)
+        unenforced(new.tree, "MutatingAdmissionPolicy", cx)
     }
 }
 

@@ -71,9 +71,9 @@ impl Strategy for MutatingWebhooks {
         &self,
         new: &View<'_, MutatingWebhookConfiguration>,
         _: Option<&View<'_, MutatingWebhookConfiguration>>,
-        cx: &Context<'_>,
+        _: &Context<'_>,
     ) -> Vec<String> {
-        warnings(new.tree, "MutatingWebhookConfiguration", cx)
+        warnings(new.tree)
     }
 }
 
@@ -120,9 +120,9 @@ impl Strategy for ValidatingWebhooks {
         &self,
         new: &View<'_, ValidatingWebhookConfiguration>,
         _: Option<&View<'_, ValidatingWebhookConfiguration>>,
-        cx: &Context<'_>,
+        _: &Context<'_>,
     ) -> Vec<String> {
-        warnings(new.tree, "ValidatingWebhookConfiguration", cx)
+        warnings(new.tree)
     }
 }
 

@@ -3,4 +3,5 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod admission;
 mod conversion;
