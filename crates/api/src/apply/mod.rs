@@ -8,7 +8,7 @@
 //! `element.rs`) are the results of walks and the contents of owners. Besides: `rules.rs`
 //! (validation of manager names), `last_applied.rs` (migration from client-side apply), `scale.rs`
 //! (owners of replicas as the `scale` subresource sees them), `times.rs` (writes that change
-//! nothing). No clock, no conversion, no I/O: all are passed in.
+//! nothing), `overlay.rs` (configurations of admission policies, which own nothing). No clock, no conversion, no I/O: all are passed in.
 
 mod element;
 mod engine;
@@ -16,6 +16,7 @@ pub mod fields_v1;
 mod filter;
 mod last_applied;
 mod order;
+mod overlay;
 mod owners;
 pub mod rules;
 mod scale;
@@ -32,6 +33,7 @@ pub use element::{Element, FieldPath};
 pub use engine::{EngineError, PruneError};
 pub use filter::{Filter, Filters, Step};
 pub use last_applied::LAST_APPLIED;
+pub use overlay::{Foreign, OverlayError, overlay};
 pub use owners::{Conflict, Conflicts, EntryError, Form, Manager, Operation, Owner, Owners};
 pub use scale::Scale;
 pub use set::Set;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{EvalError, Evaluator, Lazy, Outcome, Slot, borrow};
+use crate::library::unset;
 use crate::plan::{Attribute, Key, Qualifier, Root, is_qualifier};
 use crate::value::{Extra, List, Map, Value, go_type, lossless_int, show, type_name};
 
@@ -295,9 +296,14 @@ fn select<'a>(
             }
         }
         Value::Object(object) => {
-            let found = key.as_str().and_then(|name| object.field(name));
-            match found {
-                None if !tries => Err(EvalError::NoSuchKey(show(key))),
+            let name = key.as_str();
+            match name.and_then(|name| object.field(name)) {
+                None if !tries => {
+                    let unset = name.and_then(|name| unset(&object.name, name));
+                    unset
+                        .map(Some)
+                        .ok_or_else(|| EvalError::NoSuchKey(show(key)))
+                }
                 found => Ok(found.cloned()),
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use coracle_api::time::Duration;
 
 use super::{EvalError, Evaluator, Outcome};
+use crate::library::unset;
 use crate::plan::{Construction, Element, Entry, is_hashable};
 use crate::value::{Entries, Map, Moment, Object, Text, Value, go_type, show};
 
@@ -71,7 +72,12 @@ impl<'a> Evaluator<'a, '_> {
             Some(name) => fields.and_then(|fields| well_known(name, &fields)),
             None => {
                 let name = Text::Borrowed(&object.name);
-                fields.map(|fields| Value::Object(Arc::new(Object { name, fields })))
+                fields.map(|mut fields| {
+                    let is_empty = |value: &Value<'_>| value.as_str() == Some("");
+                    fields
+                        .retain(|(field, value)| !is_empty(value) || unset(&name, field).is_none());
+                    Value::Object(Arc::new(Object { name, fields }))
+                })
             }
         };
         self.construct(OBJECT, made)

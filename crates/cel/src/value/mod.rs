@@ -7,6 +7,7 @@
 mod compare;
 mod equal;
 mod extra;
+mod json;
 mod kind;
 mod list;
 mod map;

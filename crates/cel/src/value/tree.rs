@@ -31,6 +31,12 @@ impl<'a> Value<'a> {
 }
 
 impl<'a> Tree<'a> {
+    /// The object or array itself.
+    #[must_use]
+    pub fn json(&self) -> &'a Node {
+        self.node
+    }
+
     pub(crate) fn items(&self) -> &'a [Node] {
         self.node.as_array().unwrap_or_default()
     }

@@ -8,13 +8,18 @@
 //! What they see of a request is [`Inputs`]; [`Evaluation`] evaluates them within a budget, and
 //! [`Conditions`] are those that decide whether a request is seen at all. Nothing in here waits: an
 //! expression whose authorization check is not answered stops the evaluation
-//! ([`Stopped::Pending`]), whose caller gets the answer and begins anew.
+//! ([`Stopped::Pending`]), whose caller gets the answer and begins anew. [`mutation`] applies what
+//! the expressions of mutating policies return, [`type_check`] warns of expressions that do not fit
+//! the kinds that a policy is about.
 
 mod conditions;
 mod evaluation;
 mod inputs;
+mod mutating;
+pub mod mutation;
 #[cfg(test)]
 mod tests;
+pub mod type_check;
 mod types;
 mod validating;
 mod variables;
@@ -22,6 +27,7 @@ mod variables;
 pub use conditions::{Conditions, Matched};
 pub use evaluation::{CONDITIONS_BUDGET, Compiled, Evaluation, Failure, POLICY_BUDGET, Stopped};
 pub use inputs::{Answers, Inputs, RequestFacts, UserFacts, namespace_object};
+pub use mutating::{Mutated, MutatingPolicy};
 pub use validating::{
     AnnotationValue, AuditAnnotation, Because, Decision, ValidatingPolicy, Verdict,
 };
@@ -30,6 +36,7 @@ pub use variables::Variables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use coracle_api::Value;
 use coracle_cel::env::Env;
 use coracle_cel::library::JSON_PATCH;
 use coracle_cel::program::{PlanError, Program};
@@ -229,4 +236,18 @@ impl Returns {
             Returns::JsonPatches => "list(JSONPatch)",
         }
     }
+}
+
+fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
+    list.and_then(Value::as_array).unwrap_or_default().iter()
+}
+
+/// Two fields of the elements of a list.
+fn pairs<'v>(
+    list: Option<&'v Value>,
+    first: &'static str,
+    second: &'static str,
+) -> impl Iterator<Item = (&'v str, &'v str)> {
+    let text = |of: &'v Value, name: &str| of.get(name).and_then(Value::as_str).unwrap_or_default();
+    items(list).map(move |item| (text(item, first), text(item, second)))
 }

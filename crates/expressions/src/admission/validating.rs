@@ -6,7 +6,7 @@ use coracle_api::Value;
 use coracle_cel::value::{Value as CelValue, type_text};
 
 use super::evaluation::{Compiled, Evaluation, Failure, POLICY_BUDGET, Stopped};
-use super::{Compiler, Conditions, Inputs, Matched, Returns, Variables, Visible};
+use super::{Compiler, Conditions, Inputs, Matched, Returns, Variables, Visible, items, pairs};
 
 /// The longest result of a message expression, in bytes.
 const LONGEST_MESSAGE: usize = 5 << 10;
@@ -301,18 +301,4 @@ impl Validation {
             None => format!("failed expression: {}", self.condition.text.trim()),
         }
     }
-}
-
-fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
-    list.and_then(Value::as_array).unwrap_or_default().iter()
-}
-
-/// Two fields of the elements of a list.
-fn pairs<'v>(
-    list: Option<&'v Value>,
-    first: &'static str,
-    second: &'static str,
-) -> impl Iterator<Item = (&'v str, &'v str)> {
-    let text = |of: &'v Value, name: &str| of.get(name).and_then(Value::as_str).unwrap_or_default();
-    items(list).map(move |item| (text(item, first), text(item, second)))
 }

@@ -32,6 +32,11 @@ pub(super) enum ItemError {
     Whole,
 }
 
+/// The path element of an item of a list, if it has one.
+pub(in crate::apply) fn element_at(list: &List<'_>, item: &Value) -> Option<Element> {
+    element_of(list, item).ok()
+}
+
 /// The path element of an item of a list.
 pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemError> {
     steps::count(1);

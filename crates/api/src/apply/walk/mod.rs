@@ -15,6 +15,7 @@ mod validate;
 
 pub(super) use compare::{Comparison, compare};
 pub(super) use field_set::{field_set, with_named_fields};
+pub(super) use list::element_at;
 pub(super) use merge::merge;
 pub(super) use remove::remove;
 pub(super) use schema_change::reconciled;

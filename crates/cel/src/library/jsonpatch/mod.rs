@@ -2,6 +2,8 @@
 
 mod table;
 
+use crate::value::{Text, Value};
+
 pub(super) use table::FUNCTIONS;
 
 mod run {
@@ -19,4 +21,11 @@ mod run {
         let escaped = key.replace('~', "~0").replace('/', "~1");
         Ok(Value::String(Text::from(escaped)))
     }
+}
+
+/// What a field of an object type is that was not set: the texts of a `JSONPatch` are empty then,
+/// and one that is empty counts as not set.
+pub(crate) fn unset(object: &str, field: &str) -> Option<Value<'static>> {
+    let is_text = object == "JSONPatch" && matches!(field, "op" | "path" | "from");
+    is_text.then(|| Value::String(Text::Borrowed("")))
 }

@@ -140,7 +140,7 @@ pub(in crate::library) fn to_string<'a>(
 }
 
 /// `string(x)`.
-pub(in crate::library) fn text_of(value: &Value<'_>) -> Result<String, EvalError> {
+pub(crate) fn text_of(value: &Value<'_>) -> Result<String, EvalError> {
     Ok(match value {
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),

@@ -12,7 +12,7 @@ mod time;
 pub(crate) use arithmetic::add;
 pub(super) use arithmetic::contains as list_contains;
 pub(super) use conversions::FUNCTIONS as CONVERSIONS;
-pub(super) use convert::text_of;
+pub(crate) use convert::text_of;
 pub(super) use operators::FUNCTIONS as OPERATORS;
 pub(super) use text::FUNCTIONS as TEXT;
 pub(super) use time::FUNCTIONS as TIME;
