@@ -41,6 +41,7 @@ pub mod tainteviction;
 pub mod template;
 pub mod ttl_after_finished;
 pub mod vac_protection;
+pub mod validatingadmissionpolicy_status;
 pub mod views;
 mod write_status;
 

@@ -18,7 +18,7 @@ use crate::{
     endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle, podgc,
     pv_protection, pvc_protection, replicaset, replicationcontroller, resource_quota,
     root_ca_publisher, serviceaccount, serviceaccount_token, statefulset, tainteviction,
-    ttl_after_finished, vac_protection,
+    ttl_after_finished, vac_protection, validatingadmissionpolicy_status,
 };
 
 /// A controller of the list.
@@ -132,6 +132,12 @@ const CONTROLLERS: &[Entry] = controllers! { |start|
         => ttl_after_finished::run(
             &start.context,
             start.settings.concurrent_ttl_after_finished_syncs,
+        );
+    validatingadmissionpolicy_status::PolicyStatus, "validatingadmissionpolicy-status",
+        Some(validatingadmissionpolicy_status::ACCOUNT), true
+        => validatingadmissionpolicy_status::run(
+            &start.context,
+            start.settings.concurrent_validating_admission_policy_status_syncs,
         );
     vac_protection::VacProtection, "volumeattributesclass-protection-controller",
         Some(vac_protection::ACCOUNT), true
@@ -247,6 +253,8 @@ pub struct Manager {
     pub concurrent_ttl_after_finished_syncs: usize,
     /// Workers of the ReplicationController controller.
     pub concurrent_rc_syncs: usize,
+    /// Workers of the controller of the status of validating policies.
+    pub concurrent_validating_admission_policy_status_syncs: usize,
     /// Certificate authorities; without them nothing is signed.
     pub signing: signing::Config,
 }
@@ -276,6 +284,7 @@ impl Default for Manager {
             concurrent_cron_job_syncs: 5,
             concurrent_ttl_after_finished_syncs: 5,
             concurrent_rc_syncs: 5,
+            concurrent_validating_admission_policy_status_syncs: 5,
             signing: signing::Config::default(),
         }
     }

@@ -17,3 +17,4 @@ mod operator_example;
 mod replicaset;
 mod replicationcontroller;
 mod statefulset;
+mod validatingadmissionpolicy_status;

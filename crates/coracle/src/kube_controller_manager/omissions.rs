@@ -120,11 +120,6 @@ pub(super) const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "there are no validating admission policies",
-        values: &["concurrent-validating-admission-policy-status-syncs"],
-        ..Omission::NONE
-    },
-    Omission {
         why: "tokens of service accounts in Secrets are not cleaned up",
         values: &["legacy-service-account-token-clean-up-period"],
         ..Omission::NONE

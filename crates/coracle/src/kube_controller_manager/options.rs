@@ -177,6 +177,10 @@ fn zeros(manager: &Manager) -> Vec<String> {
             "concurrent-ttl-after-finished-syncs",
             manager.concurrent_ttl_after_finished_syncs,
         ),
+        (
+            "concurrent-validating-admission-policy-status-syncs",
+            manager.concurrent_validating_admission_policy_status_syncs,
+        ),
         ("max-endpoints-per-slice", slices.max_endpoints_per_slice),
         (
             "mirroring-concurrent-service-endpoint-syncs",

@@ -44,6 +44,10 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("resourcequota-controller", RESOURCEQUOTA),
         section("serviceaccount-controller", SERVICEACCOUNT),
         section("ttl-after-finished-controller", TTL_AFTER_FINISHED),
+        section(
+            "validatingadmissionpolicy-status-controller",
+            VALIDATING_ADMISSION_POLICY_STATUS,
+        ),
         section("logs", &logs()),
         section("misc", &[kubeconfig(), master()]),
     ],
@@ -389,6 +393,17 @@ const SERVICEACCOUNT: &[S] = &[
         |options| &mut options.service_account_private_key_file,
     ),
 ];
+
+const VALIDATING_ADMISSION_POLICY_STATUS: &[S] = &[S::new(
+    "concurrent-validating-admission-policy-status-syncs",
+    "5",
+    "Number of ValidatingAdmissionPolicies type-checked in parallel",
+    |options| {
+        &mut options
+            .manager
+            .concurrent_validating_admission_policy_status_syncs
+    },
+)];
 
 const TTL_AFTER_FINISHED: &[S] = &[S::new(
     "concurrent-ttl-after-finished-syncs",

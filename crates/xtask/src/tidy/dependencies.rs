@@ -39,7 +39,7 @@ const CRATES: &[(&str, MayUse)] = &[
             "streams",
         ]),
     ),
-    ("controllers", Only(&["api", "client"])),
+    ("controllers", Only(&["api", "client", "expressions"])),
     ("serving", Only(&["api", "client", "metrics"])),
     ("scheduler", Only(&["api", "client", "metrics"])),
     ("cri", Only(&[])),
