@@ -356,7 +356,7 @@ impl Server {
 
     /// The name of the node: --node-name, or the hostname.
     fn node_name(&self) -> Result<String, ServerError> {
-        match &self.network.node_name {
+        match &self.network.node_name.0 {
             Some(name) => Ok(name.clone()),
             None => subdomain(&host::name().to_lowercase()).map_err(ServerError::HostName),
         }

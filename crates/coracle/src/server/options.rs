@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use coracle_apiserver::storage::Media;
-use coracle_settings::Element;
+use coracle_settings::{Element, Given};
 use ipnet::IpNet;
 
 use super::pod_network::Plugins;
@@ -24,7 +24,7 @@ pub(super) struct NetworkFlags {
     pub(super) cluster_cidr: Option<IpNet>,
     pub(super) service_cidr: Option<IpNet>,
     pub(super) cluster_domain: String,
-    pub(super) node_name: Option<String>,
+    pub(super) node_name: Given,
     pub(super) kubelet_port: Option<u16>,
 }
 

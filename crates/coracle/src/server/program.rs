@@ -232,7 +232,7 @@ impl Server {
 
         let names = [
             ("cluster-domain", Some(&self.network.cluster_domain)),
-            ("node-name", self.network.node_name.as_ref()),
+            ("node-name", self.network.node_name.0.as_ref()),
         ];
         for (flag, name) in names {
             if let Some(Err(why)) = name.map(|name| subdomain(name)) {
@@ -249,7 +249,7 @@ impl Server {
 
     fn check_node(&self, mistakes: &mut Vec<String>) {
         let given = [
-            ("node-name", self.network.node_name.is_some()),
+            ("node-name", self.network.node_name.0.is_some()),
             ("kubelet-port", self.network.kubelet_port.is_some()),
             ("pod-max-pids", self.pods.max_pids.is_some()),
             (

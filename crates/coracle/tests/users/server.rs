@@ -295,7 +295,11 @@ fn does_not_start(data_dir: &Path, more: &[&str]) -> String {
 #[test]
 fn names_that_objects_cannot_have_are_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    for (flag, name) in [("--node-name", "My_Node"), ("--cluster-domain", "a..b")] {
+    for (flag, name) in [
+        ("--node-name", "My_Node"),
+        ("--node-name", ""),
+        ("--cluster-domain", "a..b"),
+    ] {
         let said = does_not_start(folder.path(), &[flag, name]);
         assert!(
             said.contains(flag) && said.contains("lowercase RFC 1123 subdomain"),

@@ -7,7 +7,7 @@ mod special;
 use coracle_api::Value;
 
 pub use collections::Each;
-pub use special::{Pattern, Patterns, PortRange, Tree};
+pub use special::{Given, Pattern, Patterns, PortRange, Tree};
 
 /// A field of options that a setting sets.
 pub trait Field {

@@ -1,4 +1,4 @@
-//! Ranges of ports, patterns of `--vmodule`, and whole parts of a file.
+//! Texts that may be empty, ranges of ports, patterns of `--vmodule`, and whole parts of a file.
 
 use std::ops::RangeInclusive;
 
@@ -6,6 +6,27 @@ use coracle_api::Value;
 use coracle_api::go_text::Quoted;
 
 use super::{Element, Field, mismatch};
+
+/// A text that is none only where the setting is not given. An empty one, as of an unset variable of a
+/// script, is a text, so that it can be refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given(pub Option<String>);
+
+impl Field for Given {
+    fn kind(&self) -> &'static str {
+        String::KIND
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), String> {
+        self.0 = Some(text.to_string());
+        Ok(())
+    }
+
+    fn read(&mut self, value: &Value) -> Result<(), String> {
+        self.0 = Some(String::from_value(value)?);
+        Ok(())
+    }
+}
 
 /// A range of ports: `a-b`, inclusive, or `a+n`.
 #[derive(Clone, Debug, PartialEq, Eq)]
