@@ -291,6 +291,7 @@ fn a_policy_annotates_with_what_is_not_blank() {
         assert_eq!(verdict.annotations.len(), 1);
         assert_eq!(verdict.annotations[0].value, expected, "{expression}");
     };
+
     check("Fail", "' v '", AnnotationValue::Publish("v".to_owned()));
     check("Fail", "'  '", AnnotationValue::Exclude);
     check("Fail", "null", AnnotationValue::Exclude);
