@@ -10,7 +10,7 @@ if ! command -v go >/dev/null || ! printf 'go1.26\n%s\n' "$(go env GOVERSION)" |
     echo "upstream's suite is built with Go 1.26 or newer, which is not here (Debian's is older): see https://go.dev/dl" >&2
     exit 1
 fi
-scripts/install.sh cc=build-essential python3=python3 ip=iproute2 nsenter=util-linux nft=nftables bzip2=bzip2
+scripts/install.sh cc=build-essential python3=python3 ip=iproute2 nsenter=util-linux nft=nftables bzip2=bzip2 openssl=openssl
 if [ "$1" = ecosystem ]; then
     scripts/install.sh skopeo=skopeo docker-registry=docker-registry curl=curl
 fi

@@ -38,6 +38,7 @@ def main():
     parser.add_argument("--serial-clusters", type=int, default=1, help="clusters for serial specs (1)")
     parser.add_argument("--not-run", action="store_true", help="e2e: only specs that the ledger calls not run yet")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run found")
+    parser.add_argument("--again", action="store_true", help="run once more what failed in an earlier run")
     options = parser.parse_args()
     try:
         sys.exit(VERBS[options.verb](options))
@@ -49,8 +50,7 @@ def main():
 
 def build(_options):
     started = time.monotonic()
-    gobuild.suite()
-    images.make()
+    make_suite()
     print(f"programs and images are in {cache.ROOT}; took {time.monotonic() - started:.0f} s")
     return 0
 
@@ -70,7 +70,7 @@ def e2e(options):
 
 def conformance(options):
     specs = [spec for spec in suite_specs() if "[Conformance]" in spec]
-    running = lanes.Run("conformance", specs, options.lanes, options.serial_clusters, options.fresh)
+    running = new_run("conformance", specs, options)
     begun, started = bool(running.verdicts()), time.time()
     verdicts = running.go()
     rc = finish(verdicts)
@@ -112,7 +112,8 @@ def ecosystem(options):
     if unknown := [name for name in options.names if name not in known]:
         raise SystemExit(f"no such program: {', '.join(unknown)}; there are: {', '.join(known)}")
     chosen = options.names or [name for name, program in known.items() if not program.OWED]
-    gobuild.kubectl()
+    with cache.building():
+        gobuild.kubectl()
 
     results = {}
     for name, program in known.items():
@@ -139,9 +140,14 @@ def check(_options):
     return 1 if wrong else 0
 
 
+def make_suite():
+    with cache.building():
+        gobuild.suite()
+        images.make()
+
+
 def suite_specs():
-    gobuild.suite()
-    images.make()
+    make_suite()
     return lanes.all_specs()
 
 
@@ -150,8 +156,12 @@ def part(specs, which):
     return specs[number - 1 :: of]
 
 
+def new_run(name, specs, options):
+    return lanes.Run(name, specs, options.lanes, options.serial_clusters, options.fresh, again=options.again)
+
+
 def run(name, specs, options):
-    running = lanes.Run(name, specs, options.lanes, options.serial_clusters, options.fresh)
+    running = new_run(name, specs, options)
     try:
         return running.go()
     except KeyboardInterrupt:

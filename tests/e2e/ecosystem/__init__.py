@@ -29,7 +29,8 @@ def programs():
 def run(name, program):
     """Runs one program on a cluster of its own. Returns (result, seconds)."""
     print(f"== {name}: {program.DOES}", flush=True)
-    archives = program.build()
+    with cache.building():
+        archives = program.build()
     started = time.monotonic()
     try:
         shared = getattr(program, "SHARED_MOUNTS", False)

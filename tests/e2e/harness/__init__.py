@@ -6,6 +6,7 @@ debian     files from Debian packages; busybox from Debian's source package
 image      image archives, without a daemon
 images     the images that upstream's specs ask for
 registry   a registry on loopback in the namespace of a cluster
+origin     registry.k8s.io in the namespace of a cluster
 cluster    a cluster in a network namespace without a way out
 wait       waiting for a condition
 lanes      the suite in parallel, resumable

@@ -1,4 +1,6 @@
 """The cache folder: what is downloaded or built once. CORACLE_E2E_CACHE, by default ~/.cache/coracle-e2e."""
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -23,6 +25,28 @@ def folder(*parts):
 def fresh_folder(*parts):
     shutil.rmtree(os.path.join(ROOT, *parts), ignore_errors=True)
     return folder(*parts)
+
+
+@contextlib.contextmanager
+def building():
+    """One process at a time builds into the cache; others wait for it."""
+    with open(path("lock"), "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"waiting for another build in {ROOT}", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def claim(name):
+    """Claims a run of this name for this process; the claim lasts as long as what is returned."""
+    file = open(path("runs", f"{name}.lock"), "w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Failed(f"the run {name} is going on: wait for its end, or end it")
+    return file
 
 
 class Failed(RuntimeError):

@@ -9,22 +9,24 @@ import shutil
 import signal
 import subprocess
 
-from . import cache, gobuild, wait
+from . import cache, gobuild, origin, wait
 
 PORT = 17452
 ADDRESS, GATEWAY = "198.51.100.10", "198.51.100.1"
 
 
 class Cluster:
-    def __init__(self, name, images=(), shared_mounts=False):
+    def __init__(self, name, images=(), shared_mounts=False, pulled=()):
         """`images`: archives to preload. `shared_mounts`: the server's mounts are shared ones, as systemd makes them; in a
-        container they are not, and volumes with mount propagation are refused."""
+        container they are not, and volumes with mount propagation are refused. `pulled`: archives that can also be pulled
+        from registry.k8s.io; the mounts are shared then."""
         self.name, self.images, self.shared_mounts = name, list(images), shared_mounts
         self.namespace = f"coracle-{name}"
         self.folder = cache.folder("clusters", name)
         self.data = os.path.join(self.folder, "data")
         self.kubeconfig = os.path.join(self.data, "admin.kubeconfig")
         self.server = cache.server()
+        self.origin = origin.Origin(os.path.join(self.folder, "origin"), pulled) if pulled else None
         self.process = None
         self.address = ADDRESS
 
@@ -78,8 +80,12 @@ class Cluster:
 
     def start(self):
         log = open(os.path.join(self.folder, "server.log"), "w")
-        mounts = ["unshare", "--mount", "--propagation", "shared"] if self.shared_mounts else []
-        command = [*mounts, self.server, "server", "--data-dir", self.data, "--https-port", str(PORT), "--node-name", "node-1"]
+        command = [self.server, "server", "--data-dir", self.data, "--https-port", str(PORT), "--node-name", "node-1"]
+        if self.origin:
+            self.origin.start(self.inside)
+            command = self.origin.command(command)
+        elif self.shared_mounts:
+            command = ["unshare", "--mount", "--propagation", "shared", *command]
         self.process = subprocess.Popen(
             self.inside(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
@@ -94,6 +100,8 @@ class Cluster:
 
     def down(self):
         """Ends pods and server, and removes all they made."""
+        if self.origin:
+            self.origin.end()
         if os.path.exists(f"/run/netns/{self.namespace}"):
             for command in (["stop", "--grace-period", "2"], ["reset", "--yes"]):
                 full = self.inside([self.server, *command, "--data-dir", self.data])

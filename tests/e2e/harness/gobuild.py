@@ -63,6 +63,7 @@ def suite():
     of_kubernetes(*SUITE)
     required("sample-apiserver", f"k8s.io/sample-apiserver@{PARTS}", "k8s.io/sample-apiserver")
     required("etcd", "go.etcd.io/etcd/server/v3@v3.6.8", ".", ETCD_MAIN)
+    required("coredns", "github.com/coredns/coredns@v1.12.4", ".", COREDNS_MAIN)
 
 
 def kubectl():
@@ -128,6 +129,22 @@ import (
 )
 
 func main() { etcdmain.Main(os.Args) }
+"""
+
+# With the plugins of the configurations that specs give to the CoreDNS of agnhost's image.
+COREDNS_MAIN = """package main
+
+import (
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/hosts"
+	_ "github.com/coredns/coredns/plugin/log"
+)
+
+func main() {
+	dnsserver.Directives = []string{"log", "hosts"}
+	coremain.Run()
+}
 """
 
 

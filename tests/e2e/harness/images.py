@@ -97,6 +97,11 @@ def archives():
     return [os.path.join(folder, f"{name}.tar") for name in RECIPES]
 
 
+def pulled():
+    """The paths of the archives that specs pull although they are preloaded."""
+    return [cache.path("images", f"{name}.tar") for name in ("agnhost", "kitten")]
+
+
 def write(layer, name, text, mode=0o644):
     path = os.path.join(layer, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -175,7 +180,8 @@ def agnhost_layer():
     layer = cache.fresh_folder("layers", "agnhost")
     for name in ("uploads", f"home/{USER}"):
         os.makedirs(os.path.join(layer, name))
-    shutil.copy(gobuild.program("agnhost"), f"{layer}/agnhost")
+    for program in ("agnhost", "coredns"):
+        shutil.copy(gobuild.program(program), f"{layer}/{program}")
     os.symlink("agnhost", f"{layer}/agnhost-2")
     porter = os.path.join(gobuild.kubernetes(), "test/images/agnhost/porter")
     for name in ("localhost.crt", "localhost.key"):
@@ -191,6 +197,8 @@ def page_layer(name):
         pages = os.path.join(gobuild.kubernetes(), f"test/images/{name}/html")
         for page in os.listdir(pages):
             shutil.copyfile(os.path.join(pages, page), os.path.join(layer, page))
+        # A spec reads which system the image is made of.
+        write(layer, "etc/os-release", 'NAME="Alpine Linux"\n')
         return layer
 
     return build

@@ -44,12 +44,14 @@ def all_specs():
 
 
 class Run:
-    def __init__(self, name, specs, lanes=4, serial_clusters=1, fresh=False, batch=BATCH):
+    def __init__(self, name, specs, lanes=4, serial_clusters=1, fresh=False, batch=BATCH, again=False):
+        """`fresh`: forgets what an earlier run found. `again`: runs once more what failed in it."""
+        self.claim = cache.claim(name)
         self.folder = cache.fresh_folder("runs", name) if fresh else cache.folder("runs", name)
         self.results = os.path.join(self.folder, "results.tsv")
         self.lock, self.stopping, self.running = threading.Lock(), threading.Event(), set()
         self.name, self.count, self.specs = name, 0, list(specs)
-        self.lanes, self.serial_clusters, self.batch = lanes, serial_clusters, batch
+        self.lanes, self.serial_clusters, self.batch, self.again = lanes, serial_clusters, batch, again
 
     def verdicts(self):
         """{spec: (verdict, seconds, message)}, the last of each."""
@@ -61,7 +63,7 @@ class Run:
         return found
 
     def go(self):
-        done = self.verdicts()
+        done = {spec for spec, row in self.verdicts().items() if not (self.again and row[0] == "failed")}
         left = [spec for spec in self.specs if spec not in done]
         print(f"{len(self.specs)} specs, {len(self.specs) - len(left)} done before; logs in {self.folder}", flush=True)
         serial = batches([spec for spec in left if SERIAL.search(spec)], self.batch)
@@ -94,7 +96,7 @@ class Run:
                 process.kill()
 
     def _cluster(self, name, work, lanes):
-        with cluster.Cluster(f"{self.name}-{name}", images.archives()) as running:
+        with cluster.Cluster(f"{self.name}-{name}", images.archives(), pulled=images.pulled()) as running:
             threads = [threading.Thread(target=self._lane, args=(running, work)) for _ in range(lanes)]
             for thread in threads:
                 thread.start()
