@@ -18,7 +18,7 @@ def build():
 def run(c):
     with registry.Registry(c) as images_of:
         for name, archive in (("nginx", "nginx"), ("nginx-new", "nginx-new"), ("busybox", "busybox")):
-            images_of.push(cache.path("images", f"{archive}.tar"), f"library/{name}:1")
+            images_of.push(images.archive(archive), f"library/{name}:1")
         helm(c, "create", "web")
         values = os.path.join(c.folder, "web/values.yaml")
         test = os.path.join(c.folder, "web/templates/tests/test-connection.yaml")

@@ -66,6 +66,10 @@ def suite():
     required("coredns", "github.com/coredns/coredns@v1.12.4", ".", COREDNS_MAIN)
 
 
+def suite_is_built():
+    return built(*SUITE, "sample-apiserver", "etcd", "coredns")
+
+
 def kubectl():
     of_kubernetes("kubectl")
     return program("kubectl")

@@ -60,29 +60,27 @@ NGINX_SITE = """server {
 """
 
 
+def archive(name):
+    """The path of an archive. Each version of the recipes has a folder: several checkouts share the cache."""
+    return cache.path("images", recipes()[:12], f"{name}.tar")
+
+
 def make():
-    """Writes all archives, where they are not as this file makes them; returns their folder."""
-    folder = cache.folder("images")
+    """Writes all archives, where they are not as this file makes them."""
     if made():
-        return folder
+        return
     print("making images", flush=True)
     layers = {name: layer() for name, layer in LAYERS.items()}
     for name, (reference, parts, config) in RECIPES.items():
         owners = {f"home/{USER}": (1000, 1000, 0o755)} if "agnhost" in parts else None
         if name == "nonewprivs":
             owners = {"usr/local/bin/nnp": (0, 0, 0o6755)}
-        image.pack(f"{folder}/{name}.tar", reference, [layers[part] for part in parts], owners, **config)
-    with open(cache.path("images", "recipes"), "w") as file:
-        file.write(recipes())
-    return folder
+        image.pack(archive(name), reference, [layers[part] for part in parts], owners, **config)
 
 
 def made():
-    """Whether all archives are there, and made by these recipes."""
-    stamp = cache.path("images", "recipes")
-    if not os.path.exists(stamp) or open(stamp).read() != recipes():
-        return False
-    return all(os.path.exists(cache.path("images", f"{name}.tar")) for name in RECIPES)
+    """Whether all archives are there, made by these recipes."""
+    return all(os.path.exists(archive(name)) for name in RECIPES)
 
 
 def recipes():
@@ -93,13 +91,13 @@ def recipes():
 
 def archives():
     """The paths of all archives."""
-    folder = make()
-    return [os.path.join(folder, f"{name}.tar") for name in RECIPES]
+    make()
+    return [archive(name) for name in RECIPES]
 
 
 def pulled():
     """The paths of the archives that specs pull although they are preloaded."""
-    return [cache.path("images", f"{name}.tar") for name in ("agnhost", "kitten")]
+    return [archive(name) for name in ("agnhost", "kitten")]
 
 
 def write(layer, name, text, mode=0o644):

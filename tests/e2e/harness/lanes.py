@@ -75,6 +75,7 @@ class Run:
             threads.append(threading.Thread(target=self._cluster, args=(f"serial{number}", serial, 1)))
 
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        started = time.monotonic()
         for thread in threads:
             thread.start()
         try:
@@ -85,7 +86,14 @@ class Run:
             for thread in threads:
                 thread.join()
             raise
+        finally:
+            with open(os.path.join(self.folder, "seconds"), "a") as file:
+                file.write(f"{time.monotonic() - started:.0f}\n")
         return self.verdicts()
+
+    def seconds(self):
+        """How long the run took, with what was run of it before it was continued."""
+        return sum(map(int, open(os.path.join(self.folder, "seconds"))))
 
     def _stop(self):
         """Ends the specs that run; the clusters go with them."""

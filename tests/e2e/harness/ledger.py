@@ -23,7 +23,7 @@ STATES = ("passes", "fails", "not applicable", "owed")
 NOT_RUN = ("owed", "not run yet")
 # What specs say when they skip themselves, and what would make them run.
 OWED_BY_MESSAGE = (
-    (re.compile(r"(>=|at least|minimum of) (2|two|3)\b", re.I), "several nodes"),
+    (re.compile(r"(>=|at least|minimum of) (2|two|3)\b|more than one zone", re.I), "several nodes"),
     (re.compile("storageClass"), "persistent volume claims"),
 )
 
