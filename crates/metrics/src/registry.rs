@@ -60,6 +60,8 @@ pub(crate) type Series = (Vec<Cow<'static, str>>, Sample);
 
 pub(crate) enum Sample {
     Number(f64),
+    /// Measured at that time, in milliseconds since 1970.
+    NumberAt(f64, i64),
     Histogram(Arc<Histogram>),
 }
 
@@ -72,6 +74,13 @@ impl Reading {
     pub fn add(&mut self, labels: &[&str], number: f64) {
         let labels = labels.iter().map(|text| String::from(*text).into());
         self.0.push((labels.collect(), Sample::Number(number)));
+    }
+
+    /// A series that was measured at another time than now, in milliseconds since 1970.
+    pub fn add_at(&mut self, labels: &[&str], number: f64, millis: i64) {
+        let labels = labels.iter().map(|text| String::from(*text).into());
+        self.0
+            .push((labels.collect(), Sample::NumberAt(number, millis)));
     }
 
     /// A series that is a whole number.

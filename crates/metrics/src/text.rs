@@ -36,6 +36,7 @@ impl Page {
         for (labels, sample) in &lines {
             match sample {
                 Sample::Number(number) => self.sample(name, "", labels, *number),
+                Sample::NumberAt(number, millis) => self.sample_at(name, labels, *number, *millis),
                 Sample::Histogram(histogram) => self.histogram(name, labels, histogram),
             }
         }
@@ -65,6 +66,14 @@ impl Page {
         match labels {
             "" => self.write(format_args!("{name}{suffix} {number}\n")),
             _ => self.write(format_args!("{name}{suffix}{{{labels}}} {number}\n")),
+        }
+    }
+
+    fn sample_at(&mut self, name: &str, labels: &str, number: f64, millis: i64) {
+        let number = float(number);
+        match labels {
+            "" => self.write(format_args!("{name} {number} {millis}\n")),
+            _ => self.write(format_args!("{name}{{{labels}}} {number} {millis}\n")),
         }
     }
 

@@ -18,6 +18,7 @@ mod pods;
 mod port_forward;
 mod query;
 mod remote_runtime;
+mod resource_metrics;
 mod route;
 mod run;
 mod stats;

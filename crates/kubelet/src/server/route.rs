@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 
 use super::answer::{self, Answer};
 use super::query::{Query, decode_segment};
-use super::{Server, command, pods, port_forward, run, stats, system_logs};
+use super::{Server, command, pods, port_forward, resource_metrics, run, stats, system_logs};
 
 /// The route of a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +19,7 @@ pub(super) enum Route {
     RunningPods,
     Summary,
     Metrics,
+    ResourceMetrics,
     /// A path below the node's folder of logs.
     SystemLogs {
         path: Vec<String>,
@@ -89,6 +90,7 @@ pub(super) async fn answer(
         Route::RunningPods => pods::running(&server).await,
         Route::Summary => stats::summary(&server, &query).await,
         Route::Metrics => pages::metrics(&server.metrics),
+        Route::ResourceMetrics => resource_metrics::page(&server).await,
         Route::SystemLogs { path, has_slash } => {
             system_logs::answer(system_logs::FOLDER, &path, has_slash).await
         }
@@ -146,6 +148,7 @@ pub(super) fn route(method: &Method, path: &str) -> Route {
         ["runningpods"] => (Route::RunningPods, is_get),
         ["stats", "summary"] => (Route::Summary, is_get || is_post),
         ["metrics"] => (Route::Metrics, true),
+        ["metrics", "resource"] => (Route::ResourceMetrics, true),
         ["logs", ..] => {
             let path = parts[1..].to_vec();
             let has_slash = path.is_empty() || ends_in_slash;

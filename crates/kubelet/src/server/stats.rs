@@ -160,17 +160,11 @@ fn node(name: &str, now: Timestamp) -> Value {
         node["startTime"] = Value::String(Time(booted).text().to_string());
     }
 
-    if let Some(busy) = busy_nanos(&stat) {
+    let usage = NodeUsage::read();
+    if let Some(busy) = usage.cpu_nanos {
         node["cpu"] = json!({"time": now, "usageCoreNanoSeconds": busy});
     }
-
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let bytes = |name| number_after(&memory, name).map(|kibibytes| kibibytes.saturating_mul(1024));
-    if let (Some(total), Some(free), Some(available)) = (
-        bytes("MemTotal:"),
-        bytes("MemFree:"),
-        bytes("MemAvailable:"),
-    ) {
+    if let Some((total, free, available)) = usage.memory {
         node["memory"] = json!({
             "time": now,
             "availableBytes": available,
@@ -180,6 +174,34 @@ fn node(name: &str, now: Timestamp) -> Value {
     }
 
     node
+}
+
+/// What the whole node uses, as the kernel counts it.
+pub(super) struct NodeUsage {
+    pub(super) cpu_nanos: Option<u64>,
+    /// All, free and available bytes.
+    pub(super) memory: Option<(u64, u64, u64)>,
+}
+
+impl NodeUsage {
+    pub(super) fn read() -> NodeUsage {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let bytes =
+            |name| number_after(&memory, name).map(|kibibytes| kibibytes.saturating_mul(1024));
+        let found = bytes("MemTotal:").zip(bytes("MemFree:"));
+        let found = found.zip(bytes("MemAvailable:"));
+        NodeUsage {
+            cpu_nanos: busy_nanos(&stat),
+            memory: found.map(|((total, free), available)| (total, free, available)),
+        }
+    }
+
+    /// Memory that cannot be taken back.
+    pub(super) fn working_set(&self) -> Option<u64> {
+        let (total, _, available) = self.memory?;
+        Some(total.saturating_sub(available))
+    }
 }
 
 fn number_after(text: &str, name: &str) -> Option<u64> {
