@@ -23,6 +23,7 @@ pub mod election;
 mod error;
 pub mod events;
 pub mod expectations;
+mod front_proxy;
 pub mod informer;
 mod journal;
 mod key;
@@ -51,6 +52,7 @@ pub use election::Election;
 pub use error::Error;
 pub use events::{EventType, ObjectReference, Recorder, SeriesEvent, SeriesRecorder};
 pub use expectations::Expectations;
+pub use front_proxy::{ProxiedUser, ProxyHeaders};
 pub use informer::{
     Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed,
     Whole,

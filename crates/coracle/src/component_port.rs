@@ -9,10 +9,10 @@ use std::{fs, iter};
 
 use coracle_apiserver::metrics::BUILD;
 use coracle_apiserver::serve::CertificateFiles;
-use coracle_client::{Client, Config, ConfigError, Election, Environment, Tasks};
+use coracle_client::{Client, Config, ConfigError, Election, Environment, ProxyHeaders, Tasks};
 use coracle_metrics::Registry;
-use coracle_serving::access::{Authorities, BadAuthority, KeptFor};
-use coracle_serving::component::Options;
+use coracle_serving::access::{Authorities, BadAuthority, FrontProxies, KeptFor};
+use coracle_serving::component::{FrontProxyFlags, Options};
 use coracle_serving::{About, Check, Checks, Component, TlsError, certificate};
 use rustls::server::ResolvesServerCert;
 use tokio::net::TcpListener;
@@ -37,7 +37,7 @@ pub(crate) enum PortError {
     Certificate(#[from] CertificateError),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("--client-ca-file")]
+    #[error("--client-ca-file or --requestheader-client-ca-file")]
     Authority(#[from] BadAuthority),
     #[error(
         "--secure-port {0} must be between 0 and 65535, inclusive. 0 for turning off secure port"
@@ -214,12 +214,6 @@ fn leader_check(election: &Election) -> Check {
 
 /// What the settings of a component say about its port.
 pub(crate) fn options(serving: &Serving, delegation: &Delegation) -> Result<Options, PortError> {
-    if delegation.requestheader_client_ca_file.is_some() {
-        tracing::warn!(
-            "authenticating proxies are not supported: --requestheader-client-ca-file is ignored"
-        );
-    }
-
     let certificate = match (&serving.tls_cert_file, &serving.tls_private_key_file) {
         (None, None) => None,
         (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
@@ -249,6 +243,19 @@ pub(crate) fn options(serving: &Serving, delegation: &Delegation) -> Result<Opti
             (false, _) => Some(coracle_serving::connection::HTTP2_STREAMS),
         },
         client_ca: delegation.client_ca_file.clone(),
+        front_proxy: delegation
+            .requestheader_client_ca_file
+            .clone()
+            .map(|client_ca| FrontProxyFlags {
+                client_ca,
+                names: delegation.requestheader_names.clone(),
+                headers: ProxyHeaders::named(
+                    &delegation.requestheader_user_headers,
+                    &delegation.requestheader_uid_headers,
+                    &delegation.requestheader_group_headers,
+                    &delegation.requestheader_extra_prefixes,
+                ),
+            }),
         skip_lookup: delegation.skip_lookup,
         always_allow: delegation.always_allow_paths.clone(),
         kept_for: KeptFor {
@@ -281,8 +288,8 @@ pub(crate) async fn reviews(
     Ok(clients)
 }
 
-/// The component of a process of its own, which trusts the client CA of its flags, or that of the
-/// API server.
+/// The component of a process of its own, which trusts the client CA and the front proxies of its
+/// flags, or those of the API server.
 pub(crate) fn component(
     about: About,
     client: &Client,
@@ -291,10 +298,16 @@ pub(crate) fn component(
     tasks: &Tasks,
 ) -> Result<Component, PortError> {
     let component = Component::new(about, reviews, options);
-    match &options.client_ca {
-        Some(file) => component.trust(Authorities::new(read(file)?.as_bytes())?),
-        None if options.skip_lookup => {}
-        None => component.follow_published(client, tasks),
+    if let Some(file) = &options.client_ca {
+        component.trust(Authorities::new(read(file)?.as_bytes())?);
+    }
+    if let Some(proxy) = &options.front_proxy {
+        let (names, headers) = (proxy.names.clone(), proxy.headers.clone());
+        let pem = read(&proxy.client_ca)?;
+        component.trust_proxies(FrontProxies::new(pem.as_bytes(), names, headers)?);
+    }
+    if !options.skip_lookup {
+        component.follow_published(client, tasks);
     }
     Ok(component)
 }
@@ -318,6 +331,7 @@ pub(crate) async fn begin_in_cluster(
         Ok(authorities) => component.trust(authorities),
         Err(error) => tracing::warn!(component = name, %error, "client certificates not accepted"),
     }
+    component.follow_published(client, tasks);
     port.serve(component, tasks);
 }
 

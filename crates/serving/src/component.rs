@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use coracle_api::go_text::Quoted;
 use coracle_client::{
-    Change, Client, Informer, Informers, Resource, Selection, Tasks, Typed, World,
+    Change, Client, Informer, Informers, ProxyHeaders, Resource, Selection, Tasks, Typed, World,
 };
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
@@ -20,7 +20,9 @@ use rustls::server::ResolvesServerCert;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::access::{Action, Authorities, Certified, KeptFor, Reviews, User};
+use crate::access::{
+    Action, Authorities, BadAuthority, Certified, FrontProxies, KeptFor, Reviews, User,
+};
 use crate::answer::{self, Answer};
 use crate::connection::{self, Server, Tls, TlsError};
 use crate::pages::{About, Pages};
@@ -42,12 +44,23 @@ pub struct Options {
     pub http2_streams: Option<u32>,
     /// `--client-ca-file`; none: the CA that the API server publishes.
     pub client_ca: Option<PathBuf>,
+    /// `--requestheader-client-ca-file`; none: the front proxies that the API server publishes.
+    pub front_proxy: Option<FrontProxyFlags>,
     /// `--authentication-skip-lookup`.
     pub skip_lookup: bool,
     /// `--authorization-always-allow-paths`.
     pub always_allow: Vec<String>,
     /// `--authentication-token-webhook-cache-ttl` and the two of authorization.
     pub kept_for: KeptFor,
+}
+
+/// What the flags of front proxies say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrontProxyFlags {
+    pub client_ca: PathBuf,
+    /// Common names; empty: any.
+    pub names: Vec<String>,
+    pub headers: ProxyHeaders,
 }
 
 impl Options {
@@ -61,6 +74,7 @@ impl Options {
             tls13_only: false,
             http2_streams: Some(connection::HTTP2_STREAMS),
             client_ca: None,
+            front_proxy: None,
             skip_lookup: false,
             always_allow: ["/healthz", "/readyz", "/livez"]
                 .map(str::to_owned)
@@ -81,6 +95,7 @@ pub struct Component {
     always_allow: Vec<String>,
     tls: Tls,
     authorities: Arc<ArcSwapOption<Authorities>>,
+    proxies: Arc<ArcSwapOption<FrontProxies>>,
     world: World,
 }
 
@@ -97,6 +112,7 @@ impl Component {
             },
             always_allow: options.always_allow.clone(),
             authorities: Arc::default(),
+            proxies: Arc::default(),
             world,
         }
     }
@@ -106,8 +122,14 @@ impl Component {
         self.authorities.store(Some(Arc::new(authorities)));
     }
 
-    /// Accepts client certificates of the CAs that the API server publishes in
-    /// `kube-system/extension-apiserver-authentication`, as they are at any time.
+    /// Accepts requests of these front proxies.
+    pub fn trust_proxies(&self, proxies: FrontProxies) {
+        self.proxies.store(Some(Arc::new(proxies)));
+    }
+
+    /// Accepts what the API server publishes in `kube-system/extension-apiserver-authentication`,
+    /// as it is at any time: the CAs of client certificates and the front proxies, each where it is
+    /// not trusted already.
     pub fn follow_published(&self, client: &Client, tasks: &Tasks) {
         let selection = Selection::all(&Resource::of::<ConfigMap>())
             .namespace("kube-system")
@@ -115,6 +137,9 @@ impl Component {
         let informers = Informers::new(client.clone(), tasks.clone());
         let published: Informer<Typed<ConfigMap>> = informers.of(selection);
         let authorities = Arc::clone(&self.authorities);
+        let proxies = Arc::clone(&self.proxies);
+        let (own_authorities, own_proxies) =
+            (authorities.load().is_some(), proxies.load().is_some());
 
         tasks.spawn(async move {
             let mut changes = published.subscribe();
@@ -125,14 +150,16 @@ impl Component {
                     Change::Deleted { .. } | Change::Synced => continue,
                 };
 
-                let data = map.data.as_ref();
-                let pem = data.and_then(|data| data.get("client-ca-file"));
-                match pem.map(|pem| Authorities::new(pem.as_bytes())) {
-                    None => authorities.store(None),
-                    Some(Ok(read)) => authorities.store(Some(Arc::new(read))),
-                    Some(Err(error)) => {
-                        tracing::warn!(%error, "published client CA not used");
-                    }
+                let data = map.data.clone().unwrap_or_default();
+                if !own_authorities {
+                    let pem = data.get("client-ca-file");
+                    follow(
+                        &authorities,
+                        pem.map(|pem| Authorities::new(pem.as_bytes())),
+                    );
+                }
+                if !own_proxies {
+                    follow(&proxies, FrontProxies::published(&data));
                 }
             }
         });
@@ -193,6 +220,10 @@ impl Server for Component {
         self.authorities.load_full()
     }
 
+    fn front_proxies(&self) -> Option<Arc<FrontProxies>> {
+        self.proxies.load_full()
+    }
+
     fn world(&self) -> World {
         self.world
     }
@@ -214,6 +245,14 @@ impl Server for Component {
                     .answer(uri.path(), uri.query().unwrap_or_default())
             }
         }
+    }
+}
+
+/// What cannot be read leaves what there is.
+fn follow<T>(followed: &ArcSwapOption<T>, published: Option<Result<T, BadAuthority>>) {
+    match published.transpose() {
+        Ok(read) => followed.store(read.map(Arc::new)),
+        Err(error) => tracing::warn!(%error, "published CA not used"),
     }
 }
 

@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
-use crate::access::{Authorities, Certified, Reviews};
+use crate::access::{Authorities, Certified, FrontProxies, Reviews};
 use crate::answer::{self, Answer};
 
 /// Timeouts of the TLS handshake and of request headers.
@@ -115,6 +115,11 @@ pub trait Server: Send + Sync + 'static {
     /// The CAs of client certificates at present; none: certificates are ignored.
     fn authorities(&self) -> Option<Arc<Authorities>>;
 
+    /// The front proxies at present whose headers name users; none: no headers count.
+    fn front_proxies(&self) -> Option<Arc<FrontProxies>> {
+        None
+    }
+
     fn world(&self) -> World;
 
     fn tls(&self) -> Tls {
@@ -192,12 +197,17 @@ async fn serve_connection<S: Server>(
     let session = stream.get_ref().1;
     let chain = session.peer_certificates().unwrap_or_default();
 
+    let now = server.world().now();
+    let proxies = server.front_proxies();
+    let proxies = proxies.filter(|proxies| proxies.include(chain, now));
     let authorities = server.authorities();
     let certified = authorities.map_or(Certified::Anonymous, |authorities| {
-        authorities.verify(chain, server.world().now())
+        authorities.verify(chain, now)
     });
     let certified = Arc::new(certified);
-    if let Certified::Refused(reason) = &*certified {
+    if let Certified::Refused(reason) = &*certified
+        && proxies.is_none()
+    {
         match server.reviews().refused.is_news(reason) {
             true => warn!(reason, "client certificate refused"),
             false => debug!(reason, "client certificate refused"),
@@ -207,7 +217,13 @@ async fn serve_connection<S: Server>(
     let streams = server.tls().http2_streams;
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request: Request<Incoming>| {
-        let (server, certified) = (Arc::clone(&server), Arc::clone(&certified));
+        let named = proxies.as_ref();
+        let named = named.and_then(|proxies| proxies.user(request.headers()));
+        let certified = match named {
+            Some(user) => Arc::new(Certified::User(Arc::new(user))),
+            None => Arc::clone(&certified),
+        };
+        let server = Arc::clone(&server);
         async move {
             let is_head = request.method() == Method::HEAD;
             let answer = server.answer(request, certified).await;

@@ -17,10 +17,11 @@ use http::{HeaderMap, header};
 use tracing::{debug, warn};
 
 pub use certificate::{Authorities, BadClientCa, ClientCertificates, Peer};
+pub use coracle_client::ProxyHeaders;
 pub use coracle_kinds::{
     ANONYMOUS, AUTHENTICATED, Caller, MASTERS, UNAUTHENTICATED, User, service_account_groups,
 };
-pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
+pub use request_header::{FrontProxy, FrontProxyConfig};
 
 use crate::ApiError;
 

@@ -1,10 +1,12 @@
 //! Who a request is from, and what it may do, as the API server says.
 //!
-//! Client certificates are verified here, with the CA of the cluster; tokens by a TokenReview.
+//! Client certificates are verified here, with the CA of the cluster, and those of front proxies,
+//! whose headers then name the user; tokens by a TokenReview.
 //! Authorization is a SubjectAccessReview. Results are kept for a short time.
 
 mod cache;
 mod certificate;
+mod front_proxy;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use k8s_openapi::api::authorization::v1::{
 
 use cache::Cache;
 pub use certificate::{Authorities, BadAuthority, Certified};
+pub use front_proxy::FrontProxies;
 
 /// How long results of reviews are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
