@@ -56,7 +56,7 @@ enum Check {
 }
 
 /// Hooks in the order in which upstream lists them; others follow.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 22] = [
     "start-apiserver-admission-initializer",
     INFORMERS,
     "priority-and-fairness-config-consumer",
@@ -73,7 +73,9 @@ const ORDER: [&str; 20] = [
     "start-kubernetes-service-cidr-controller",
     "start-kube-aggregator-informers",
     "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller",
     "apiservice-registration-controller",
+    "apiservice-discovery-controller",
     AUTOREGISTRATION,
     "apiservice-openapi-controller",
     "apiservice-openapiv3-controller",

@@ -9,7 +9,7 @@
 //! feed of the [`cache`] brings it back, and only then is it answered. Reads and watches
 //! ([`watching`]) stop at the cache. [`render`] gives objects the requested form, [`answer`] makes
 //! the response, [`status`] the refusals. [`connect`] leads to nodes and pods: logs, commands, ports,
-//! proxies. [`discovery`] lists the served resources, [`openapi`] describes them, [`bootstrap`]
+//! proxies, [`aggregation`] to servers that serve other groups. [`discovery`] lists the served resources, [`openapi`] describes them, [`bootstrap`]
 //! creates what a new cluster has.
 //!
 //! # Layers
@@ -24,11 +24,14 @@
 //! 5. [`admission`]
 //! 6. [`registry`], [`loopback`] (the server as its own client)
 //! 7. [`render`], [`answer`]
-//! 8. [`flow`], [`bootstrap`], [`discovery`], [`openapi`], [`definition_controller`], [`watching`]
-//! 9. [`connect`], [`handler`], [`chain`], [`serve`], [`run`]
+//! 8. [`flow`], [`bootstrap`], [`connect`], [`openapi`]
+//! 9. [`aggregation`] (groups and versions of other servers)
+//! 10. [`discovery`], [`definition_controller`], [`watching`]
+//! 11. [`handler`], [`chain`], [`serve`], [`run`]
 
 pub mod access;
 pub mod admission;
+pub mod aggregation;
 pub mod answer;
 mod aside;
 pub mod authn;

@@ -30,7 +30,13 @@ impl Server {
             let catalog = self.registry.caches.definitions().catalog();
             return Ok(self
                 .openapi
-                .answer(head, query, &catalog, (self.registry.now)())
+                .answer(
+                    head,
+                    query,
+                    &catalog,
+                    self.aggregation.openapi(),
+                    (self.registry.now)(),
+                )
                 .await);
         }
 
@@ -58,13 +64,11 @@ impl Server {
                 let noted = noted(&self.journal.of(&path[WHY.len()..]));
                 Some(Ok(answer::value(StatusCode::OK, &noted, Form::JSON)))
             }
-            _ => discovery::answer(
-                path,
-                &head.headers,
-                &self.address,
-                &self.registry.caches.definitions(),
-                form,
-            ),
+            _ => {
+                let definitions = self.registry.caches.definitions();
+                let served = ServedGroups::aggregated(&definitions, &self.aggregation);
+                discovery::answer(path, &head.headers, &self.address, &served, form)
+            }
         };
 
         match known {
@@ -127,7 +131,7 @@ impl Server {
         }
 
         let definitions = self.registry.caches.definitions();
-        for group in ServedGroups::new(&definitions).groups() {
+        for group in ServedGroups::aggregated(&definitions, &self.aggregation).groups() {
             let base = if group.name.is_empty() {
                 "/api".to_string()
             } else {

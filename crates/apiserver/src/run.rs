@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 
 use crate::access::{Access, Mode, TokenConfig, TokenError};
 use crate::admission::{Admission, PluginFlags, Setup};
+use crate::aggregation::{self, Aggregation, AggregationConfig};
 use crate::aside;
 use crate::authn::token::{BearerTokens, Tokens};
 use crate::authn::{
@@ -81,8 +82,10 @@ pub struct Config {
     pub admission: PluginFlags,
     /// What the server shows to webhooks of admission.
     pub webhook_credentials: AdmissionCredentials,
-    /// How webhooks behind Services are reached.
+    /// How webhooks and aggregated servers behind Services are reached.
     pub webhook_route: Route,
+    /// What the server shows to aggregated servers: its certificate as a front proxy, and the key.
+    pub proxy_client_certificate: Option<(PathBuf, PathBuf)>,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
@@ -131,6 +134,7 @@ impl Config {
             },
             webhook_credentials: AdmissionCredentials::default(),
             webhook_route: Route::default(),
+            proxy_client_certificate: None,
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
@@ -247,7 +251,24 @@ pub async fn run(
         random: world.random,
     });
 
-    let parts = assemble(config, trusted, address, registry.clone(), world, metrics)?;
+    let to_others = AggregationConfig {
+        client_certificate: config.proxy_client_certificate.clone(),
+        route: config.webhook_route,
+    };
+    let aggregation = Aggregation::new(caches.clone(), to_others, metrics.registry(), world);
+    let aggregation = Arc::new(aggregation);
+    let mut known = aggregation::controller::Known::default();
+    aggregation.follow(&mut known).await;
+
+    let parts = assemble(
+        config,
+        trusted,
+        address,
+        registry.clone(),
+        aggregation.clone(),
+        metrics,
+        world,
+    )?;
     let hooks = &parts.hooks;
 
     tokio::select! {
@@ -255,6 +276,7 @@ pub async fn run(
         () = part(serve(listener, &parts)) => Ok(()),
         never = part(fed(&caches, &store, from)) => match never {},
         () = part(begin(config, &parts, &caches, &*store)) => Ok(()),
+        () = part(aggregate(&aggregation, known, &parts)) => Ok(()),
         () = part(forget(&*store, config.compaction)) => Ok(()),
         () = part(run_admission(&registry)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
@@ -310,8 +332,9 @@ fn assemble(
     trusted: Trusted,
     address: Option<SocketAddr>,
     registry: Arc<Registry>,
-    world: World,
+    aggregation: Arc<Aggregation>,
     metrics: Arc<Metrics>,
+    world: World,
 ) -> Result<Parts, RunError> {
     let (hooks, lifecycle, flow) = (
         Hooks::new(),
@@ -329,6 +352,7 @@ fn assemble(
     let server = Arc::new(Server {
         registry: registry.clone(),
         connect: Connect::new(config.kubelets.clone(), identity, registry.clone()),
+        aggregation,
         openapi: OpenApi::default(),
         address: address
             .map(|address| address.to_string())
@@ -411,6 +435,17 @@ async fn begin(config: &Config, parts: &Parts, caches: &Caches, store: &dyn Stor
     );
 }
 
+/// Follows the APIServices of other servers, once the caches are filled. Never returns.
+async fn aggregate(
+    aggregation: &Aggregation,
+    known: aggregation::controller::Known,
+    parts: &Parts,
+) {
+    parts.hooks.aggregator.finished().await;
+    let hooks = &parts.hooks.aggregation;
+    aggregation::controller::run(aggregation, known, &parts.loopback, hooks).await;
+}
+
 /// Opens the in-process connection when the roles of components exist: earlier requests would be
 /// refused, and retried only after a second or more. Never returns.
 async fn open_in_process(in_process: &InProcess, parts: &Parts) {
@@ -464,6 +499,7 @@ struct Hooks {
     /// Documents are made of the catalogue and of the definitions in the cache, when they are read.
     documents: [Arc<Hook>; 2],
     flow: Arc<Hook>,
+    aggregation: aggregation::controller::Hooks,
     definitions: definition_controller::Hooks,
     bootstrap: bootstrap::Hooks,
 }
@@ -481,6 +517,7 @@ impl Hooks {
             ]
             .map(Hook::new),
             flow: Hook::new("priority-and-fairness-config-consumer"),
+            aggregation: aggregation::controller::Hooks::new(),
             definitions: definition_controller::Hooks::new(),
             bootstrap: bootstrap::Hooks::new(),
         }
@@ -502,6 +539,7 @@ impl Hooks {
         let mut all = self.bootstrap.all();
         all.extend(self.of_caches());
         all.push(self.flow.clone());
+        all.extend(self.aggregation.all());
         all.extend(self.definitions.all());
         all
     }

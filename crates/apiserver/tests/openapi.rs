@@ -33,7 +33,9 @@ impl Documents {
 
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let now = Timestamp::from_unix(1_700_000_000, 0);
-        let answer = self.0.answer(&head, &query, &Catalog::builtin(), now).await;
+        let catalog = Catalog::builtin();
+        let nothing = Default::default();
+        let answer = self.0.answer(&head, &query, &catalog, nothing, now).await;
         let (head, body) = answer.into_parts();
 
         (

@@ -98,24 +98,25 @@ impl Certificates {
             });
         }
 
-        let mut params = named("coracle-ca", None);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::CrlSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
+        self.keep("ca", new_authority("coracle-ca")?)
+    }
 
-        let key = KeyPair::generate()?;
-        let certificate = params.self_signed(&key)?;
+    /// The certificate by which aggregated servers know the API server, with an authority of its
+    /// own: whoever has a certificate of it can name any user. Both can be replaced at any time.
+    pub(crate) fn front_proxy(&self) -> Result<(), CertificateError> {
+        let known = self.load("front-proxy-ca")?;
+        if known.is_some() && self.load("front-proxy-client")?.is_some() {
+            return Ok(());
+        }
 
-        self.keep(
-            "ca",
-            Pair {
-                certificate: certificate.pem(),
-                key: key.serialize_pem(),
-            },
-        )
+        let authority = match known {
+            Some(known) => known,
+            None => self.keep("front-proxy-ca", new_authority("coracle-front-proxy-ca")?)?,
+        };
+        let mut params = named("front-proxy-client", None);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.signed("front-proxy-client", &params, &authority)?;
+        Ok(())
     }
 
     /// The serving certificate of the API server, for these addresses.
@@ -294,6 +295,23 @@ pub(crate) fn ensure_self_signed(
     write_private(&files.certificate, &certificate.pem())?;
 
     write_private(&files.key, &key.serialize_pem())
+}
+
+fn new_authority(common_name: &str) -> Result<Pair, CertificateError> {
+    let mut params = named(common_name, None);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::CrlSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    Ok(Pair {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 fn serving(

@@ -8,7 +8,7 @@ use coracle_client::config::{Config, Credentials, Pem};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 
 /// Makes an authority, the certificates of a server and a kubelet and of some who connect to them
-/// in a folder; the answer is what an administrator connects with.
+/// in a folder, and those of a front proxy; the answer is what an administrator connects with.
 pub(crate) fn make(folder: &Path, port: u16) -> Config {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -51,6 +51,7 @@ pub(crate) fn make(folder: &Path, port: u16) -> Config {
     );
 
     keep("nobody", &user("nobody", "nobodies"));
+    front_proxy(folder);
     let (certificate, key) = keep("admin", &user("kubernetes-admin", "system:masters"));
     let pem = |text: String| Pem::Content(text.into_bytes());
 
@@ -63,4 +64,23 @@ pub(crate) fn make(folder: &Path, port: u16) -> Config {
         },
         ..Config::default()
     }
+}
+
+/// An authority of front proxies, and the certificate of one.
+fn front_proxy(folder: &Path) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let authority = params.self_signed(&key).unwrap().pem();
+    fs::write(folder.join("front-proxy-ca.crt"), &authority).unwrap();
+    let issuer = Issuer::from_ca_cert_pem(&authority, key).unwrap();
+
+    let mut params = CertificateParams::default();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "front-proxy-client");
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &issuer).unwrap().pem();
+    fs::write(folder.join("front-proxy-client.crt"), certificate).unwrap();
+    fs::write(folder.join("front-proxy-client.key"), key.serialize_pem()).unwrap();
 }

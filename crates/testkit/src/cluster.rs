@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use coracle_apiserver::access::{Mode, ServiceAccountConfig};
-use coracle_apiserver::authn::User;
+use coracle_apiserver::authn::{FrontProxyConfig, User};
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::{Config, InProcess, Listeners};
@@ -120,6 +120,18 @@ impl Cluster {
             };
 
             config.client_authorities = Some(file("ca.crt"));
+            config.front_proxy = Some(FrontProxyConfig {
+                authorities: file("front-proxy-ca.crt"),
+                names: vec!["front-proxy-client".to_owned()],
+                user_headers: vec!["X-Remote-User".to_owned()],
+                uid_headers: vec!["X-Remote-Uid".to_owned()],
+                group_headers: vec!["X-Remote-Group".to_owned()],
+                extra_prefixes: vec!["X-Remote-Extra-".to_owned()],
+            });
+            config.proxy_client_certificate = Some((
+                file("front-proxy-client.crt"),
+                file("front-proxy-client.key"),
+            ));
             config.tokens.service_accounts = Some(accounts(file("service-account.key")));
             config.kubelets = KubeletConfig {
                 certificate_authority: Some(file("ca.crt")),

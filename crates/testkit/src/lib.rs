@@ -7,6 +7,7 @@
 mod certificates;
 mod cluster;
 mod eventually;
+mod extension;
 mod intercept;
 #[cfg(feature = "machine")]
 mod machine;
@@ -21,6 +22,7 @@ pub use cluster::{Cluster, Setup};
 /// For tests that access the store directly.
 pub use coracle_store as store;
 pub use eventually::eventually;
+pub use extension::{Asked, Extension};
 pub use intercept::{Outcome, intercept};
 #[cfg(feature = "machine")]
 pub use machine::{Machine, on_a_machine};

@@ -36,6 +36,10 @@ pub enum Reply {
     Trickle,
     /// Closes the connection.
     HangUp,
+    /// Answers with these lines, and keeps the answer open.
+    Lines(Vec<String>),
+    /// Changes to another protocol, in which it sends back what it gets.
+    Echo(&'static str),
 }
 
 type Handler = Arc<dyn Fn(&str, &Value) -> Reply + Send + Sync>;
@@ -157,9 +161,9 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, handler: Handler, seen:
     drop(served);
 }
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-async fn answer(reply: Reply) -> std::io::Result<Answer> {
+pub(crate) async fn answer(reply: Reply) -> std::io::Result<Answer> {
     let whole = |body: Vec<u8>| Full::new(Bytes::from(body)).boxed();
     Ok(match reply {
         Reply::Json(tree) => {
@@ -187,6 +191,25 @@ async fn answer(reply: Reply) -> std::io::Result<Answer> {
             let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"{")))]);
             let pieces = first.chain(stream::pending());
             Response::new(BodyExt::boxed(StreamBody::new(pieces)))
+        }
+        Reply::Lines(lines) => {
+            let lines = lines
+                .into_iter()
+                .map(|line| Ok(Frame::data(Bytes::from(line + "\n"))));
+            let pieces = stream::iter(lines.collect::<Vec<_>>()).chain(stream::pending());
+            let mut answer = Response::new(BodyExt::boxed(StreamBody::new(pieces)));
+            let json = http::HeaderValue::from_static("application/json;stream=watch");
+            answer.headers_mut().insert("content-type", json);
+            answer
+        }
+        Reply::Echo(protocol) => {
+            let mut answer = Response::new(whole(Vec::new()));
+            *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            for (name, value) in [("connection", "Upgrade"), ("upgrade", protocol)] {
+                let value = http::HeaderValue::from_static(value);
+                answer.headers_mut().insert(name, value);
+            }
+            answer
         }
         Reply::Silence => std::future::pending().await,
         Reply::HangUp => return Err(std::io::ErrorKind::ConnectionAborted.into()),

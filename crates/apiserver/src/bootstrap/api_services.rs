@@ -45,6 +45,20 @@ const PRIORITIES: [(&str, &str, i32, i32); 22] = [
     ("apiregistration.k8s.io", "v1", 0, 0),
 ];
 
+/// The priorities of groups of definitions and of their versions.
+pub(crate) const OF_DEFINITIONS: (i32, i32) = (1000, 100);
+
+/// The priorities of a group and version that this server serves itself. The group that says who
+/// serves the others is the first of all.
+pub(crate) fn priorities(group: &str, version: &str) -> (i64, i64) {
+    let mut known = PRIORITIES.iter();
+    match known.find(|(name, of, ..)| *name == group && *of == version) {
+        Some((_, _, 0, _)) => (20_001, 0),
+        Some((_, _, of_group, of_version)) => (i64::from(*of_group), i64::from(*of_version)),
+        None => (OF_DEFINITIONS.0.into(), OF_DEFINITIONS.1.into()),
+    }
+}
+
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     once(hook, async || {
         // All at once: writes that wait together share a flush of the disk.

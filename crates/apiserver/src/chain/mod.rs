@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::ApiError;
 use crate::access::Access;
+use crate::aggregation::limited::{self, Forwarded};
 use crate::answer::{self, Answer};
 use crate::authn::{Caller, Peer, Presented, User};
 use crate::authz::attributes_of;
@@ -50,6 +51,7 @@ struct Head {
     /// For refusals.
     form: Form,
     began: Instant,
+    audit_id: HeaderValue,
 }
 
 impl Chain {
@@ -60,7 +62,7 @@ impl Chain {
     ) -> Answer {
         let audit_id = self.audit_id(request.headers().get(AUDIT_ID));
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let mut answer = match panics::caught(self.pass(request, peer)).await {
+        let mut answer = match panics::caught(self.pass(request, peer, &audit_id)).await {
             Ok(answer) => answer,
             Err(panic) => panics::answer(&panic, &method, &uri, &audit_id),
         };
@@ -79,6 +81,7 @@ impl Chain {
         self: &Arc<Self>,
         request: http::Request<B>,
         peer: &Peer,
+        audit_id: &HeaderValue,
     ) -> Answer {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
@@ -104,6 +107,7 @@ impl Chain {
                     info,
                     form,
                     began,
+                    audit_id: audit_id.clone(),
                 },
                 body,
                 peer,
@@ -131,9 +135,15 @@ impl Chain {
         match deadline::of(&head.query, self.request_timeout) {
             Err(error) => answer::error(&error, head.form),
             Ok(within) => {
-                let answered =
-                    tokio::time::timeout(within, self.authenticate_and_serve(head, body, peer));
-                answered.await.unwrap_or_else(|_| deadline::passed())
+                let deadline = head.began + within;
+                let answered = self.authenticate_and_serve(head, body, peer);
+                let mut answer = tokio::time::timeout(within, answered)
+                    .await
+                    .unwrap_or_else(|_| deadline::passed());
+                match answer.extensions_mut().remove::<Forwarded>() {
+                    Some(Forwarded) => limited::until(answer, deadline),
+                    None => answer,
+                }
             }
         }
     }
@@ -220,6 +230,7 @@ impl Chain {
                     info: &head.info,
                     query: &head.query,
                     caller: &caller,
+                    audit_id: &head.audit_id,
                 };
                 self.server.handle(&request, body).await
             }

@@ -2,26 +2,22 @@
 //! an upgrade.
 
 use bytes::Bytes;
-use http::header::{self, HeaderName};
+use http::header;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 
 use super::backend::Backend;
 use super::dial::{self, DialError};
+use super::forwarding::{self, upgrades_to_http2};
 use super::links::Page;
 use super::{Connect, Verification, page, rewrite};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::request::RequestBody;
-
-const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
-const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The longest text of a component about its health.
 const LONGEST_HEALTH: usize = 10 << 10;
@@ -36,16 +32,6 @@ pub(super) struct ForwardedRequest<'a> {
     pub(super) prefix: &'a str,
 }
 
-/// Whether a request asks for an upgrade to another protocol.
-pub(super) fn wants_upgrade(head: &Parts) -> bool {
-    let values = head.headers.get_all(header::CONNECTION);
-    let mut values = values
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    values.any(|value| value.trim().eq_ignore_ascii_case("upgrade"))
-}
-
 impl Connect {
     /// Forwards an upgrade request, and copies the bytes that follow both ways.
     pub(super) async fn upgrade(
@@ -58,7 +44,13 @@ impl Connect {
             ));
         };
 
-        let request = request(forwarded, Empty::<Bytes>::new())?;
+        if upgrades_to_http2(&forwarded.head.headers) {
+            return Err(ApiError::bad_request(forwarding::NO_HTTP2));
+        }
+        let mut request = request(forwarded, Empty::<Bytes>::new())?;
+        rewrite::remove_hop_by_hop(request.headers_mut());
+        request.headers_mut().remove(header::CONTENT_LENGTH);
+        let request = forwarding::asking_for_upgrade(request, &forwarded.head.headers);
         let tls = self.settings(&forwarded.backend, Verification::Required);
         let sent = dial::send(
             &forwarded.backend,
@@ -80,19 +72,7 @@ impl Connect {
             _ => return Ok(response_to_client(answer)),
         }
 
-        let mut head = Response::new(());
-        *head.status_mut() = answer.status();
-        head.headers_mut().clone_from(answer.headers());
-
-        let backend = hyper::upgrade::on(answer);
-        self.tasks.spawn(async move {
-            match tokio::try_join!(client, backend) {
-                Ok((client, backend)) => carry(TokioIo::new(client), TokioIo::new(backend)).await,
-                Err(error) => tracing::debug!(%error, "connection upgrade failed"),
-            }
-        });
-
-        Ok(head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync()))
+        Ok(forwarding::join(&self.tasks, client, answer))
     }
 
     /// Forwards a request, as a proxy does.
@@ -101,6 +81,9 @@ impl Connect {
         forwarded: &ForwardedRequest<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
+        if forwarded.head.method == Method::CONNECT {
+            return Err(ApiError::method_not_allowed());
+        }
         let mut request = request(forwarded, body)?;
         rewrite::remove_hop_by_hop(request.headers_mut());
 
@@ -117,6 +100,11 @@ impl Connect {
         let mut answer = sent.map_err(|error| {
             ApiError::service_unavailable(format!("error trying to reach service: {error}"))
         })?;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(ApiError::service_unavailable(
+                "error trying to reach service: the backend changed the protocol, which was not asked for",
+            ));
+        }
         let headers = answer.headers_mut();
         rewrite::remove_hop_by_hop(headers);
         rewrite::remove_cors(headers);
@@ -219,14 +207,8 @@ fn request<B>(forwarded: &ForwardedRequest<'_>, body: B) -> Result<Request<B>, A
         headers.insert(header::HOST, host);
     }
 
-    if let Ok(uri) = HeaderValue::from_str(forwarded.head.uri.path()) {
-        headers.insert(FORWARDED_URI, uri);
-    }
-    if let Some(host) = headers.get(header::HOST).cloned() {
-        headers.insert(FORWARDED_HOST, host);
-    }
-
-    headers.insert(FORWARDED_PROTO, HeaderValue::from_static("https"));
+    let host = headers.get(header::HOST).cloned();
+    forwarding::name_origin(headers, forwarded.head.uri.path(), host);
 
     Ok(request)
 }
@@ -237,16 +219,6 @@ pub(super) fn response_to_client(answer: Response<Incoming>) -> Answer {
     head.version = http::Version::default();
     head.extensions = http::Extensions::new();
     Response::from_parts(head, body.map_err(answer::BrokenOff::from).boxed_unsync())
-}
-
-/// Copies bytes both ways until one side has ended, then closes both.
-async fn carry<A, B>(mut client: A, mut backend: B)
-where
-    A: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-    B: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    // An error means that one side has closed, which is how such connections end.
-    drop(tokio::io::copy_bidirectional(&mut client, &mut backend).await);
 }
 
 /// Whether the client is redirected to the path with a trailing slash: without it, relative links

@@ -9,6 +9,7 @@
 mod backend;
 mod dial;
 mod forward;
+pub(crate) mod forwarding;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod links;
@@ -33,7 +34,8 @@ pub use nodes::{Identity, KubeletConfig};
 pub(crate) use websocket::Streamed;
 
 use self::backend::{Backend, ProxyName};
-use self::forward::{ForwardedRequest, needs_slash, wants_upgrade};
+use self::forward::{ForwardedRequest, needs_slash};
+use self::forwarding::wants_upgrade;
 use self::nodes::BackendKind;
 use self::options::{CommandOptions, LogOptions};
 use crate::ApiError;

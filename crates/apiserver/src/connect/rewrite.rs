@@ -25,7 +25,7 @@ const OF_THIS_SERVER: [HeaderName; 4] = [
 ];
 
 /// Removes hop-by-hop headers, also those that `Connection` names.
-pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -44,7 +44,7 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Removes the CORS headers of a backend.
-pub(super) fn remove_cors(headers: &mut HeaderMap) {
+pub(crate) fn remove_cors(headers: &mut HeaderMap) {
     for name in &OF_THIS_SERVER {
         headers.remove(name);
     }

@@ -7,7 +7,7 @@ use tracing::warn;
 
 use super::{MANAGER, RETRY};
 use crate::ApiError;
-use crate::bootstrap::api_services::{AUTOMANAGED, api_service, api_services};
+use crate::bootstrap::api_services::{AUTOMANAGED, OF_DEFINITIONS, api_service, api_services};
 use crate::cache::any_notified;
 use crate::discovery::ServedGroups;
 use crate::hooks::Hook;
@@ -15,9 +15,6 @@ use crate::loopback::Loopback;
 
 /// Objects with this label are created and deleted with their definitions.
 const ALWAYS: &str = "true";
-
-/// The priorities of groups of definitions and of their versions in discovery.
-const PRIORITY: (i32, i32) = (1000, 100);
 
 /// Never returns.
 pub(super) async fn run(loopback: &Loopback, hooks: &[&Hook]) {
@@ -47,7 +44,7 @@ async fn keep(loopback: &Loopback) -> Result<(), ApiError> {
     for (group, version) in &wanted {
         let name = format!("{version}.{group}");
         if !found.iter().any(|object| object.meta().name() == name) {
-            let object = api_service(group, version, PRIORITY, ALWAYS);
+            let object = api_service(group, version, OF_DEFINITIONS, ALWAYS);
             loopback
                 .ensure(api_services(), "", MANAGER, &object)
                 .await?;

@@ -53,16 +53,22 @@ fn group(group: &Group, served_groups: &ServedGroups<'_>) -> Value {
 }
 
 fn version(group: &str, version: &Text, served_groups: &ServedGroups<'_>) -> Value {
-    let resources: Vec<Value> = served_groups
-        .resources(group, version)
-        .map(|found| resource(&found))
-        .collect();
+    let (resources, freshness) = match served_groups.described(group, version) {
+        None => {
+            let resources = served_groups.resources(group, version);
+            (resources.map(|found| resource(&found)).collect(), "Current")
+        }
+        Some(described) => match described.and_then(|described| described.resources.clone()) {
+            Some(resources) => (resources, "Current"),
+            None => (Vec::new(), "Stale"),
+        },
+    };
     let mut entry = Map::new();
     entry.insert("version", version.clone());
     if !resources.is_empty() {
         entry.insert("resources", resources);
     }
-    entry.insert("freshness", "Current");
+    entry.insert("freshness", freshness);
     Value::Object(entry)
 }
 

@@ -1,4 +1,5 @@
-//! Discovery: which groups, versions and resources are served, from the catalogue.
+//! Discovery: which groups, versions and resources are served, from the catalogue, and by other
+//! servers.
 //!
 //! A client reads it path by path (`plain`), or everything below `/api` or `/apis` at once
 //! (`aggregated`), which it requests in `Accept`. The latter has an ETag, so that a client that has
@@ -17,7 +18,6 @@ use ring::digest::{SHA512, digest};
 
 use crate::ApiError;
 use crate::answer::{self, Answer};
-use crate::cache::Definitions;
 use crate::render::{Form, typed_json};
 pub use served_groups::ServedGroups;
 
@@ -26,7 +26,7 @@ pub fn answer(
     path: &str,
     headers: &HeaderMap,
     server_address: &str,
-    definitions: &Definitions,
+    served_groups: &ServedGroups<'_>,
     form: Result<Form, ApiError>,
 ) -> Option<Result<Answer, ApiError>> {
     let accept = headers
@@ -34,8 +34,7 @@ pub fn answer(
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
 
-    let served_groups = ServedGroups::new(definitions);
-    if let Some(document) = aggregated::document(path, &served_groups)
+    if let Some(document) = aggregated::document(path, served_groups)
         && let Ok(accepted) = media_type::negotiate(accept, Endpoint::AggregatedDiscovery)
         && accepted.transform.is_some()
     {
@@ -47,7 +46,7 @@ pub fn answer(
         return Some(Ok(everything(&document, headers, form)));
     }
 
-    let document = plain::document(path, server_address, &served_groups)?;
+    let document = plain::document(path, server_address, served_groups)?;
     Some(form.map(|form| answer::value(StatusCode::OK, &document, form)))
 }
 

@@ -1,19 +1,30 @@
-//! The groups, versions and resources that are served: the catalogue's own, and those that
-//! definitions add.
+//! The groups, versions and resources that are served: the catalogue's own, those that
+//! definitions add, and those of other servers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use coracle_api::Text;
 use coracle_api::catalog::{self, Group, Resource};
 use coracle_kinds::kube_aware;
 
+use crate::aggregation::discovery::Described;
+use crate::aggregation::{Aggregation, Remote};
+use crate::bootstrap::api_services::priorities;
 use crate::cache::{Custom, Definitions};
 
 pub struct ServedGroups<'a> {
     groups: Vec<Group>,
     /// Those that discovery shows.
     defined: Vec<&'a Custom>,
+    remote: Vec<RemoteVersion>,
+}
+
+/// A group and version of another server.
+struct RemoteVersion {
+    remote: Arc<Remote>,
+    described: Option<Arc<Described>>,
 }
 
 /// A resource of a group and version.
@@ -72,7 +83,83 @@ impl<'a> ServedGroups<'a> {
             }
         }
 
-        ServedGroups { groups, defined }
+        ServedGroups {
+            groups,
+            defined,
+            remote: Vec::new(),
+        }
+    }
+
+    /// With what other servers serve.
+    pub(crate) fn aggregated(
+        definitions: &'a Definitions,
+        aggregation: &Aggregation,
+    ) -> ServedGroups<'a> {
+        let mut served = ServedGroups::new(definitions);
+        let remotes = aggregation.remotes();
+        if remotes.is_empty() {
+            return served;
+        }
+
+        for remote in remotes {
+            served.add(&remote);
+            let described = aggregation.described(&remote);
+            served.remote.push(RemoteVersion { remote, described });
+        }
+        served.sort();
+        served
+    }
+
+    fn add(&mut self, remote: &Remote) {
+        let mut groups = self.groups.iter_mut();
+        match groups.find(|group| group.name == remote.group) {
+            Some(group) if group.versions.contains(&remote.version) => {}
+            Some(group) => group.versions.to_mut().push(remote.version.clone()),
+            None => self.groups.push(Group {
+                name: remote.group.clone(),
+                versions: Cow::Owned(vec![remote.version.clone()]),
+            }),
+        }
+    }
+
+    /// By the priorities of APIServices.
+    fn sort(&mut self) {
+        let priorities = |group: &str, version: &str| {
+            let remote = self.remote.iter().find(|known| known.is(group, version));
+            remote.map_or_else(
+                || priorities(group, version),
+                |known| known.remote.priorities,
+            )
+        };
+
+        for group in &mut self.groups {
+            let name = &group.name;
+            let versions = group.versions.to_mut();
+            versions.sort_by(|one, other| {
+                let (one_priority, other_priority) =
+                    (priorities(name, one).1, priorities(name, other).1);
+                other_priority
+                    .cmp(&one_priority)
+                    .then_with(|| kube_aware(one, other))
+            });
+        }
+
+        let of_group = |group: &Group| {
+            let of_version = |version: &Text| priorities(&group.name, version).0;
+            group.versions.iter().map(of_version).max()
+        };
+        self.groups.sort_by(|one, other| {
+            of_group(other)
+                .cmp(&of_group(one))
+                .then_with(|| one.name.cmp(&other.name))
+        });
+    }
+
+    /// What another server says it serves there; `None`: this server serves it. The inner one is
+    /// absent where the other server is not available.
+    pub(super) fn described(&self, group: &str, version: &str) -> Option<Option<&Described>> {
+        let known = self.remote.iter().find(|known| known.is(group, version))?;
+        Some(known.described.as_deref())
     }
 
     /// In the order in which discovery lists them; in each the preferred version first.
@@ -104,5 +191,11 @@ impl<'a> ServedGroups<'a> {
         });
 
         own.chain(defined)
+    }
+}
+
+impl RemoteVersion {
+    fn is(&self, group: &str, version: &str) -> bool {
+        self.remote.group == group && self.remote.version == version
     }
 }

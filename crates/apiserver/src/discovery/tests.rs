@@ -5,6 +5,7 @@ use coracle_api::codec::{json, protobuf};
 use http_body_util::BodyExt;
 
 use super::*;
+use crate::cache::Definitions;
 
 const EVERYTHING: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -14,15 +15,11 @@ fn ask(path: &str, headers: &[(header::HeaderName, &str)]) -> Answer {
         .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
         .collect();
 
-    answer(
-        path,
-        &headers,
-        "127.0.0.1:6443",
-        &Definitions::default(),
-        Ok(Form::JSON),
-    )
-    .unwrap()
-    .unwrap()
+    let definitions = Definitions::default();
+    let served = ServedGroups::new(&definitions);
+    answer(path, &headers, "127.0.0.1:6443", &served, Ok(Form::JSON))
+        .unwrap()
+        .unwrap()
 }
 
 fn header_of(answer: &Answer, name: header::HeaderName) -> String {
@@ -129,15 +126,11 @@ fn every_plain_document_has_a_protobuf_form() {
             pretty: false,
         };
 
-        let answer = answer(
-            path,
-            &HeaderMap::new(),
-            "127.0.0.1:6443",
-            &Definitions::default(),
-            Ok(form),
-        )
-        .unwrap()
-        .unwrap();
+        let definitions = Definitions::default();
+        let served = ServedGroups::new(&definitions);
+        let answer = answer(path, &HeaderMap::new(), "127.0.0.1:6443", &served, Ok(form))
+            .unwrap()
+            .unwrap();
 
         assert_eq!(
             header_of(&answer, header::CONTENT_TYPE),

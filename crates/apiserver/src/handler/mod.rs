@@ -17,6 +17,7 @@ use coracle_client::Journal;
 use http_body::Body as _;
 
 use crate::ApiError;
+use crate::aggregation::Aggregation;
 use crate::answer::{self, Answer};
 use crate::byte_budget::{ByteBudget, Counted};
 use crate::connect::{Connect, Streamed, Subresource};
@@ -47,6 +48,8 @@ pub struct Server {
     pub metrics: Arc<Metrics>,
     /// Connects clients to nodes and pods.
     pub connect: Connect,
+    /// The groups and versions of other servers.
+    pub aggregation: Arc<Aggregation>,
     /// The shortest duration of a watch without a timeout; the longest is twice as long.
     pub min_watch: Duration,
     /// What components of the same process have noted of objects.
@@ -64,6 +67,10 @@ impl Server {
         request: &Request<'_>,
         body: B,
     ) -> Answer {
+        if let Some(remote) = self.aggregation.server_at(&request.info.path) {
+            return Box::pin(self.aggregation.forward(&remote, request, body)).await;
+        }
+
         let plain = Form::negotiate(request.accept(), request.query, request.user_agent());
         // A Status has one shape: a client that accepts only another one gets it as JSON.
         let form = plain.clone().unwrap_or(Form::JSON);

@@ -1,13 +1,15 @@
 //! A whole document, written part by part: only one path or type at a time is a tree in memory.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use coracle_api::catalog::Catalog;
 use coracle_api::codec::json;
 use coracle_api::{Map, Value};
 
 use super::contents::Contents;
+use super::library::Sources;
 use super::named::Version;
+use super::others::{Merged, Others};
 use super::protobuf::{self, encode, put_bytes, put_named};
 use super::section::Section;
 use super::{texts, v2, v3};
@@ -29,14 +31,19 @@ pub(super) enum Form {
 impl Document {
     pub(super) fn write(
         &self,
-        catalog: &Catalog,
+        sources: &Sources,
         form: Form,
         out: &mut impl Write,
     ) -> io::Result<()> {
+        let catalog = &sources.catalog;
         match (self, form) {
-            (Document::V2, Form::Json) => json_v2(&Contents::of_all(catalog), out),
-            (Document::V2, Form::Protobuf) => {
-                out.write_all(&protobuf_v2(&Contents::of_all(catalog)))
+            (Document::V2, form) => {
+                let contents = Contents::of_all(catalog);
+                let others = merged(&contents, &sources.others);
+                match form {
+                    Form::Json => json_v2(&contents, others, out),
+                    Form::Protobuf => out.write_all(&protobuf_v2(&contents, others)?),
+                }
             }
             (Document::V3(section), Form::Json) => {
                 json_v3(&Contents::of_section(catalog, section), out)
@@ -48,27 +55,56 @@ impl Document {
     }
 }
 
-fn json_v2(contents: &Contents<'_>, out: &mut impl Write) -> io::Result<()> {
+/// What other servers describe, as far as it is not described here.
+fn merged(contents: &Contents<'_>, others: &Others) -> Merged {
+    if others.is_empty() {
+        return Merged::default();
+    }
+    let own = contents.definitions(Version::V2);
+    let own = own.map(|(name, schema)| (name.to_owned(), schema));
+    others.merge(|path| contents.paths.contains_key(path), &own.collect())
+}
+
+/// Writes what this server has and what others have in order of the names, of which none is in both.
+fn in_order<'a>(
+    own: impl Iterator<Item = (&'a str, Value)>,
+    others: &BTreeMap<String, Value>,
+    mut put: impl FnMut(&str, &Value) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut others = others.iter().peekable();
+    for (name, value) in own {
+        while let Some((other, value)) = others.next_if(|(other, _)| other.as_str() < name) {
+            put(other, value)?;
+        }
+        put(name, &value)?;
+    }
+    others.try_for_each(|(name, value)| put(name, value))
+}
+
+fn json_v2(contents: &Contents<'_>, mut others: Merged, out: &mut impl Write) -> io::Result<()> {
     let mut shared = v2::Shared::new();
     let mut document = Members::open(out)?;
     document.put("swagger", &Value::string("2.0"))?;
     document.put("info", &info())?;
     document.below("paths", |paths| {
-        contents.paths.iter().try_for_each(|(path, operations)| {
-            paths.put(path, &v2::path_item(operations, &mut shared))
-        })
+        let own = contents.paths.iter();
+        let own =
+            own.map(|(path, operations)| (path.as_str(), v2::path_item(operations, &mut shared)));
+        in_order(own, &others.paths, |path, item| paths.put(path, item))
     })?;
 
     document.below("definitions", |definitions| {
-        contents
-            .definitions(Version::V2)
-            .try_for_each(|(name, schema)| definitions.put(name, &schema))
+        let own = contents.definitions(Version::V2);
+        in_order(own, &others.definitions, |name, schema| {
+            definitions.put(name, schema)
+        })
     })?;
 
     document.below("parameters", |parameters| {
-        shared
-            .iter()
-            .try_for_each(|(name, parameter)| parameters.put(name, parameter))
+        // Their names are made of what they say.
+        others.parameters.extend(shared);
+        let mut all = others.parameters.iter();
+        all.try_for_each(|(name, parameter)| parameters.put(name, parameter))
     })?;
 
     document.put("securityDefinitions", &bearer_token())?;
@@ -102,28 +138,28 @@ fn json_v3(contents: &Contents<'_>, out: &mut impl Write) -> io::Result<()> {
     document.close()
 }
 
-fn protobuf_v2(contents: &Contents<'_>) -> Vec<u8> {
+fn protobuf_v2(contents: &Contents<'_>, mut others: Merged) -> io::Result<Vec<u8>> {
     use protobuf::v2::{
         INFO, PARAMETER, PATH_ITEM, SCHEMA, SECURITY_DEFINITION, SECURITY_REQUIREMENT,
     };
 
     let mut shared = v2::Shared::new();
     let (mut paths, mut definitions, mut parameters) = (Vec::new(), Vec::new(), Vec::new());
-    for (path, operations) in &contents.paths {
-        put_named(
-            &mut paths,
-            2,
-            path,
-            &PATH_ITEM,
-            &v2::path_item(operations, &mut shared),
-        );
-    }
+    let own = contents.paths.iter();
+    let own = own.map(|(path, operations)| (path.as_str(), v2::path_item(operations, &mut shared)));
+    in_order(own, &others.paths, |path, item| {
+        put_named(&mut paths, 2, path, &PATH_ITEM, item);
+        Ok(())
+    })?;
 
-    for (name, schema) in contents.definitions(Version::V2) {
-        put_named(&mut definitions, 1, name, &SCHEMA, &schema);
-    }
+    let own = contents.definitions(Version::V2);
+    in_order(own, &others.definitions, |name, schema| {
+        put_named(&mut definitions, 1, name, &SCHEMA, schema);
+        Ok(())
+    })?;
 
-    for (name, parameter) in &shared {
+    others.parameters.extend(shared);
+    for (name, parameter) in &others.parameters {
         put_named(&mut parameters, 1, name, &PARAMETER, parameter);
     }
 
@@ -145,7 +181,7 @@ fn protobuf_v2(contents: &Contents<'_>) -> Vec<u8> {
         ),
     );
 
-    out
+    Ok(out)
 }
 
 fn protobuf_v3(contents: &Contents<'_>) -> Vec<u8> {

@@ -18,6 +18,7 @@ use flate2::write::GzEncoder;
 use ring::digest::{Context, SHA512};
 
 use super::document::{Document, Form};
+use super::others::Others;
 use super::section::Section;
 
 /// How much compressed content is cached.
@@ -27,6 +28,13 @@ const KEPT_BYTES: usize = 4 << 20;
 #[derive(Debug, thiserror::Error)]
 #[error("compression failed")]
 pub(super) struct LibraryError(#[from] io::Error);
+
+/// What documents are made of.
+#[derive(Clone, Default)]
+pub(super) struct Sources {
+    pub(super) catalog: Catalog,
+    pub(super) others: Others,
+}
 
 /// A cached document.
 #[derive(Clone, Debug)]
@@ -82,16 +90,16 @@ pub(super) struct Library {
 
 #[derive(Default)]
 struct CachedDocuments {
-    /// The catalogue that the cached documents are built from.
-    catalog: Catalog,
+    /// What the cached documents are built from.
+    sources: Sources,
     hashes: BTreeMap<Document, Arc<str>>,
     contents: BTreeMap<(Document, Form), Content>,
 }
 
 impl Library {
     /// The document, if it is cached.
-    pub(super) fn kept(&self, catalog: &Catalog, document: &Document, form: Form) -> Option<Kept> {
-        let cached_documents = self.cached_documents(catalog);
+    pub(super) fn kept(&self, sources: &Sources, document: &Document, form: Form) -> Option<Kept> {
+        let cached_documents = self.cached_documents(sources);
         let hash = cached_documents.hashes.get(document)?.clone();
         let content = cached_documents
             .contents
@@ -103,26 +111,26 @@ impl Library {
     /// The document, built if it is not cached.
     pub(super) fn get(
         &self,
-        catalog: &Catalog,
+        sources: &Sources,
         document: &Document,
         form: Form,
     ) -> Result<Kept, LibraryError> {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
 
-        if let Some(kept) = self.kept(catalog, document, form) {
+        if let Some(kept) = self.kept(sources, document, form) {
             return Ok(kept);
         }
 
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        document.write(catalog, form, &mut gzip)?;
+        document.write(sources, form, &mut gzip)?;
         let gzip = Bytes::from(gzip.finish()?.into_boxed_slice());
         let content = Content {
             gzip,
             plain: Arc::default(),
         };
 
-        let hash = self.hash(catalog, document)?;
-        self.cached_documents(catalog)
+        let hash = self.hash(sources, document)?;
+        self.cached_documents(sources)
             .keep((document.clone(), form), content.clone());
 
         Ok(Kept { hash, content })
@@ -131,15 +139,15 @@ impl Library {
     /// The hash of a document: all that the index needs of it.
     pub(super) fn hash(
         &self,
-        catalog: &Catalog,
+        sources: &Sources,
         document: &Document,
     ) -> Result<Arc<str>, LibraryError> {
-        if let Some(hash) = self.cached_documents(catalog).hashes.get(document) {
+        if let Some(hash) = self.cached_documents(sources).hashes.get(document) {
             return Ok(hash.clone());
         }
 
         let mut hasher = Hasher(Context::new(&SHA512));
-        document.write(catalog, Form::Json, &mut hasher)?;
+        document.write(sources, Form::Json, &mut hasher)?;
 
         let digits: String = hasher
             .0
@@ -149,28 +157,31 @@ impl Library {
             .map(|byte| format!("{byte:02X}"))
             .collect();
         let hash: Arc<str> = digits.into();
-        self.cached_documents(catalog)
+        self.cached_documents(sources)
             .hashes
             .insert(document.clone(), hash.clone());
 
         Ok(hash)
     }
 
-    fn cached_documents(&self, catalog: &Catalog) -> MutexGuard<'_, CachedDocuments> {
+    fn cached_documents(&self, sources: &Sources) -> MutexGuard<'_, CachedDocuments> {
         let mut cached_documents = self
             .cached_documents
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        cached_documents.be_for(catalog);
+        cached_documents.be_for(sources);
         cached_documents
     }
 }
 
 impl CachedDocuments {
-    /// Drops the documents that the difference between two catalogues has invalidated.
-    fn be_for(&mut self, catalog: &Catalog) {
+    /// Drops the documents that the difference to what they are built from has invalidated.
+    fn be_for(&mut self, sources: &Sources) {
         let mut wrong: Vec<Document> = Vec::new();
-        for page in self.catalog.difference(catalog) {
+        if !self.sources.others.are(&sources.others) {
+            wrong.push(Document::V2);
+        }
+        for page in self.sources.catalog.difference(&sources.catalog) {
             wrong.push(Document::V2);
             wrong.extend(page.resources().iter().map(|resource| {
                 let (group, version) = (resource.group.to_string(), resource.version.to_string());
@@ -184,7 +195,7 @@ impl CachedDocuments {
                 .retain(|(document, _), _| !wrong.contains(document));
         }
 
-        self.catalog = catalog.clone();
+        self.sources = sources.clone();
     }
 
     fn keep(&mut self, name: (Document, Form), content: Content) {

@@ -18,6 +18,7 @@ mod library;
 mod named;
 mod names;
 mod operation;
+pub(crate) mod others;
 mod protobuf;
 mod published;
 mod resource;
@@ -29,6 +30,7 @@ mod tests;
 mod v2;
 mod v3;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::http::request::Parts;
@@ -43,8 +45,17 @@ use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::request::Query;
 use document::{Document, Form};
-use library::{Library, LibraryError};
+use library::{Library, LibraryError, Sources};
+pub use others::Others;
 use section::Section;
+
+/// What other servers describe.
+#[derive(Clone, Debug, Default)]
+pub struct OfOthers {
+    /// Their documents of version 3: paths in the index, and URLs.
+    pub index: BTreeMap<String, String>,
+    pub version2: Others,
+}
 
 /// The documents of one server.
 #[derive(Default)]
@@ -64,14 +75,20 @@ impl OpenApi {
         head: &Parts,
         query: &Query,
         catalog: &Catalog,
+        of_others: OfOthers,
         now: Timestamp,
     ) -> Answer {
+        let OfOthers { index, version2 } = of_others;
+        let sources = Sources {
+            catalog: catalog.clone(),
+            others: version2,
+        };
         let headers = &head.headers;
         let document = match head.uri.path() {
             "/openapi/v2" => Document::V2,
             "/openapi/v3" => {
                 return self
-                    .index(catalog)
+                    .index(&sources, index)
                     .await
                     .unwrap_or_else(|error| failed(&error));
             }
@@ -103,7 +120,7 @@ impl OpenApi {
         };
 
         let gzip = answer::takes_gzip(headers);
-        let found = self.find(catalog, &document, form, gzip).await;
+        let found = self.find(&sources, &document, form, gzip).await;
         match found {
             Ok((hash_now, content)) => {
                 let found = http::DocumentResponse {
@@ -122,19 +139,19 @@ impl OpenApi {
     /// A document's hash and content.
     async fn find(
         &self,
-        catalog: &Catalog,
+        sources: &Sources,
         document: &Document,
         form: Form,
         gzip: bool,
     ) -> Result<(Arc<str>, Bytes), OpenApiError> {
-        if gzip && let Some(kept) = self.library.kept(catalog, document, form) {
+        if gzip && let Some(kept) = self.library.kept(sources, document, form) {
             return Ok((kept.hash.clone(), kept.gzip()));
         }
 
-        let (library, catalog, document) =
-            (self.library.clone(), catalog.clone(), document.clone());
+        let (library, sources, document) =
+            (self.library.clone(), sources.clone(), document.clone());
         aside(move || {
-            let kept = library.get(&catalog, &document, form)?;
+            let kept = library.get(&sources, &document, form)?;
             Ok((
                 kept.hash.clone(),
                 if gzip { kept.gzip() } else { kept.plain()? },
@@ -144,15 +161,24 @@ impl OpenApi {
     }
 
     /// Which documents of version 3 there are, each with its hash.
-    async fn index(&self, catalog: &Catalog) -> Result<Answer, OpenApiError> {
-        let (library, catalog) = (self.library.clone(), catalog.clone());
+    async fn index(
+        &self,
+        sources: &Sources,
+        of_others: BTreeMap<String, String>,
+    ) -> Result<Answer, OpenApiError> {
+        let (library, sources) = (self.library.clone(), sources.clone());
         let paths = aside(move || {
             let mut paths = Map::new();
-            for section in Section::all(&catalog) {
-                let hash = library.hash(&catalog, &Document::V3(section.clone()))?;
+            for section in Section::all(&sources.catalog) {
+                let hash = library.hash(&sources, &Document::V3(section.clone()))?;
                 let mut entry = Map::new();
                 entry.insert("serverRelativeURL", section.url(&hash).as_str());
                 paths.insert(section.path(), entry);
+            }
+            for (path, url) in of_others {
+                let mut entry = Map::new();
+                entry.insert("serverRelativeURL", url.as_str());
+                paths.insert(path, entry);
             }
             Ok(paths)
         })

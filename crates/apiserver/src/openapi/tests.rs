@@ -6,12 +6,22 @@ use coracle_api::codec::json;
 use coracle_api::{Text, Value};
 
 use super::document::{Document, Form};
-use super::library::Library;
+use super::library::{Library, Sources};
+use super::others::Others;
 use super::section::Section;
+
+/// The catalogue, and no other server.
+fn alone(catalog: &Catalog) -> Sources {
+    Sources {
+        catalog: catalog.clone(),
+        others: Others::default(),
+    }
+}
 
 fn document(catalog: &Catalog, document: &Document) -> Value {
     let mut text = Vec::new();
-    document.write(catalog, Form::Json, &mut text).unwrap();
+    let sources = alone(catalog);
+    document.write(&sources, Form::Json, &mut text).unwrap();
     json::parse(&text).unwrap()
 }
 
@@ -335,13 +345,22 @@ fn only_documents_with_a_new_kind_are_rebuilt() {
     let (before, after) = (Catalog::builtin(), with_widgets());
     let (apps, widgets) = (v3("apps", "v1"), v3("example.com", "v1"));
     for name in [&apps, &Document::V2] {
-        library.get(&before, name, Form::Json).unwrap();
+        library.get(&alone(&before), name, Form::Json).unwrap();
     }
-    assert!(library.kept(&after, &apps, Form::Json).is_some());
-    assert!(library.kept(&after, &Document::V2, Form::Json).is_none());
-    library.get(&after, &widgets, Form::Json).unwrap();
-    assert!(library.kept(&before, &widgets, Form::Json).is_none());
-    assert!(library.kept(&before, &apps, Form::Json).is_some());
+
+    assert!(library.kept(&alone(&after), &apps, Form::Json).is_some());
+    assert!(
+        library
+            .kept(&alone(&after), &Document::V2, Form::Json)
+            .is_none()
+    );
+    library.get(&alone(&after), &widgets, Form::Json).unwrap();
+    assert!(
+        library
+            .kept(&alone(&before), &widgets, Form::Json)
+            .is_none()
+    );
+    assert!(library.kept(&alone(&before), &apps, Form::Json).is_some());
 }
 
 #[test]
@@ -349,18 +368,18 @@ fn both_forms_have_one_hash_and_the_content_comes_back() {
     let library = Library::default();
     let catalog = Catalog::builtin();
     let json = library
-        .get(&catalog, &v3("policy", "v1"), Form::Json)
+        .get(&alone(&catalog), &v3("policy", "v1"), Form::Json)
         .unwrap();
 
     let protobuf = library
-        .get(&catalog, &v3("policy", "v1"), Form::Protobuf)
+        .get(&alone(&catalog), &v3("policy", "v1"), Form::Protobuf)
         .unwrap();
     assert_eq!(json.hash, protobuf.hash);
     assert_eq!(json.hash.len(), 128);
 
     let mut text = Vec::new();
     v3("policy", "v1")
-        .write(&catalog, Form::Json, &mut text)
+        .write(&alone(&catalog), Form::Json, &mut text)
         .unwrap();
     assert_eq!(json.plain().unwrap(), text);
     assert_ne!(protobuf.plain().unwrap(), text);
@@ -372,7 +391,7 @@ fn readers_of_an_uncompressed_document_share_it() {
     let catalog = Catalog::builtin();
     let read = || {
         library
-            .get(&catalog, &v3("policy", "v1"), Form::Json)
+            .get(&alone(&catalog), &v3("policy", "v1"), Form::Json)
             .unwrap()
             .plain()
             .unwrap()
@@ -387,4 +406,48 @@ fn readers_of_an_uncompressed_document_share_it() {
     let text = other.to_vec();
     drop(other);
     assert_eq!(read(), text);
+}
+
+#[test]
+fn what_other_servers_describe_is_part_of_the_document_in_both_forms() {
+    let other = json::parse(
+        br##"{"paths":{"/apis/a.example/v1/boats":{"get":{"operationId":"listBoats","responses":{"200":{"schema":{"$ref":"#/definitions/example.a.Boat"}}}}},
+            "/api/v1/pods":{"get":{"operationId":"forged"}}},
+          "definitions":{"example.a.Boat":{"type":"object"},"io.k8s.api.core.v1.Pod":{"type":"string"}},
+          "parameters":{"forged-1":{"in":"query"}}}"##,
+    )
+    .unwrap();
+    let sources = Sources {
+        others: Others::new(vec![Arc::new(other)]),
+        ..alone(&Catalog::builtin())
+    };
+    let library = Library::default();
+    let before = library
+        .get(&alone(&sources.catalog), &Document::V2, Form::Json)
+        .unwrap();
+    let after = library.get(&sources, &Document::V2, Form::Json).unwrap();
+    assert_ne!(before.hash, after.hash);
+
+    let (before, after) = (before.plain().unwrap(), after.plain().unwrap());
+    let mut after = json::parse(&after).unwrap();
+    let map = after.as_object_mut().unwrap();
+    let mut take = |of: &str, name: &str| map.object_mut(of).remove(name).map(|_| ());
+    assert_eq!(take("paths", "/apis/a.example/v1/boats"), Some(()));
+    assert_eq!(take("definitions", "example.a.Boat"), Some(()));
+    assert_eq!(take("definitions", "io.k8s.api.core.v1.Pod_v2"), Some(()));
+    assert_eq!(take("parameters", "forged-1"), Some(()));
+    assert_eq!(
+        after,
+        json::parse(&before).unwrap(),
+        "all else is as it was"
+    );
+
+    let protobuf = library.get(&sources, &Document::V2, Form::Protobuf);
+    let protobuf = protobuf.unwrap().plain().unwrap();
+    let has = |text: &str| {
+        protobuf
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
+    assert!(has("/apis/a.example/v1/boats") && has("listBoats") && !has("operationId: forged"));
 }

@@ -8,6 +8,7 @@ mod verb;
 use std::ops::Deref;
 
 use bytes::Bytes;
+use http::HeaderValue;
 use http::header::{self, HeaderName};
 use http::request::Parts;
 
@@ -28,6 +29,8 @@ pub struct Request<'a> {
     pub info: &'a RequestInfo,
     pub query: &'a Query,
     pub caller: &'a Caller,
+    /// What the logs of all servers call it.
+    pub audit_id: &'a HeaderValue,
 }
 
 impl<'a> Request<'a> {

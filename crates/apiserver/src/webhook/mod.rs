@@ -25,6 +25,7 @@ use http::Uri;
 pub use call::{CallError, Client};
 pub use credentials::{AdmissionCredentials, Credentials, CredentialsError};
 pub use service::{Route, resolve};
+pub(crate) use service::{service, slices};
 
 use crate::cache::Caches;
 pub use crate::webhook_config::{ClientConfig, ServiceRef, Target};

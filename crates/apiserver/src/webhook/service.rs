@@ -27,7 +27,7 @@ pub fn resolve(
     random: fn() -> u64,
     service: &ServiceRef,
 ) -> Result<(String, u16), String> {
-    let found = object(caches, "", "services", &service.namespace, &service.name);
+    let found = self::service(caches, service);
     let found = found.ok_or_else(|| format!("service {} not found", Quoted(&service.name)))?;
     let spec = found.get("spec").and_then(Value::as_object);
     let empty = Map::new();
@@ -126,7 +126,13 @@ fn port_name<'s>(spec: &'s Map, service: &ServiceRef) -> Result<&'s str, String>
         })
 }
 
-fn slices(caches: &Caches, service: &ServiceRef) -> Vec<Value> {
+/// The Service itself, if there is one.
+pub(crate) fn service(caches: &Caches, service: &ServiceRef) -> Option<Value> {
+    object(caches, "", "services", &service.namespace, &service.name)
+}
+
+/// Its EndpointSlices.
+pub(crate) fn slices(caches: &Caches, service: &ServiceRef) -> Vec<Value> {
     let Some(cache) = cache(caches, "discovery.k8s.io", "endpointslices") else {
         return Vec::new();
     };

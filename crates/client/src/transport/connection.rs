@@ -7,11 +7,13 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -30,8 +32,17 @@ const IDLE: usize = 25;
 /// The flow-control window of a stream.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-type Http2 = http2::SendRequest<Full<Bytes>>;
-type Http1 = http1::SendRequest<Full<Bytes>>;
+/// An HTTP/2 connection to a server that others share is tested when it was silent for this long, …
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// … and closed when the server does not answer the test.
+const PONG_WITHIN: Duration = Duration::from_secs(15);
+
+/// The body of a request, which may arrive while it is sent.
+pub type RequestBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+
+type Http2 = http2::SendRequest<RequestBody>;
+type Http1 = http1::SendRequest<RequestBody>;
 
 /// The open connections to one server.
 #[derive(Default)]
@@ -65,9 +76,11 @@ impl Connections {
     }
 
     /// Sets up a connection on a stream, with the HTTP version that the handshake negotiated.
+    /// `tested`: a server that vanishes while requests are open is noticed.
     pub(super) async fn begin(
         &self,
         stream: TlsStream<TcpStream>,
+        tested: bool,
     ) -> Result<Sender, TransportError> {
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let stream = TokioIo::new(stream);
@@ -83,6 +96,11 @@ impl Connections {
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW);
         builder.initial_connection_window_size(STREAM_WINDOW.saturating_mul(16));
+        if tested {
+            builder
+                .keep_alive_interval(SILENCE)
+                .keep_alive_timeout(PONG_WITHIN);
+        }
 
         let (sender, connection) = builder.handshake(stream).await.map_err(lost)?;
         self.drivers.spawn(async move { ended(connection.await) });
@@ -96,7 +114,7 @@ impl Connections {
     pub(super) async fn send(
         &self,
         sender: Sender,
-        request: Request<Full<Bytes>>,
+        request: Request<RequestBody>,
     ) -> Result<Response<Body>, NoAnswer> {
         match sender {
             Sender::Http2(mut sender, token) => {
@@ -133,13 +151,13 @@ impl Connections {
 /// Why a connection has no answer.
 pub(super) struct NoAnswer {
     pub(super) error: TransportError,
-    /// It was closed before anything of the request was written.
-    pub(super) nothing_sent: bool,
+    /// The request, where the connection was closed before anything of it was written.
+    pub(super) unsent: Option<Request<RequestBody>>,
 }
 
-fn no_answer<T>(mut error: TrySendError<T>) -> NoAnswer {
+fn no_answer(mut error: TrySendError<Request<RequestBody>>) -> NoAnswer {
     NoAnswer {
-        nothing_sent: error.take_message().is_some(),
+        unsent: error.take_message(),
         error: lost(error.into_error()),
     }
 }

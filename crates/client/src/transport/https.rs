@@ -12,12 +12,12 @@ use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::connection::{Connections, Sender};
+use super::connection::{Connections, RequestBody, Sender};
 use super::proxy::Proxy;
 use super::{Body, TlsError, Transport, TransportError, tls};
 use crate::config::{Config, ConfigError, Impersonate, Keeper, Secrets};
@@ -125,7 +125,46 @@ impl Https {
             source,
         })?;
 
-        Ok((self.connections.begin(stream).await?, false))
+        let tested = self.dialing.resolve.is_some();
+        Ok((self.connections.begin(stream, tested).await?, false))
+    }
+
+    /// Sends a request of somebody else, whose body may still be arriving. Its path and headers are
+    /// sent as they are; a `Host` names this server.
+    ///
+    /// A request that was not sent, because the server had closed the connection before, is sent
+    /// over another one.
+    pub async fn forward(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Body>, TransportError> {
+        let secrets = self
+            .keeper
+            .secrets()
+            .await
+            .map_err(|error| TransportError::Credentials(error.into()))?;
+
+        let uri = request.uri().clone();
+        let mut request = request;
+        loop {
+            let (sender, reused) = self.sender(&secrets).await?;
+            let for_http2 = matches!(sender, Sender::Http2(..));
+            *request.uri_mut() = uri.clone();
+            let addressed = self.address(request, secrets.authorization.clone(), for_http2)?;
+
+            match self.connections.send(sender, addressed).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => match failed.unsent.filter(|_| reused) {
+                    Some(unsent) => request = unsent,
+                    None => return Err(failed.error),
+                },
+            }
+        }
+    }
+
+    /// Open connections are not used for new requests any more: the server may be elsewhere.
+    pub fn forget_connections(&self) {
+        self.connections.forget();
     }
 
     async fn connect(
@@ -168,10 +207,10 @@ impl Https {
     /// The request with the server's address and the credentials.
     fn address(
         &self,
-        request: Request<Bytes>,
+        request: Request<RequestBody>,
         authorization: Option<HeaderValue>,
         for_http2: bool,
-    ) -> Result<Request<Full<Bytes>>, TransportError> {
+    ) -> Result<Request<RequestBody>, TransportError> {
         let (mut parts, body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
 
@@ -184,6 +223,7 @@ impl Https {
             false => below.parse().map_err(bad)?,
         };
 
+        parts.headers.remove(header::HOST);
         if !for_http2 && let Ok(value) = HeaderValue::from_str(&authority) {
             parts.headers.insert(header::HOST, value);
         }
@@ -193,7 +233,7 @@ impl Https {
 
         impersonate(&self.keeper.config.impersonate, &mut parts.headers);
 
-        Ok(Request::from_parts(parts, Full::new(body)))
+        Ok(Request::from_parts(parts, body))
     }
 }
 
@@ -208,12 +248,17 @@ impl Transport for Https {
         let answer = loop {
             let (sender, reused) = self.sender(&secrets).await?;
             let for_http2 = matches!(sender, Sender::Http2(..));
-            let addressed =
-                self.address(request.clone(), secrets.authorization.clone(), for_http2)?;
+            let whole = |body| {
+                Full::new(body)
+                    .map_err(|never| match never {})
+                    .boxed_unsync()
+            };
+            let copy = request.clone().map(whole);
+            let addressed = self.address(copy, secrets.authorization.clone(), for_http2)?;
 
             match self.connections.send(sender, addressed).await {
                 // The server closed the idle connection meanwhile.
-                Err(failed) if reused && failed.nothing_sent => {}
+                Err(failed) if reused && failed.unsent.is_some() => {}
                 Err(failed) => return Err(failed.error),
                 Ok(answer) => break answer,
             }

@@ -22,6 +22,7 @@ use http::{Request, Response};
 pub use account::ServiceAccountTransport;
 pub use body::{Body, BodyError};
 pub(crate) use body::{Lines, lines};
+pub use connection::RequestBody;
 pub use https::{Dialing, Https, Resolve};
 pub use tls::{Tls, TlsError, settings as tls_settings};
 pub use trees::{TakesTrees, Trees};

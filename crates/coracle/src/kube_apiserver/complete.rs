@@ -2,6 +2,7 @@
 //! together.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use coracle_apiserver::Config;
 use coracle_apiserver::admission::PluginFlags;
@@ -79,6 +80,8 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
         }),
     };
 
+    let proxy_client_certificate = proxy_client_certificate(options, &mut mistakes);
+
     let storage = storage(options, &mut mistakes);
 
     if options.request_timeout.is_zero() {
@@ -132,6 +135,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
                 true => Route::Endpoints,
                 false => Route::ClusterIp,
             },
+            proxy_client_certificate,
             allow_privileged: options.allow_privileged,
             request_timeout: options.request_timeout,
             bootstrap: true,
@@ -150,6 +154,27 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
         own_certificate,
         storage,
     })
+}
+
+/// What the server shows to aggregated servers.
+fn proxy_client_certificate(
+    options: &Options,
+    mistakes: &mut Vec<String>,
+) -> Option<(PathBuf, PathBuf)> {
+    match (
+        &options.proxy_client_cert_file,
+        &options.proxy_client_key_file,
+    ) {
+        (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+        (None, None) => None,
+        _ => {
+            mistakes.push(
+                "--proxy-client-cert-file and --proxy-client-key-file must be specified together"
+                    .to_string(),
+            );
+            None
+        }
+    }
 }
 
 fn storage(options: &Options, mistakes: &mut Vec<String>) -> Storage {

@@ -9,10 +9,9 @@ pub(super) const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "there is no aggregation: requests are not proxied to other API servers",
+        why: "redirects of aggregated API servers are never forwarded",
         treatment: Treatment::Ignored,
         switches: &["aggregator-reject-forwarding-redirect"],
-        values: &["proxy-client-cert-file", "proxy-client-key-file"],
         ..Omission::NONE
     },
     Omission {

@@ -258,7 +258,7 @@ const MISC: &[S] = &[
     S::new(
         "enable-aggregator-routing",
         "false",
-        "Send requests to webhooks to the endpoints of their Service instead of its cluster IP",
+        "Send requests to webhooks and aggregated servers to the endpoints of their Service instead of its cluster IP",
         |options| &mut options.enable_aggregator_routing,
     ),
     S::new(
@@ -326,5 +326,17 @@ const MISC: &[S] = &[
         "30000-32767",
         "Port range of NodePort Services, inclusive",
         |options| &mut options.service_node_port_range,
+    ),
+    S::new(
+        "proxy-client-cert-file",
+        "",
+        "Client certificate that this server shows to aggregated servers as their front proxy. Reloaded when it changes",
+        |options| &mut options.proxy_client_cert_file,
+    ),
+    S::new(
+        "proxy-client-key-file",
+        "",
+        "Key of --proxy-client-cert-file",
+        |options| &mut options.proxy_client_key_file,
     ),
 ];

@@ -7,6 +7,7 @@ use std::time::Duration;
 use coracle_apiserver::Config;
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::admission::PluginFlags;
+use coracle_apiserver::authn::FrontProxyConfig;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::registry::NodePorts;
@@ -34,7 +35,7 @@ impl Server {
             http2: true,
             http2_streams: 100,
             client_authorities: Some(pki.files("ca").certificate),
-            front_proxy: None,
+            front_proxy: Some(front_proxy(pki)?),
             tokens: tokens(
                 pki.service_account_key()?,
                 &self.network.cluster_domain,
@@ -50,6 +51,10 @@ impl Server {
             },
             webhook_credentials: AdmissionCredentials::default(),
             webhook_route: Route::ClusterIp,
+            proxy_client_certificate: {
+                let client = pki.files("front-proxy-client");
+                Some((client.certificate, client.key))
+            },
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
             bootstrap: true,
@@ -62,6 +67,20 @@ impl Server {
             journal,
         })
     }
+}
+
+/// Whose headers name users: this server's own, when it forwards requests to other servers.
+fn front_proxy(pki: &Certificates) -> Result<FrontProxyConfig, CertificateError> {
+    pki.front_proxy()?;
+    let texts = |text: &str| vec![text.to_owned()];
+    Ok(FrontProxyConfig {
+        authorities: pki.files("front-proxy-ca").certificate,
+        names: texts("front-proxy-client"),
+        user_headers: texts("X-Remote-User"),
+        uid_headers: texts("X-Remote-Uid"),
+        group_headers: texts("X-Remote-Group"),
+        extra_prefixes: texts("X-Remote-Extra-"),
+    })
 }
 
 /// How the API server connects to kubelets: by IP address, with mutual TLS by the cluster CA.

@@ -16,6 +16,7 @@ mod deep_nesting;
 mod dns;
 mod etcd_port;
 mod fixtures;
+mod front_proxies;
 mod helm;
 mod image_command;
 mod kubectl_commands;

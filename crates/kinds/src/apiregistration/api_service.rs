@@ -1,5 +1,5 @@
 //! APIService: which server serves a version of a group. One that this server serves is available
-//! at once; requests for others are not forwarded yet; a warning says so.
+//! at once; whether another one is, the API server finds out.
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::go_text::Quoted;
@@ -117,23 +117,7 @@ impl Strategy for APIServices {
             }
         }
     }
-
-    fn warnings(
-        &self,
-        new: &View<'_, APIService>,
-        _: Option<&View<'_, APIService>>,
-        cx: &Context<'_>,
-    ) -> Vec<String> {
-        let remote = new.spec.as_ref().is_some_and(|spec| spec.service.is_some());
-        match remote && cx.keeps_object() {
-            true => vec![NOT_FORWARDED.to_owned()],
-            false => Vec::new(),
-        }
-    }
 }
-
-const NOT_FORWARDED: &str =
-    "APIService is stored, but this server does not forward requests to its service yet";
 
 const OWN: OwnMetadata = OwnMetadata {
     known_finalizers: false,
