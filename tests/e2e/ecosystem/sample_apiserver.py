@@ -26,10 +26,18 @@ def run(c):
     artifacts = os.path.join(gobuild.module("k8s.io/sample-apiserver", VERSION)[0], "artifacts/example")
     c.kubectl("apply", "-f", os.path.join(artifacts, "ns.yaml"))
     c.kubectl("apply", "-f", artifacts)
+    # Its role is older than the policies that its admission waits for.
+    policies = "mutatingadmissionpolicies,mutatingadmissionpolicybindings".split(",")
+    resources = ",".join(f"{name}.admissionregistration.k8s.io" for name in policies)
+    c.kubectl("create", "clusterrole", "wardle-policies", "--verb=get,list,watch", f"--resource={resources}")
+    account = f"--serviceaccount={NAMESPACE}:apiserver"
+    c.kubectl("create", "clusterrolebinding", "wardle-policies", "--clusterrole=wardle-policies", account)
     c.kubectl("-n", NAMESPACE, "rollout", "status", "deploy/wardle-server", "--timeout=180s")
     c.kubectl("wait", f"apiservice/v1alpha1.{GROUP}", "--for=condition=Available", "--timeout=60s")
 
     discovered(c)
+    ready = lambda: c.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(flunder("none")), check=False)
+    wait.until("its admission is ready", ready, 120)
     written_and_watched(c)
     owned(c)
     gone(c)

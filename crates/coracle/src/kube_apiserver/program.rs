@@ -310,6 +310,18 @@ const MISC: &[S] = &[
         |options| &mut options.kubernetes_service_node_port,
     ),
     S::new(
+        "proxy-client-cert-file",
+        "",
+        "Client certificate that this server shows to aggregated servers as their front proxy. Reloaded when it changes",
+        |options| &mut options.proxy_client_cert_file,
+    ),
+    S::new(
+        "proxy-client-key-file",
+        "",
+        "Key of --proxy-client-cert-file",
+        |options| &mut options.proxy_client_key_file,
+    ),
+    S::new(
         "service-account-signing-key-file",
         "",
         "Private key that signs service account tokens: RSA, or EC on P-256 or P-384",
@@ -326,17 +338,5 @@ const MISC: &[S] = &[
         "30000-32767",
         "Port range of NodePort Services, inclusive",
         |options| &mut options.service_node_port_range,
-    ),
-    S::new(
-        "proxy-client-cert-file",
-        "",
-        "Client certificate that this server shows to aggregated servers as their front proxy. Reloaded when it changes",
-        |options| &mut options.proxy_client_cert_file,
-    ),
-    S::new(
-        "proxy-client-key-file",
-        "",
-        "Key of --proxy-client-cert-file",
-        |options| &mut options.proxy_client_key_file,
     ),
 ];
