@@ -1,11 +1,14 @@
 """The cache folder: what is downloaded or built once. CORACLE_E2E_CACHE, by default ~/.cache/coracle-e2e."""
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
 
 ROOT = os.environ.get("CORACLE_E2E_CACHE") or os.path.expanduser("~/.cache/coracle-e2e")
+# Runs of two caches have names of their own on one machine.
+IDENTITY = hashlib.sha256(ROOT.encode()).hexdigest()[:6]
 REPOSITORY = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 
 

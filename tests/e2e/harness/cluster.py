@@ -21,7 +21,7 @@ class Cluster:
         container they are not, and volumes with mount propagation are refused. `pulled`: archives that can also be pulled
         from registry.k8s.io; the mounts are shared then."""
         self.name, self.images, self.shared_mounts = name, list(images), shared_mounts
-        self.namespace = f"coracle-{name}"
+        self.namespace = f"coracle-{cache.IDENTITY}-{name}"
         self.folder = cache.folder("clusters", name)
         self.data = os.path.join(self.folder, "data")
         self.kubeconfig = os.path.join(self.data, "admin.kubeconfig")

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from . import cache, debian, gobuild, image
+from . import cache, debian, gobuild, image, origin
 
 REGISTRY = "registry.k8s.io/e2e-test-images"
 BASE = (
@@ -85,7 +85,7 @@ def made():
 
 def recipes():
     """A digest of what decides what is in the images."""
-    sources = (open(module.__file__, "rb").read() for module in (debian, image, sys.modules[__name__]))
+    sources = (open(module.__file__, "rb").read() for module in (debian, image, origin, sys.modules[__name__]))
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
@@ -186,7 +186,29 @@ def agnhost_layer():
         write(layer, name, open(os.path.join(porter, name)).read())
     write(layer, "etc/passwd", PASSWD + f"{USER}:x:1000:1000:Linux User,,,:/home/{USER}:/bin/sh\n")
     write(layer, "etc/group", GROUP + f"{USER}:x:1000:\ngroup-defined-in-image:x:50000:{USER}\n")
+    add_registry(layer)
     return layer
+
+
+def add_registry(layer):
+    """What agnhost's registry serves: the image pause, as pause:testing."""
+    name, _, config = RECIPES["pause"]
+    packed = image.pack(cache.path("layers", "pause.tar"), name, [pause_layer()], **config)
+    for path, (_, source, offset, size) in origin.contents([packed]).items():
+        folder, _, reference = path.rpartition("/")
+        if not reference.startswith("sha256:"):
+            digest = "sha256:" + hashlib.sha256(source).hexdigest()
+            write(layer, f"var/registry/{folder}/testing", digest + "\n")
+            continue
+        if not isinstance(source, bytes):
+            with open(source, "rb") as file:
+                file.seek(offset)
+                source = file.read(size)
+        digest = reference.removeprefix("sha256:")
+        file = os.path.join(layer, "var/registry", folder, "sha256", digest[:2], digest, "data")
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        with open(file, "wb") as blob:
+            blob.write(source)
 
 
 def page_layer(name):
