@@ -6,6 +6,7 @@
 //! runs *observe, plan, act*. [`views`] are the projections of objects that several controllers
 //! read. The [`manager`] lists all controllers and starts the selected ones.
 
+pub mod bootstrap_token;
 pub mod certificates;
 pub mod clusterrole_aggregation;
 pub mod cronjob;

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::{debug, info};
 
+use crate::bootstrap_token::{cleaner as token_cleaner, signer};
 use crate::certificates::{self, approving, cleaner, signing};
 use crate::framework::{Context, Controller};
 use crate::replicaset::{ReplicaSets, Set};
@@ -58,6 +59,8 @@ macro_rules! controllers {
 
 /// All controllers, sorted by name.
 const CONTROLLERS: &[Entry] = controllers! { |start|
+    signer::BootstrapSigner, "bootstrapsigner", Some(signer::ACCOUNT), false
+        => signer::run(&start.context);
     approving::Approving, "csrapproving", Some(certificates::ACCOUNT), true
         => approving::run(&start.context);
     cleaner::Cleaner, "csrcleaner", Some(certificates::ACCOUNT), true
@@ -128,6 +131,8 @@ const CONTROLLERS: &[Entry] = controllers! { |start|
         => statefulset::run(&start.context, start.settings.concurrent_statefulset_syncs);
     tainteviction::TaintEviction, "taint-eviction-controller", Some(tainteviction::ACCOUNT), true
         => tainteviction::run(&start.context);
+    token_cleaner::TokenCleaner, "tokencleaner", Some(token_cleaner::ACCOUNT), false
+        => token_cleaner::run(&start.context);
     ttl_after_finished::FinishedJobs, "ttl-after-finished", Some(ttl_after_finished::ACCOUNT), true
         => ttl_after_finished::run(
             &start.context,
@@ -326,11 +331,15 @@ mod tests {
     #[tokio::test]
     async fn every_account_has_a_role() {
         let cluster = Cluster::start().await;
-        let roles = Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles");
-        let roles = cluster.client().resource(&roles);
+        let roles = |plural| Resource::builtin("rbac.authorization.k8s.io", "v1", plural);
+        let of_cluster = cluster.client().resource(&roles("clusterroles"));
+        let of_namespace = cluster.client().resource(&roles("roles"));
+        let of_namespace = of_namespace.namespace("kube-system");
         for account in CONTROLLERS.iter().filter_map(|entry| entry.account) {
             let role = format!("system:controller:{account}");
-            roles.get(&role).await.expect(&role);
+            if of_cluster.find(&role).await.unwrap().is_none() {
+                of_namespace.get(&role).await.expect(&role);
+            }
         }
     }
 

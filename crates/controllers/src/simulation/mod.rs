@@ -2,6 +2,7 @@
 //! nodes, with the invariants. (ReplicaSets are in `replicaset/simulation`, with bugs planted into
 //! their controller.)
 
+mod bootstrap_token;
 mod daemonset;
 mod deployment;
 mod garbage_collector;
