@@ -36,5 +36,6 @@ scripts/build-helm.sh
 scripts/build-client-go.sh
 scripts/build-operator.sh
 scripts/build-cel-oracle.sh
+scripts/fetch-crds.sh
 scripts/build-kube-rs.sh
 scripts/install-python-client.sh
