@@ -229,10 +229,12 @@ pub async fn run(
         &caches,
         bootstrap::node_rules,
     );
+    let long_work = Arc::new(Semaphore::new(aside::long_permits()));
     let setup = Setup {
         caches: &caches,
         authorization: &access.authorization,
         metrics: metrics.registry(),
+        long_work: &long_work,
         mutating_webhooks: &webhooks(config.webhook_credentials.mutating.clone()),
         validating_webhooks: &webhooks(config.webhook_credentials.validating.clone()),
     };
@@ -246,7 +248,7 @@ pub async fn run(
         conversion: Conversion::new(webhooks(Credentials::default()), metrics.registry()),
         shared_store: config.shared_store,
         allow_privileged: config.allow_privileged,
-        long_validations: Semaphore::new(aside::long_permits()),
+        long_work,
         now: world.now,
         random: world.random,
     });

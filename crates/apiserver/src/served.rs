@@ -51,6 +51,23 @@ impl Served {
         Some(Served::Custom(custom, version))
     }
 
+    /// The resource whose objects are of a kind.
+    pub fn of_kind(caches: &Caches, group: &str, version: &str, kind: &str) -> Option<Served> {
+        let is_it = |resource: &&Resource| {
+            resource.kind == kind && resource.group == group && resource.version == version
+        };
+        if let Some(resource) = BUILTIN.resources().iter().find(is_it) {
+            return Some(Served::BuiltIn(BuiltIn::of(resource)));
+        }
+
+        let definitions = caches.definitions();
+        let mut found = definitions.iter().filter_map(|custom| {
+            let place = custom.served_version(version)?;
+            is_it(&custom.resource(place)).then(|| Served::Custom(custom.clone(), place))
+        });
+        found.next()
+    }
+
     pub fn resource(&self) -> &Resource {
         match self {
             Served::BuiltIn(own) => own.resource,

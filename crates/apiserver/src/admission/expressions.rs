@@ -18,9 +18,11 @@ use coracle_expressions::admission::{
 use coracle_kinds::access::{AccessTarget, Attributes as AccessAttributes, ResourceTarget};
 use coracle_kinds::{ApiError, User, builtin, service_account_groups};
 use futures_util::FutureExt as _;
+use tokio::sync::Semaphore;
 
 use super::Attributes;
 use super::matching::{Match, Question};
+use crate::aside::aside;
 use crate::authz::{Authorization, Decision};
 
 /// The values that expressions see.
@@ -73,7 +75,7 @@ impl<'a> Seen<'a> {
             old: shown(attributes.old).await?,
             request: facts.object(),
             request_resource: facts.request_resource(),
-            namespace: namespace(attributes, question)?,
+            namespace: namespace(attributes, question)?.map(|found| namespace_object(found)),
         })
     }
 
@@ -100,21 +102,24 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The value of `namespaceObject`: a namespace itself has none.
-fn namespace(
+/// The namespace that expressions see as `namespaceObject`: a namespace itself has none.
+///
+/// # Errors
+/// It does not exist.
+pub fn namespace<'q>(
     attributes: &Attributes<'_>,
-    question: &Question<'_>,
-) -> Result<Option<Value>, ApiError> {
+    question: &'q Question<'_>,
+) -> Result<Option<&'q Arc<Value>>, ApiError> {
     let is_namespace =
         attributes.cx.kind.group.is_empty() && attributes.cx.kind.name == "Namespace";
     if is_namespace || attributes.namespace().is_empty() {
         return Ok(None);
     }
     let name = attributes.namespace();
-    let found = question
-        .namespace()
-        .ok_or_else(|| ApiError::not_found(builtin("", "v1", "namespaces"), name))?;
-    Ok(Some(namespace_object(found)))
+    let found = question.namespace();
+    found
+        .map(Some)
+        .ok_or_else(|| ApiError::not_found(builtin("", "v1", "namespaces"), name))
 }
 
 fn kind_names(kind: &Kind) -> [&str; 3] {
@@ -151,13 +156,36 @@ impl<'a> Asking<'a> {
     ) -> Result<T, Stopped> {
         loop {
             match work(&|check| self.answer(check)) {
-                Err(Stopped::Pending(check)) => {
-                    let verdict = self.decide(&check).await;
-                    self.answers.add(Check::clone(&check), verdict);
-                }
+                Err(Stopped::Pending(check)) => self.ask(&check).await,
                 settled => return settled,
             }
         }
+    }
+
+    /// The same for work that may take long: it leaves its worker thread to other requests, and
+    /// waits for a permit.
+    ///
+    /// # Errors
+    /// Those of `work`, but never [`Stopped::Pending`].
+    pub async fn settle_aside<T>(
+        &self,
+        permits: &Semaphore,
+        work: impl Fn(&Authorize<'_>) -> Result<T, Stopped>,
+    ) -> Result<T, Stopped> {
+        loop {
+            let permit = permits.acquire().await;
+            let result = aside(|| work(&|check| self.answer(check)));
+            drop(permit);
+            match result {
+                Err(Stopped::Pending(check)) => self.ask(&check).await,
+                settled => return settled,
+            }
+        }
+    }
+
+    async fn ask(&self, check: &Arc<Check>) {
+        let verdict = self.decide(check).await;
+        self.answers.add(Check::clone(check), verdict);
     }
 
     fn answer(&self, check: &Check) -> Answer {

@@ -19,13 +19,16 @@ mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
 pub mod expressions;
+mod invoked;
 mod limit_ranger;
 pub mod matching;
 mod namespace_lifecycle;
 mod node_restriction;
 mod notes;
+mod patched;
 mod persistent_volume_claim_resize;
 mod pod_security;
+mod policy;
 mod priority;
 mod resource_quota;
 mod runtime_class;
@@ -41,6 +44,7 @@ use coracle_api::Value;
 use coracle_kinds::ApiError;
 use coracle_metrics::{Buckets, Histograms, Registry, Stable};
 use futures_util::future::join_all;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use attributes::{Attributes, Operation, Options};
@@ -100,6 +104,8 @@ pub struct Setup<'a> {
     pub caches: &'a Arc<Caches>,
     pub authorization: &'a Authorization,
     pub metrics: &'a Registry,
+    /// Permits for work that may take long.
+    pub long_work: &'a Arc<Semaphore>,
     /// The clients of webhooks, by the plugin that calls them.
     pub mutating_webhooks: &'a Arc<Webhooks>,
     pub validating_webhooks: &'a Arc<Webhooks>,
@@ -158,9 +164,9 @@ const PLUGINS: &[(&str, State)] = &[
     ("NodeDeclaredFeatureValidator", Unsupported),
     ("JobValidation", Unsupported),
     ("PodResizeValidator", Unsupported),
-    ("MutatingAdmissionPolicy", Unsupported),
+    ("MutatingAdmissionPolicy", On(policy::MutatingAdmissionPolicy::make)),
     ("MutatingAdmissionWebhook", On(webhook::MutatingAdmissionWebhook::make)),
-    ("ValidatingAdmissionPolicy", Unsupported),
+    ("ValidatingAdmissionPolicy", On(policy::ValidatingAdmissionPolicy::make)),
     ("ValidatingAdmissionWebhook", On(webhook::ValidatingAdmissionWebhook::make)),
     ("ResourceQuota", On(|_| Arc::new(resource_quota::ResourceQuota))),
     ("AlwaysDeny", Unsupported),

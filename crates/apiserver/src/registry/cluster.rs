@@ -14,6 +14,7 @@ use k8s_openapi::api::rbac::v1::RoleRef;
 use super::{Registry, Scope};
 use crate::admission::Warnings;
 use crate::request::{DeleteOptions, WriteOptions};
+use crate::served::Served;
 
 impl Cluster for Registry {
     fn get(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
@@ -30,6 +31,11 @@ impl Cluster for Registry {
 
     fn list(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>> {
         self.lookup_all(resource, namespace)
+    }
+
+    fn resource_of_kind(&self, (group, version): (&str, &str), kind: &str) -> Option<String> {
+        let served = Served::of_kind(&self.caches, group, version, kind)?;
+        Some(served.resource().plural.to_string())
     }
 
     fn appears<'a>(

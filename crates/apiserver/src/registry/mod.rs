@@ -73,8 +73,8 @@ pub struct Registry {
     pub shared_store: bool,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
-    /// Permits of validations that may take long.
-    pub(crate) long_validations: Semaphore,
+    /// Permits for work that may take long.
+    pub(crate) long_work: Arc<Semaphore>,
     /// The wall clock.
     pub now: fn() -> Timestamp,
     /// 64 random bits.
@@ -297,7 +297,7 @@ impl Registry {
         if !scope.strategy.takes_long() {
             return validation();
         }
-        let permit = self.long_validations.acquire().await;
+        let permit = self.long_work.acquire().await;
         let result = aside(validation);
         drop(permit);
         result

@@ -5,20 +5,22 @@ use std::collections::BTreeSet;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::selector::Values;
 use coracle_api::time::Timestamp;
-use coracle_api::{Path, names, selector};
+use coracle_api::{Path, Value, names, selector};
+use futures_util::future::BoxFuture;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, MutatingAdmissionPolicyBinding, ParamRef, ValidatingAdmissionPolicyBinding,
 };
 
+use super::param_access::{self, Checked};
 use super::params::{Params, param_ref};
 use super::rules::{validate_changing, validate_match};
-use super::{OWN, unenforced};
+use super::{OWN, warnings};
 use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
-use crate::strategy::{Context, Errors, SPEC, Strategy, View};
+use crate::strategy::{Context, Errors, SPEC, Settle, Strategy, View};
 use crate::validate::{internal, text, validate_one_of, validate_required};
-use crate::{OwnMetadata, Part};
+use crate::{ApiError, OwnMetadata, Part};
 
 pub(crate) static VALIDATING: Behaviour = Behaviour {
     strategy: &ValidatingBindings,
@@ -33,6 +35,22 @@ impl Strategy for ValidatingBindings {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OWN
+    }
+
+    fn begin<'n, 'a: 'n>(
+        &'a self,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
+        Some(Box::pin(async move {
+            let checked = Checked::Binding {
+                policies: "validatingadmissionpolicies",
+            };
+            param_access::check(checked, self, new, old, cx)
+                .await
+                .map(|()| None)
+        }))
     }
 
     fn validate(
@@ -70,9 +88,9 @@ impl Strategy for ValidatingBindings {
         &self,
         new: &View<'_, ValidatingAdmissionPolicyBinding>,
         _: Option<&View<'_, ValidatingAdmissionPolicyBinding>>,
-        cx: &Context<'_>,
+        _: &Context<'_>,
     ) -> Vec<String> {
-        unenforced(new.tree, "ValidatingAdmissionPolicyBinding", cx)
+        warnings(new.tree)
     }
 }
 
@@ -89,6 +107,22 @@ impl Strategy for MutatingBindings {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OWN
+    }
+
+    fn begin<'n, 'a: 'n>(
+        &'a self,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
+        Some(Box::pin(async move {
+            let checked = Checked::Binding {
+                policies: "mutatingadmissionpolicies",
+            };
+            param_access::check(checked, self, new, old, cx)
+                .await
+                .map(|()| None)
+        }))
     }
 
     fn validate(
@@ -123,9 +157,9 @@ impl Strategy for MutatingBindings {
         &self,
         new: &View<'_, MutatingAdmissionPolicyBinding>,
         _: Option<&View<'_, MutatingAdmissionPolicyBinding>>,
-        cx: &Context<'_>,
+        _: &Context<'_>,
     ) -> Vec<String> {
-        unenforced(new.tree, "MutatingAdmissionPolicyBinding", cx)
+        warnings(new.tree)
     }
 }
 

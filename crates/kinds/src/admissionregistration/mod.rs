@@ -1,10 +1,11 @@
 //! Kinds of `admissionregistration.k8s.io`: webhooks and policies that change or refuse writes.
 //!
-//! Webhooks are called by the admission plugins of their names. Policies are stored and validated, but
-//! not evaluated yet; a warning says so. `rules` has the match rules that all of them share.
+//! What they say is done by the admission plugins of their names. `rules` has the match rules that all
+//! of them share.
 
 pub(crate) mod binding;
 mod expressions;
+mod param_access;
 mod params;
 pub(crate) mod policy;
 #[cfg(test)]
@@ -18,7 +19,6 @@ pub(super) use webhook_url::{validate_service, validate_url};
 use coracle_api::{Value, names};
 
 use crate::OwnMetadata;
-use crate::strategy::Context;
 
 /// Finalizers may have any name, and a change of metadata is validated for every kind.
 const OWN: OwnMetadata = OwnMetadata {
@@ -26,14 +26,6 @@ const OWN: OwnMetadata = OwnMetadata {
     on_update: false,
     ..OwnMetadata::named(names::dns1123_subdomain)
 };
-
-/// Warnings about a kind that is not enforced.
-fn unenforced(object: &Value, kind: &str, cx: &Context<'_>) -> Vec<String> {
-    let unenforced = cx
-        .keeps_object()
-        .then(|| format!("{kind} is stored, but this server does not act on it yet"));
-    unenforced.into_iter().chain(warnings(object)).collect()
-}
 
 /// Warnings that all of these kinds return.
 fn warnings(object: &Value) -> Vec<String> {

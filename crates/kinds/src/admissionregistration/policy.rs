@@ -6,21 +6,23 @@ use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::time::Timestamp;
 use coracle_api::{Path, Value, names};
 use coracle_expressions::admission::{Compiler, Returns, Visible};
+use futures_util::future::BoxFuture;
 use k8s_openapi::api::admissionregistration::v1::{
     AuditAnnotation, MatchCondition, MatchResources, MutatingAdmissionPolicy, Mutation, ParamKind,
     ValidatingAdmissionPolicy, Validation,
 };
 
 use super::expressions::{report, validate_conditions, validate_param_kind, validate_variables};
+use super::param_access::{self, Checked};
 use super::params::param_kind;
 use super::rules::{FAILURE_POLICIES, validate_changing, validate_match};
-use super::{OWN, unenforced};
+use super::{OWN, warnings};
 use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
-use crate::strategy::{Context, Errors, SPEC, Strategy, View};
+use crate::strategy::{Context, Errors, SPEC, Settle, Strategy, View};
 use crate::validate::{conditions, internal, items, text, validate_one_of};
-use crate::{OwnMetadata, Part, keep_metadata};
+use crate::{ApiError, OwnMetadata, Part, keep_metadata};
 
 const MOST_ANNOTATIONS: usize = 20;
 const LONGEST_EXPRESSION: usize = 5 << 10;
@@ -40,6 +42,20 @@ impl Strategy for ValidatingPolicies {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OWN
+    }
+
+    fn begin<'n, 'a: 'n>(
+        &'a self,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
+        Some(Box::pin(async move {
+            let checked = Checked::Policy;
+            param_access::check(checked, self, new, old, cx)
+                .await
+                .map(|()| None)
+        }))
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
@@ -80,7 +96,7 @@ impl Strategy for ValidatingPolicies {
         if cx.part == Part::Status {
             Vec::new()
         } else {
-            unenforced(new.tree, "ValidatingAdmissionPolicy", cx)
+            warnings(new.tree)
         }
     }
 }
@@ -98,6 +114,20 @@ impl Strategy for MutatingPolicies {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OWN
+    }
+
+    fn begin<'n, 'a: 'n>(
+        &'a self,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
+        Some(Box::pin(async move {
+            let checked = Checked::Policy;
+            param_access::check(checked, self, new, old, cx)
+                .await
+                .map(|()| None)
+        }))
     }
 
     fn validate(
@@ -124,9 +154,9 @@ impl Strategy for MutatingPolicies {
         &self,
         new: &View<'_, MutatingAdmissionPolicy>,
         _: Option<&View<'_, MutatingAdmissionPolicy>>,
-        cx: &Context<'_>,
+        _: &Context<'_>,
     ) -> Vec<String> {
-        unenforced(new.tree, "MutatingAdmissionPolicy", cx)
+        warnings(new.tree)
     }
 }
 

@@ -18,6 +18,11 @@ pub struct Match<'a> {
 }
 
 impl Match<'_> {
+    /// Whether this is the same resource and kind.
+    pub fn is(&self, other: &Match<'_>) -> bool {
+        std::ptr::eq(self.resource, other.resource) && std::ptr::eq(self.kind, other.kind)
+    }
+
     pub(super) fn is_same_resource(&self, other: &Resource) -> bool {
         self.resource.group == other.group
             && self.resource.version == other.version

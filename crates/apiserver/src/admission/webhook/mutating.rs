@@ -3,11 +3,10 @@
 //! A webhook that wants it is called once more in the second run of the chain, if the object was
 //! changed after its call.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coracle_api::catalog::{BUILTIN, Kind, Struct};
+use coracle_api::catalog::Kind;
 use coracle_api::codec::json;
 use coracle_api::go_text::Quoted;
 use coracle_api::patch::json as json_patch;
@@ -18,8 +17,9 @@ use http::StatusCode;
 use super::call::{Caller, Failed, objects};
 use super::review::Response;
 use super::source::{Hook, Source};
+use crate::admission::invoked::Invoked;
 use crate::admission::matching::{Match, Question, is_exempt_from_webhooks};
-use crate::admission::{Attributes, Operation, Plugin, Setup};
+use crate::admission::{Attributes, Operation, Plugin, Setup, patched};
 use crate::webhook::CallError;
 
 const NAME: &str = "MutatingAdmissionWebhook";
@@ -27,24 +27,6 @@ const NAME: &str = "MutatingAdmissionWebhook";
 pub(in crate::admission) struct MutatingAdmissionWebhook {
     source: Source,
     caller: Caller,
-}
-
-/// What is remembered of the first run, by the UIDs of webhooks.
-#[derive(Default)]
-struct Memory {
-    /// The object after the last call.
-    output: Option<Value>,
-    /// Called, and to be called again if the object changes.
-    waiting: BTreeSet<String>,
-    /// To be called again.
-    called_again: BTreeSet<String>,
-}
-
-impl Memory {
-    /// The object was changed after the calls so far.
-    fn changed(&mut self) {
-        self.called_again.append(&mut self.waiting);
-    }
 }
 
 impl MutatingAdmissionWebhook {
@@ -75,9 +57,7 @@ impl MutatingAdmissionWebhook {
 
         // A webhook that was not concerned in the first run is not called in the second.
         let is_called = !reinvocation.is_second()
-            || reinvocation.remembered(NAME, |memory: &mut Memory| {
-                memory.called_again.contains(&hook.uid)
-            });
+            || reinvocation.remembered(NAME, |invoked: &mut Invoked| invoked.is_due(&hook.uid));
         if !is_called {
             return Ok(());
         }
@@ -93,12 +73,12 @@ impl MutatingAdmissionWebhook {
         let new = result.as_ref().ok().and_then(Option::as_ref);
         let changed = new.is_some_and(|new| new != object);
         notes.mutated(changed);
-        reinvocation.remembered(NAME, |memory: &mut Memory| {
+        reinvocation.remembered(NAME, |invoked: &mut Invoked| {
             if changed {
-                memory.changed();
+                invoked.changed();
             }
             if hook.is_reinvocable {
-                memory.waiting.insert(hook.uid.clone());
+                invoked.add(&hook.uid);
             }
         });
         if changed {
@@ -165,11 +145,8 @@ impl Plugin for MutatingAdmissionWebhook {
 
         let reinvocation = &attributes.notes.reinvocation;
         if reinvocation.is_second() {
-            reinvocation.remembered(NAME, |memory: &mut Memory| {
-                // Other plugins have changed it since.
-                if memory.output.as_ref() != Some(object) {
-                    memory.changed();
-                }
+            reinvocation.remembered(NAME, |invoked: &mut Invoked| {
+                invoked.compare(object);
             });
         }
 
@@ -177,8 +154,8 @@ impl Plugin for MutatingAdmissionWebhook {
             self.call(place, hook, object, attributes).await?;
         }
 
-        reinvocation.remembered(NAME, |memory: &mut Memory| {
-            memory.output = Some(object.clone());
+        reinvocation.remembered(NAME, |invoked: &mut Invoked| {
+            invoked.end(object);
         });
         Ok(())
     }
@@ -230,34 +207,7 @@ fn applied(
     let text = json::to_vec(shown);
     let literal = json::parse_literal(&text).map_err(|error| error.to_string())?;
     let patched = patch.apply(literal).map_err(|error| error.to_string())?;
-    let text = |name: &str| {
-        patched
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let (api_version, name) = (text("apiVersion"), text("kind"));
-    if api_version != kind.api_version() || name != kind.name {
-        return Err(format!(
-            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:110\"",
-            Quoted(name),
-            Quoted(api_version)
-        ));
-    }
-
-    let decoded = json::decode(&json::to_vec(&patched), Some(of(attributes, kind).node()));
-    decoded
-        .map(|decoded| decoded.value)
-        .map_err(|error| error.to_string())
-}
-
-fn of<'a>(attributes: &Attributes<'a>, kind: &'a Kind) -> Struct<'a> {
-    let custom = attributes.definition.and_then(|definition| {
-        let place = definition.place(&kind.version)?;
-        let is_own = kind.group == definition.kind(place).group;
-        is_own.then(|| definition.of(place))
-    });
-    custom.unwrap_or_else(|| BUILTIN.root(kind))
+    patched::decode(&patched, attributes, kind).map(|decoded| decoded.value)
 }
 
 /// Annotations of one call in the audit log.
