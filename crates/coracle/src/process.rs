@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use coracle_client::Environment;
 use coracle_runtime::OpenFiles;
+use coracle_runtime::images::{Proxies, ProxyError};
 use coracle_settings::Pattern;
 use coracle_store::embedded::files::RealFiles;
 use coracle_store::embedded::{Config, Embedded, OpenError, SystemClock};
@@ -94,6 +95,19 @@ fn source_name(file: &str) -> &str {
 )]
 pub(crate) fn environment() -> Environment {
     Environment::read(|name| std::env::var(name).ok())
+}
+
+/// Where mirrors and settings of registries are looked for.
+pub(crate) const REGISTRIES_FILE: &str = "/etc/coracle/registries.yaml";
+pub(crate) const REGISTRY_HOSTS_DIR: &str = "/etc/coracle/certs.d";
+
+/// The proxies of the environment.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where configuration is read from the environment"
+)]
+pub(crate) fn proxies() -> Result<Proxies, ProxyError> {
+    Proxies::read(|name| std::env::var(name).ok())
 }
 
 /// Stack size of worker threads. The deepest recursion follows the nesting of an object and uses

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use coracle_client::Journal;
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::images::ImageSettings;
 use crate::logs::rotation::LogRotation;
 
 /// Settings of one node, in their final types.
@@ -38,6 +39,7 @@ pub struct Config {
     /// Kernel parameters that pods may set besides the safe ones: names, or prefixes followed by
     /// `*`.
     pub unsafe_sysctls: Vec<String>,
+    pub images: ImageSettings,
     /// Host ports (TCP) that pods cannot have, because other parts of the cluster serve them; those
     /// of the kubelet itself are known.
     pub reserved_ports: Vec<u16>,

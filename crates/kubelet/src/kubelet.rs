@@ -10,7 +10,7 @@ use coracle_cgroup::Hierarchies;
 use coracle_client::{
     Client, Informer, Informers, Recorder, Resource, Selection, Tasks, Typed, Whole,
 };
-use coracle_cri::v1::RuntimeHandler;
+use coracle_cri::v1::{ImageFilter, RuntimeHandler};
 use coracle_cri::{Images, Runtime};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::sync::watch;
@@ -164,6 +164,13 @@ impl Kubelet {
         PodCgroups::open(hierarchies, &self.config.cgroup_root, together, of_one).await
     }
 
+    async fn open_image_manager(&self, host: &Host) -> ImageManager {
+        let images = host.images.list_images(ImageFilter::default()).await.ok();
+        let (settings, now) = (self.config.images.clone(), host.now());
+        let folder = host.layout.root().to_owned();
+        blocking(move || ImageManager::open(&settings, &folder, images.as_deref(), now)).await
+    }
+
     /// Runs the node until the future is dropped. Containers keep running.
     ///
     /// # Errors
@@ -194,6 +201,7 @@ impl Kubelet {
         let (network, network_status) = watch::channel(Some(
             "container runtime status check may not have completed yet".to_owned(),
         ));
+        let image_manager = self.open_image_manager(&host).await;
         let shared = Arc::new(Shared {
             pod_manager: self.pod_manager.clone(),
             volumes: VolumeManager::new(
@@ -209,7 +217,7 @@ impl Kubelet {
             sysctls: self.config.unsafe_sysctls.clone(),
             reserved_ports: self.config.all_reserved_ports(),
             status_manager: StatusManager::new(&host.client, self.pods.clone(), &self.tasks),
-            image_manager: ImageManager::default(),
+            image_manager,
             crashes: BackOff::default(),
             memory: machine.memory,
             runtime_name: runtime.runtime_name.clone(),

@@ -6,6 +6,7 @@
 //! <root>/pods/<uid>/volume-subpaths/…               parts of volumes that containers have mounted
 //! <root>/pods/<uid>/containers/<container>/<id>     the termination message of one container
 //! <root>/pods/<uid>/etc-hosts                       the hosts file of a pod
+//! <root>/image_manager                              with whose credentials images were pulled
 //! <logs>/pods/<namespace>_<name>_<uid>/<container>/<attempt>.log
 //! <logs>/containers/<name>_<namespace>_<container>-<id>.log   a link to it
 //! ```

@@ -54,5 +54,6 @@ mod terminate;
 pub mod volumes;
 
 pub use config::Config;
+pub use images::{ImageSettings, ListedImages, Pulls, Verification};
 pub use kubelet::{Kubelet, StartError};
 pub use logs::rotation::LogRotation;

@@ -15,8 +15,8 @@ use clap::{Args, Subcommand};
 use coracle_cri::v1::{ImageFilter, ImageSpec};
 use coracle_cri::{Client, Images};
 use coracle_runtime::images::{
-    Image as Known, ImageCommand, ImageError, ImageStore, ImagesConfig, Keyring, Reference,
-    ReferenceError,
+    Image as Known, ImageCommand, ImageError, ImageStore, ImagesConfig, Keyring, ProxyError,
+    Reference, ReferenceError, Registries,
 };
 
 use crate::process;
@@ -111,6 +111,8 @@ pub(crate) enum CommandError {
     Folder(PathBuf, #[source] io::Error),
     #[error("cannot import through --endpoint: CRI has no import; use --data-dir")]
     ImportThroughSocket,
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     #[error(transparent)]
     Images(#[from] ImageError),
     #[error(transparent)]
@@ -265,7 +267,18 @@ async fn pull(
 impl ImageLocation {
     /// Performs an operation on the image store, or has the running node perform it.
     async fn change(&self, command: &ImageCommand) -> Result<Vec<Known>, CommandError> {
-        Ok(command.run(self.config(), &progress::report()).await?)
+        // A running node has settings of its own.
+        let registries = Registries {
+            file: Some(PathBuf::from(process::REGISTRIES_FILE)),
+            folder: Some(PathBuf::from(process::REGISTRY_HOSTS_DIR)),
+            proxies: process::proxies()?,
+            ..Registries::default()
+        };
+        let config = ImagesConfig {
+            registries,
+            ..self.config()
+        };
+        Ok(command.run(config, &progress::report()).await?)
     }
 
     /// The images, read-only; works while a node is running too.

@@ -44,7 +44,9 @@ use addresses::{certificate_addresses, local_address, reachable_address};
 use cluster_network::{ClusterNetwork, ClusterNetworkError, Requested};
 use etcd_port::{EtcdPortError, EtcdPortFlags};
 use node::{Node, NodeError};
-use options::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, subdomain};
+use options::{
+    CniFlags, Component, EtcdFlags, ImageFlags, NetworkFlags, NodeFlags, PodFlags, subdomain,
+};
 use program::PROGRAM;
 
 /// What the settings set.
@@ -58,6 +60,7 @@ pub(crate) struct Server {
     network: NetworkFlags,
     cni: CniFlags,
     pods: PodFlags,
+    images: ImageFlags,
     etcd_port: EtcdPortFlags,
     disable: Vec<Component>,
     controllers: Vec<String>,
@@ -349,6 +352,8 @@ impl Server {
             open_files: None,
             pod_pids: self.pods.pids(),
             unsafe_sysctls: self.pods.allowed_unsafe_sysctls.clone(),
+            images: self.images.settings().map_err(Mistakes)?,
+            registries: self.images.registries().map_err(NodeError::Proxy)?,
             has_proxy: !self.disable.contains(&Component::Proxy),
             has_dns: !self.disable.contains(&Component::Dns),
         }))

@@ -17,9 +17,11 @@ use coracle_cri::Runtime as _;
 use coracle_cri::v1::PodSandboxFilter;
 use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
 use coracle_kubelet::server::{Server, TlsError, certificate};
-use coracle_kubelet::{Config, Kubelet, LogRotation};
+use coracle_kubelet::{Config, ImageSettings, Kubelet, LogRotation};
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
-use coracle_runtime::images::{ImageError, ImageStore, ImagesConfig, PreloadWatch};
+use coracle_runtime::images::{
+    ImageError, ImageStore, ImagesConfig, PreloadWatch, ProxyError, Registries,
+};
 use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{OpenFiles, Runtime};
 use k8s_openapi::api::core::v1::Node as NodeObject;
@@ -56,6 +58,8 @@ pub(super) struct Settings {
     /// PID limit of one pod.
     pub(super) pod_pids: Option<i64>,
     pub(super) unsafe_sysctls: Vec<String>,
+    pub(super) images: ImageSettings,
+    pub(super) registries: Registries,
     pub(super) has_proxy: bool,
     pub(super) has_dns: bool,
 }
@@ -76,6 +80,8 @@ pub(crate) enum NodeError {
     Network(#[from] coracle_podnet::Error),
     #[error("cannot enable packet forwarding for pods")]
     Forwarding(#[from] NodeNetworkError),
+    #[error(transparent)]
+    Proxy(ProxyError),
     #[error("cannot open the image store")]
     Images(#[from] ImageError),
     #[error("cannot open the container runtime")]
@@ -182,7 +188,10 @@ async fn open(
         Some(cluster_network),
     )
     .await?;
-    let config = images(instance);
+    let config = ImagesConfig {
+        registries: settings.registries.clone(),
+        ..images(instance)
+    };
     let images = blocking(move || ImageStore::open(config)).await?;
     images.add_built_in().await?;
 
@@ -283,6 +292,7 @@ fn begin_kubelet(
         max_pods: 110,
         pod_pids: settings.pod_pids,
         unsafe_sysctls: settings.unsafe_sysctls.clone(),
+        images: settings.images.clone(),
         reserved_ports: vec![settings.cluster_network.https_port, PROXY_HEALTH_PORT],
         port: listener
             .local_addr()

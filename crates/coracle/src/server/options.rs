@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use coracle_apiserver::storage::Media;
+use coracle_kubelet::{ImageSettings, ListedImages, Pulls, Verification};
+use coracle_runtime::images::{ProxyError, Registries};
 use coracle_settings::{Element, Given};
 use ipnet::IpNet;
 
 use super::pod_network::Plugins;
+use crate::process;
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage};
 
 /// Node lifecycle and simulated nodes.
@@ -39,6 +42,108 @@ impl PodFlags {
     /// The PID limit of one pod; 0 means no limit, as upstream.
     pub(super) fn pids(&self) -> Option<i64> {
         self.max_pids.map(|most| if most > 0 { most } else { -1 })
+    }
+}
+
+/// Pulls of images.
+#[derive(Default)]
+pub(super) struct ImageFlags {
+    pub(super) registries_file: Option<PathBuf>,
+    pub(super) registry_hosts_dir: Option<PathBuf>,
+    pub(super) serialize_pulls: bool,
+    pub(super) max_parallel_pulls: Option<i64>,
+    pub(super) verification: Option<VerificationPolicy>,
+    pub(super) allowlist: Vec<String>,
+}
+
+/// When a pod's credentials are verified for an image that is present.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum VerificationPolicy {
+    Never,
+    NeverOfPreloaded,
+    NeverOfListed,
+    Always,
+}
+
+impl Element for VerificationPolicy {
+    const KIND: &'static str = "policy";
+
+    fn parse(text: &str) -> Result<VerificationPolicy, String> {
+        match text {
+            "NeverVerify" => Ok(VerificationPolicy::Never),
+            "NeverVerifyPreloadedImages" => Ok(VerificationPolicy::NeverOfPreloaded),
+            "NeverVerifyAllowlistedImages" => Ok(VerificationPolicy::NeverOfListed),
+            "AlwaysVerify" => Ok(VerificationPolicy::Always),
+            _ => Err(format!(
+                "{text:?} is not NeverVerify, NeverVerifyPreloadedImages, \
+                 NeverVerifyAllowlistedImages or AlwaysVerify"
+            )),
+        }
+    }
+}
+
+impl ImageFlags {
+    /// How registries are reached.
+    ///
+    /// # Errors
+    /// A proxy of the environment cannot be used.
+    pub(super) fn registries(&self) -> Result<Registries, ProxyError> {
+        Ok(Registries {
+            file: self.registries_file.clone(),
+            folder: self.registry_hosts_dir.clone(),
+            proxies: process::proxies()?,
+            ..Registries::default()
+        })
+    }
+
+    pub(super) fn settings(&self) -> Result<ImageSettings, Vec<String>> {
+        let mut mistakes = Vec::new();
+        let pulls = self.pulls().unwrap_or_else(|why| {
+            mistakes.push(why.to_owned());
+            Pulls::default()
+        });
+        let verification = self.verification().unwrap_or_else(|why| {
+            mistakes.push(why);
+            Verification::default()
+        });
+
+        match mistakes.is_empty() {
+            true => Ok(ImageSettings {
+                pulls,
+                verification,
+            }),
+            false => Err(mistakes),
+        }
+    }
+
+    fn pulls(&self) -> Result<Pulls, &'static str> {
+        match (self.serialize_pulls, self.max_parallel_pulls) {
+            (_, Some(..=0)) => Err("--max-parallel-image-pulls must be a positive number"),
+            (true, Some(2..)) => Err(
+                "--max-parallel-image-pulls cannot be larger than 1 unless --serialize-image-pulls is false",
+            ),
+            (true, _) => Ok(Pulls::Serial),
+            (false, most) => Ok(Pulls::Parallel(
+                most.and_then(|most| usize::try_from(most).ok()),
+            )),
+        }
+    }
+
+    fn verification(&self) -> Result<Verification, String> {
+        let listed = self.allowlist.iter().map(|text| ListedImages::parse(text));
+        let listed: Vec<ListedImages> = listed
+            .collect::<Result<_, _>>()
+            .map_err(|why| format!("--preloaded-images-verification-allowlist: {why}"))?;
+
+        match self.verification {
+            Some(VerificationPolicy::NeverOfListed) => Ok(Verification::NeverOfListed(listed)),
+            _ if !listed.is_empty() => Err("--preloaded-images-verification-allowlist requires \
+                 --image-pull-credentials-verification-policy=NeverVerifyAllowlistedImages"
+                .to_owned()),
+            Some(VerificationPolicy::Never) => Ok(Verification::Never),
+            Some(VerificationPolicy::Always) => Ok(Verification::Always),
+            Some(VerificationPolicy::NeverOfPreloaded) | None => Ok(Verification::NeverOfPreloaded),
+        }
     }
 }
 

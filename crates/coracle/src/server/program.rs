@@ -5,6 +5,7 @@ use coracle_settings::{Format, Mistakes, Program, Section, Setting};
 use super::Server;
 use super::options::subdomain;
 use crate::instance::DEFAULT_DATA_DIR;
+use crate::process::{REGISTRIES_FILE, REGISTRY_HOSTS_DIR};
 use crate::settings::logs;
 
 pub(super) const PROGRAM: Program<Server> = Program {
@@ -123,6 +124,18 @@ const NODE: &[S] = &[
         |options| &mut options.cni.conf_dir,
     ),
     S::new(
+        "image-pull-credentials-verification-policy",
+        "NeverVerifyPreloadedImages",
+        "When a pod needs credentials for an image that is present: NeverVerify, NeverVerifyPreloadedImages, NeverVerifyAllowlistedImages, AlwaysVerify",
+        |options| &mut options.images.verification,
+    ),
+    S::new(
+        "max-parallel-image-pulls",
+        "",
+        "Maximum number of images pulled at the same time, if --serialize-image-pulls is false. Default: no limit",
+        |options| &mut options.images.max_parallel_pulls,
+    ),
+    S::new(
         "node-name",
         "",
         "Name of the node. Default: the hostname",
@@ -133,6 +146,30 @@ const NODE: &[S] = &[
         "",
         "Maximum number of processes and threads of one pod; -1: the limit of all pods together. Default: a quarter of that limit",
         |options| &mut options.pods.max_pids,
+    ),
+    S::new(
+        "preloaded-images-verification-allowlist",
+        "",
+        "Images that need no credentials with the policy NeverVerifyAllowlistedImages, separated by commas: names without tag, or paths that end with /*",
+        |options| &mut options.images.allowlist,
+    ),
+    S::new(
+        "registries-file",
+        REGISTRIES_FILE,
+        "Mirrors and settings of registries, in the format of registries.yaml of k3s; read for every pull. It may be missing",
+        |options| &mut options.images.registries_file,
+    ),
+    S::new(
+        "registry-hosts-dir",
+        REGISTRY_HOSTS_DIR,
+        "Directory with a directory of hosts.toml per registry, as containerd has it; read for every pull. It may be missing",
+        |options| &mut options.images.registry_hosts_dir,
+    ),
+    S::new(
+        "serialize-image-pulls",
+        "true",
+        "Pull one image at a time from each registry",
+        |options| &mut options.images.serialize_pulls,
     ),
 ];
 
@@ -225,6 +262,7 @@ impl Server {
         let mut mistakes = Vec::new();
         self.check_node(&mut mistakes);
         self.check_store(&mut mistakes);
+        mistakes.extend(self.images.settings().err().into_iter().flatten());
 
         if self.nodes.simulated_nodes > 10_000 {
             mistakes.push(String::from("--simulated-nodes: at most 10000"));

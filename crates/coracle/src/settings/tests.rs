@@ -150,6 +150,7 @@ const KUBELET: &[(&str, &str)] = &[
     ("pod-max-pids", "pod-max-pids"),
     ("port", "kubelet-port"),
     ("root-dir", "data-dir"),
+    ("serialize-image-pulls", "serialize-image-pulls"),
 ];
 
 fn page() -> String {

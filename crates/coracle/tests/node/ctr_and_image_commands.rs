@@ -1,12 +1,11 @@
 //! `coracle ctr` and `coracle image` on a node, without the API.
 
 use std::fs;
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use crate::machine::{Machine, eventually};
+use crate::registry::Registry;
 use crate::tools_image::{TOOLS, save_tools};
 
 /// An archive in the preload folder is an image that pods run, whatever else lies there. `coracle
@@ -145,22 +144,7 @@ fn import_and_pull_images(machine: &Machine) {
     assert_eq!(imported.trim(), format!("{TOOLS} {id}"));
 
     let registry = Registry::start(machine);
-    let (from, to) = (
-        format!("docker-archive:{}", archive.display()),
-        "docker://127.0.0.1:5000/team/tools:2",
-    );
-
-    machine.run(
-        "skopeo",
-        &[
-            "copy",
-            "--quiet",
-            "--insecure-policy",
-            "--dest-tls-verify=false",
-            &from,
-            to,
-        ],
-    );
+    registry.push(machine, &archive, "team/tools:2");
 
     let pulled = machine.types("coracle image pull 127.0.0.1:5000/team/tools:2");
     assert_eq!(pulled.trim(), format!("127.0.0.1:5000/team/tools:2 {id}"));
@@ -171,44 +155,4 @@ fn import_and_pull_images(machine: &Machine) {
     );
 
     drop(registry);
-}
-
-/// Debian's registry, in the machine's network.
-struct Registry(Child);
-
-impl Registry {
-    fn start(machine: &Machine) -> Self {
-        let config = machine.folder().join("registry.yml");
-        let data = machine.folder().join("registry");
-        let text = format!(
-            "version: 0.1\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: \"127.0.0.1:5000\", secret: x}}\n",
-            data.display()
-        );
-        fs::write(&config, text).unwrap();
-
-        let mut command: Command = machine.command("docker-registry", &["serve"]);
-        let process = command
-            .arg(&config)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let registry = Self(process);
-
-        eventually("the registry answers", || {
-            machine
-                .inside(|| TcpStream::connect("127.0.0.1:5000").map(drop))
-                .join()
-                .unwrap()
-        });
-
-        registry
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
 }

@@ -22,6 +22,8 @@ mod pods;
 mod program;
 mod quick_start;
 mod random;
+mod registries;
+mod registry;
 mod resource_exhaustion;
 mod server_killed;
 mod stop_command;

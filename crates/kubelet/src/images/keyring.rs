@@ -10,13 +10,22 @@ use coracle_cri::v1::AuthConfig;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 
+use super::records::{PullSecret, sha256_hex};
+
 /// The default registry, as credentials name it.
 const DEFAULT: &str = "index.docker.io";
 
 /// All credentials of a pod.
 #[derive(Default)]
 pub(crate) struct Keyring {
-    entries: Vec<(RegistryPath, AuthConfig)>,
+    entries: Vec<(RegistryPath, Credential)>,
+}
+
+/// A credential, and the Secret that has it.
+#[derive(Clone)]
+pub(super) struct Credential {
+    pub(super) auth: AuthConfig,
+    pub(super) secret: PullSecret,
 }
 
 /// What a credential applies to.
@@ -39,7 +48,9 @@ impl Keyring {
         let entries = json.or_else(|| data(".dockercfg"));
         for (path, entry) in entries.iter().filter_map(Value::as_object).flatten() {
             if let Some(auth) = auth(entry) {
-                self.entries.push((RegistryPath::parse(path), auth));
+                let secret = source(secret, &auth, entry);
+                let credential = Credential { auth, secret };
+                self.entries.push((RegistryPath::parse(path), credential));
             }
         }
 
@@ -50,13 +61,38 @@ impl Keyring {
     }
 
     /// The credentials that match an image, the most specific first.
-    pub(super) fn lookup(&self, image: &str) -> Vec<AuthConfig> {
+    pub(super) fn lookup(&self, image: &str) -> Vec<Credential> {
         let image = RegistryPath::parse(&complete(image));
         self.entries
             .iter()
             .filter(|(path, _)| path.covers(&image))
-            .map(|(_, auth)| auth.clone())
+            .map(|(_, credential)| credential.clone())
             .collect()
+    }
+}
+
+/// The Secret of a credential, with upstream's digest of it.
+fn source(secret: &Secret, auth: &AuthConfig, entry: &Value) -> PullSecret {
+    let email = entry.get("email").and_then(Value::as_str);
+    let mut hashed = coracle_api::Map::new();
+    for (name, text) in [
+        ("username", auth.username.as_str()),
+        ("password", &auth.password),
+        ("email", email.unwrap_or_default()),
+        ("identitytoken", &auth.identity_token),
+    ] {
+        if !text.is_empty() {
+            hashed.insert(name, text);
+        }
+    }
+
+    let hashed = coracle_api::codec::json::to_vec(&hashed.into());
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    PullSecret {
+        namespace: text(&secret.metadata.namespace),
+        name: text(&secret.metadata.name),
+        uid: text(&secret.metadata.uid),
+        credential_hash: sha256_hex(&hashed),
     }
 }
 
@@ -186,7 +222,7 @@ mod tests {
         let found: Vec<String> = keyring
             .lookup(image)
             .into_iter()
-            .map(|auth| auth.username)
+            .map(|credential| credential.auth.username)
             .collect();
         assert_eq!(found, users, "{image}");
     }
@@ -242,7 +278,7 @@ mod tests {
     #[test]
     fn the_older_form_is_read_too() {
         let ring = keyring(".dockercfg", r#"{"r.example":{"auth":"dTpwOnc="}}"#);
-        let auth = ring.lookup("r.example/x").swap_remove(0);
+        let auth = ring.lookup("r.example/x").swap_remove(0).auth;
         assert_eq!(
             (auth.username.as_str(), auth.password.as_str()),
             ("u", "p:w")

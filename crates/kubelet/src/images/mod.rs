@@ -1,22 +1,24 @@
 //! The image manager: finds or pulls the images of containers.
 //!
-//! [`ImageManager::ensure`] follows the container's pull policy. Pulls from one registry are serial,
-//! as upstream's default for all; registries do not wait for each other, since a pod's author
-//! chooses the registry and a slow one would delay the pods of all others. A failed pull backs off.
-//! Credentials come from the pod's image pull secrets
-//! ([`keyring`]).
+//! [`ImageManager::ensure`] follows the container's pull policy. An image that is present is used if
+//! the pod could have pulled it: [`records`] remember with whose credentials it was pulled, and
+//! [`verification`] decides. Else it is pulled when its turn comes ([`puller`]), with the credentials
+//! of the pod's image pull secrets ([`keyring`]). A failed pull backs off.
 
 mod keyring;
+mod puller;
+mod records;
+mod verification;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use coracle_api::image::ImageName;
 use coracle_api::time::Timestamp;
 use coracle_client::ObjectReference;
-use coracle_cri::v1::{ImageSpec, PodSandboxConfig};
+use coracle_cri::v1::{Image, ImageSpec, PodSandboxConfig};
 use k8s_openapi::api::core::v1::{Container, Pod};
-use tokio::sync::OwnedMutexGuard;
 
 use crate::backoff::BackOff;
 use crate::host::Host;
@@ -25,34 +27,26 @@ use crate::references::References;
 use crate::spec::security::ImageUser;
 use crate::status::Waiting;
 pub(crate) use keyring::Keyring;
+use puller::Puller;
+pub use puller::Pulls;
+use records::{PullSecret, Records, Verdict};
+pub use verification::{ListedImages, Verification};
+
+/// Settings of image pulls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageSettings {
+    pub pulls: Pulls,
+    pub verification: Verification,
+}
 
 /// Pulls images for one node.
-#[derive(Default)]
 pub(crate) struct ImageManager {
     back_off: BackOff,
     /// The last error by back-off key.
     errors: Mutex<BTreeMap<String, String>>,
-    pull_locks: PullLocks,
-}
-
-/// A lock per registry that is held during a pull. There are no more of them than waiting pods.
-#[derive(Default)]
-struct PullLocks(Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>);
-
-impl PullLocks {
-    async fn lock(&self, registry: &str) -> OwnedMutexGuard<()> {
-        let lock = {
-            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            locks.retain(|_, lock| lock.strong_count() > 0);
-            let known = locks.entry(registry.to_owned()).or_default();
-            known.upgrade().unwrap_or_else(|| {
-                let fresh = Arc::default();
-                *known = Arc::downgrade(&fresh);
-                fresh
-            })
-        };
-        lock.lock_owned().await
-    }
+    puller: Puller,
+    records: Arc<Records>,
+    verification: Verification,
 }
 
 /// An image on this node.
@@ -89,6 +83,23 @@ pub(crate) struct ImageRequest<'a> {
 }
 
 impl ImageManager {
+    /// Opens the records below the folder of the kubelet. `images` are those in the runtime; `None`:
+    /// they are not known.
+    pub(crate) fn open(
+        settings: &ImageSettings,
+        kubelet: &Path,
+        images: Option<&[Image]>,
+        now: Timestamp,
+    ) -> ImageManager {
+        ImageManager {
+            back_off: BackOff::default(),
+            errors: Mutex::default(),
+            puller: Puller::new(settings.pulls),
+            records: Records::open(kubelet, images, now),
+            verification: settings.verification.clone(),
+        }
+    }
+
     /// Ensures that the image of a container is present.
     pub(crate) async fn ensure(
         &self,
@@ -127,6 +138,7 @@ impl ImageManager {
 
         if policy != "Always"
             && let Some(present) = self.find(host, &about, &image).await?
+            && self.may_use(host, request, image_name, &image, &present)
         {
             host.events
                 .normal(&about, "Pulled", already_present(image_name));
@@ -151,6 +163,31 @@ impl ImageManager {
             image_name,
         };
         self.pull(host, request, &about, &pull).await
+    }
+
+    /// Whether a pod may use an image that is present.
+    fn may_use(
+        &self,
+        host: &Host,
+        request: &ImageRequest<'_>,
+        image_name: &str,
+        image: &str,
+        present: &PresentImage,
+    ) -> bool {
+        let history = self.records.history(&present.reference, image_name);
+        let secrets = || {
+            let found = request.keyring.lookup(image).into_iter();
+            found.map(|credential| credential.secret).collect()
+        };
+        match self.verification.verdict(image_name, &history, secrets) {
+            Verdict::Allowed => true,
+            Verdict::AllowedBy(secret) => {
+                let (id, now) = (&present.reference, host.now());
+                self.records.allow(id, image_name, Some(secret), now);
+                true
+            }
+            Verdict::Unknown => false,
+        }
     }
 
     /// Removes all state of a pod.
@@ -231,26 +268,29 @@ impl ImageManager {
             .normal(about, "Pulling", format!("Pulling image {image_name:?}"));
         host.note(request.pod.uid(), "pull", format!("{image_name}: pulling"));
         let asked_at = tokio::time::Instant::now();
-        let pull_lock = self.pull_locks.lock(registry).await;
+        let turn = self.puller.turn(registry).await;
+        let failed = |error: &str| self.failed(host, request, about, &key, image_name, error);
+        let in_progress = self
+            .records
+            .begin(image_name)
+            .map_err(|error| failed(&format!("failed to record image pull intent: {error}")))?;
 
         let begun_at = tokio::time::Instant::now();
         let pulled = self.pull_with_credentials(host, request, image).await;
-        drop(pull_lock);
-        let found = match pulled {
-            Ok(()) => self.find(host, about, image).await?,
-            Err(error) => return Err(self.failed(host, request, about, &key, image_name, &error)),
+        drop(turn);
+        let used = match pulled {
+            Ok(used) => used,
+            Err(error) => {
+                in_progress.failed();
+                return Err(failed(&error));
+            }
         };
 
-        let Some(present) = found else {
-            return Err(self.failed(
-                host,
-                request,
-                about,
-                &key,
-                image_name,
-                "image not found after a successful pull",
-            ));
+        let Some(present) = self.find(host, about, image).await? else {
+            in_progress.failed();
+            return Err(failed("image not found after a successful pull"));
         };
+        in_progress.succeeded(&present.reference, used, host.now());
 
         let size = self.size(host, image).await;
         let whole = rounded(asked_at.elapsed());
@@ -302,36 +342,35 @@ impl ImageManager {
         }
     }
 
-    /// Tries each matching credential; without any, pulls anonymously.
+    /// Tries each matching credential; without any, pulls anonymously. Returns the Secret whose
+    /// credential was used.
     async fn pull_with_credentials(
         &self,
         host: &Host,
         request: &ImageRequest<'_>,
         image: &str,
-    ) -> Result<(), String> {
+    ) -> Result<Option<PullSecret>, String> {
         let spec = || ImageSpec {
             image: image.to_owned(),
             ..Default::default()
         };
 
-        let mut auths: Vec<_> = request
-            .keyring
-            .lookup(image)
-            .into_iter()
-            .map(Some)
-            .collect();
-        if auths.is_empty() {
-            auths.push(None);
+        let found = request.keyring.lookup(image).into_iter();
+        let mut credentials: Vec<_> = found.map(Some).collect();
+        if credentials.is_empty() {
+            credentials.push(None);
         }
 
         let mut errors = Vec::new();
-        for auth in auths {
-            match host
+        for credential in credentials {
+            let (auth, secret) = credential
+                .map(|credential| (credential.auth, credential.secret))
+                .unzip();
+            let pulling = host
                 .images
-                .pull_image(spec(), auth, Some(request.sandbox.clone()))
-                .await
-            {
-                Ok(_) => return Ok(()),
+                .pull_image(spec(), auth, Some(request.sandbox.clone()));
+            match pulling.await {
+                Ok(_) => return Ok(secret),
                 Err(error) => errors.push(error.to_string()),
             }
         }

@@ -66,6 +66,7 @@ impl World {
             max_pods: self.max_pods,
             pod_pids: None,
             unsafe_sysctls: Vec::new(),
+            images: coracle_kubelet::ImageSettings::default(),
             reserved_ports: Vec::new(),
             port: 10250,
             healthz: Some(HEALTHZ.parse().unwrap()),

@@ -33,7 +33,9 @@ pub use documents::{DocumentError, Platform};
 pub use import::{ImportError, ImportOptions, PreloadWatch};
 pub use pull::{Progress, Report};
 pub use reference::{Reference, ReferenceError, Which};
-pub use registry::{Credentials, Keyring, Registries, RegistryError};
+pub use registry::{
+    Credentials, HostsError, Keyring, Proxies, ProxyError, Registries, RegistryError,
+};
 pub use store::{Image, StoreError};
 pub use unpack::{Limits, SparseError, UnpackError};
 

@@ -83,7 +83,8 @@ impl ImageStore {
         credentials: Option<Credentials>,
         report: &Report,
     ) -> Result<Image, ImageError> {
-        let repository = Repository::open(&self.connector, image, credentials.clone()).await;
+        let repository = Repository::open(&self.connector, image, credentials).await?;
+        let repository = Arc::new(repository);
         if let Some(here) = self.up_to_date(&repository, image).await? {
             let digest = here.digest_in(image).unwrap_or(here.id);
             report(Progress::UpToDate { digest });
@@ -143,12 +144,6 @@ impl ImageStore {
             origin,
         };
 
-        let repository = Arc::new(Source {
-            images: self.connector.clone(),
-            image: image.clone(),
-            credentials,
-        });
-
         let fetch = |at: usize, staged: Staged| {
             let limits = self.config.limits.for_compressed(layers[at].size);
             fetch_layer(
@@ -166,7 +161,7 @@ impl ImageStore {
     /// The stored image of this name, if the registry still has the same.
     async fn up_to_date(
         &self,
-        repository: &Repository<'_>,
+        repository: &Repository,
         image: &Reference,
     ) -> Result<Option<Image>, ImageError> {
         let Some(here) = self.find(&image.to_string()) else {
@@ -191,7 +186,7 @@ impl ImageStore {
 
     async fn fetch_config(
         &self,
-        repository: &Repository<'_>,
+        repository: &Repository,
         config: &Descriptor,
     ) -> Result<Vec<u8>, ImageError> {
         if self.find(&config.digest.to_string()).is_some() {
@@ -204,23 +199,14 @@ impl ImageStore {
     }
 }
 
-/// The source of layers, owned by the transfer tasks.
-struct Source {
-    images: Arc<super::registry::Connector>,
-    image: Reference,
-    credentials: Option<Credentials>,
-}
-
 fn fetch_layer(
-    source: Arc<Source>,
+    repository: Arc<Repository>,
     layer: Descriptor,
     staged: Staged,
     limits: Limits,
     report: Report,
 ) -> Fetching {
     Box::pin(async move {
-        let repository =
-            Repository::open(&source.images, &source.image, source.credentials.clone()).await;
         let (send, receive) = mpsc::channel(WAITING);
         let unpacking = tokio::task::spawn_blocking(move || {
             let reader = ChannelReader {
@@ -264,7 +250,7 @@ enum Stopped {
 /// Transfers a blob to the unpacking thread, resuming after broken connections, and verifies its
 /// digest.
 async fn transfer(
-    repository: &Repository<'_>,
+    repository: &Repository,
     blob: &Descriptor,
     to: mpsc::Sender<io::Result<Bytes>>,
     report: &Report,
@@ -311,7 +297,7 @@ struct Transfer<'a> {
 
 impl Transfer<'_> {
     /// Transfers over one connection.
-    async fn resume(&mut self, repository: &Repository<'_>) -> Result<(), Stopped> {
+    async fn resume(&mut self, repository: &Repository) -> Result<(), Stopped> {
         let failed = |error: RegistryError| Stopped::Failed(error.into());
         let (answer, continued) = repository
             .blob(self.blob.digest, self.at)

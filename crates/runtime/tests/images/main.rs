@@ -5,6 +5,7 @@ mod bad_registries;
 mod commands;
 mod fixtures;
 mod import;
+mod mirrors;
 mod pull;
 mod rootfs;
 mod slow;

@@ -287,21 +287,22 @@ async fn a_cancelled_pull_leaves_nothing() {
 }
 
 /// Debian's registry, on a port of its own.
-struct Registry {
+pub(crate) struct Registry {
     child: Child,
-    host: String,
+    pub(crate) host: String,
     _folder: tempfile::TempDir,
     with_tls: bool,
 }
 
-struct Tls {
-    certificate: std::path::PathBuf,
+pub(crate) struct Tls {
+    pub(crate) certificate: std::path::PathBuf,
     key: std::path::PathBuf,
 }
 
 impl Tls {
-    fn make(folder: &Path) -> Self {
-        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    pub(crate) fn make(folder: &Path) -> Self {
+        let names = ["127.0.0.1", "secure.example"].map(str::to_owned);
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
         let (certificate, key) = (folder.join("registry.crt"), folder.join("registry.key"));
         fs::write(&certificate, made.cert.pem()).unwrap();
         fs::write(&key, made.signing_key.serialize_pem()).unwrap();
@@ -311,7 +312,7 @@ impl Tls {
 
 impl Registry {
     /// With TLS there is one user, `someone`, whose password is `right`.
-    fn start(tls: Option<&Tls>) -> Self {
+    pub(crate) fn start(tls: Option<&Tls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         loop {
             // Another process may take the free port first; then the registry exits.
@@ -341,7 +342,7 @@ impl Registry {
     }
 
     /// Pushes an image of two layers; the upper holds a file with this content.
-    fn push(&self, folder: &Path, name: &str, content: &str) {
+    pub(crate) fn push(&self, folder: &Path, name: &str, content: &str) {
         let mut blobs = Blobs::default();
         let layers = [
             layer(&[("base", "same in all")]),

@@ -53,6 +53,7 @@ const CRATES: &[(&str, MayUse)] = &[
     (
         "runtime",
         Only(&[
+            "api",
             "cri",
             "cgroup",
             "podnet",

@@ -1,5 +1,5 @@
 //! HTTP requests to registries, with or without TLS. Each request has its own connection, since a
-//! pull needs few.
+//! pull needs few. A proxy gets requests without TLS itself, and forwards the bytes of those with TLS.
 
 use std::io;
 use std::net::IpAddr;
@@ -8,19 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::{ATTEMPTS, RegistryError};
+use super::hosts::TlsSettings;
+use super::proxy::{Proxies, Proxy};
+use super::{ATTEMPTS, RegistryError, tls};
 
 /// Connection settings for registries.
 #[derive(Clone, Debug)]
@@ -29,6 +31,11 @@ pub struct Registries {
     pub authorities: Vec<PathBuf>,
     /// Hosts, with ports, to contact without TLS. Loopback addresses fall back to plain HTTP.
     pub plain: Vec<String>,
+    /// Mirrors and settings of hosts, as k3s has them in `registries.yaml`. It may be missing.
+    pub file: Option<PathBuf>,
+    /// Folders of hosts with `hosts.toml`, as containerd has them. It may be missing.
+    pub folder: Option<PathBuf>,
+    pub proxies: Proxies,
     /// The timeout of a request, and of each chunk of a response.
     pub timeout: Duration,
     /// The minimum rate in bytes per second, measured over `timeout`: a host that sends a byte now
@@ -43,6 +50,9 @@ impl Default for Registries {
         Self {
             authorities: vec![],
             plain: vec![],
+            file: None,
+            folder: None,
+            proxies: Proxies::default(),
             timeout: Duration::from_secs(60),
             min_rate: 1 << 10,
             retry_after: Duration::from_millis(500),
@@ -50,19 +60,19 @@ impl Default for Registries {
     }
 }
 
-/// The system's CA bundles on common distributions.
-const BUNDLES: [&str; 5] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-
 /// Sends requests.
 pub(crate) struct Connector {
     registries: Registries,
+    /// The way to hosts without settings of their own.
+    usual: Arc<Way>,
+}
+
+/// How a host is connected to.
+#[derive(Default)]
+pub(super) struct Way {
+    settings: TlsSettings,
     tls: OnceCell<Arc<ClientConfig>>,
+    connect_timeout: Option<Duration>,
 }
 
 /// A response with a streamed body. It owns the connection.
@@ -104,8 +114,23 @@ impl Connector {
     pub(crate) fn new(registries: Registries) -> Self {
         Self {
             registries,
-            tls: OnceCell::new(),
+            usual: Arc::default(),
         }
+    }
+
+    pub(super) fn way(
+        &self,
+        settings: &TlsSettings,
+        connect_timeout: Option<Duration>,
+    ) -> Arc<Way> {
+        if *settings == TlsSettings::default() && connect_timeout.is_none() {
+            return Arc::clone(&self.usual);
+        }
+        Arc::new(Way {
+            settings: settings.clone(),
+            tls: OnceCell::new(),
+            connect_timeout,
+        })
     }
 
     pub(crate) fn registries(&self) -> &Registries {
@@ -114,7 +139,7 @@ impl Connector {
 
     /// Whether to contact a registry without TLS: it is configured so, or it is on loopback and
     /// does not speak TLS.
-    pub(crate) async fn is_plain(&self, host: &str) -> bool {
+    pub(super) async fn is_plain(&self, host: &str, way: &Way) -> bool {
         if self.registries.plain.iter().any(|plain| plain == host) {
             return true;
         }
@@ -130,14 +155,15 @@ impl Connector {
         }
 
         // A host that does not answer here will not answer the request either, which says so.
-        let tried = tokio::time::timeout(self.registries.timeout, self.stream(&uri)).await;
+        let tried = tokio::time::timeout(self.registries.timeout, self.stream(&uri, way)).await;
 
         tried.is_ok_and(|tried| tried.err().is_some_and(without_tls))
     }
 
     /// Sends a request, with an optional form body, and waits for the response headers.
-    pub(crate) async fn send(
+    pub(super) async fn send(
         &self,
+        way: &Way,
         method: Method,
         uri: &Uri,
         headers: HeaderMap,
@@ -153,7 +179,7 @@ impl Connector {
         let timed_out = |_| RegistryError::Timeout {
             address: address.clone(),
         };
-        let stream = tokio::time::timeout(timeout, self.stream(uri))
+        let stream = tokio::time::timeout(timeout, self.stream(uri, way))
             .await
             .map_err(timed_out)??;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
@@ -163,9 +189,16 @@ impl Connector {
         // Connection errors are reported by the response and its body.
         let driver =
             tokio::spawn(async move { connection.await.unwrap_or_default() }).abort_handle();
-        let path = uri
-            .path_and_query()
-            .map_or("/", http::uri::PathAndQuery::as_str);
+
+        // A proxy that reads the request needs to know its host.
+        let through = self.proxy(uri).filter(|_| is_plain(uri));
+        let target = match through {
+            Some(_) => uri.to_string(),
+            None => uri
+                .path_and_query()
+                .map_or("/", http::uri::PathAndQuery::as_str)
+                .to_owned(),
+        };
 
         let body = match form {
             Some(form) => Full::new(Bytes::from(form)).boxed(),
@@ -173,15 +206,20 @@ impl Connector {
         };
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = path
+        *request.uri_mut() = target
             .parse()
-            .map_err(|_| RegistryError::Address(path.to_owned()))?;
+            .map_err(|_| RegistryError::Address(target.clone()))?;
 
         *request.headers_mut() = headers;
+        if let Some(authorization) = through.and_then(|proxy| proxy.authorization.clone()) {
+            request
+                .headers_mut()
+                .insert(PROXY_AUTHORIZATION, authorization);
+        }
         let named = host
             .parse()
             .map_err(|_| RegistryError::Address(host.clone()))?;
-        request.headers_mut().insert(http::header::HOST, named);
+        request.headers_mut().insert(HOST, named);
 
         let sent = tokio::time::timeout(timeout, sender.send_request(request)).await;
         let (head, body) = sent.map_err(timed_out)?.map_err(broken)?.into_parts();
@@ -202,24 +240,46 @@ impl Connector {
         })
     }
 
-    async fn stream(&self, uri: &Uri) -> Result<Box<dyn Stream>, RegistryError> {
-        let (host, whole) = (bare_host(uri).to_owned(), authority(uri));
-        let is_plain = uri.scheme_str() == Some("http");
-        let port = uri.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
-        let stream = TcpStream::connect((host.as_str(), port))
-            .await
-            .map_err(|source| RegistryError::Connect {
-                host: whole.clone(),
-                source,
-            })?;
+    /// The proxy for a URL.
+    fn proxy(&self, uri: &Uri) -> Option<&Proxy> {
+        let proxies = &self.registries.proxies;
+        proxies.for_host(is_plain(uri), bare_host(uri), port(uri))
+    }
 
-        if is_plain {
-            return Ok(Box::new(stream));
+    /// A connection on which requests to a URL are sent.
+    async fn stream(&self, uri: &Uri, way: &Way) -> Result<Box<dyn Stream>, RegistryError> {
+        let proxy = self.proxy(uri);
+        let first = proxy.map_or(uri, |proxy| &proxy.uri);
+        let mut stream = connect(first, way.connect_timeout).await?;
+        if let Some(proxy) = proxy.filter(|proxy| !is_plain(&proxy.uri)) {
+            stream = self.encrypt(stream, &proxy.uri, &self.usual).await?;
+        }
+        if is_plain(uri) {
+            return Ok(stream);
         }
 
-        let config = self
+        if let Some(proxy) = proxy {
+            stream = tunnel(stream, proxy, uri).await?;
+        }
+        self.encrypt(stream, uri, way).await
+    }
+
+    async fn encrypt(
+        &self,
+        stream: Box<dyn Stream>,
+        uri: &Uri,
+        way: &Way,
+    ) -> Result<Box<dyn Stream>, RegistryError> {
+        let (host, whole) = (bare_host(uri).to_owned(), authority(uri));
+        let config = way
             .tls
-            .get_or_try_init(|| async { trust(&self.registries.authorities) })
+            .get_or_try_init(|| async {
+                let (more, settings) = (self.registries.authorities.clone(), way.settings.clone());
+                let configured = move || tls::configure(&more, &settings);
+                tokio::task::spawn_blocking(configured)
+                    .await
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+            })
             .await?;
 
         let name = ServerName::try_from(host).map_err(|_| RegistryError::Address(whole.clone()))?;
@@ -234,6 +294,68 @@ impl Connector {
             }
         })?))
     }
+}
+
+async fn connect(uri: &Uri, timeout: Option<Duration>) -> Result<Box<dyn Stream>, RegistryError> {
+    let failed = |source| RegistryError::Connect {
+        host: authority(uri),
+        source,
+    };
+    let connecting = TcpStream::connect((bare_host(uri), port(uri)));
+    let stream = match timeout {
+        None => connecting.await,
+        Some(timeout) => tokio::time::timeout(timeout, connecting)
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+    };
+    Ok(Box::new(stream.map_err(failed)?))
+}
+
+/// Has a proxy forward bytes to the host of a URL.
+async fn tunnel(
+    stream: Box<dyn Stream>,
+    proxy: &Proxy,
+    uri: &Uri,
+) -> Result<Box<dyn Stream>, RegistryError> {
+    let broken = |source| RegistryError::ConnectionClosed {
+        address: proxy.uri.to_string(),
+        source,
+    };
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
+    // Its errors are those of the answer and of the stream.
+    tokio::spawn(async move { connection.with_upgrades().await.unwrap_or_default() });
+
+    let target = match uri.port() {
+        Some(_) => authority(uri),
+        None => format!("{}:{}", authority(uri), port(uri)),
+    };
+    let mut request = Request::new(Empty::<Bytes>::new());
+    *request.method_mut() = Method::CONNECT;
+    *request.uri_mut() = target
+        .parse()
+        .map_err(|_| RegistryError::Address(target.clone()))?;
+    let host = target
+        .parse()
+        .map_err(|_| RegistryError::Address(target.clone()))?;
+    request.headers_mut().insert(HOST, host);
+    if let Some(authorization) = &proxy.authorization {
+        request
+            .headers_mut()
+            .insert(PROXY_AUTHORIZATION, authorization.clone());
+    }
+
+    let answer = sender.send_request(request).await.map_err(broken)?;
+    if !answer.status().is_success() {
+        return Err(RegistryError::Proxy {
+            proxy: authority(&proxy.uri),
+            host: target,
+            status: answer.status(),
+        });
+    }
+    let upgraded = hyper::upgrade::on(answer).await.map_err(broken)?;
+    Ok(Box::new(TokioIo::new(upgraded)))
 }
 
 impl Answer {
@@ -305,44 +427,6 @@ impl Drop for Answer {
 trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
 impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for S {}
 
-/// The TLS configuration: the system's authorities and the configured ones.
-fn trust(more: &[PathBuf]) -> Result<Arc<ClientConfig>, RegistryError> {
-    let mut roots = RootCertStore::empty();
-    let bundle = BUNDLES.iter().map(PathBuf::from).find(|path| path.exists());
-    if let Some(Ok(certificates)) = bundle.map(|path| read_certificates(&path)) {
-        // Unusable certificates of a bundle are skipped.
-        roots.add_parsable_certificates(certificates);
-    }
-
-    for path in more {
-        let failed = |source| RegistryError::Authorities {
-            path: path.clone(),
-            source,
-        };
-
-        for certificate in read_certificates(path).map_err(failed)? {
-            roots
-                .add(certificate)
-                .map_err(|error| failed(io::Error::other(error)))?;
-        }
-    }
-
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has ciphers for the default versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-
-    Ok(Arc::new(config))
-}
-
-fn read_certificates(path: &std::path::Path) -> io::Result<Vec<CertificateDer<'static>>> {
-    let found = CertificateDer::pem_file_iter(path).map_err(io::Error::other)?;
-    found.collect::<Result<_, _>>().map_err(io::Error::other)
-}
-
 /// The host with its port.
 pub(super) fn authority(uri: &Uri) -> String {
     uri.authority()
@@ -357,6 +441,15 @@ fn address(uri: &Uri) -> String {
         authority(uri),
         uri.path()
     )
+}
+
+fn is_plain(uri: &Uri) -> bool {
+    uri.scheme_str() == Some("http")
+}
+
+fn port(uri: &Uri) -> u16 {
+    let default = if is_plain(uri) { 80 } else { 443 };
+    uri.port_u16().unwrap_or(default)
 }
 
 /// The host without port and brackets.
@@ -382,7 +475,7 @@ fn is_no_tls(error: &io::Error) -> bool {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || host
             .parse::<IpAddr>()

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 
+use super::hosts::HostsError;
 use crate::images::digest::Digest;
 
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,16 @@ pub enum RegistryError {
     Challenge(String),
     #[error("too many redirects")]
     Redirects,
+    #[error("proxy {proxy} returned {status} for {host}")]
+    Proxy {
+        proxy: String,
+        host: String,
+        status: StatusCode,
+    },
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    #[error("no host is configured that serves {0}")]
+    NoHost(String),
     #[error("invalid registry address {0:?}")]
     Address(String),
     #[error("response is larger than {0} bytes")]
@@ -53,6 +64,11 @@ pub enum RegistryError {
     Long { digest: Digest, expected: u64 },
     #[error("cannot parse the registry token")]
     Token(#[source] serde_json::Error),
+    #[error("cannot load the client certificate from {path:?}")]
+    Identity {
+        path: std::path::PathBuf,
+        source: std::io::Error,
+    },
     #[error("cannot load certificate authorities from {path:?}")]
     Authorities {
         path: std::path::PathBuf,
@@ -61,6 +77,20 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
+    /// How much an error says about an image, of several hosts that do not serve it: the answer of a
+    /// host more than that it lacks the image, and this more than that it cannot be reached.
+    pub(super) fn weight(&self) -> u8 {
+        match self {
+            RegistryError::Connect { .. }
+            | RegistryError::Tls { .. }
+            | RegistryError::ConnectionClosed { .. }
+            | RegistryError::Proxy { .. }
+            | RegistryError::Timeout { .. } => 0,
+            RegistryError::NotFound { .. } => 1,
+            _ => 2,
+        }
+    }
+
     /// Whether a retry may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {

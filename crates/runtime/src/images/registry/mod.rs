@@ -1,19 +1,25 @@
 //! Registry client: manifests by name, blobs by digest, and authentication.
 //!
-//! A request is sent with the last authorization that worked; a challenge is answered once,
-//! redirects are followed up to a limit. Authorization is sent to the registry itself, never to the
-//! target of a redirect.
+//! [`hosts`] says which hosts serve a registry's images; they are asked in order, until one has what
+//! is wanted. A request is sent with the last authorization that worked; a challenge is answered
+//! once, redirects are followed up to a limit. Authorization is sent to the host that asked for it,
+//! never to the target of a redirect.
 
 mod auth;
 mod connection;
 mod error;
+mod hosts;
+mod proxy;
+mod tls;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RANGE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use serde::Deserialize;
+use tokio::sync::OnceCell;
 
 use super::digest::Digest;
 use super::documents::{INDEXES, MANIFESTS};
@@ -23,8 +29,12 @@ use auth::Challenge;
 pub(crate) use auth::credentials;
 pub use auth::{Credentials, Keyring};
 pub use connection::Registries;
+use connection::Way;
 pub(crate) use connection::{Answer, Connector};
 pub use error::RegistryError;
+use hosts::Host;
+pub use hosts::HostsError;
+pub use proxy::{Proxies, ProxyError};
 
 /// Limits of response bodies.
 pub(crate) const LARGEST_DOCUMENT: u64 = 8 << 20;
@@ -35,15 +45,39 @@ const MOST_REDIRECTS: usize = 10;
 pub(crate) const ATTEMPTS: u32 = 5;
 
 /// One repository of one registry.
-pub(crate) struct Repository<'a> {
-    connector: &'a Connector,
-    /// The base URL.
-    base: String,
-    /// The host of the registry.
-    host: String,
+pub(crate) struct Repository {
+    connector: Arc<Connector>,
+    /// In the order in which they are asked.
+    remotes: Vec<Remote>,
     name: String,
+}
+
+/// The repository on one host.
+struct Remote {
+    connector: Arc<Connector>,
+    host: Host,
+    way: Arc<Way>,
+    /// The host's name for the repository.
+    repository: String,
+    /// As images name it.
+    name: String,
+    /// The registry, if the host has to be told.
+    of: Option<String>,
+    /// The base URL, once it is known whether the host has TLS.
+    base: OnceCell<String>,
     credentials: Option<Credentials>,
     authorization: Mutex<Option<HeaderValue>>,
+    /// It could not be reached: the others are asked first.
+    is_unreachable: AtomicBool,
+}
+
+/// What a host is asked for.
+struct Wanted {
+    /// Below the repository: `manifests/v1`.
+    path: String,
+    /// For errors.
+    name: String,
+    by_digest: bool,
 }
 
 /// A manifest or an index.
@@ -53,43 +87,45 @@ pub(crate) struct FetchedManifest {
     pub(crate) digest: Digest,
 }
 
-impl<'a> Repository<'a> {
+impl Repository {
+    /// # Errors
+    /// The configuration of hosts cannot be read.
     pub(crate) async fn open(
-        connector: &'a Connector,
+        connector: &Arc<Connector>,
         image: &Reference,
         credentials: Option<Credentials>,
-    ) -> Repository<'a> {
-        // The default registry has another host than its image names.
-        let host = if image.registry == "docker.io" {
-            "registry-1.docker.io"
-        } else {
-            &image.registry
-        };
+    ) -> Result<Repository, RegistryError> {
+        let (registries, registry) = (connector.registries().clone(), image.registry.clone());
+        let reading = move || hosts::read(&registries, &registry);
+        let hosts = tokio::task::spawn_blocking(reading)
+            .await
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
 
-        let scheme = if connector.is_plain(host).await {
-            "http"
-        } else {
-            "https"
-        };
-        let base = format!("{scheme}://{host}/v2/{}", image.repository);
-
-        let (host, name) = (host.to_owned(), image.name());
-        Self {
-            connector,
-            base,
-            host,
-            name,
-            credentials,
+        let remotes = hosts.into_iter().map(|host| Remote {
+            connector: Arc::clone(connector),
+            way: connector.way(&host.tls, host.connect_timeout),
+            repository: host.repository(&image.repository),
+            name: image.name(),
+            of: host
+                .is_mirror_of(&image.registry)
+                .then(|| image.registry.clone()),
+            base: OnceCell::new(),
+            credentials: credentials.clone().or_else(|| host.credentials.clone()),
             authorization: Mutex::default(),
-        }
+            is_unreachable: AtomicBool::new(false),
+            host,
+        });
+        Ok(Repository {
+            connector: Arc::clone(connector),
+            remotes: remotes.collect(),
+            name: image.name(),
+        })
     }
 
     /// The digest of a tag, by a HEAD request.
     pub(crate) async fn digest_of(&self, which: &Which) -> Result<Option<Digest>, RegistryError> {
-        let (address, name) = self.manifest_address(which);
-        let answer = self
-            .request(Method::HEAD, &address, &name, &accepted())
-            .await?;
+        let wanted = self.manifest_wanted(which);
+        let answer = self.request(Method::HEAD, &wanted, &accepted()).await?;
         Ok(answer
             .header("docker-content-digest")
             .and_then(|digest| digest.parse().ok()))
@@ -97,10 +133,8 @@ impl<'a> Repository<'a> {
 
     /// A manifest or an index.
     pub(crate) async fn manifest(&self, which: &Which) -> Result<FetchedManifest, RegistryError> {
-        let (address, name) = self.manifest_address(which);
-        let answer = self
-            .request(Method::GET, &address, &name, &accepted())
-            .await?;
+        let wanted = self.manifest_wanted(which);
+        let answer = self.request(Method::GET, &wanted, &accepted()).await?;
         let media_type = answer.header(CONTENT_TYPE).unwrap_or_default();
         let media_type = media_type
             .split(';')
@@ -130,11 +164,12 @@ impl<'a> Repository<'a> {
         if from > 0 {
             headers.insert(RANGE, header_value(&format!("bytes={from}-"))?);
         }
-        let (address, name) = (
-            format!("{}/blobs/{digest}", self.base),
-            format!("{digest} of {}", self.name),
-        );
-        let answer = self.request(Method::GET, &address, &name, &headers).await?;
+        let wanted = Wanted {
+            path: format!("blobs/{digest}"),
+            name: format!("{digest} of {}", self.name),
+            by_digest: true,
+        };
+        let answer = self.request(Method::GET, &wanted, &headers).await?;
         let continued = answer.status == StatusCode::PARTIAL_CONTENT;
         Ok((answer, continued))
     }
@@ -147,15 +182,16 @@ impl<'a> Repository<'a> {
             .saturating_mul(1 << attempt.min(5))
     }
 
-    /// The URL and the name of a manifest.
-    fn manifest_address(&self, which: &Which) -> (String, String) {
-        let (base, name) = (&self.base, &self.name);
-        match which {
-            Which::Tag(tag) => (format!("{base}/manifests/{tag}"), format!("{name}:{tag}")),
-            Which::Digest(digest) => (
-                format!("{base}/manifests/{digest}"),
-                format!("{name}@{digest}"),
-            ),
+    fn manifest_wanted(&self, which: &Which) -> Wanted {
+        let name = &self.name;
+        let (path, name, by_digest) = match which {
+            Which::Tag(tag) => (tag.clone(), format!("{name}:{tag}"), false),
+            Which::Digest(digest) => (digest.to_string(), format!("{name}@{digest}"), true),
+        };
+        Wanted {
+            path: format!("manifests/{path}"),
+            name,
+            by_digest,
         }
     }
 
@@ -165,18 +201,14 @@ impl<'a> Repository<'a> {
     async fn request(
         &self,
         method: Method,
-        address: &str,
-        name: &str,
+        wanted: &Wanted,
         headers: &HeaderMap,
     ) -> Result<Answer, RegistryError> {
         let most = self.connector.registries().timeout * ATTEMPTS;
-        let asked = tokio::time::timeout(
-            most,
-            self.ask_again_and_again(method, address, name, headers),
-        );
+        let asked = tokio::time::timeout(most, self.ask_again_and_again(method, wanted, headers));
         asked.await.unwrap_or_else(|_| {
             Err(RegistryError::Timeout {
-                address: address.to_owned(),
+                address: wanted.name.clone(),
             })
         })
     }
@@ -184,16 +216,16 @@ impl<'a> Repository<'a> {
     async fn ask_again_and_again(
         &self,
         method: Method,
-        address: &str,
-        name: &str,
+        wanted: &Wanted,
         headers: &HeaderMap,
     ) -> Result<Answer, RegistryError> {
         let mut attempt = 0;
         loop {
-            match self.request_once(&method, address, name, headers).await {
+            match self.ask_all(&method, wanted, headers).await {
                 Err(error @ RegistryError::Connect { .. }) => return Err(error),
                 Err(error) if error.is_transient() && attempt + 1 < ATTEMPTS => {
-                    tracing::debug!(address, %error, attempt, "registry request failed; retrying");
+                    let what = &wanted.name;
+                    tracing::debug!(what, %error, attempt, "registry request failed; retrying");
                     tokio::time::sleep(self.wait_before(attempt)).await;
                     attempt += 1;
                 }
@@ -202,18 +234,86 @@ impl<'a> Repository<'a> {
         }
     }
 
-    async fn request_once(
+    /// Asks the hosts in order. Of several errors, the one that says most about the image is
+    /// returned.
+    async fn ask_all(
         &self,
         method: &Method,
-        address: &str,
-        name: &str,
+        wanted: &Wanted,
         headers: &HeaderMap,
     ) -> Result<Answer, RegistryError> {
-        let uri = parse(address)?;
+        let unreachable = |remote: &&Remote| remote.is_unreachable.load(Ordering::Relaxed);
+        let asked = self.remotes.iter().filter(|remote| remote.has(wanted));
+        let (last, first): (Vec<_>, Vec<_>) = asked.partition(unreachable);
+
+        let mut failed: Option<RegistryError> = None;
+        for remote in first.into_iter().chain(last) {
+            let error = match remote.ask(method, wanted, headers).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            if matches!(
+                error,
+                RegistryError::Connect { .. } | RegistryError::Timeout { .. }
+            ) {
+                remote.is_unreachable.store(true, Ordering::Relaxed);
+            }
+            if self.remotes.len() > 1 {
+                let host = &remote.host.authority;
+                tracing::debug!(host, what = wanted.name, %error, "host does not serve it");
+            }
+            if failed
+                .as_ref()
+                .is_none_or(|before| before.weight() < error.weight())
+            {
+                failed = Some(error);
+            }
+        }
+
+        Err(failed.unwrap_or_else(|| RegistryError::NoHost(wanted.name.clone())))
+    }
+}
+
+impl Remote {
+    fn has(&self, wanted: &Wanted) -> bool {
+        match wanted.by_digest {
+            true => self.host.can.pull,
+            false => self.host.can.resolve,
+        }
+    }
+
+    /// The base URL.
+    async fn base(&self) -> &str {
+        let find = || async {
+            let host = &self.host;
+            let scheme = match host.scheme {
+                Some(scheme) => scheme,
+                None if self.connector.is_plain(&host.authority, &self.way).await => "http",
+                None => "https",
+            };
+            let (authority, path) = (&host.authority, &host.path);
+            format!("{scheme}://{authority}{path}/{}", self.repository)
+        };
+        self.base.get_or_init(find).await
+    }
+
+    async fn ask(
+        &self,
+        method: &Method,
+        wanted: &Wanted,
+        headers: &HeaderMap,
+    ) -> Result<Answer, RegistryError> {
+        let mut address = format!("{}/{}", self.base().await, wanted.path);
+        if let Some(registry) = &self.of {
+            address += &format!("?ns={}", escaped(registry));
+        }
+        let uri = parse(&address)?;
+        let name = &wanted.name;
+
         let shown = self.authorization();
         let answer = self.follow(method, &uri, headers, shown.as_ref()).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
-            return self.check_status(address, name, answer).await;
+            return self.check_status(&address, name, answer).await;
         }
 
         let challenge = answer.header(WWW_AUTHENTICATE).unwrap_or_default();
@@ -231,7 +331,7 @@ impl<'a> Repository<'a> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(shown);
 
-        self.check_status(address, name, answer).await
+        self.check_status(&address, name, answer).await
     }
 
     fn authorization(&self) -> Option<HeaderValue> {
@@ -253,13 +353,16 @@ impl<'a> Repository<'a> {
         for _ in 0..MOST_REDIRECTS {
             let mut headers = headers.clone();
             let is_registry = at.authority() == uri.authority() && at.scheme() == uri.scheme();
+            if is_registry {
+                headers.extend(self.host.headers.iter().cloned());
+            }
             if let Some(shown) = shown.filter(|_| is_registry) {
                 headers.insert(AUTHORIZATION, shown.clone());
             }
 
             let answer = self
                 .connector
-                .send(method.clone(), &at, headers, None)
+                .send(&self.way, method.clone(), &at, headers, None)
                 .await?;
 
             if !answer.status.is_redirection() {
@@ -283,7 +386,7 @@ impl<'a> Repository<'a> {
             status if status.is_success() => Ok(answer),
             StatusCode::NOT_FOUND => Err(RegistryError::NotFound {
                 what: name.to_owned(),
-                registry: self.host.clone(),
+                registry: self.host.authority.clone(),
             }),
             StatusCode::FORBIDDEN => Err(RegistryError::Denied(self.name.clone())),
             status => {
@@ -360,10 +463,7 @@ impl<'a> Repository<'a> {
             access_token: String,
         }
 
-        let default = format!(
-            "repository:{}:pull",
-            self.base.split("/v2/").nth(1).unwrap_or_default()
-        );
+        let default = format!("repository:{}:pull", self.repository);
         let mut fields = vec![("scope", scope.unwrap_or(&default).to_owned())];
         fields.extend(service.map(|service| ("service", service.to_owned())));
 
@@ -393,7 +493,8 @@ impl<'a> Repository<'a> {
             }
         };
 
-        let answer = self.connector.send(method, &uri, headers, form).await?;
+        let sending = self.connector.send(&self.way, method, &uri, headers, form);
+        let answer = sending.await?;
         if matches!(
             answer.status,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
@@ -470,22 +571,23 @@ fn header_value(text: &str) -> Result<HeaderValue, RegistryError> {
 
 /// Encodes the fields of a form or a query.
 fn encode(fields: &[(&str, String)]) -> String {
-    let plain =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    let escape = |text: &str| -> String {
-        let escaped = |byte: u8| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        };
-        text.bytes().map(escaped).collect()
-    };
-
     fields
         .iter()
-        .map(|(name, value)| format!("{name}={}", escape(value)))
+        .map(|(name, value)| format!("{name}={}", escaped(value)))
         .collect::<Vec<_>>()
         .join("&")
+}
+
+/// A text as the value of a query.
+fn escaped(text: &str) -> String {
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let escaped = |byte: u8| {
+        if plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    text.bytes().map(escaped).collect()
 }
