@@ -4,6 +4,7 @@ Specs are run in batches, each one process of e2e.test; a lane takes the next ba
 appended to results.tsv as batches end, so a run that was ended continues where it was. Serial and disruptive specs have
 a cluster, and a lane, of their own.
 """
+import glob
 import os
 import queue
 import re
@@ -143,6 +144,10 @@ class Run:
             process.wait()
             self.running.discard(process)
         found = list(verdicts.read(report)) if os.path.exists(report) else []
+        # Reports name all specs of the suite, some 14 MB each time.
+        for path in [report, *glob.glob(f"{out}/artifacts/*")]:
+            if os.path.isfile(path):
+                os.remove(path)
         found = [row for row in found if row[0] in batch]
         self._record(found)
         return [spec for spec in batch if spec not in {row[0] for row in found}]
