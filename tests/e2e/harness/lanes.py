@@ -24,7 +24,8 @@ UNBOUNDED_TIMEOUT = "4m"
 # Specs with a long floor start first, each alone.
 SLOW = re.compile(
     "chunking|should not schedule jobs when suspended|conflict between pods with same hostPort|should \\*not\\* be restarted"
-    "|same hostPort|remove from active list|fallback to local terminating|have ready and unready",
+    "|same hostPort|remove from active list|fallback to local terminating|have ready and unready"
+    "|Should fail non-optional|back-off at MaxContainerBackOff|auto-restart back-off",
     re.I,
 )
 ESCAPE = re.compile(r"([.^$*+?()\[\]{}|\\])")
