@@ -116,6 +116,7 @@ impl<'a> Request<'_, 'a> {
         let concerns = policies
             .concerns(hook, self.question, self.attributes)
             .await;
+
         let mut annotations = Annotations::default();
         for concern in concerns {
             match concern {
@@ -129,6 +130,7 @@ impl<'a> Request<'_, 'a> {
                 }
             }
         }
+
         annotations.publish(&hook.policy.name, self.attributes);
         Ok(())
     }

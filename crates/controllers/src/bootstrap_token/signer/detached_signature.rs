@@ -33,6 +33,7 @@ mod tests {
             let header = "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9";
             assert_eq!(sign(text, &token), format!("{header}..{expected}"));
         };
+
         check(
             text,
             "my voice is my passcode",
