@@ -12,7 +12,7 @@ use super::{Body, Part, Registry, Scope, Write, meta};
 use crate::ApiError;
 use crate::admission::{Attributes, Notes, Operation, Options};
 use crate::cache::Entry;
-use crate::request::WriteOptions;
+use crate::request::{Verb, WriteOptions};
 use crate::status::Reason;
 
 /// A generated name that is taken is tried again this often.
@@ -148,7 +148,12 @@ impl Registry {
             let admitted = self.admission.validate(Some(&object), &attributes).await;
             admitted.map_err(|refused| refused.after(warnings.clone()))?;
 
-            if version.is_ok_and(|version| version.0 != 0) && !write.cx.dry_run {
+            // An update that creates has the version of what it expected.
+            let is_post = matches!(
+                attributes.options,
+                Options::Create(options) if options.verb == Some(Verb::Create)
+            );
+            if is_post && version.is_ok_and(|version| version.0 != 0) && !write.cx.dry_run {
                 return Err(ApiError::unexplained(
                     "resourceVersion should not be set on objects to be created",
                 ));
@@ -156,11 +161,11 @@ impl Registry {
 
             self.complete(scope, &mut object)?;
 
-            Ok((
-                self.write_new(scope, object.take(), write.cx.dry_run)
-                    .await?,
-                warnings,
-            ))
+            let written = self.write_new(scope, object.take(), write.cx.dry_run).await;
+            match written {
+                Ok(written) => Ok((written, warnings)),
+                Err(refused) => Err(refused.after(warnings)),
+            }
         }
         .await;
 
@@ -217,7 +222,7 @@ impl Registry {
                 .meta()
                 .is_being_deleted()
         });
-        ApiError::already_exists(scope.resource, name, going)
+        ApiError::already_exists(scope.resource, name, going).after(error.warnings)
     }
 }
 

@@ -300,8 +300,14 @@ impl Declared {
     /// Empty names are filled in from the path.
     fn or_else(self, scope: &Scope<'_>) -> Declared {
         let filled = |given: Text, own: Text| if given.is_empty() { own } else { given };
+
+        // Evictions are still taken in their first version, which is not served otherwise.
+        let given = match (self.api_version.as_str(), scope.kind.name.as_str()) {
+            ("policy/v1beta1", "Eviction") => Text::default(),
+            _ => self.api_version,
+        };
         Declared {
-            api_version: filled(self.api_version, scope.kind.api_version()),
+            api_version: filled(given, scope.kind.api_version()),
             kind: filled(self.kind, scope.kind.name.clone()),
         }
     }

@@ -392,7 +392,15 @@ pub(super) fn check_preconditions(
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
     let metadata = object.meta();
+    let is_namespace = scope.resource.group.is_empty() && scope.resource.plural == "namespaces";
     let failed = |what: &str, wanted: &str, found: &str, why: &str| {
+        if is_namespace {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+            );
+            return Err(ApiError::conflict(scope.resource, name, &why));
+        }
+
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {why}"
         );

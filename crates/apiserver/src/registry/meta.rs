@@ -96,7 +96,7 @@ pub(super) fn merge_owners(object: &mut Value) -> Option<String> {
 
 impl Registry {
     /// A UID that nothing has had.
-    pub(super) fn new_uid(&self) -> String {
+    pub(crate) fn new_uid(&self) -> String {
         let random = (u128::from((self.random)()) << 64) | u128::from((self.random)());
         Uid::from_random(random.to_le_bytes()).to_string()
     }

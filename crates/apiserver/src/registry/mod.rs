@@ -254,6 +254,7 @@ impl<'a> Write<'a> {
             namespace: scope.namespace,
             user: &scope.caller.user,
             part,
+            update_verb: "update",
             dry_run,
             now: (registry.now)(),
         };

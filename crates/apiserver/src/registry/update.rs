@@ -13,7 +13,7 @@ use super::{Body, Part, Registry, Scope, Write, meta, owners};
 use crate::ApiError;
 use crate::admission::{Attributes, Notes, Operation, Options};
 use crate::cache::Entry;
-use crate::request::WriteOptions;
+use crate::request::{Verb, WriteOptions};
 use crate::status::Reason;
 
 const MODIFIED: &str =
@@ -109,7 +109,10 @@ impl Registry {
         options: &WriteOptions,
         make: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
-        let write = Write::new(self, scope, part, options.dry_run);
+        let mut write = Write::new(self, scope, part, options.dry_run);
+        if options.verb == Some(Verb::Patch) {
+            write.cx.update_verb = "patch";
+        }
         self.change_through(&write, None, name, options, make).await
     }
 

@@ -10,13 +10,15 @@ use coracle_api::resource_version::ResourceVersion;
 use coracle_api::selector::{FieldSelector, LabelSelector};
 use coracle_api::{Map, Path, Value};
 
-use super::Query;
+use super::{Query, Verb};
 use crate::ApiError;
 
 /// The options of create, update and patch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WriteOptions {
     pub dry_run: bool,
+    /// The verb of the request; `None`: the server itself writes.
+    pub verb: Option<Verb>,
     pub field_manager: String,
     pub field_validation: FieldValidation,
     /// Whether the request says what becomes of unknown fields.
@@ -121,6 +123,11 @@ impl WriteOptions {
 
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
+            verb: Some(match kind {
+                "CreateOptions" => Verb::Create,
+                "PatchOptions" => Verb::Patch,
+                _ => Verb::Update,
+            }),
             field_manager: manager.to_string(),
             field_validation,
             states_validation: !validation.is_empty(),

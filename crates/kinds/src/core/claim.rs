@@ -1,13 +1,14 @@
 //! The spec of a volume claim: of a PersistentVolumeClaim, a StatefulSet's templates, or a pod's
 //! ephemeral volume.
 
-use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::names::{dns1123_label, dns1123_subdomain};
 use coracle_api::selector::{self, Values};
+use coracle_api::{Path, meta};
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaimSpec, TypedLocalObjectReference, TypedObjectReference,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::strategy::Errors;
 use crate::validate::resources;
@@ -77,6 +78,56 @@ pub(crate) fn validate_spec(spec: &PersistentVolumeClaimSpec, at: &Path<'_>, err
             dns1123_subdomain(class),
             errors,
         );
+    }
+}
+
+/// Validates the metadata of a claim's template: labels and annotations, and nothing else.
+pub(crate) fn validate_template_metadata(
+    metadata: &ObjectMeta,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    meta::validate::annotations(
+        metadata.annotations.iter().flatten(),
+        &at.field("annotations"),
+        errors,
+    );
+
+    meta::validate::labels(
+        metadata.labels.iter().flatten(),
+        &at.field("labels"),
+        errors,
+    );
+
+    let text = |given: &Option<String>| given.as_deref().is_some_and(|text| !text.is_empty());
+
+    // The odd name is upstream's, which derives it from a struct field.
+    let given = [
+        (text(&metadata.name), "name"),
+        (text(&metadata.generate_name), "generateName"),
+        (text(&metadata.namespace), "namespace"),
+        (text(&metadata.self_link), "selfLink"),
+        (text(&metadata.uid), "uID"),
+        (text(&metadata.resource_version), "resourceVersion"),
+        (
+            metadata
+                .generation
+                .is_some_and(|generation| generation != 0),
+            "generation",
+        ),
+        (metadata.creation_timestamp.is_some(), "creationTimestamp"),
+        (metadata.deletion_timestamp.is_some(), "deletionTimestamp"),
+        (
+            metadata.deletion_grace_period_seconds.is_some(),
+            "deletionGracePeriodSeconds",
+        ),
+        (metadata.owner_references.is_some(), "ownerReferences"),
+        (metadata.finalizers.is_some(), "finalizers"),
+        (metadata.managed_fields.is_some(), "managedFields"),
+    ];
+
+    for (_, name) in given.into_iter().filter(|(given, _)| *given) {
+        errors.push(FieldError::forbidden(&at.field(name), "cannot be set"));
     }
 }
 

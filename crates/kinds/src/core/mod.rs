@@ -20,3 +20,4 @@ pub(crate) mod resource_quota;
 pub(crate) mod secret;
 pub mod service;
 pub(crate) mod service_account;
+pub(crate) mod volume_spec;

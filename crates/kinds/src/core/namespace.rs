@@ -109,11 +109,13 @@ impl Strategy for Namespaces {
         }
     }
 
+    /// The first delete marks a namespace in any case; the second may remove it.
     fn holds(&self, object: &Value) -> bool {
-        object
+        let held = object
             .at(&["spec", "finalizers"])
             .and_then(Value::as_array)
-            .is_some_and(|list| !list.is_empty())
+            .is_some_and(|list| !list.is_empty());
+        held || !object.meta().is_being_deleted()
     }
 
     fn mark_deleted(&self, object: &mut Value) {

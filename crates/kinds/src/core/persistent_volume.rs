@@ -1,23 +1,19 @@
 //! PersistentVolume: storage that exists independently of claims. Its source never changes.
 
-use coracle_api::field_error::{FieldError, refuse, shown};
-use coracle_api::names::dns1123_subdomain;
-use coracle_api::selector::Values;
+use coracle_api::field_error::{FieldError, shown};
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Path, Value};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec};
+use k8s_openapi::api::core::v1::PersistentVolume;
 
 use super::persistent_volume_claim::{access_modes, storage_class};
-use super::{claim, pod};
+use super::volume_spec;
 use crate::behaviour::Behaviour;
 use crate::print::Row;
 use crate::print::cells;
 use crate::strategy::{Context, Errors, SPEC, Strategy, View};
-use crate::validate::{items, resources, text, validate_unchanged};
+use crate::validate::{internal_form, validate_unchanged};
 use crate::{OwnMetadata, Part};
 
-const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
-const MODES: [&str; 2] = ["Block", "Filesystem"];
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 
 /// Fields of the spec that are not the source.
@@ -94,7 +90,7 @@ impl Strategy for PersistentVolumes {
     }
 
     fn validate(&self, new: &View<'_, PersistentVolume>, _: &Context<'_>, errors: &mut Errors) {
-        validate_spec(new, errors);
+        volume_spec::validate(new, errors);
         validate_mount_options(new, errors);
     }
 
@@ -111,7 +107,7 @@ impl Strategy for PersistentVolumes {
 
         self.validate_anew(new, cx, errors);
         self.own_metadata(cx.part).validate(new.tree, cx, errors);
-        validate_spec(new, errors);
+        volume_spec::validate(new, errors);
         validate_same_source(new.tree, old.tree, errors);
 
         let mode = ["spec", "volumeMode"];
@@ -125,11 +121,7 @@ impl Strategy for PersistentVolumes {
 
         let affinity = ["spec", "nodeAffinity"];
         if old.tree.at(&affinity).is_some() && new.tree.at(&affinity) != old.tree.at(&affinity) {
-            let found = new
-                .tree
-                .at(&affinity)
-                .map_or_else(|| "null".to_owned(), shown);
-
+            let found = internal_form::shown(new.tree.at(&affinity), &volume_spec::NODE_AFFINITY);
             let why = "field is immutable, except for updating from beta label to GA";
             errors.push(FieldError::invalid(
                 &Path::Root.field("nodeAffinity"),
@@ -158,135 +150,6 @@ impl Strategy for PersistentVolumes {
             Vec::new()
         } else {
             warnings(new)
-        }
-    }
-}
-
-fn validate_spec(new: &View<'_, PersistentVolume>, errors: &mut Errors) {
-    let nothing = PersistentVolumeSpec::default();
-    let spec = new.spec.as_ref().unwrap_or(&nothing);
-    let modes = items(&spec.access_modes);
-    if modes.is_empty() {
-        errors.push(FieldError::required(&SPEC.field("accessModes"), ""));
-    }
-
-    claim::validate_access_modes(modes, &SPEC.field("accessModes"), errors);
-    validate_capacity(new.tree, spec, errors);
-
-    if let Some(policy) = spec
-        .persistent_volume_reclaim_policy
-        .as_deref()
-        .filter(|policy| !policy.is_empty())
-        && !RECLAIM_POLICIES.contains(&policy)
-    {
-        let at = SPEC.field("persistentVolumeReclaimPolicy");
-        errors.push(FieldError::not_supported(&at, policy, &RECLAIM_POLICIES));
-    }
-
-    if let Some(affinity) = &spec.node_affinity {
-        let affinity_at = SPEC.field("nodeAffinity");
-        let at = affinity_at.field("required");
-        match &affinity.required {
-            None => errors.push(FieldError::required(
-                &at,
-                "must specify required node constraints",
-            )),
-            Some(selector) => pod::validate_node_selector(selector, Values::Validated, &at, errors),
-        }
-    }
-
-    pod::validate_persistent_source(spec, new.tree.meta().name(), &SPEC, errors);
-    let root = spec
-        .host_path
-        .as_ref()
-        .is_some_and(|source| source.path.trim_end_matches('/').is_empty());
-
-    if root
-        && spec
-            .host_path
-            .as_ref()
-            .is_some_and(|source| !source.path.is_empty())
-        && spec.persistent_volume_reclaim_policy.as_deref() == Some("Recycle")
-    {
-        let why = "may not be 'recycle' for a hostPath mount of '/'";
-        errors.push(FieldError::forbidden(
-            &SPEC.field("persistentVolumeReclaimPolicy"),
-            why,
-        ));
-    }
-
-    let class = text(&spec.storage_class_name);
-    if !class.is_empty() {
-        refuse(
-            &SPEC.field("storageClassName"),
-            class,
-            dns1123_subdomain(class),
-            errors,
-        );
-    }
-
-    if let Some(mode) = spec
-        .volume_mode
-        .as_deref()
-        .filter(|mode| !MODES.contains(mode))
-    {
-        errors.push(FieldError::not_supported(
-            &SPEC.field("volumeMode"),
-            mode,
-            &MODES,
-        ));
-    }
-
-    validate_attributes_class(spec, errors);
-}
-
-fn validate_attributes_class(spec: &PersistentVolumeSpec, errors: &mut Errors) {
-    let Some(class) = &spec.volume_attributes_class_name else {
-        return;
-    };
-
-    let at = SPEC.field("volumeAttributesClassName");
-    match class.as_str() {
-        "" => errors.push(FieldError::required(&at, "an empty string is disallowed")),
-        class => refuse(&at, class, dns1123_subdomain(class), errors),
-    }
-
-    if spec.csi.is_none() {
-        let why = "has to be specified when using volumeAttributesClassName";
-        errors.push(FieldError::required(&SPEC.field("csi"), why));
-    }
-}
-
-fn validate_capacity(tree: &Value, spec: &PersistentVolumeSpec, errors: &mut Errors) {
-    let at = SPEC.field("capacity");
-    let amounts = spec.capacity.iter().flatten();
-    let count = amounts.clone().count();
-    if count == 0 {
-        errors.push(FieldError::required(&at, ""));
-    }
-
-    if count != 1 || !amounts.clone().any(|(name, _)| name == "storage") {
-        let mut error = FieldError::not_supported(&at, "", &["storage"]);
-        error.bad_value = Some(
-            tree.at(&["spec", "capacity"])
-                .map_or_else(|| "null".to_owned(), shown),
-        );
-        errors.push(error);
-    }
-
-    for (name, written) in amounts {
-        let (amount, at) = (resources::read(written), at.key(name));
-        if amount.value() < 0 {
-            let why = "must be a valid resource quantity";
-            errors.push(FieldError::invalid(&at, amount.value().to_string(), why));
-        }
-
-        if amount.signum() <= 0 {
-            errors.push(FieldError::invalid_str(
-                &at,
-                &amount.to_string(),
-                "must be greater than zero",
-            ));
         }
     }
 }

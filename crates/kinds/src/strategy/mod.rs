@@ -35,6 +35,8 @@ pub struct Context<'a> {
     pub namespace: &'a str,
     pub user: &'a User,
     pub part: Part,
+    /// Of an update, the verb that was authorized: `update` or `patch`.
+    pub update_verb: &'static str,
     pub dry_run: bool,
     pub now: Timestamp,
 }

@@ -7,6 +7,7 @@
 pub(crate) mod conditions;
 pub(crate) mod int_or_percent;
 pub(crate) mod internal;
+pub(crate) mod internal_form;
 pub(crate) mod resources;
 pub(crate) mod taints;
 

@@ -29,8 +29,11 @@ mod validate;
 mod warnings;
 
 pub(crate) use options::Options;
+pub use qos::class as qos_class;
 pub(crate) use strategy::BEHAVIOUR;
 pub(crate) use validate::node_selector::validate_node_selector;
+pub(crate) use validate::resources::validate_overhead;
+pub(crate) use validate::tolerations::validate_tolerations;
 pub(crate) use validate::volume::validate_persistent_volume_source as validate_persistent_source;
 pub(crate) use validate::{validate_template, validate_template_metadata};
 pub(crate) use warnings::template as template_warnings;

@@ -13,7 +13,7 @@ type Totals<'a> = BTreeMap<&'a str, Quantity>;
 
 /// `BestEffort` where nothing is requested, `Guaranteed` where every limit equals its request, else
 /// `Burstable`. Only CPU and memory count.
-pub(super) fn class(spec: &PodSpec) -> &'static str {
+pub fn class(spec: &PodSpec) -> &'static str {
     // Resources of the whole pod take precedence.
     let whole = spec.resources.as_ref();
     let parts: Vec<Option<&ResourceRequirements>> = match whole {

@@ -42,7 +42,7 @@ pub(super) fn validate_container_resources(
 }
 
 /// Validates the overhead of a pod.
-pub(super) fn validate_overhead(
+pub(crate) fn validate_overhead(
     overhead: &Amounts,
     at: &Path<'_>,
     options: &Options,
