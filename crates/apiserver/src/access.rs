@@ -10,7 +10,7 @@ use coracle_kinds::rbac::Rule;
 use crate::authn::Authentication;
 use crate::authn::token::{
     BadTokenFile, BootstrapTokens, Issuer, KeyError, ServiceAccountTokens, SigningKey,
-    StaticTokens, TokenAuthenticator, Tokens, VerifyingKey,
+    StaticTokens, TokenAuthenticator, Tokens, UsedSecrets, VerifyingKey,
 };
 use crate::authz::{AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Node, Rbac};
 use crate::cache::Caches;
@@ -108,6 +108,7 @@ impl TokenConfig {
     pub fn open(&self, caches: &Arc<Caches>) -> Result<(Tokens, Option<Issuer>), TokenError> {
         let audiences = || self.audiences.clone();
         let mut known_to: Vec<Box<dyn TokenAuthenticator>> = Vec::new();
+        let used = Arc::new(UsedSecrets::default());
         if let Some(file) = &self.static_file {
             let text = String::from_utf8_lossy(&read(file)?).into_owned();
             let tokens = StaticTokens::read(&text, audiences());
@@ -131,6 +132,7 @@ impl TokenConfig {
                 keys,
                 issuers,
                 audiences(),
+                used.clone(),
             )));
         }
 
@@ -145,6 +147,7 @@ impl TokenConfig {
             Tokens {
                 known_to,
                 audiences: audiences(),
+                used,
             },
             issuer,
         ))

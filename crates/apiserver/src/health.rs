@@ -56,7 +56,7 @@ enum Check {
 }
 
 /// Hooks in the order in which upstream lists them; others follow.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 25] = [
     "start-apiserver-admission-initializer",
     INFORMERS,
     "priority-and-fairness-config-consumer",
@@ -65,7 +65,10 @@ const ORDER: [&str; 22] = [
     "crd-informer-synced",
     "start-system-namespaces-controller",
     "start-cluster-authentication-info-controller",
+    "start-kube-apiserver-identity-lease-controller",
+    "start-kube-apiserver-identity-lease-garbage-collector",
     "storage-readiness",
+    "start-legacy-token-tracking-controller",
     "rbac/bootstrap-roles",
     "scheduling/bootstrap-system-priority-classes",
     "priority-and-fairness-config-producer",

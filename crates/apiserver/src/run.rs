@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::access::{Access, Mode, TokenConfig, TokenError};
-use crate::admission::{Admission, PluginFlags, Setup};
+use crate::admission::{Admission, PluginConfigurations, PluginFlags, Setup};
 use crate::aggregation::{self, Aggregation, AggregationConfig};
 use crate::aside;
 use crate::authn::token::{BearerTokens, Tokens};
@@ -32,7 +32,7 @@ use crate::authn::{
 use crate::bootstrap::{self, Advertised};
 use crate::byte_budget::ByteBudget;
 use crate::cache::{Caches, FeedError};
-use crate::chain::Chain;
+use crate::chain::{Chain, LastModes};
 use crate::connect::{Connect, Identity, KubeletConfig};
 use crate::definition_controller;
 use crate::files::{FileError, FromFiles};
@@ -80,6 +80,8 @@ pub struct Config {
     pub compaction: Option<Duration>,
     /// Which admission plugins are on.
     pub admission: PluginFlags,
+    /// What configures admission plugins.
+    pub plugin_configurations: PluginConfigurations,
     /// What the server shows to webhooks of admission.
     pub webhook_credentials: AdmissionCredentials,
     /// How webhooks and aggregated servers behind Services are reached.
@@ -132,6 +134,7 @@ impl Config {
                 enable: vec!["NodeRestriction".to_string()],
                 ..PluginFlags::default()
             },
+            plugin_configurations: PluginConfigurations::default(),
             webhook_credentials: AdmissionCredentials::default(),
             webhook_route: Route::default(),
             proxy_client_certificate: None,
@@ -235,6 +238,8 @@ pub async fn run(
         authorization: &access.authorization,
         metrics: metrics.registry(),
         long_work: &long_work,
+        configurations: &config.plugin_configurations,
+        world,
         mutating_webhooks: &webhooks(config.webhook_credentials.mutating.clone()),
         validating_webhooks: &webhooks(config.webhook_credentials.validating.clone()),
     };
@@ -375,6 +380,7 @@ fn assemble(
         request_timeout: config.request_timeout,
         metrics,
         world,
+        last_modes: LastModes::default(),
     });
 
     let serving = address

@@ -5,10 +5,11 @@
 //! these fields (`gate=`); `rules` has the exceptions where upstream drops more or less than the
 //! field. For each kind the paths of such fields are computed once (`plan`); most kinds have none.
 //!
-//! Works on the storage version, after defaulting and conversion. Gates have their default state.
+//! Works on the storage version, after defaulting and conversion. [`states`] has which gates are on.
 
 mod plan;
 mod rules;
+pub mod states;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use std::sync::OnceLock;
 use crate::Value;
 use crate::catalog::{BUILTIN, Kind};
 use plan::Plan;
+pub use states::{FeatureGates, is_on, set};
 
 /// Removes the fields of disabled features from an object of a built-in kind, unless `old` uses
 /// them.

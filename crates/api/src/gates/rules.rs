@@ -1,5 +1,6 @@
 //! Exceptions from the rule "a field is removed while its gate is off".
 
+use super::states::is_on;
 use crate::catalog::{FieldRef, Struct, gate};
 
 /// How a field is removed.
@@ -160,7 +161,7 @@ pub(super) fn of(declared: Struct<'_>, field: FieldRef<'_>, kind: &str) -> Optio
 
 /// Names that are no gates belong to features that are always on.
 fn is_off(name: &str) -> bool {
-    name == GONE || gate(name).is_some_and(|gate| !gate.default)
+    name == GONE || gate(name).is_some_and(|_| !is_on(name))
 }
 
 #[cfg(test)]

@@ -1,21 +1,27 @@
 //! DefaultTolerationSeconds: a pod tolerates a node that is not ready or unreachable for five
-//! minutes, unless it sets its own toleration.
+//! minutes, or as long as flags say, unless it sets its own toleration.
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
 use coracle_kinds::Part;
 
+use super::configuration::TolerationSeconds;
 use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
 
-const TAINTS: [&str; 2] = [
-    "node.kubernetes.io/not-ready",
-    "node.kubernetes.io/unreachable",
-];
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const TAINTS: [&str; 2] = [NOT_READY, "node.kubernetes.io/unreachable"];
 const NO_EXECUTE: &str = "NoExecute";
-const SECONDS: i64 = 300;
 
-pub(super) struct DefaultTolerationSeconds;
+pub(super) struct DefaultTolerationSeconds {
+    seconds: TolerationSeconds,
+}
+
+impl DefaultTolerationSeconds {
+    pub(super) fn new(seconds: TolerationSeconds) -> DefaultTolerationSeconds {
+        DefaultTolerationSeconds { seconds }
+    }
+}
 
 #[async_trait]
 impl Plugin for DefaultTolerationSeconds {
@@ -25,13 +31,13 @@ impl Plugin for DefaultTolerationSeconds {
             && attributes.is_of("", "pods")
             && let Some(pod) = pod.as_object_mut()
         {
-            tolerate(pod.object_mut("spec"));
+            tolerate(pod.object_mut("spec"), self.seconds);
         }
         Ok(())
     }
 }
 
-fn tolerate(spec: &mut Map) {
+fn tolerate(spec: &mut Map, seconds: TolerationSeconds) {
     let mut tolerations = match spec.get_mut("tolerations") {
         Some(Value::Array(tolerations)) => std::mem::take(tolerations),
         _ => Vec::new(),
@@ -47,7 +53,11 @@ fn tolerate(spec: &mut Map) {
         toleration.insert("effect", NO_EXECUTE);
         toleration.insert("key", taint);
         toleration.insert("operator", "Exists");
-        toleration.insert("tolerationSeconds", SECONDS);
+        let seconds = match taint {
+            NOT_READY => seconds.not_ready,
+            _ => seconds.unreachable,
+        };
+        toleration.insert("tolerationSeconds", seconds);
         Value::Object(toleration)
     }));
 
@@ -78,7 +88,7 @@ mod tests {
             let mut spec = json::parse(format!(r#"{{"tolerations":{given}}}"#).as_bytes()).unwrap();
             let before = spec.get("tolerations").unwrap().as_array().unwrap().len();
             let spec = spec.as_object_mut().unwrap();
-            tolerate(spec);
+            tolerate(spec, TolerationSeconds::default());
 
             let found = spec.get("tolerations").unwrap().as_array().unwrap();
             let keys: Vec<_> = found[before..]

@@ -13,21 +13,38 @@
 //! plugin with state is made with what it needs of the server ([`Setup`]), and keeps its state up
 //! to date in `run`. Policies and webhooks decide by [`matching`] which requests concern them.
 
+mod always;
+mod always_pull_images;
 mod attributes;
 mod certificates;
+mod configuration;
+mod containers;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
+mod deny_service_external_ips;
+mod event_rate_limit;
 pub mod expressions;
+mod extended_resource_toleration;
+mod image_policy_webhook;
 mod invoked;
+mod limit_pod_hard_anti_affinity_topology;
 mod limit_ranger;
 pub mod matching;
+mod namespace_auto_provision;
+mod namespace_exists;
 mod namespace_lifecycle;
+mod node_declared_feature_validator;
 mod node_restriction;
 mod notes;
+mod owner_references_permission_enforcement;
 mod patched;
 mod persistent_volume_claim_resize;
+mod pod_node_selector;
+mod pod_resize_validator;
 mod pod_security;
+mod pod_toleration_restriction;
+mod pod_topology_labels;
 mod policy;
 mod priority;
 mod resource_quota;
@@ -35,12 +52,14 @@ mod runtime_class;
 mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
+mod tolerations;
 mod webhook;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coracle_api::Value;
+use coracle_api::{Value, gates};
+use coracle_client::World;
 use coracle_kinds::ApiError;
 use coracle_metrics::{Buckets, Histograms, Registry, Stable};
 use futures_util::future::join_all;
@@ -48,6 +67,9 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use attributes::{Attributes, Operation, Options};
+pub use configuration::{
+    AdmissionConfiguration, ConfigurationError, PluginConfigurations, TolerationSeconds,
+};
 pub use notes::{AuditAnnotations, BadAnnotation, Notes, Reinvocation, Warnings};
 
 use crate::authz::Authorization;
@@ -106,6 +128,9 @@ pub struct Setup<'a> {
     pub metrics: &'a Registry,
     /// Permits for work that may take long.
     pub long_work: &'a Arc<Semaphore>,
+    pub configurations: &'a PluginConfigurations,
+    /// The clock and random source of the server.
+    pub world: World,
     /// The clients of webhooks, by the plugin that calls them.
     pub mutating_webhooks: &'a Arc<Webhooks>,
     pub validating_webhooks: &'a Arc<Webhooks>,
@@ -119,57 +144,60 @@ type Make = fn(&Setup<'_>) -> Arc<dyn Plugin>;
 enum State {
     /// Unless it is disabled.
     On(Make),
+    /// As long as a feature gate is on, too.
+    Gated(&'static str, Make),
     /// Only if it is enabled.
     OnRequest(Make),
-    /// Upstream has it, this server does not yet.
-    Unsupported,
+    /// Upstream has it, this server does not yet. While the feature gate is off, upstream's does nothing
+    /// either.
+    WithoutEffect(&'static str),
 }
-use State::{On, OnRequest, Unsupported};
+use State::{Gated, On, OnRequest, WithoutEffect};
 
 /// Every plugin of upstream, in the order in which they run.
 #[rustfmt::skip]
 const PLUGINS: &[(&str, State)] = &[
-    ("AlwaysAdmit", Unsupported),
-    ("NamespaceAutoProvision", Unsupported),
+    ("AlwaysAdmit", OnRequest(|_| Arc::new(always::AlwaysAdmit))),
+    ("NamespaceAutoProvision", OnRequest(|_| Arc::new(namespace_auto_provision::NamespaceAutoProvision))),
     ("NamespaceLifecycle", On(|_| Arc::new(namespace_lifecycle::NamespaceLifecycle))),
-    ("NamespaceExists", Unsupported),
-    ("LimitPodHardAntiAffinityTopology", Unsupported),
+    ("NamespaceExists", OnRequest(|_| Arc::new(namespace_exists::NamespaceExists))),
+    ("LimitPodHardAntiAffinityTopology", OnRequest(|_| Arc::new(limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology))),
     ("LimitRanger", On(|_| Arc::new(limit_ranger::LimitRanger))),
     ("ServiceAccount", On(|_| Arc::new(service_account::ServiceAccount))),
     ("NodeRestriction", OnRequest(|_| Arc::new(node_restriction::NodeRestriction))),
     ("TaintNodesByCondition", On(|_| Arc::new(taint_nodes_by_condition::TaintNodesByCondition))),
-    ("AlwaysPullImages", Unsupported),
-    ("ImagePolicyWebhook", Unsupported),
-    ("PodSecurity", On(|_| Arc::new(pod_security::PodSecurity))),
-    ("PodNodeSelector", Unsupported),
+    ("AlwaysPullImages", OnRequest(|_| Arc::new(always_pull_images::AlwaysPullImages))),
+    ("ImagePolicyWebhook", OnRequest(image_policy_webhook::ImagePolicyWebhook::make)),
+    ("PodSecurity", On(|setup| Arc::new(pod_security::PodSecurity::new(&setup.configurations.pod_security)))),
+    ("PodNodeSelector", OnRequest(|setup| Arc::new(pod_node_selector::PodNodeSelector::new(&setup.configurations.node_selectors)))),
     ("Priority", On(|_| Arc::new(priority::Priority))),
-    ("DefaultTolerationSeconds", On(|_| Arc::new(default_toleration_seconds::DefaultTolerationSeconds))),
-    ("PodTolerationRestriction", Unsupported),
-    ("EventRateLimit", Unsupported),
-    ("ExtendedResourceToleration", Unsupported),
+    ("DefaultTolerationSeconds", On(|setup| Arc::new(default_toleration_seconds::DefaultTolerationSeconds::new(setup.configurations.toleration_seconds)))),
+    ("PodTolerationRestriction", OnRequest(|setup| Arc::new(pod_toleration_restriction::PodTolerationRestriction::new(&setup.configurations.tolerations)))),
+    ("EventRateLimit", OnRequest(|setup| Arc::new(event_rate_limit::EventRateLimit::new(&setup.configurations.event_limits)))),
+    ("ExtendedResourceToleration", OnRequest(|_| Arc::new(extended_resource_toleration::ExtendedResourceToleration))),
     ("DefaultStorageClass", On(|_| Arc::new(default_storage_class::DefaultStorageClass))),
     ("StorageObjectInUseProtection", On(|_| Arc::new(storage_object_in_use_protection::StorageObjectInUseProtection))),
-    ("PodGroupProtection", Unsupported),
-    ("OwnerReferencesPermissionEnforcement", Unsupported),
+    ("PodGroupProtection", WithoutEffect("GenericWorkload")),
+    ("OwnerReferencesPermissionEnforcement", OnRequest(|setup| Arc::new(owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement::new(setup.caches)))),
     ("PersistentVolumeClaimResize", On(|_| Arc::new(persistent_volume_claim_resize::PersistentVolumeClaimResize))),
     ("RuntimeClass", On(|_| Arc::new(runtime_class::RuntimeClass))),
     ("CertificateApproval", On(|_| Arc::new(certificates::CertificateApproval))),
     ("CertificateSigning", On(|_| Arc::new(certificates::CertificateSigning))),
-    ("ClusterTrustBundleAttest", Unsupported),
+    ("ClusterTrustBundleAttest", Gated("ClusterTrustBundle", |_| Arc::new(certificates::ClusterTrustBundleAttest))),
     ("CertificateSubjectRestriction", On(|_| Arc::new(certificates::CertificateSubjectRestriction))),
     ("DefaultIngressClass", On(|_| Arc::new(default_ingress_class::DefaultIngressClass))),
-    ("DenyServiceExternalIPs", Unsupported),
-    ("PodTopologyLabels", Unsupported),
-    ("PodGroupWorkloadExists", Unsupported),
-    ("NodeDeclaredFeatureValidator", Unsupported),
-    ("JobValidation", Unsupported),
-    ("PodResizeValidator", Unsupported),
+    ("DenyServiceExternalIPs", OnRequest(|_| Arc::new(deny_service_external_ips::DenyServiceExternalIPs))),
+    ("PodTopologyLabels", Gated("PodTopologyLabelsAdmission", |_| Arc::new(pod_topology_labels::PodTopologyLabels))),
+    ("PodGroupWorkloadExists", WithoutEffect("GenericWorkload")),
+    ("NodeDeclaredFeatureValidator", Gated("NodeDeclaredFeatures", |_| Arc::new(node_declared_feature_validator::NodeDeclaredFeatureValidator))),
+    ("JobValidation", WithoutEffect("GenericWorkload")),
+    ("PodResizeValidator", On(|_| Arc::new(pod_resize_validator::PodResizeValidator))),
     ("MutatingAdmissionPolicy", On(policy::MutatingAdmissionPolicy::make)),
     ("MutatingAdmissionWebhook", On(webhook::MutatingAdmissionWebhook::make)),
     ("ValidatingAdmissionPolicy", On(policy::ValidatingAdmissionPolicy::make)),
     ("ValidatingAdmissionWebhook", On(webhook::ValidatingAdmissionWebhook::make)),
     ("ResourceQuota", On(|_| Arc::new(resource_quota::ResourceQuota))),
-    ("AlwaysDeny", Unsupported),
+    ("AlwaysDeny", OnRequest(|_| Arc::new(always::AlwaysDeny))),
 ];
 
 /// The plugins that are on, in their order.
@@ -189,6 +217,10 @@ impl PluginFlags {
     /// The errors in the flags, with upstream's texts where it has any.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
+        let lacks = |state: &State| match state {
+            WithoutEffect(gate) => gates::is_on(gate),
+            _ => false,
+        };
         let state = |name: &str| PLUGINS.iter().find(|(known, _)| *known == name);
         for (flag, names) in [
             ("enable-admission-plugins", &self.enable),
@@ -197,7 +229,7 @@ impl PluginFlags {
             for name in names {
                 match state(name) {
                     None => errors.push(format!("{flag} plugin {name:?} is unknown")),
-                    Some((_, Unsupported)) if flag == "enable-admission-plugins" => {
+                    Some((_, state)) if lacks(state) && flag == "enable-admission-plugins" => {
                         errors.push(format!("{flag} plugin {name:?} is not supported yet"));
                     }
                     Some(_) => {}
@@ -226,8 +258,9 @@ impl Admission {
         let runs = |(name, state): &(&str, State)| match *state {
             _ if has(&flags.disable, name) => None,
             On(make) => Some(make(setup)),
+            Gated(gate, make) => gates::is_on(gate).then(|| make(setup)),
             OnRequest(make) => has(&flags.enable, name).then(|| make(setup)),
-            Unsupported => None,
+            WithoutEffect(_) => None,
         };
         Admission {
             plugins: PLUGINS.iter().filter_map(runs).collect(),
@@ -325,11 +358,7 @@ mod tests {
             &["enable-admission-plugins plugin \"Nope\" is unknown"],
         );
 
-        check(
-            &["AlwaysPullImages"],
-            &[],
-            &["enable-admission-plugins plugin \"AlwaysPullImages\" is not supported yet"],
-        );
+        check(&["PodGroupProtection"], &[], &[]);
 
         check(
             &["Priority"],

@@ -8,7 +8,9 @@
 pub(crate) mod api_services;
 mod authentication_info;
 mod flow_control;
+mod identity_lease;
 mod kubernetes_service;
+mod legacy_tokens;
 mod priority_classes;
 mod rbac;
 mod service_cidr;
@@ -57,6 +59,9 @@ pub struct Hooks {
     kubernetes_service: Arc<Hook>,
     service_cidr: Arc<Hook>,
     api_services: Arc<Hook>,
+    identity_lease: Arc<Hook>,
+    identity_garbage: Arc<Hook>,
+    legacy_tokens: Arc<Hook>,
 }
 
 impl Hooks {
@@ -70,6 +75,9 @@ impl Hooks {
             kubernetes_service: Hook::new("bootstrap-controller"),
             service_cidr: Hook::new("start-kubernetes-service-cidr-controller"),
             api_services: Hook::new("kube-apiserver-autoregistration"),
+            identity_lease: Hook::new("start-kube-apiserver-identity-lease-controller"),
+            identity_garbage: Hook::new("start-kube-apiserver-identity-lease-garbage-collector"),
+            legacy_tokens: Hook::new("start-legacy-token-tracking-controller"),
         }
     }
 
@@ -83,6 +91,9 @@ impl Hooks {
             self.kubernetes_service.clone(),
             self.service_cidr.clone(),
             self.api_services.clone(),
+            self.identity_lease.clone(),
+            self.identity_garbage.clone(),
+            self.legacy_tokens.clone(),
         ]
     }
 }
@@ -101,6 +112,12 @@ pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
         tokio::join!(
             authentication_info::run(loopback, facts, &hooks.authentication_info),
             rbac::run(loopback, &hooks.roles),
+            identity_lease::run(loopback, &hooks.identity_lease, &hooks.identity_garbage),
+            legacy_tokens::run(
+                loopback,
+                &loopback.registry.access.tokens.used,
+                &hooks.legacy_tokens
+            ),
             kubernetes_service::run(
                 loopback,
                 &facts.advertised,

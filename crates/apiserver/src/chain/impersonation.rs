@@ -2,11 +2,12 @@
 //!
 //! Headers name the user. Several modes are tried, the constrained ones first: each requires a
 //! permission on the impersonated identity *and* one on the action (`impersonate-on:MODE:VERB`);
-//! the legacy mode requires only the former, as `impersonate`. If all modes refuse, the response
-//! has the error of the first.
+//! the legacy mode requires only the former, as `impersonate`. The mode that a requester last
+//! succeeded with is tried first: most use one only. If all modes refuse, the response has the error
+//! of the first.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use coracle_api::go_text::Quoted;
 use coracle_api::names;
@@ -90,20 +91,37 @@ fn is_ours(name: &HeaderName) -> bool {
     *name == USER || *name == UID || *name == GROUP || name.as_str().starts_with(EXTRA)
 }
 
+/// The modes that requesters last succeeded with, by their names.
+#[derive(Default)]
+pub struct LastModes(Mutex<HashMap<String, Mode>>);
+
+impl LastModes {
+    fn of(&self, user: &User) -> Option<Mode> {
+        let modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        modes.get(&user.name).copied()
+    }
+
+    fn remember(&self, user: &User, mode: Mode) {
+        let mut modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if modes.len() >= REMEMBERED && !modes.contains_key(&user.name) {
+            modes.clear();
+        }
+        modes.insert(user.name.clone(), mode);
+    }
+}
+
 /// The impersonated user, if the requester may act as it.
 pub(super) async fn allowed(
     wanted: &User,
     request: &Attributes<'_>,
     authorization: &Authorization,
+    last: &LastModes,
 ) -> Result<Arc<User>, ApiError> {
+    let before = last.of(request.user);
+    let others = MODES.into_iter().filter(|mode| Some(*mode) != before);
+
     let mut first = None;
-    for mode in [
-        Mode::AssociatedNode,
-        Mode::ArbitraryNode,
-        Mode::ServiceAccount,
-        Mode::UserInfo,
-        Mode::Legacy,
-    ] {
+    for mode in before.into_iter().chain(others) {
         if !mode.applies(wanted, request.user) {
             continue;
         }
@@ -117,7 +135,10 @@ pub(super) async fn allowed(
         .authorize()
         .await
         {
-            Ok(user) => return Ok(Arc::new(user)),
+            Ok(user) => {
+                last.remember(request.user, mode);
+                return Ok(Arc::new(user));
+            }
             Err(refused) => first = first.or(Some(refused)),
         }
     }
@@ -125,7 +146,19 @@ pub(super) async fn allowed(
     Err(first.expect("the last mode always applies"))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// In the order in which they are tried.
+const MODES: [Mode; 5] = [
+    Mode::AssociatedNode,
+    Mode::ArbitraryNode,
+    Mode::ServiceAccount,
+    Mode::UserInfo,
+    Mode::Legacy,
+];
+
+/// The last modes of so many requesters are remembered.
+const REMEMBERED: usize = 10_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// A pod acts as the node that it runs on.
     AssociatedNode,
@@ -439,4 +472,66 @@ fn dump(user: &User) -> String {
         "&user.DefaultInfo{{Name:\"\", UID:{}, Groups:{groups}, Extra:{extra}}}",
         Quoted(&user.uid)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::authz::{Authorizer, Decision, Grant, Listing};
+
+    /// Lets everybody impersonate one user, in the legacy mode.
+    struct Only(&'static str);
+
+    #[async_trait]
+    impl Authorizer for Only {
+        async fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+            match attributes.target {
+                AccessTarget::Resource(target)
+                    if attributes.verb == "impersonate" && target.name == self.0 =>
+                {
+                    Decision::Allow(Grant::Plain)
+                }
+                _ => Decision::NoOpinion(String::new()),
+            }
+        }
+
+        fn rules(&self, _: &User, _: &str) -> Listing {
+            Listing::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_that_of_the_mode_that_the_requester_uses() {
+        let named = |name: &str| User {
+            name: name.to_owned(),
+            ..User::default()
+        };
+        let authorization = Authorization {
+            chain: vec![Arc::new(Only("friend"))],
+        };
+        let requester = named("jane");
+        let target = ResourceTarget {
+            version: "v1",
+            resource: "pods",
+            ..ResourceTarget::default()
+        };
+        let request = Attributes::on(&requester, "list", target);
+        let last = LastModes::default();
+        let refused = async |last: &LastModes| {
+            let result = allowed(&named("foe"), &request, &authorization, last).await;
+            result.unwrap_err().message
+        };
+
+        let first = refused(&last).await;
+        assert!(first.contains("impersonate-on:user-info:list"), "{first}");
+
+        let user = allowed(&named("friend"), &request, &authorization, &last).await;
+        assert_eq!(user.unwrap().name, "friend");
+        let second = refused(&last).await;
+        let expected =
+            r#"users "foe" is forbidden: User "jane" cannot impersonate resource "users""#;
+        assert!(second.starts_with(expected), "{second}");
+    }
 }

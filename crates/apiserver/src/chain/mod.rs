@@ -7,6 +7,8 @@ mod deadline;
 mod impersonation;
 mod panics;
 
+pub use impersonation::LastModes;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +43,7 @@ pub struct Chain {
     pub request_timeout: Duration,
     pub metrics: Arc<Metrics>,
     pub world: World,
+    pub last_modes: LastModes,
 }
 
 /// The parsed head of a request.
@@ -197,7 +200,8 @@ impl Chain {
             return Ok(user);
         };
         let attributes = attributes_of(&user, &head.info, &head.query);
-        impersonation::allowed(&wanted, &attributes, &self.access().authorization).await
+        let authorization = &self.access().authorization;
+        impersonation::allowed(&wanted, &attributes, authorization, &self.last_modes).await
     }
 
     async fn allowed<B: RequestBody>(

@@ -363,8 +363,14 @@ impl Connect {
             port = found.name.unwrap_or_default();
         }
 
-        let endpoints: Endpoints =
-            self.object(request.caller, "endpoints", namespace, named.name)?;
+        let endpoints = self.object(request.caller, "endpoints", namespace, named.name);
+        let endpoints: Endpoints = match endpoints {
+            Err(missing) if missing.code == StatusCode::NOT_FOUND => {
+                let _: Service = self.object(request.caller, "services", namespace, named.name)?;
+                return Err(missing);
+            }
+            found => found?,
+        };
         let found = self.endpoint(request.caller, namespace, &endpoints, &port);
         let (host, port) = found.ok_or_else(|| {
             ApiError::service_unavailable(format!(

@@ -65,6 +65,16 @@ pub(super) fn check_shape(
     }
 }
 
+/// What is only created has no objects with names.
+pub(super) fn check_has_names(resource: &Resource, target: &Target) -> Result<(), ApiError> {
+    let named = !target.name.is_empty() && target.subresource.is_empty();
+    let is_only_created = resource.verbs.iter().all(|verb| verb == "create");
+    match named && is_only_created {
+        true => Err(ApiError::no_such_resource()),
+        false => Ok(()),
+    }
+}
+
 /// A name becomes a part of the object's key in the store.
 pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
     match names::path_segment_name(name)[..] {

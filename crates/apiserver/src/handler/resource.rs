@@ -45,6 +45,7 @@ impl<'a> Checked<'a> {
         let is_served = verbs.iter().any(|served| served == verb.as_str());
 
         checks::check_shape(resource, target, verb)?;
+        checks::check_has_names(resource, target)?;
         let fits = checks::shape_fits(resource, target, verb);
         if !is_served || !fits || request.head.method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
@@ -161,15 +162,12 @@ impl Server {
         let options = body::delete_options(request, body).await?;
         let (scope, name) = (&request.scope, &request.target.name);
         let warnings = Warnings::default();
-        let deleted = self
-            .registry
-            .delete(scope, name, &options, &warnings)
-            .await
-            .map_err(|refused| refused.after(warnings.take()))?;
+        let deleted = self.registry.delete(scope, name, &options, &warnings).await;
 
-        let answer = self.deleted(&deleted, request)?;
         let mut notices = scope.delete_notices(&options);
         notices.extend(warnings.take());
+        let deleted = deleted.map_err(|refused| refused.after(notices.clone()))?;
+        let answer = self.deleted(&deleted, request)?;
         Ok(answer::with_warnings(answer, &notices))
     }
 
@@ -185,12 +183,12 @@ impl Server {
         let list = self
             .registry
             .delete_collection(scope, &selected, &options, Asked::As("", &warnings))
-            .await
-            .map_err(|refused| refused.after(warnings.take()))?;
+            .await;
 
-        let answer = self.listed(list, request)?;
         let mut notices = scope.delete_notices(&options);
         notices.extend(warnings.take());
+        let list = list.map_err(|refused| refused.after(notices.clone()))?;
+        let answer = self.listed(list, request)?;
         Ok(answer::with_warnings(answer, &notices))
     }
 

@@ -1,12 +1,15 @@
 //! One call of a webhook.
 
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;
 use coracle_api::time::Timestamp;
-use coracle_client::transport::{Https, Transport};
+use coracle_client::config::Kubeconfig;
+use coracle_client::transport::{Dialing, Https, Transport};
+use coracle_client::{Config, World};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
@@ -45,6 +48,39 @@ impl CallError {
 }
 
 impl Client {
+    /// The client of the current context of a kubeconfig file.
+    pub async fn of_kubeconfig(file: &Path, world: World) -> Result<Client, CallError> {
+        let failed = |why: String| CallError::new(StatusCode::INTERNAL_SERVER_ERROR, why);
+        let kubeconfig = Kubeconfig::read(file).map_err(|error| failed(error.to_string()))?;
+        let kubeconfig = kubeconfig.ok_or_else(|| {
+            failed(format!(
+                "stat {}: no such file or directory",
+                file.display()
+            ))
+        })?;
+
+        let settings = Config::of_context(&kubeconfig, None);
+        let settings = settings.map_err(|error| failed(error.to_string()))?;
+        let server: http::Uri = settings
+            .server
+            .parse()
+            .map_err(|error| failed(format!("{}: {error}", settings.server)))?;
+        let authority = server.authority().map(ToString::to_string);
+        let url = format!("https://{}", authority.unwrap_or_default());
+
+        let settings = Config {
+            server: url.clone(),
+            ..settings
+        };
+        let transport = Https::dialing(settings, world, Dialing::default()).await;
+        Ok(Client {
+            transport: transport.map_err(|error| failed(error.to_string()))?,
+            url,
+            path: cleaned(server.path()),
+            now: world.now,
+        })
+    }
+
     /// Posts JSON. The answer may have `limit` bytes, and arrives within `timeout`.
     pub async fn post(
         &self,

@@ -2,11 +2,7 @@
 //! address.
 
 use std::path::Path;
-use std::{fs, io};
 
-use coracle_api::codec::yaml;
-use coracle_api::go_text::Quoted;
-use coracle_api::{Map, Value};
 use coracle_client::config::{Kubeconfig, User};
 use coracle_client::{Config, ConfigError};
 
@@ -23,13 +19,6 @@ pub enum CredentialsError {
     Missing(String),
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error(
-        "unable to read admission control configuration from {} [{error}]",
-        Quoted(file)
-    )]
-    Read { file: String, error: io::Error },
-    #[error("{file}: {why}")]
-    Malformed { file: String, why: String },
 }
 
 /// What webhooks of admission see, from the file of `--admission-control-config-file`.
@@ -39,80 +28,8 @@ pub struct AdmissionCredentials {
     pub validating: Credentials,
 }
 
-impl AdmissionCredentials {
-    /// Reads an AdmissionConfiguration. Of the plugins that it configures, those of webhooks are
-    /// the ones that have a configuration here.
-    pub fn read(file: &Path) -> Result<AdmissionCredentials, CredentialsError> {
-        let configuration = read(file)?;
-        let malformed = |why: String| CredentialsError::Malformed {
-            file: file.display().to_string(),
-            why,
-        };
-        if configuration.text("kind") != "AdmissionConfiguration" {
-            let kind = Quoted(configuration.text("kind"));
-            return Err(malformed(format!("unknown kind {kind}")));
-        }
-
-        let mut found = AdmissionCredentials::default();
-        for plugin in configuration
-            .items("plugins")
-            .iter()
-            .filter_map(Value::as_object)
-        {
-            let credentials = match plugin.text("name") {
-                "MutatingAdmissionWebhook" => &mut found.mutating,
-                "ValidatingAdmissionWebhook" => &mut found.validating,
-                name => {
-                    let name = Quoted(name);
-                    return Err(malformed(format!(
-                        "admission plugin {name} reads no configuration here"
-                    )));
-                }
-            };
-
-            let own = match (plugin.text("path"), plugin.below("configuration")) {
-                (_, Some(inline)) => inline.clone(),
-                ("", None) => continue,
-                (path, None) => read(&file.parent().unwrap_or(Path::new("")).join(path))?,
-            };
-            if own.text("kind") != "WebhookAdmissionConfiguration" {
-                let kind = Quoted(own.text("kind"));
-                return Err(malformed(format!("unknown kind {kind}")));
-            }
-
-            match own.text("kubeConfigFile") {
-                "" => {}
-                path if !Path::new(path).is_absolute() => {
-                    return Err(malformed(format!(
-                        "kubeConfigFile: Invalid value: {}: must be an absolute file path",
-                        Quoted(path)
-                    )));
-                }
-                path => *credentials = Credentials::read(Path::new(path))?,
-            }
-        }
-
-        Ok(found)
-    }
-}
-
-fn read(file: &Path) -> Result<Map, CredentialsError> {
-    let shown = || file.display().to_string();
-    let text = fs::read(file).map_err(|error| CredentialsError::Read {
-        file: shown(),
-        error,
-    })?;
-    let malformed = |why| CredentialsError::Malformed { file: shown(), why };
-    match yaml::decode(&text).map_err(|error| malformed(error.to_string()))? {
-        Value::Object(map) => Ok(map),
-        other => Err(malformed(format!(
-            "it is {}, not an object",
-            other.type_name()
-        ))),
-    }
-}
-
 impl Credentials {
+    /// The users of a kubeconfig file.
     pub fn read(file: &Path) -> Result<Credentials, CredentialsError> {
         let kubeconfig = Kubeconfig::read(file)?
             .ok_or_else(|| CredentialsError::Missing(file.display().to_string()))?;
@@ -147,6 +64,12 @@ impl Credentials {
                 let context = contexts.find(|context| context.name == *current)?;
                 self.named(&context.entry.user)
             })
+    }
+
+    /// Whether a user has this name.
+    #[cfg(test)]
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.named(name).is_some()
     }
 
     fn by_name(&self, target: &str) -> Option<&User> {
@@ -200,43 +123,5 @@ current-context: c
         check(&credentials, "hook.ns.svc:443", "no-port");
         check(&credentials, "hook.ns.svc:444", "current");
         check(&Credentials::default(), "hook.ns.svc:443", "");
-    }
-
-    #[test]
-    fn a_plugin_is_configured_inline_or_by_a_file_beside() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, text: &str| {
-            let file = folder.path().join(name);
-            fs::write(&file, text).unwrap();
-            file
-        };
-        let kubeconfig = file("users", "users:\n- {name: '*', user: {token: t}}\n");
-        let own = format!(
-            "{{kind: WebhookAdmissionConfiguration, apiVersion: apiserver.config.k8s.io/v1, kubeConfigFile: {}}}",
-            kubeconfig.display()
-        );
-        file("own", &own);
-        let check = |plugins: &str| {
-            let text = format!("kind: AdmissionConfiguration\nplugins: [{plugins}]\n");
-            AdmissionCredentials::read(&file("configuration", &text))
-        };
-        let has_user = |credentials: &Credentials| credentials.named("*").is_some();
-
-        let read = check(&format!(
-            "{{name: MutatingAdmissionWebhook, configuration: {own}}}, {{name: ValidatingAdmissionWebhook, path: own}}"
-        ))
-        .unwrap();
-        assert!(has_user(&read.mutating) && has_user(&read.validating));
-
-        let read = check("{name: ValidatingAdmissionWebhook, path: own}").unwrap();
-        assert!(!has_user(&read.mutating) && has_user(&read.validating));
-
-        let refused = check("{name: PodSecurity, path: own}")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            refused.ends_with("admission plugin \"PodSecurity\" reads no configuration here"),
-            "{refused}"
-        );
     }
 }

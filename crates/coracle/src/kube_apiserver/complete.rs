@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use coracle_apiserver::Config;
-use coracle_apiserver::admission::PluginFlags;
+use coracle_apiserver::admission::{AdmissionConfiguration, PluginFlags, TolerationSeconds};
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::storage::Media;
-use coracle_apiserver::webhook::{AdmissionCredentials, Route};
+use coracle_apiserver::webhook::Route;
 use coracle_client::Journal;
 use coracle_settings::Mistakes;
 use ipnet::IpNet;
@@ -72,12 +72,20 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     };
     mistakes.extend(admission.errors());
 
-    let webhook_credentials = match &options.admission_control_config_file {
-        None => AdmissionCredentials::default(),
-        Some(file) => AdmissionCredentials::read(file).unwrap_or_else(|error| {
+    let AdmissionConfiguration {
+        credentials: webhook_credentials,
+        plugins: mut plugin_configurations,
+    } = match &options.admission_control_config_file {
+        None => AdmissionConfiguration::default(),
+        Some(file) => AdmissionConfiguration::read(file).unwrap_or_else(|error| {
             mistakes.push(format!("--admission-control-config-file: {error}"));
-            AdmissionCredentials::default()
+            AdmissionConfiguration::default()
         }),
+    };
+    mistakes.extend(plugin_configurations.errors(&admission));
+    plugin_configurations.toleration_seconds = TolerationSeconds {
+        not_ready: options.default_not_ready_toleration_seconds,
+        unreachable: options.default_unreachable_toleration_seconds,
     };
 
     let proxy_client_certificate = proxy_client_certificate(options, &mut mistakes);
@@ -130,6 +138,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             shared_store: storage.is_shared(),
             compaction: storage.compaction(),
             admission,
+            plugin_configurations,
             webhook_credentials,
             webhook_route: match options.enable_aggregator_routing {
                 true => Route::Endpoints,

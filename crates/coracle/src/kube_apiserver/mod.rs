@@ -55,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ServerError> {
 }
 
 async fn serve(options: &Options) -> Result<(), ServerError> {
+    options.feature_gates.set()?;
     let settings = complete(options)?;
     if let Some(own) = &settings.own_certificate {
         own.ensure()?;

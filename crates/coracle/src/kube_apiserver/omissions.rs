@@ -199,27 +199,18 @@ pub(super) const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "seconds of tolerations are fixed at 300",
-        treatment: Treatment::Only(&["300"]),
-        values: &[
-            "default-not-ready-toleration-seconds",
-            "default-unreachable-toleration-seconds",
-        ],
-        ..Omission::NONE
-    },
-    Omission {
         why: "requests go to nodes and webhooks directly",
         treatment: Treatment::Only(&[""]),
         values: &["egress-selector-config-file"],
         ..Omission::NONE
     },
     Omission {
-        why: "feature gates and API versions cannot be changed",
+        why: "API versions cannot be changed",
         switches: &[
             "emulation-forward-compatible",
             "runtime-config-emulation-forward-compatible",
         ],
-        values: &["feature-gates", "runtime-config"],
+        values: &["runtime-config"],
         ..Omission::NONE
     },
     Omission {

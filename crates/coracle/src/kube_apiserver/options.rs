@@ -7,7 +7,7 @@ use std::time::Duration;
 use coracle_settings::{Part, PortRange};
 
 use super::access::AccessOptions;
-use crate::settings::{Logs, Serving};
+use crate::settings::{Gates, Logs, Serving};
 
 /// The default encoding of stored objects.
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -35,6 +35,8 @@ pub(super) struct Options {
     pub(super) enable_admission_plugins: Vec<String>,
     pub(super) disable_admission_plugins: Vec<String>,
     pub(super) admission_control_config_file: Option<PathBuf>,
+    pub(super) default_not_ready_toleration_seconds: i64,
+    pub(super) default_unreachable_toleration_seconds: i64,
     pub(super) enable_aggregator_routing: bool,
     pub(super) proxy_client_cert_file: Option<PathBuf>,
     pub(super) proxy_client_key_file: Option<PathBuf>,
@@ -49,11 +51,18 @@ pub(super) struct Options {
     pub(super) storage_backend: String,
     pub(super) storage_media_type: String,
     pub(super) logs: Logs,
+    pub(super) feature_gates: Gates,
 }
 
 impl Part<Serving> for Options {
     fn part(&mut self) -> &mut Serving {
         &mut self.serving
+    }
+}
+
+impl Part<Gates> for Options {
+    fn part(&mut self) -> &mut Gates {
+        &mut self.feature_gates
     }
 }
 

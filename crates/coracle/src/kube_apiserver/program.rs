@@ -4,13 +4,16 @@ use coracle_settings::{Format, Program, Section, Setting};
 
 use super::omissions::OMISSIONS;
 use super::options::Options;
-use crate::settings::{LOGGING, METRICS, PROFILING, SERVING, VERSIONS, logs, serving};
+use crate::settings::{
+    LOGGING, METRICS, PROFILING, SERVING, VERSIONS, feature_gates, logs, serving,
+};
 
 pub(super) const PROGRAM: Program<Options> = Program {
     name: "kube-apiserver",
     about: "Runs the Kubernetes API server, which stores and validates the objects of a cluster and serves the Kubernetes API.",
     sections: &[
         section("generic", GENERIC),
+        section("generic", &feature_gates()),
         section("etcd", ETCD),
         section(
             "secure serving",
@@ -231,8 +234,20 @@ const ADMISSION: &[S] = &[
     S::new(
         "admission-control-config-file",
         "",
-        "File with the configuration of admission plugins: the credentials for webhooks",
+        "File with the configuration of admission plugins",
         |options| &mut options.admission_control_config_file,
+    ),
+    S::new(
+        "default-not-ready-toleration-seconds",
+        "300",
+        "How many seconds pods stay on a node that is not ready, unless they say so themselves",
+        |options| &mut options.default_not_ready_toleration_seconds,
+    ),
+    S::new(
+        "default-unreachable-toleration-seconds",
+        "300",
+        "How many seconds pods stay on a node that cannot be reached, unless they say so themselves",
+        |options| &mut options.default_unreachable_toleration_seconds,
     ),
     S::new(
         "disable-admission-plugins",

@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ManagerError> {
 }
 
 async fn manage(options: &Options) -> Result<(), ManagerError> {
+    options.feature_gates.set()?;
     let manager = Manager {
         selected: options.selected()?,
         ..options.complete()?

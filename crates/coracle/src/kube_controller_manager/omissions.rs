@@ -74,11 +74,6 @@ pub(super) const OMISSIONS: &[Omission] = &[
         ..Omission::NONE
     },
     Omission {
-        why: "feature gates cannot be changed",
-        values: &["feature-gates"],
-        ..Omission::NONE
-    },
-    Omission {
         why: "there is no horizontal pod autoscaler",
         values: &[
             "concurrent-horizontal-pod-autoscaler-syncs",

@@ -7,7 +7,7 @@ use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Manager, Selected};
 use coracle_settings::{Mistakes, Part};
 
-use crate::settings::{ApiClient, Delegation, ElectionOptions, Logs, Serving};
+use crate::settings::{ApiClient, Delegation, ElectionOptions, Gates, Logs, Serving};
 
 /// Files of a CA.
 #[derive(Default)]
@@ -48,6 +48,7 @@ pub(super) struct Options {
     pub(super) node_mask_v6: i64,
     pub(super) ended_pods: i64,
     pub(super) logs: Logs,
+    pub(super) feature_gates: Gates,
 }
 
 impl Part<ApiClient> for Options {
@@ -71,6 +72,12 @@ impl Part<Serving> for Options {
 impl Part<Delegation> for Options {
     fn part(&mut self) -> &mut Delegation {
         &mut self.delegation
+    }
+}
+
+impl Part<Gates> for Options {
+    fn part(&mut self) -> &mut Gates {
+        &mut self.feature_gates
     }
 }
 

@@ -6,7 +6,7 @@ use super::omissions::OMISSIONS;
 use super::options::Options;
 use crate::settings::{
     LOGGING, METRICS, PROFILING, SERVING, VERSIONS, authentication, authorization, burst, election,
-    kubeconfig, logs, master, qps, serving,
+    feature_gates, kubeconfig, logs, master, qps, serving,
 };
 
 pub(super) const PROGRAM: Program<Options> = Program {
@@ -16,6 +16,7 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("generic", &[qps("20"), burst("30")]),
         section("generic", &election("kube-controller-manager")),
         section("generic", GENERIC),
+        section("generic", &feature_gates()),
         section("secure serving", &serving("10257", PORT, "")),
         section("authentication", &authentication("false")),
         section("authorization", &authorization()),

@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
     let Some(options) = settings::read(&PROGRAM, arguments)? else {
         return Ok(());
     };
+    options.feature_gates.set()?;
 
     let config = Config {
         version: coracle_apiserver::VERSION,

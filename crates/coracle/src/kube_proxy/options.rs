@@ -10,7 +10,7 @@ use coracle_settings::{Mistakes, Part};
 use ipnet::IpNet;
 
 use crate::host;
-use crate::settings::{ApiClient, Logs};
+use crate::settings::{ApiClient, Gates, Logs};
 
 /// What the settings set.
 #[derive(Default)]
@@ -18,6 +18,7 @@ pub(super) struct Options {
     pub(super) config: Option<PathBuf>,
     pub(super) api: ApiClient,
     pub(super) logs: Logs,
+    pub(super) feature_gates: Gates,
     pub(super) cleanup: bool,
     pub(super) hostname_override: String,
     pub(super) mode: String,
@@ -42,6 +43,12 @@ pub(super) struct Options {
 impl Part<ApiClient> for Options {
     fn part(&mut self) -> &mut ApiClient {
         &mut self.api
+    }
+}
+
+impl Part<Gates> for Options {
+    fn part(&mut self) -> &mut Gates {
+        &mut self.feature_gates
     }
 }
 

@@ -3,7 +3,7 @@
 use coracle_settings::{Format, Omission, Program, Section, Setting, Treatment, Unknown};
 
 use super::options::{HEALTHZ, METRICS_ADDRESS, Options};
-use crate::settings::{LOGGING, burst, kubeconfig, logs, master, qps};
+use crate::settings::{LOGGING, burst, feature_gates, kubeconfig, logs, master, qps};
 
 pub(super) const PROGRAM: Program<Options> = Program {
     name: "kube-proxy",
@@ -13,6 +13,7 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("kube-proxy", FLAGS),
         section("kube-proxy", CLIENT),
         section("kube-proxy", &logs()),
+        section("kube-proxy", GATES),
         section("", FILE),
     ],
     omissions: &[OMISSIONS, LOGGING],
@@ -21,6 +22,11 @@ pub(super) const PROGRAM: Program<Options> = Program {
         kind: "KubeProxyConfiguration",
         unknown: Unknown::Warning,
     },
+};
+
+const GATES: &[S] = &{
+    let [gates] = feature_gates();
+    [gates.key("featureGates")]
 };
 
 type S = Setting<Options>;
@@ -254,12 +260,6 @@ const OMISSIONS: &[Omission] = &[
         why: "the machine is not identified",
         treatment: Treatment::Ignored,
         values: &["boot-id-file", "machine-id-file"],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "feature gates cannot be changed",
-        values: &["feature-gates"],
-        keys: &["featureGates"],
         ..Omission::NONE
     },
     Omission {

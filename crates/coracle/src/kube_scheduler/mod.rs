@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), SchedulerError> {
 }
 
 async fn schedule(options: &Options) -> Result<(), SchedulerError> {
+    options.feature_gates.set()?;
     let config = options.complete()?;
     let election = Election {
         release: true,

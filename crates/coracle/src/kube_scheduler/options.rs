@@ -6,7 +6,7 @@ use std::time::Duration;
 use coracle_scheduler::config::{Config, ProfileConfig};
 use coracle_settings::{Mistakes, Part, Tree};
 
-use crate::settings::{ApiClient, Delegation, ElectionOptions, Logs, Serving};
+use crate::settings::{ApiClient, Delegation, ElectionOptions, Gates, Logs, Serving};
 
 /// What the settings set.
 #[derive(Default)]
@@ -17,6 +17,7 @@ pub(super) struct Options {
     pub(super) serving: Serving,
     pub(super) delegation: Delegation,
     pub(super) logs: Logs,
+    pub(super) feature_gates: Gates,
     /// Upstream's number of threads of a cycle. Here a cycle has one; the value is only validated.
     pub(super) parallelism: i32,
     pub(super) percentage_of_nodes_to_score: i64,
@@ -47,6 +48,12 @@ impl Part<Serving> for Options {
 impl Part<Delegation> for Options {
     fn part(&mut self) -> &mut Delegation {
         &mut self.delegation
+    }
+}
+
+impl Part<Gates> for Options {
+    fn part(&mut self) -> &mut Gates {
+        &mut self.feature_gates
     }
 }
 

@@ -5,7 +5,7 @@ use coracle_settings::{Format, Omission, Program, Section, Setting, Treatment, U
 use super::options::Options;
 use crate::settings::{
     LOGGING, METRICS, PROFILING, SERVING, VERSIONS, authentication, authorization, burst, election,
-    kubeconfig, logs, master, qps, serving,
+    feature_gates, kubeconfig, logs, master, qps, serving,
 };
 
 pub(super) const PROGRAM: Program<Options> = Program {
@@ -18,6 +18,7 @@ pub(super) const PROGRAM: Program<Options> = Program {
         section("authorization", &authorization()),
         section("deprecated", DEPRECATED),
         section("leader election", &election("kube-scheduler")),
+        section("feature gate", &feature_gates()),
         section("logs", &logs()),
         section("", FILE),
     ],
@@ -122,11 +123,6 @@ const OMISSIONS: &[Omission] = &[
     Omission {
         why: "there are no scheduler extenders",
         keys: &["extenders"],
-        ..Omission::NONE
-    },
-    Omission {
-        why: "feature gates cannot be changed",
-        values: &["feature-gates"],
         ..Omission::NONE
     },
     Omission {

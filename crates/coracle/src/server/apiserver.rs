@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coracle_apiserver::Config;
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
-use coracle_apiserver::admission::PluginFlags;
+use coracle_apiserver::admission::{PluginConfigurations, PluginFlags};
 use coracle_apiserver::authn::FrontProxyConfig;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
@@ -49,6 +49,7 @@ impl Server {
                 enable: vec!["NodeRestriction".to_string()],
                 ..PluginFlags::default()
             },
+            plugin_configurations: PluginConfigurations::default(),
             webhook_credentials: AdmissionCredentials::default(),
             webhook_route: Route::ClusterIp,
             proxy_client_certificate: {

@@ -37,7 +37,7 @@ use crate::host;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
 use crate::running;
-use crate::settings::{self, Arguments, Logs};
+use crate::settings::{self, Arguments, Gates, Logs};
 use crate::storage::StorageError;
 use crate::world::WORLD;
 use addresses::{certificate_addresses, local_address, reachable_address};
@@ -67,6 +67,13 @@ pub(crate) struct Server {
     nodes: NodeFlags,
     etcd: EtcdFlags,
     logs: Logs,
+    feature_gates: Gates,
+}
+
+impl Part<Gates> for Server {
+    fn part(&mut self) -> &mut Gates {
+        &mut self.feature_gates
+    }
 }
 
 impl Part<Logs> for Server {
@@ -125,6 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ServerError> {
         return Ok(());
     };
     server.check()?;
+    server.feature_gates.set()?;
 
     if !server.no_node {
         oom::lower_own_score();

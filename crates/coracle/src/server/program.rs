@@ -6,7 +6,7 @@ use super::Server;
 use super::options::subdomain;
 use crate::instance::DEFAULT_DATA_DIR;
 use crate::process::{REGISTRIES_FILE, REGISTRY_HOSTS_DIR};
-use crate::settings::logs;
+use crate::settings::{feature_gates, logs};
 
 pub(super) const PROGRAM: Program<Server> = Program {
     name: "server",
@@ -21,6 +21,7 @@ pub(super) const PROGRAM: Program<Server> = Program {
         section("control plane", CONTROL_PLANE),
         section("store", STORE),
         section("logs", &logs()),
+        section("feature gates", &feature_gates()),
     ],
     omissions: &[],
     format: Format::Names,

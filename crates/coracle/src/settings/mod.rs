@@ -7,6 +7,7 @@ mod api_client;
 #[cfg(test)]
 pub(crate) mod declared;
 mod election;
+mod feature_gates;
 mod logs;
 mod omissions;
 mod serving;
@@ -20,6 +21,7 @@ use coracle_settings::{Mistakes, Part, Program, Request};
 
 pub(crate) use api_client::{ApiClient, burst, kubeconfig, master, qps};
 pub(crate) use election::{ElectionOptions, election};
+pub(crate) use feature_gates::{Gates, feature_gates};
 pub(crate) use logs::{Logs, logs};
 pub(crate) use omissions::{LOGGING, METRICS, PROFILING, SERVING, VERSIONS};
 pub(crate) use serving::{Delegation, Serving, authentication, authorization, serving};

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod access;
+mod admission_plugins;
 mod backup_and_migration;
 mod bad_input;
 mod client_libraries;

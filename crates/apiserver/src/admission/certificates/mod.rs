@@ -5,6 +5,7 @@
 //! they authorize the verb on the virtual resource `signers` for its signer.
 
 mod approval;
+mod attest;
 mod signing;
 mod subject_restriction;
 
@@ -12,6 +13,7 @@ use coracle_api::Value;
 use coracle_api::go_text::Quoted;
 
 pub(super) use approval::CertificateApproval;
+pub(super) use attest::ClusterTrustBundleAttest;
 pub(super) use signing::CertificateSigning;
 pub(super) use subject_restriction::CertificateSubjectRestriction;
 
@@ -37,10 +39,23 @@ async fn check(verb: &str, what: &str, attributes: &Attributes<'_>) -> Result<()
         return Ok(());
     };
     let name = signer(old);
-    let domain = name.split('/').next().unwrap_or_default();
+    if may(verb, name, attributes).await {
+        return Ok(());
+    }
 
+    let why = format!(
+        "user not permitted to {what} requests with signerName {}",
+        Quoted(name)
+    );
+
+    Err(attributes.forbidden(old, &why))
+}
+
+/// Whether the user may do this for the signer, or for all signers of its domain.
+async fn may(verb: &str, signer: &str, attributes: &Attributes<'_>) -> bool {
+    let domain = signer.split('/').next().unwrap_or_default();
     let user = attributes.cx.user;
-    for name in [name, &format!("{domain}/*")] {
+    for name in [signer, &format!("{domain}/*")] {
         let target_resource = ResourceTarget {
             group: GROUP,
             version: "*",
@@ -51,14 +66,9 @@ async fn check(verb: &str, what: &str, attributes: &Attributes<'_>) -> Result<()
 
         let question = authz::Attributes::on(user, verb, target_resource);
         if attributes.cx.cluster.authorize(question).await {
-            return Ok(());
+            return true;
         }
     }
 
-    let why = format!(
-        "user not permitted to {what} requests with signerName {}",
-        Quoted(name)
-    );
-
-    Err(attributes.forbidden(old, &why))
+    false
 }

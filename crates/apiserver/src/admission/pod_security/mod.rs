@@ -10,6 +10,7 @@ mod baseline;
 mod pod_view;
 mod policy;
 mod restricted;
+mod standards;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,19 @@ use crate::ApiError;
 use pod_view::PodView;
 use policy::{Level, LevelVersion, Policy};
 
-pub(super) struct PodSecurity;
+pub(super) use standards::Standards;
+
+pub(super) struct PodSecurity {
+    standards: Standards,
+}
+
+impl PodSecurity {
+    pub(super) fn new(standards: &Standards) -> PodSecurity {
+        PodSecurity {
+            standards: standards.clone(),
+        }
+    }
+}
 
 /// The most pods of a namespace that are checked when its level is raised.
 const MOST_PODS: usize = 3000;
@@ -37,19 +50,19 @@ impl Plugin for PodSecurity {
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
         let Some(object) = object else { return Ok(()) };
-        let resource = attributes.cx.resource;
+        let (standards, resource) = (&self.standards, attributes.cx.resource);
         match (
             resource.group.as_str(),
             resource.plural.as_str(),
             attributes.cx.part,
         ) {
-            ("", "namespaces", Part::Main) => check_namespace(object, attributes),
+            ("", "namespaces", Part::Main) => check_namespace(object, standards, attributes),
             ("", "pods", Part::Main | Part::EphemeralContainers | Part::Resize) => {
-                check_pod(object, attributes)
+                check_pod(object, standards, attributes)
             }
             (group, plural, Part::Main) => {
                 if let Some(template) = template_of(group, plural, object) {
-                    warn_of_template(template, attributes);
+                    warn_of_template(template, standards, attributes);
                 }
                 Ok(())
             }
@@ -85,18 +98,23 @@ fn describe(violations: &[Violation]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn policy_of_namespace(attributes: &Attributes<'_>) -> Policy {
+fn policy_of_namespace(standards: &Standards, attributes: &Attributes<'_>) -> Policy {
     let namespace = attributes
         .cx
         .cluster
         .get(builtin("", "v1", "namespaces"), attributes.cx.namespace)
         .unwrap_or_default();
-    Policy::of(namespace.meta().labels()).0
+    Policy::of(namespace.meta().labels(), standards.defaults).0
 }
 
-fn check_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-    let policy = policy_of_namespace(attributes);
-    if policy.asks_for_nothing() {
+fn check_pod(
+    object: &Value,
+    standards: &Standards,
+    attributes: &Attributes<'_>,
+) -> Result<(), ApiError> {
+    let policy = policy_of_namespace(standards, attributes);
+    let is_exempt = standards.exempts(attributes.cx.namespace, &attributes.cx.user.name);
+    if is_exempt || policy.asks_for_nothing() {
         return Ok(());
     }
 
@@ -113,10 +131,11 @@ fn check_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError
     }
 
     let nothing = PodSpec::default();
-    let seen = PodView::new(
-        object.meta().annotations(),
-        pod.spec.as_ref().unwrap_or(&nothing),
-    );
+    let spec = pod.spec.as_ref().unwrap_or(&nothing);
+    if standards.exempts_runtime(spec.runtime_class_name.as_deref()) {
+        return Ok(());
+    }
+    let seen = PodView::new(object.meta().annotations(), spec);
 
     let found = violations(policy.enforce, &seen);
     if !found.is_empty() {
@@ -149,12 +168,18 @@ fn warn(policy: &Policy, seen: &PodView<'_>, attributes: &Attributes<'_>) {
     }
 }
 
-fn warn_of_template(template: &Value, attributes: &Attributes<'_>) {
-    let policy = policy_of_namespace(attributes);
+fn warn_of_template(template: &Value, standards: &Standards, attributes: &Attributes<'_>) {
+    let policy = policy_of_namespace(standards, attributes);
     let spec = template
         .get("spec")
         .and_then(|spec| typed::from_tree::<PodSpec>(spec).ok())
         .unwrap_or_default();
+
+    let is_exempt = standards.exempts(attributes.cx.namespace, &attributes.cx.user.name)
+        || standards.exempts_runtime(spec.runtime_class_name.as_deref());
+    if is_exempt {
+        return;
+    }
     warn(
         &policy,
         &PodView::new(template.meta().annotations(), &spec),
@@ -216,9 +241,15 @@ fn runs_other_images(new: &Pod, old: &Pod) -> bool {
             .any(|(name, image)| before.get(name) != Some(image))
 }
 
-fn check_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-    let (policy, mistakes) = Policy::of(namespace.meta().labels());
-    let (before, known) = Policy::of(attributes.old.and_then(|old| old.meta().labels()));
+fn check_namespace(
+    namespace: &Value,
+    standards: &Standards,
+    attributes: &Attributes<'_>,
+) -> Result<(), ApiError> {
+    let defaults = standards.defaults;
+    let (policy, mistakes) = Policy::of(namespace.meta().labels(), defaults);
+    let old = attributes.old.and_then(|old| old.meta().labels());
+    let (before, known) = Policy::of(old, defaults);
     let is_new = attributes.operation == Operation::Create;
     if !mistakes.is_empty() && (is_new || mistakes != known) {
         let kind = attributes.cx.kind;
@@ -227,7 +258,8 @@ fn check_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(),
 
     let (now, then) = (policy.enforce, before.enforce);
     let is_relaxed = now.version == then.version && now.level <= then.level;
-    if !is_new && now != then && now.level != Level::Privileged && !is_relaxed {
+    let is_exempt = standards.exempts_namespace(namespace.meta().name());
+    if !is_new && !is_exempt && now != then && now.level != Level::Privileged && !is_relaxed {
         warn_of_pods(namespace.meta().name(), now, attributes);
     }
 
@@ -315,7 +347,7 @@ mod tests {
         let pod = json::parse(pod.as_bytes()).unwrap();
         let spec: PodSpec = typed::from_tree(pod.get("spec").unwrap()).unwrap();
         let seen = PodView::new(pod.meta().annotations(), &spec);
-        let policy = Policy::of(labels.as_object()).0;
+        let policy = Policy::of(labels.as_object(), Policy::default()).0;
         assert_eq!(describe(&violations(policy.enforce, &seen)), expected);
     }
 

@@ -67,13 +67,14 @@ impl fmt::Display for LevelVersion {
 impl Policy {
     /// The policy that labels set, and the errors in them. What cannot be parsed is enforced as
     /// restricted, and not warned of.
-    pub(super) fn of(labels: Option<&Map>) -> (Policy, FieldErrors) {
+    /// `defaults` is the policy of namespaces without labels.
+    pub(super) fn of(labels: Option<&Map>, defaults: Policy) -> (Policy, FieldErrors) {
         let mut reader = Reader {
             labels,
             mistakes: FieldErrors::new(),
         };
 
-        let mut policy = Policy::default();
+        let mut policy = defaults;
         let enforced = reader.read("enforce", &mut policy.enforce, Level::Restricted);
         reader.read("audit", &mut policy.audit, Level::Privileged);
         let warned = reader.read("warn", &mut policy.warn, Level::Privileged);
@@ -93,6 +94,50 @@ impl Policy {
         [self.enforce, self.audit, self.warn]
             .iter()
             .all(|mode| mode.level == Level::Privileged)
+    }
+}
+
+impl Policy {
+    /// Reads the defaults of a PodSecurityConfiguration.
+    ///
+    /// # Errors
+    /// A level or version is unknown, in upstream's words.
+    pub(super) fn of_configuration(defaults: &Map) -> Result<Policy, FieldErrors> {
+        let (mut policy, mut errors) = (Policy::default(), FieldErrors::new());
+        let at = Path::Root.field("defaults");
+        let modes = [
+            ("enforce", &mut policy.enforce),
+            ("audit", &mut policy.audit),
+            ("warn", &mut policy.warn),
+        ];
+
+        for (mode, into) in modes {
+            let text = defaults.text(mode);
+            match level(text) {
+                Some(level) => into.level = level,
+                None if text.is_empty() => {}
+                None => {
+                    let why = "must be one of privileged, baseline, restricted";
+                    errors.push(FieldError::invalid_str(&at.field(mode), text, why));
+                }
+            }
+
+            let name = format!("{mode}-version");
+            let text = defaults.text(&name);
+            match version(text) {
+                Some(version) => into.version = version,
+                None if text.is_empty() => {}
+                None => {
+                    let why = "must be \"latest\" or \"v1.x\"";
+                    errors.push(FieldError::invalid_str(&at.field(&name), text, why));
+                }
+            }
+        }
+
+        match errors.is_empty() {
+            true => Ok(policy),
+            false => Err(errors),
+        }
     }
 }
 
@@ -200,7 +245,7 @@ mod tests {
             )
             .unwrap();
 
-            let (policy, found) = Policy::of(labels.as_object());
+            let (policy, found) = Policy::of(labels.as_object(), Policy::default());
             assert_eq!(
                 (
                     policy.enforce.to_string().as_str(),

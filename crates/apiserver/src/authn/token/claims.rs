@@ -168,7 +168,9 @@ impl Bound {
     fn to_map(&self) -> Map {
         let mut map = Map::new();
         map.insert("name", self.name.as_str());
-        map.insert("uid", self.uid.as_str());
+        if !self.uid.is_empty() {
+            map.insert("uid", self.uid.as_str());
+        }
         map
     }
 }
@@ -188,6 +190,11 @@ mod tests {
             pod: Some(Bound {
                 name: "p".to_string(),
                 uid: "u".to_string(),
+            }),
+            // A node that does not exist has no UID.
+            node: Some(Bound {
+                name: "n".to_string(),
+                uid: String::new(),
             }),
             ..Claims::default()
         };

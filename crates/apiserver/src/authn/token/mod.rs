@@ -11,6 +11,7 @@ mod jwt;
 mod key;
 mod service_account;
 mod static_file;
+mod used;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub use issuer::{Issuer, Order, kept_token};
 pub use key::{KeyError, SigningKey, VerifyingKey};
 pub use service_account::ServiceAccountTokens;
 pub use static_file::{BadTokenFile, StaticTokens};
+pub use used::{LAST_USED, UsedSecrets};
 
 use super::{Authenticator, AuthnResult, Presented, User};
 use coracle_kinds::rbac::aggregate;
@@ -60,6 +62,8 @@ pub struct Tokens {
     pub known_to: Vec<Box<dyn TokenAuthenticator>>,
     /// The API's own.
     pub audiences: Vec<String>,
+    /// Secrets whose tokens were used.
+    pub used: Arc<UsedSecrets>,
 }
 
 impl Tokens {

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::go_text::Quoted;
-use coracle_api::time::Timestamp;
+use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
 use ring::digest;
 
 use super::claims::{self, Bound, Claims};
 use super::jwt::Unverified;
 use super::key::VerifyingKey;
-use super::{Finding, Recognised, TokenAuthenticator};
+use super::{Finding, LAST_USED, Recognised, TokenAuthenticator, UsedSecrets};
 use crate::authn::{User, service_account_groups};
 use crate::cache::Caches;
 
@@ -38,6 +38,7 @@ pub struct ServiceAccountTokens {
     audiences: Vec<String>,
     /// The claims of tokens whose signatures were valid, by their digests.
     verified: Mutex<HashMap<[u8; 32], Arc<Map>>>,
+    used: Arc<UsedSecrets>,
 }
 
 impl ServiceAccountTokens {
@@ -46,6 +47,7 @@ impl ServiceAccountTokens {
         keys: Vec<VerifyingKey>,
         issuers: Vec<String>,
         audiences: Vec<String>,
+        used: Arc<UsedSecrets>,
     ) -> ServiceAccountTokens {
         ServiceAccountTokens {
             caches,
@@ -53,6 +55,7 @@ impl ServiceAccountTokens {
             issuers,
             audiences,
             verified: Mutex::default(),
+            used,
         }
     }
 
@@ -115,7 +118,7 @@ impl ServiceAccountTokens {
         }
 
         let user = match map.str("iss") {
-            Some(LEGACY_ISSUER) => self.of_secret(token, &map)?,
+            Some(LEGACY_ISSUER) => self.of_secret(token, &map, now)?,
             _ => self.bound(&map, now)?,
         };
 
@@ -191,7 +194,7 @@ impl ServiceAccountTokens {
     }
 
     /// The user of a token that is stored in a secret, as long as it is.
-    fn of_secret(&self, token: &str, map: &Map) -> Result<User, String> {
+    fn of_secret(&self, token: &str, map: &Map, now: Timestamp) -> Result<User, String> {
         let claim = |name: &str, called: &str| match map.str(name) {
             Some(text) if !text.is_empty() => Ok(text.to_string()),
             _ => Err(format!("{called} claim is missing")),
@@ -241,6 +244,13 @@ impl ServiceAccountTokens {
             return Err(format!(
                 "ServiceAccount UID ({found}) does not match claim ({uid})"
             ));
+        }
+
+        // A token that is refused for its age is used, too.
+        let used = kept.meta().label(LAST_USED).unwrap_or_default();
+        let [today, tomorrow] = [0, 86_400].map(|later| Time(now.plus_seconds(later)).to_string());
+        if used.is_empty() || !(today.starts_with(used) || tomorrow.starts_with(used)) {
+            self.used.note(format!("{namespace}/{secret}"));
         }
 
         if kept
