@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::names::{c_identifier, dns1123_subdomain};
+use coracle_expressions::device_selector;
 use k8s_openapi::api::resource::v1::{DeviceSelector, OpaqueDeviceConfiguration};
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 
@@ -151,8 +152,13 @@ fn validate_selectors(selectors: &[DeviceSelector], at: &Path<'_>, errors: &mut 
         at,
         errors,
         |selector, at, errors| {
-            if selector.cel.is_none() {
-                errors.push(FieldError::required(&at.field("cel"), ""));
+            let at = at.field("cel");
+            match &selector.cel {
+                None => errors.push(FieldError::required(&at, "")),
+                Some(cel) => {
+                    let at = at.field("expression");
+                    errors.extend(device_selector::validate(&cel.expression, &at));
+                }
             }
         },
     );
