@@ -14,10 +14,7 @@ def build():
     gobuild.stock("helm", "helm.sh/helm/v3@v3.22.0", "./cmd/helm")
     name = f"registry.k8s.io/metrics-server/metrics-server:{VERSION}"
     images.make()
-    return [
-        images.of_program("metrics-server", name, User="65534"),
-        cache.path("images", "busybox.tar"),
-    ]
+    return [images.of_program("metrics-server", name, User="65534"), images.archive("busybox")]
 
 
 def run(c):
