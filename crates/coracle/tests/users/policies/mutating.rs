@@ -2,7 +2,7 @@
 
 use coracle_api::Value;
 
-use super::{Target, about, accepted, refused, text};
+use super::{Answer, Target, about, accepted, refused, text};
 use crate::custom_resources::{BOATS, define};
 
 #[test]
