@@ -177,7 +177,7 @@ impl<'a> Request<'_, 'a> {
             verdicts.push(self.verdict(&policy.compiled, &seen, param).await);
         }
         for verdict in verdicts {
-            for (index, decision) in verdict.decisions.into_iter().enumerate() {
+            for (index, decision) in verdict.decisions.iter().enumerate() {
                 self.follow(policy, binding, index, decision);
             }
             for annotation in verdict.annotations {
@@ -214,7 +214,7 @@ impl<'a> Request<'_, 'a> {
         policy: &Policy<ValidatingPolicy>,
         binding: &Binding,
         index: usize,
-        decision: Decision,
+        decision: &Decision,
     ) {
         let error = match decision.because {
             Because::Holds => None,
