@@ -104,12 +104,9 @@ impl Proxy {
         };
 
         let address = address.split('/').next().unwrap_or_default();
-        let uri: Uri = format!("{scheme}://{address}")
-            .parse()
-            .map_err(|error| format!("{error}"))?;
-        if uri.host().is_none_or(str::is_empty) {
-            return Err("no host".to_owned());
-        }
+        let uri = format!("{scheme}://{address}").parse::<Uri>().ok();
+        let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
+        let uri = uri.ok_or_else(|| format!("{address:?} is no host with a port"))?;
 
         let authorization = user.map(|user| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
@@ -271,6 +268,6 @@ mod tests {
             );
         };
         check("socks5://p:1", "socks5 is not supported, use http or https");
-        check("http://u@", "invalid format");
+        check("http://u@", "\"\" is no host with a port");
     }
 }
