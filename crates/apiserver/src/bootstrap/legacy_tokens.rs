@@ -23,6 +23,7 @@ pub(super) async fn run(loopback: &Loopback, used: &UsedSecrets, hook: &Hook) {
         .notifier_of(KEY);
     let notifiers = [&*listening.notifier];
     let since = keep(hook, &notifiers, async || ensure(loopback).await);
+
     let labels = async {
         loop {
             for key in used.take().await {
@@ -36,6 +37,7 @@ pub(super) async fn run(loopback: &Loopback, used: &UsedSecrets, hook: &Hook) {
             }
         }
     };
+
     tokio::join!(since, labels);
 }
 

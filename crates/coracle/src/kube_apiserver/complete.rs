@@ -74,19 +74,8 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
 
     let AdmissionConfiguration {
         credentials: webhook_credentials,
-        plugins: mut plugin_configurations,
-    } = match &options.admission_control_config_file {
-        None => AdmissionConfiguration::default(),
-        Some(file) => AdmissionConfiguration::read(file).unwrap_or_else(|error| {
-            mistakes.push(format!("--admission-control-config-file: {error}"));
-            AdmissionConfiguration::default()
-        }),
-    };
-    mistakes.extend(plugin_configurations.errors(&admission));
-    plugin_configurations.toleration_seconds = TolerationSeconds {
-        not_ready: options.default_not_ready_toleration_seconds,
-        unreachable: options.default_unreachable_toleration_seconds,
-    };
+        plugins: plugin_configurations,
+    } = plugins(options, &admission, &mut mistakes);
 
     let proxy_client_certificate = proxy_client_certificate(options, &mut mistakes);
 
@@ -184,6 +173,29 @@ fn proxy_client_certificate(
             None
         }
     }
+}
+
+/// What configures admission plugins: a file, and flags.
+fn plugins(
+    options: &Options,
+    admission: &PluginFlags,
+    mistakes: &mut Vec<String>,
+) -> AdmissionConfiguration {
+    let mut read = match &options.admission_control_config_file {
+        None => AdmissionConfiguration::default(),
+        Some(file) => AdmissionConfiguration::read(file).unwrap_or_else(|error| {
+            mistakes.push(format!("--admission-control-config-file: {error}"));
+            AdmissionConfiguration::default()
+        }),
+    };
+
+    mistakes.extend(read.plugins.errors(admission));
+    read.plugins.toleration_seconds = TolerationSeconds {
+        not_ready: options.default_not_ready_toleration_seconds,
+        unreachable: options.default_unreachable_toleration_seconds,
+    };
+
+    read
 }
 
 fn storage(options: &Options, mistakes: &mut Vec<String>) -> Storage {
