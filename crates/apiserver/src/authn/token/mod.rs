@@ -177,7 +177,7 @@ mod tests {
                 .map(|text| Box::new(Fixed(text)) as Box<dyn TokenAuthenticator>);
             let tokens = Tokens {
                 known_to: known_to.collect(),
-                audiences: Vec::new(),
+                ..Tokens::default()
             };
 
             tokens
