@@ -194,7 +194,7 @@ mod tests {
         check("ClusterTrustBundle=true", "ClusterTrustBundle", true);
         check("AllBeta=true", "ClusterTrustBundle", true);
         check(
-            "AllBeta=true,ClusterTrustBundle=false",
+            "AllBeta=true,ClusterTrustBundle=false,ClusterTrustBundleProjection=false",
             "ClusterTrustBundle",
             false,
         );
@@ -223,6 +223,12 @@ mod tests {
             "GangScheduling=true",
             &[
                 "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
+            ],
+        );
+        check(
+            "AllBeta=true,ClusterTrustBundle=false",
+            &[
+                "ClusterTrustBundleProjection is enabled, but depends on features that are disabled: [ClusterTrustBundle]",
             ],
         );
         assert!(read("GangScheduling=true,GenericWorkload=true").is_ok());
