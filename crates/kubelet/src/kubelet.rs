@@ -4,6 +4,7 @@
 //! wake pod workers. [`node`](crate::node) maintains the Node object, its lease and status. No
 //! state survives a restart: running pods are found again by their labels.
 
+use std::io;
 use std::sync::Arc;
 
 use coracle_cgroup::Hierarchies;
@@ -78,7 +79,7 @@ pub enum StartError {
     #[error("cannot reach the container runtime")]
     Runtime(#[from] coracle_cri::Error),
     #[error("cannot create kubelet directories")]
-    Folders(#[from] std::io::Error),
+    Folders(#[from] io::Error),
 }
 
 /// The kubelet of one node.
@@ -164,7 +165,7 @@ impl Kubelet {
         PodCgroups::open(hierarchies, &self.config.cgroup_root, together, of_one).await
     }
 
-    async fn open_image_manager(&self, host: &Host) -> ImageManager {
+    async fn open_image_manager(&self, host: &Host) -> io::Result<ImageManager> {
         let images = host.images.list_images(ImageFilter::default()).await.ok();
         let (settings, now) = (self.config.images.clone(), host.now());
         let folder = host.layout.root().to_owned();
@@ -201,7 +202,7 @@ impl Kubelet {
         let (network, network_status) = watch::channel(Some(
             "container runtime status check may not have completed yet".to_owned(),
         ));
-        let image_manager = self.open_image_manager(&host).await;
+        let image_manager = self.open_image_manager(&host).await?;
         let shared = Arc::new(Shared {
             pod_manager: self.pod_manager.clone(),
             volumes: VolumeManager::new(

@@ -7,11 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_kinds::Part;
+use http::StatusCode;
 use tokio::time::Instant;
 
 use super::configuration::{EventLimit, EventLimitType};
 use super::{Attributes, Plugin, together};
 use crate::ApiError;
+use crate::status::Reason;
 
 pub(super) struct EventRateLimit {
     limits: Vec<(EventLimit, Mutex<Buckets>)>,
@@ -54,7 +56,12 @@ impl Plugin for EventRateLimit {
         });
         match together(refused.collect()) {
             None => Ok(()),
-            Some(why) => Err(ApiError::too_many_requests(why)),
+            // Without a time to retry after, as upstream: clients are told, and do not wait.
+            Some(why) => Err(ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                Reason::TooManyRequests,
+                format!("Too many requests: {why}"),
+            )),
         }
     }
 }

@@ -11,6 +11,7 @@ mod records;
 mod verification;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -85,19 +86,22 @@ pub(crate) struct ImageRequest<'a> {
 impl ImageManager {
     /// Opens the records below the folder of the kubelet. `images` are those in the runtime; `None`:
     /// they are not known.
+    ///
+    /// # Errors
+    /// The folders of the records cannot be created.
     pub(crate) fn open(
         settings: &ImageSettings,
         kubelet: &Path,
         images: Option<&[Image]>,
         now: Timestamp,
-    ) -> ImageManager {
-        ImageManager {
+    ) -> io::Result<ImageManager> {
+        Ok(ImageManager {
             back_off: BackOff::default(),
             errors: Mutex::default(),
             puller: Puller::new(settings.pulls),
-            records: Records::open(kubelet, images, now),
+            records: Records::open(kubelet, images, now)?,
             verification: settings.verification.clone(),
-        }
+        })
     }
 
     /// Ensures that the image of a container is present.

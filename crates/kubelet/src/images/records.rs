@@ -164,13 +164,23 @@ impl Records {
     /// Reads the records. Of the images in the runtime (`None`: they are not known), one that was
     /// being pulled when the kubelet ended counts as pulled, with unknown credentials. Those that
     /// are gone are forgotten.
-    pub(super) fn open(kubelet: &Path, images: Option<&[Image]>, now: Timestamp) -> Arc<Records> {
+    ///
+    /// # Errors
+    /// The folders of the records cannot be created.
+    pub(super) fn open(
+        kubelet: &Path,
+        images: Option<&[Image]>,
+        now: Timestamp,
+    ) -> io::Result<Arc<Records>> {
         let folder = kubelet.join("image_manager");
         let records = Records {
             pulling: folder.join("pulling"),
             pulled: folder.join("pulled"),
             known: Mutex::default(),
         };
+        for folder in [&records.pulling, &records.pulled] {
+            private::folder_for(folder, 0o700)?;
+        }
 
         {
             let mut known = records.known();
@@ -204,7 +214,7 @@ impl Records {
                 is_kept
             });
         }
-        Arc::new(records)
+        Ok(Arc::new(records))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -450,7 +460,7 @@ mod tests {
     #[test]
     fn what_was_pulled_is_known_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |images: Option<&[Image]>| Records::open(folder.path(), images, NOW);
+        let open = |images: Option<&[Image]>| Records::open(folder.path(), images, NOW).unwrap();
         let records = open(None);
         assert_eq!(records.history("id", IMAGE), History::default());
 
@@ -476,7 +486,7 @@ mod tests {
     #[test]
     fn an_image_whose_pull_was_interrupted_does_not_count_as_preloaded() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |images: &[Image]| Records::open(folder.path(), Some(images), NOW);
+        let open = |images: &[Image]| Records::open(folder.path(), Some(images), NOW).unwrap();
 
         drop(open(&[]).begin(IMAGE).unwrap());
         let records = open(&[image("id", IMAGE)]);
@@ -505,7 +515,7 @@ mod tests {
         let pulled = folder.path().join("image_manager/pulled");
         fs::create_dir_all(&pulled).unwrap();
         fs::write(pulled.join(format!("sha256-{}", "0".repeat(64))), "{").unwrap();
-        let records = Records::open(folder.path(), None, NOW);
+        let records = Records::open(folder.path(), None, NOW).unwrap();
         assert_eq!(records.history("id", IMAGE), History::default());
     }
 
