@@ -102,16 +102,16 @@ impl Server {
             if request.scope.resource.kind == "ComponentStatus" {
                 return Box::pin(self.component_statuses(&request)).await;
             }
-            return self.call(&request, body).await;
+            return Box::pin(self.call(&request, body)).await;
         };
         match verb {
             Verb::Get => self.get(&request).await,
             Verb::List => self.list(&request).await,
             Verb::Watch => self.begin_watch(request).await,
-            Verb::Delete => self.delete(&request, body).await,
-            Verb::DeleteCollection => self.delete_collection(&request, body).await,
+            Verb::Delete => Box::pin(self.delete(&request, body)).await,
+            Verb::DeleteCollection => Box::pin(self.delete_collection(&request, body)).await,
             Verb::Create | Verb::Update | Verb::Patch => {
-                let written = self.write(&request, part, body).await?;
+                let written = Box::pin(self.write(&request, part, body)).await?;
                 self.written(&written, &request)
             }
             Verb::Method(_) => Err(ApiError::method_not_allowed()),

@@ -125,8 +125,7 @@ impl Items {
         let form = self.rendering.form;
         match form.media_type {
             MediaType::Json if form.pretty => {
-                before.append(&mut after);
-                Ok(pretty_frame(&before))
+                Ok(pretty_frame(before, &after))
             }
             MediaType::Json => {
                 after.push(b'\n');
@@ -273,12 +272,13 @@ impl Items {
     }
 }
 
-/// A list without items, cut open where they belong.
-fn pretty_frame(list: &[u8]) -> Frame {
-    const ITEMS: &[u8] = b"\"items\": [";
-    let mut before = pretty::indent(list);
-    let place = before.windows(ITEMS.len()).position(|part| part == ITEMS);
-    let rest = before.split_off(place.expect("a list has items") + ITEMS.len());
+/// A list without items (or a table without rows), cut open where they belong: `head` ends with
+/// their bracket.
+fn pretty_frame(mut head: Vec<u8>, tail: &[u8]) -> Frame {
+    let closed = pretty::indent(&[head.as_slice(), b"]}"].concat()).len() - "]\n}".len();
+    head.extend_from_slice(tail);
+    let mut before = pretty::indent(&head);
+    let rest = before.split_off(closed);
 
     // The bracket gets a line of its own.
     Frame {

@@ -106,12 +106,15 @@ fn argo_workflows_accepts_its_examples_and_refuses_what_breaks_its_rules() {
     assert!(rules(&definitions) > 50);
     install(&server, &definitions);
 
-    // One has no name: it is in the text of an annotation.
+    // Two have no name: it is in the text of an annotation, or below the labels.
     let (nameless, named): (Vec<_>, Vec<_>) = manifests(&argo.join("examples"))
         .into_iter()
-        .partition(|path| path.ends_with("k8s-jobs.yaml"));
-    let said = server.refused(&with_files(&["create"], &files(&nameless)));
-    assert!(said.contains("name or generateName is required"), "{said}");
+        .partition(|path| path.ends_with("k8s-jobs.yaml") || path.ends_with("fun-with-gifs.yaml"));
+    assert_eq!(nameless.len(), 2);
+    for path in nameless {
+        let said = server.refused(&with_files(&["create"], &files(&[path])));
+        assert!(said.contains("name or generateName is required"), "{said}");
+    }
     server.kubectl(&with_files(&["create", "--dry-run=server"], &files(&named)));
 
     let refuse = |templates: &str, why: &str| {

@@ -34,6 +34,11 @@ fn every_resource_has_a_table() {
     assert!(resources.len() >= 55, "{resources:?}");
 
     server.kubectl(&["create", "-f", OBJECTS]);
+    server.kubectl(&[
+        "wait",
+        "--for=condition=Available=False",
+        "apiservice/v1.t.example.com",
+    ]);
     server.kubectl(&["get", &resources.join(","), "-A"]);
     let wide = server.kubectl(&["get", &resources.join(","), "-A", "-o", "wide"]);
 
@@ -71,7 +76,7 @@ NAMESPACE NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES
 default podtemplate/t c img a=b
 default replicationcontroller/t 2 0 0 AGE c img a=b
 default serviceaccount/t AGE
-apiservice.apiregistration.k8s.io/v1.t.example.com default/t Unknown AGE
+apiservice.apiregistration.k8s.io/v1.t.example.com default/t False (ServicePortError) AGE
 default controllerrevision.apps/t <none> 7 AGE
 default daemonset.apps/t 0 0 0 0 0 disk=ssd AGE c img a=b
 default deployment.apps/t 0/2 0 0 AGE c img a=b
