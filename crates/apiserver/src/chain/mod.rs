@@ -201,7 +201,14 @@ impl Chain {
         };
         let attributes = attributes_of(&user, &head.info, &head.query);
         let authorization = &self.access().authorization;
-        impersonation::allowed(&wanted, &attributes, authorization, &self.last_modes).await
+        let last = &self.last_modes;
+        Box::pin(impersonation::allowed(
+            &wanted,
+            &attributes,
+            authorization,
+            last,
+        ))
+        .await
     }
 
     async fn allowed<B: RequestBody>(

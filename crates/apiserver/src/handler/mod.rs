@@ -76,7 +76,7 @@ impl Server {
         let form = plain.clone().unwrap_or(Form::JSON);
 
         let result = match &request.info.target {
-            None => self.plain(request, plain).await,
+            None => Box::pin(self.plain(request, plain)).await,
             Some(target) => {
                 let request = ResourceRequest {
                     request: *request,

@@ -107,7 +107,7 @@ impl Server {
         match verb {
             Verb::Get => self.get(&request).await,
             Verb::List => self.list(&request).await,
-            Verb::Watch => self.begin_watch(request).await,
+            Verb::Watch => Box::pin(self.begin_watch(request)).await,
             Verb::Delete => Box::pin(self.delete(&request, body)).await,
             Verb::DeleteCollection => Box::pin(self.delete_collection(&request, body)).await,
             Verb::Create | Verb::Update | Verb::Patch => {

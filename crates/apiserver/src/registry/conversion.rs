@@ -73,7 +73,7 @@ impl Registry {
         entry: Arc<Entry>,
     ) -> Result<Arc<Entry>, ApiError> {
         match scope.requested() {
-            Some(requested) => self.converted(requested, entry).await,
+            Some(requested) => Box::pin(self.converted(requested, entry)).await,
             None => Ok(entry),
         }
     }
@@ -85,7 +85,7 @@ impl Registry {
         entries: Vec<Arc<Entry>>,
     ) -> Result<Vec<Arc<Entry>>, ApiError> {
         match scope.requested() {
-            Some(requested) => self.all_converted(requested, entries).await,
+            Some(requested) => Box::pin(self.all_converted(requested, entries)).await,
             None => Ok(entries),
         }
     }

@@ -161,7 +161,7 @@ impl Registry {
             ),
             Some(_) => {
                 let stored = snapshot.entries.below(&prefix, &from).cloned().collect();
-                self.converted_page(scope, stored, limit, matches).await?
+                Box::pin(self.converted_page(scope, stored, limit, matches)).await?
             }
         };
 
@@ -265,7 +265,10 @@ impl Registry {
                         self.require_kept(revision).await?;
                         Ok((revision, snapshot))
                     }
-                    None => Ok((revision, Arc::new(self.stored_at(scope, revision).await?))),
+                    None => Ok((
+                        revision,
+                        Arc::new(Box::pin(self.stored_at(scope, revision)).await?),
+                    )),
                 }
             }
             _ => Ok((applied.max(snapshot.revision), snapshot)),

@@ -124,9 +124,7 @@ impl Items {
 
         let form = self.rendering.form;
         match form.media_type {
-            MediaType::Json if form.pretty => {
-                Ok(pretty_frame(before, &after))
-            }
+            MediaType::Json if form.pretty => Ok(pretty_frame(before, &after)),
             MediaType::Json => {
                 after.push(b'\n');
                 Ok(Frame { before, after })
