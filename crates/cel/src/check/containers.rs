@@ -106,10 +106,12 @@ impl Checker<'_> {
             true => None,
             false => Some(self.field_type(field.id, message, &field.name)),
         };
+
         let mut of = self.type_of(field.value);
         if field.optional {
             of = self.unwrap_optional(field.value, of);
         }
+
         let fits = |declared: &Type| self.unifier.assign(declared, &of);
         if !declared.as_ref().is_some_and(fits) {
             let declared = declared.map_or_else(String::new, |declared| declared.message());

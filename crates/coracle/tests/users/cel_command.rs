@@ -51,6 +51,7 @@ fn cel(arguments: &[&str], input: &str) -> Output {
         "userInfo: {username: alice}\noperation: CONNECT",
     );
     write("two.yaml", "a: 1\n---\nb: 2\n");
+
     run_in(folder.path(), arguments, input)
 }
 

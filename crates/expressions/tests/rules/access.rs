@@ -75,6 +75,7 @@ fn claims_of_tokens() {
     let env = Env::base().with_variable("claims", Type::map(Type::String, Type::Any));
     let value = tree(CLAIMS);
     let bound: Value = serde_json::from_str(CLAIMS).unwrap();
+
     check(
         &env,
         "claims",
@@ -138,6 +139,7 @@ fn users() {
     let env = Env::base().with_objects(objects).with_variable("user", of);
     let value = tree(USER);
     let bound: Value = serde_json::from_str(USER).unwrap();
+
     check(
         &env,
         "user",

@@ -406,6 +406,8 @@ fn read_all<T: DeserializeOwned>(folder: &Path) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::ZERO;
@@ -443,9 +445,12 @@ mod tests {
 
         // The same credentials in another Secret, and other ones in the same.
         let copied = secret("b", "s", "h1");
-        check(&[copied.clone()], Verdict::AllowedBy(copied));
+        check(slice::from_ref(&copied), Verdict::AllowedBy(copied.clone()));
         let renewed = secret("a", "s", "h2");
-        check(&[renewed.clone()], Verdict::AllowedBy(renewed));
+        check(
+            slice::from_ref(&renewed),
+            Verdict::AllowedBy(renewed.clone()),
+        );
 
         // A Secret that was made anew under the same name is another one.
         let mut again = secret("a", "s", "h2");
