@@ -20,6 +20,7 @@ pub mod declare;
 pub mod env;
 pub mod escape;
 pub mod eval;
+pub mod failure;
 pub mod fuzz;
 pub mod large_stack;
 mod lex;

@@ -101,13 +101,19 @@ impl Checker<'_> {
 
     fn check_assignment(&mut self, field: &Field, message: &str) {
         self.check(field.value);
-        let declared = self.field_type(field.id, message, &field.name);
+        let object = self.env.objects().get(message);
+        let declared = match object.is_some_and(|object| object.is_untyped(&field.name)) {
+            true => None,
+            false => Some(self.field_type(field.id, message, &field.name)),
+        };
         let mut of = self.type_of(field.value);
         if field.optional {
             of = self.unwrap_optional(field.value, of);
         }
-        if !self.unifier.assign(&declared, &of) {
-            let (declared, of) = (declared.message(), of.message());
+        let fits = |declared: &Type| self.unifier.assign(declared, &of);
+        if !declared.as_ref().is_some_and(fits) {
+            let declared = declared.map_or_else(String::new, |declared| declared.message());
+            let of = of.message();
             let name = &field.name;
             let message = format!(
                 "expected type of field '{name}' is '{declared}' but provided type is '{of}'"

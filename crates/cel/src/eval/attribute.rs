@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{EvalError, Evaluator, Lazy, Outcome, Slot, borrow};
 use crate::library::unset;
 use crate::plan::{Attribute, Key, Qualifier, Root, is_qualifier};
-use crate::value::{Extra, List, Map, Value, go_type, lossless_int, show, type_name};
+use crate::value::{Extra, List, Map, Object, Text, Value, go_type, lossless_int, show, type_name};
 
 /// Qualifiers, and those that follow them.
 #[derive(Clone, Copy)]
@@ -86,7 +86,12 @@ impl<'a> Evaluator<'a, '_> {
 
     /// A member of a lazy variable, and what is selected of it.
     fn lazy_member(&mut self, lazy: &Lazy<'a, '_>, chain: Chain<'a, '_>) -> Outcome<'a> {
-        // The checker knows its members, so that nothing else can be done with it.
+        if chain.qualifiers.is_empty() && chain.next.is_none() {
+            let name = Text::from(lazy.type_name.to_owned());
+            let fields = Vec::new();
+            return Ok(Value::Object(Arc::new(Object { name, fields })));
+        }
+        // The checker knows its members, so that nothing else can be selected.
         let key = chain.qualifiers.first().map(|first| &first.key);
         let Some(Key::Const(Value::String(name))) = key else {
             return Err(EvalError::NoSuchOverload);
@@ -131,7 +136,7 @@ impl<'a> Evaluator<'a, '_> {
         // Most attributes are not qualified, and most values no optionals.
         if chain.qualifiers.is_empty() && chain.next.is_none() {
             return match value {
-                Value::Optional(Some(inner)) => native(&inner).map(Value::some),
+                Value::Optional(Some(inner)) => Ok(Value::some(native(&inner))),
                 value => Ok(value),
             };
         }
@@ -178,7 +183,7 @@ impl<'a> Evaluator<'a, '_> {
         }
 
         if let Some(inner) = unselected {
-            return native(&inner).map(Value::some);
+            return Ok(Value::some(native(&inner)));
         }
         Ok(if optional { Value::some(value) } else { value })
     }
@@ -223,10 +228,10 @@ impl<'a> Evaluator<'a, '_> {
 
 /// What is in an optional that an attribute resolves to. Upstream converts it to a value of Go and
 /// back, which not every value survives.
-fn native<'a>(value: &Value<'a>) -> Outcome<'a> {
+fn native<'a>(value: &Value<'a>) -> Value<'a> {
     let go_type = match value {
-        Value::Type(name) => return Ok(Value::String(name.clone())),
-        Value::Optional(None) => return Ok(Value::Null),
+        Value::Type(name) => return Value::String(name.clone()),
+        Value::Optional(None) => return Value::Null,
         Value::Optional(Some(inner)) => return native(inner),
         Value::Extra(extra) => match &**extra {
             Extra::Ip(_) => "netip.Addr",
@@ -234,14 +239,14 @@ fn native<'a>(value: &Value<'a>) -> Outcome<'a> {
             Extra::Url(_) => "*url.URL",
             Extra::Quantity(..) => "*resource.Quantity",
             Extra::Semver(_) => "semver.Version",
-            _ => return Ok(value.clone()),
+            _ => return value.clone(),
         },
-        other => return Ok(plain(other.clone())),
+        other => return plain(other.clone()),
     };
-    Err(EvalError::failed(format!(
+    Value::Failed(Arc::new(EvalError::failed(format!(
         "unsupported conversion to ref.Val: ({go_type}){}",
         show(value)
-    )))
+    ))))
 }
 
 /// What an optional's value is to its qualifiers: data without a schema.
@@ -282,7 +287,7 @@ fn select<'a>(
             let index = index_of(key)?;
             match usize::try_from(index) {
                 Ok(at) if at < list.len() => {
-                    let unsupported = list.schemed().is_some() && !matches!(key, Value::Int(_));
+                    let unsupported = list.schema().is_some() && !matches!(key, Value::Int(_));
                     if unsupported {
                         return Err(EvalError::failed(format!(
                             "unsupported index: {}",

@@ -109,6 +109,8 @@ pub type Authorize<'e> = dyn Fn(&Check) -> Answer + Sync + 'e;
 /// member.
 pub struct Lazy<'a, 'e> {
     pub variable: &'e str,
+    /// Of the object type that it is.
+    pub type_name: &'e str,
     pub member: &'e (dyn Fn(&str) -> Option<Result<Value<'a>, EvalError>> + Sync + 'e),
 }
 
@@ -123,6 +125,9 @@ pub struct Context<'e> {
 /// How many computed regular expressions an evaluation keeps.
 const MOST_PATTERNS: usize = 64;
 
+/// Steps of work for compiling a unit of a regular expression's weight.
+const COMPILE_STEPS: usize = 10;
+
 impl<'e> Context<'e> {
     pub(crate) fn new(authorize: Option<&'e Authorize<'e>>) -> Self {
         Context {
@@ -132,16 +137,26 @@ impl<'e> Context<'e> {
         }
     }
 
-    /// A compiled regular expression.
-    pub(crate) fn pattern(&mut self, text: &str) -> Result<Arc<Pattern>, PatternError> {
+    /// A compiled regular expression; `refused` makes the error where it is none.
+    pub(crate) fn pattern(
+        &mut self,
+        text: &str,
+        refused: fn(PatternError) -> EvalError,
+    ) -> Result<Arc<Pattern>, EvalError> {
         if let Some(known) = self.patterns.get(text) {
-            return known.clone();
+            return known.clone().map_err(refused);
         }
         if self.patterns.len() >= MOST_PATTERNS {
             self.patterns.clear();
         }
+
+        self.work.spend(text.len())?;
         let pattern = Pattern::new(text).map(Arc::new);
+        if let Ok(pattern) = &pattern {
+            let weight = pattern.weight();
+            self.work.spend(weight.saturating_mul(COMPILE_STEPS))?;
+        }
         self.patterns.insert(text.into(), pattern.clone());
-        pattern
+        pattern.map_err(refused)
     }
 }

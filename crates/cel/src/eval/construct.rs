@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_api::time::Duration;
 
 use super::{EvalError, Evaluator, Outcome};
-use crate::library::unset;
+use crate::library::is_text_of_patch;
 use crate::plan::{Construction, Element, Entry, is_hashable};
 use crate::value::{Entries, Map, Moment, Object, Text, Value, go_type, show};
 
@@ -74,8 +74,9 @@ impl<'a> Evaluator<'a, '_> {
                 let name = Text::Borrowed(&object.name);
                 fields.map(|mut fields| {
                     let is_empty = |value: &Value<'_>| value.as_str() == Some("");
-                    fields
-                        .retain(|(field, value)| !is_empty(value) || unset(&name, field).is_none());
+                    fields.retain(|(field, value)| {
+                        !is_empty(value) || !is_text_of_patch(&name, field)
+                    });
                     Value::Object(Arc::new(Object { name, fields }))
                 })
             }

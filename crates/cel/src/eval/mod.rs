@@ -162,7 +162,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
     fn optional_or(&mut self, both: &'a [Node; 2], unwraps: bool) -> Outcome<'a> {
         match self.eval(&both[0])? {
             Value::Optional(None) => self.eval(&both[1]),
-            Value::Optional(Some(value)) if unwraps => Ok((*value).clone()),
+            Value::Optional(Some(value)) if unwraps => value.taken(),
             other => Ok(other),
         }
     }

@@ -16,16 +16,23 @@ pub struct ObjectType {
 pub enum Fields {
     /// These and no others.
     Named(BTreeMap<Arc<str>, Type>),
+    /// These, and others to which nothing can be assigned.
+    Untyped(BTreeMap<Arc<str>, Type>),
     /// Every field exists and is `dyn`.
     Any,
 }
 
 impl ObjectType {
+    /// Whether a field exists that no value fits.
+    pub(crate) fn is_untyped(&self, name: &str) -> bool {
+        matches!(self.fields, Fields::Untyped(_)) && self.field(name).is_none()
+    }
+
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Type> {
         match &self.fields {
             // A reserved word is the name of a field too, and is declared in its escaped form.
-            Fields::Named(fields) => {
+            Fields::Named(fields) | Fields::Untyped(fields) => {
                 let escaped = || fields.get(format!("__{name}__").as_str());
                 fields.get(name).or_else(escaped).cloned()
             }

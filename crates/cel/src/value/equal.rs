@@ -1,10 +1,11 @@
 //! Equality. Values of different kinds are unequal, numbers compare by value; of lists and maps
 //! with a schema, and of Kubernetes' own types, the left operand decides.
 
+use coracle_api::Value as Node;
 use coracle_api::catalog::ListType;
-use coracle_api::{Text as Name, Value as Node};
 
-use super::{Extra, List, Map, Tree, Value, compare};
+use super::merged::{Raw, is_scalar};
+use super::{Extra, List, Map, Schemed, Tree, Value, compare};
 use crate::eval::{EvalError, Work};
 
 /// Whether two values are equal. An error means that they cannot be compared.
@@ -60,6 +61,7 @@ fn same(a: &Value<'_>, b: &Value<'_>, work: &mut Work) -> Result<bool, EvalError
             }
             true
         }
+        (Value::Failed(error), _) => return Err((**error).clone()),
         (Value::Extra(a), Value::Extra(b)) => return extras(a, b),
         (Value::Extra(_), _) => return Err(EvalError::NoSuchOverload),
         (Value::Opaque(a), b) => return nodes_equal(a, b, work),
@@ -82,9 +84,9 @@ fn extras(a: &Extra, b: &Extra) -> Result<bool, EvalError> {
 }
 
 fn lists(a: &List<'_>, b: &Value<'_>, work: &mut Work) -> Result<bool, EvalError> {
-    let schemed = a.schemed();
+    let schema = a.schema();
     let Value::List(b) = b else {
-        return if schemed.is_some() {
+        return if schema.is_some() {
             Err(EvalError::NoSuchOverload)
         } else {
             Ok(false)
@@ -93,8 +95,8 @@ fn lists(a: &List<'_>, b: &Value<'_>, work: &mut Work) -> Result<bool, EvalError
     if a.len() != b.len() {
         return Ok(false);
     }
-    if let Some(tree) = schemed {
-        return schemed_lists(tree, b, work);
+    if let Some(schema) = schema {
+        return schemed_lists(a, schema, b, work);
     }
 
     let mut failure = None;
@@ -118,14 +120,19 @@ fn lists(a: &List<'_>, b: &Value<'_>, work: &mut Work) -> Result<bool, EvalError
     }
 }
 
-fn schemed_lists(a: &Tree<'_>, b: &List<'_>, work: &mut Work) -> Result<bool, EvalError> {
-    match a.schema.and_then(super::Schemed::list_type) {
+fn schemed_lists(
+    a: &List<'_>,
+    schema: Schemed<'_>,
+    b: &List<'_>,
+    work: &mut Work,
+) -> Result<bool, EvalError> {
+    match schema.list_type() {
         Some(ListType::Set) => {
             for item in b.iter() {
-                let item = item?;
+                let item = Raw::of(item?);
                 let mut found = false;
-                for own in a.items() {
-                    found = found || is_scalar(own, &item, work)?;
+                for own in a.raw() {
+                    found = found || own.is(&item, work)?;
                 }
                 if !found {
                     return Ok(false);
@@ -136,17 +143,18 @@ fn schemed_lists(a: &Tree<'_>, b: &List<'_>, work: &mut Work) -> Result<bool, Ev
         Some(ListType::Map(keys)) => {
             for item in b.iter() {
                 let item = item?;
+                let other = Raw::of(item.clone());
                 let mut found = None;
                 // The last of equal keys counts.
-                for (index, own) in a.items().iter().enumerate() {
-                    if has_same_keys(own, &item, keys, work)? {
+                for (index, own) in a.raw().enumerate() {
+                    if own.has_keys_of(&other, keys, work)? {
                         found = Some(index);
                     }
                 }
                 let Some(index) = found else {
                     return Ok(false);
                 };
-                if !same(&a.item(index)?, &item, work)? {
+                if !same(&a.get(index)?, &item, work)? {
                     return Ok(false);
                 }
             }
@@ -154,53 +162,13 @@ fn schemed_lists(a: &Tree<'_>, b: &List<'_>, work: &mut Work) -> Result<bool, Ev
         }
         _ => {
             for index in 0..a.len() {
-                if !same(&a.item(index)?, &b.get(index)?, work)? {
+                if !same(&a.get(index)?, &b.get(index)?, work)? {
                     return Ok(false);
                 }
             }
             Ok(true)
         }
     }
-}
-
-/// Whether an element of an object's set is this value: the same kind, not only the same number.
-pub(crate) fn is_scalar(
-    node: &Node,
-    value: &Value<'_>,
-    work: &mut Work,
-) -> Result<bool, EvalError> {
-    work.spend(1)?;
-    Ok(match (node, value) {
-        (Node::Null, Value::Null) => true,
-        (Node::Bool(a), Value::Bool(b)) => a == b,
-        (Node::Int(a), Value::Int(b)) => a == b,
-        (Node::Float(a), Value::Double(b)) => a == b,
-        (Node::String(a), Value::String(b)) => a.as_str() == &**b,
-        _ => false,
-    })
-}
-
-/// Whether two elements of a list of type map have the same keys.
-pub(crate) fn has_same_keys(
-    node: &Node,
-    value: &Value<'_>,
-    keys: &[Name],
-    work: &mut Work,
-) -> Result<bool, EvalError> {
-    let Value::Map(map) = value else {
-        return Ok(false);
-    };
-    for key in keys {
-        let own = node.get(key).unwrap_or(&Node::Null);
-        let other = match map {
-            Map::Tree(tree) => tree.node.get(key).map_or(Value::Null, Value::of),
-            _ => map.find(&Value::string(key))?.unwrap_or(Value::Null),
-        };
-        if !is_scalar(own, &other, work)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 fn maps(a: &Map<'_>, b: &Value<'_>, work: &mut Work) -> Result<bool, EvalError> {
@@ -281,7 +249,10 @@ fn nodes_equal(a: &Node, b: &Value<'_>, work: &mut Work) -> Result<bool, EvalErr
         Value::List(List::Tree(tree)) | Value::Map(Map::Tree(tree)) => {
             deep_equal(a, tree.node, work)
         }
-        other => is_scalar(a, other, work),
+        other => {
+            work.spend(1)?;
+            Ok(is_scalar(a, other))
+        }
     }
 }
 

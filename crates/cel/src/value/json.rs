@@ -67,6 +67,7 @@ impl Value<'_> {
             }
             Value::Optional(None) => return Err("optional.none() dereference".to_owned()),
             Value::Optional(Some(inner)) => inner.json_at(depth + 1)?,
+            Value::Failed(error) => return Err(error.to_string()),
             Value::Type(_) | Value::Extra(_) | Value::Opaque(_) => return Err(unsupported(self)),
         })
     }

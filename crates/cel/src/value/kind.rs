@@ -22,6 +22,7 @@ pub(crate) fn type_name<'v>(value: &'v Value<'_>) -> &'v str {
         Value::Type(_) => "type",
         Value::Extra(extra) => extra.type_name(),
         Value::Opaque(_) => "unknown",
+        Value::Failed(_) => "error",
     }
 }
 
@@ -38,9 +39,12 @@ pub(crate) fn go_type(value: &Value<'_>) -> &'static str {
         Value::Timestamp(_) => "types.Timestamp",
         Value::Duration(_) => "types.Duration",
         Value::List(List::Concat(_)) => "*types.concatList",
-        Value::List(List::Tree(Tree {
-            schema: Some(_), ..
-        })) => "*common.unstructuredList",
+        Value::List(
+            List::Tree(Tree {
+                schema: Some(_), ..
+            })
+            | List::Merged(_),
+        ) => "*common.unstructuredList",
         Value::List(_) => "*types.baseList",
         Value::Map(Map::Tree(Tree {
             schema: Some(_), ..
@@ -63,6 +67,7 @@ pub(crate) fn go_type(value: &Value<'_>) -> &'static str {
             Extra::Decision(_) => "library.decisionVal",
         },
         Value::Opaque(_) => "*common.unknownPreserved",
+        Value::Failed(_) => "*types.Err",
     }
 }
 

@@ -1,8 +1,10 @@
-//! Lists. Adding two takes constant time and memory, as upstream's cost says it does.
+//! Lists. Adding two takes constant time and memory, as upstream's cost says it does, but for those
+//! with a schema, which `merged` adds.
 
 use std::sync::Arc;
 
-use super::{Tree, Value};
+use super::merged::{Merged, Raw};
+use super::{Schemed, Tree, Value};
 use crate::eval::EvalError;
 
 #[derive(Clone, Debug)]
@@ -13,6 +15,8 @@ pub enum List<'a> {
     Concat(Arc<Concat<'a>>),
     /// An array of an object.
     Tree(Tree<'a>),
+    /// One with a schema, and what was added to it.
+    Merged(Arc<Merged<'a>>),
 }
 
 /// Two lists, one after the other.
@@ -37,6 +41,7 @@ impl<'a> List<'a> {
             List::Shared(items) => items.len(),
             List::Concat(both) => both.len,
             List::Tree(tree) => tree.len(),
+            List::Merged(merged) => merged.len(),
         }
     }
 
@@ -54,6 +59,7 @@ impl<'a> List<'a> {
                 List::Slice(items) => return Ok(items[index].clone()),
                 List::Shared(items) => return Ok(items[index].clone()),
                 List::Tree(tree) => return tree.item(index),
+                List::Merged(merged) => return merged.get(index),
                 List::Concat(both) => {
                     let first = both.first.len();
                     if index < first {
@@ -89,11 +95,21 @@ impl<'a> List<'a> {
         }))
     }
 
-    /// Whether `==` and `+` are upstream's of lists with a schema.
-    pub(crate) fn schemed(&self) -> Option<&Tree<'a>> {
+    /// The schema of an object's list, whose `==`, `+` and `in` are others.
+    pub(crate) fn schema(&self) -> Option<Schemed<'a>> {
         match self {
-            List::Tree(tree) if tree.schema.is_some() => Some(tree),
+            List::Tree(tree) => tree.schema,
+            List::Merged(merged) => Some(merged.schema),
             _ => None,
         }
+    }
+
+    /// The elements of a list with a schema, before it is applied to them.
+    pub(super) fn raw(&self) -> impl Iterator<Item = Raw<'a>> {
+        (0..self.len()).filter_map(|index| match self {
+            List::Tree(tree) => tree.items().get(index).map(Raw::Node),
+            List::Merged(merged) => Some(merged.raw(index).clone()),
+            _ => None,
+        })
     }
 }

@@ -11,6 +11,7 @@ mod json;
 mod kind;
 mod list;
 mod map;
+mod merged;
 mod schema;
 mod text;
 mod tree;
@@ -20,15 +21,18 @@ use std::sync::Arc;
 
 use coracle_api::time::Duration;
 
+use crate::eval::EvalError;
+
 pub use extra::{Authorizer, Check, Cidr, Extra, NamedFormat, Request, Semver, Url, Verdict};
 pub use list::{Concat, List};
 pub use map::{Entries, Map};
+pub use merged::Merged;
 pub use schema::Schemed;
 pub use text::Text;
 pub use tree::Tree;
 
 pub(crate) use compare::compare;
-pub(crate) use equal::{equal, has_same_keys, is_scalar};
+pub(crate) use equal::equal;
 pub(crate) use kind::{go_type, type_name};
 pub(crate) use map::lossless_int;
 pub(crate) use text::{GoFloat, show};
@@ -73,6 +77,8 @@ pub enum Value<'a> {
     Extra(Arc<Extra>),
     /// Part of an object that its schema does not describe: it can be compared, no more.
     Opaque(&'a coracle_api::Value),
+    /// What upstream could not convert when it put it into an optional: an error once it is used.
+    Failed(Arc<EvalError>),
 }
 
 /// A time, and the offset in seconds with which it is printed.
@@ -116,6 +122,14 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn string(text: &str) -> Value<'a> {
         Value::String(Text::from(text.to_owned()))
+    }
+
+    /// The value taken out of an optional.
+    pub(crate) fn taken(&self) -> Result<Value<'a>, EvalError> {
+        match self {
+            Value::Failed(error) => Err((**error).clone()),
+            value => Ok(value.clone()),
+        }
     }
 
     #[must_use]

@@ -6,6 +6,7 @@ use coracle_api::schema::{Additional, Node, NodeId, Schema, Type, Types};
 use coracle_api::time::parse_duration;
 use coracle_api::{Map as Members, Value as Tree_};
 
+use super::merged::Raw;
 use super::{List, Map, Moment, Text, Tree, Value};
 use crate::escape::{escape, unescape};
 use crate::eval::EvalError;
@@ -176,9 +177,7 @@ impl<'a> Schemed<'a> {
         match &node.types {
             Types::IntOrString => match value {
                 Tree_::String(_) | Tree_::Int(_) => Ok(Value::of(value)),
-                _ => Err(invalid(
-                    "invalid data, expected XIntOrString value to be either a string or integer",
-                )),
+                _ => Err(invalid(NO_INT_OR_STRING)),
             },
             Types::One(Type::Object) => self.read_object(value),
             Types::One(Type::Array) => self.read_array(node, value),
@@ -192,11 +191,40 @@ impl<'a> Schemed<'a> {
         }
     }
 
+    /// An element that was added to a list: as if it had been in the object.
+    pub(super) fn read_raw(self, raw: &Raw<'a>) -> Result<Value<'a>, EvalError> {
+        let value = match raw {
+            Raw::Node(node) => return self.read(node),
+            Raw::Value(value) => value,
+        };
+        let Some(node) = self.node() else {
+            return Ok(value.clone());
+        };
+
+        let expected = match (&node.types, value) {
+            (Types::One(Type::String), Value::String(text)) => return read_string(node, text),
+            (Types::IntOrString, Value::String(_) | Value::Int(_))
+            | (Types::One(Type::Number), Value::Double(_))
+            | (Types::One(Type::Integer), Value::Int(_))
+            | (Types::One(Type::Boolean), Value::Bool(_))
+            | (Types::Any | Types::Unknown(_), _) => return Ok(value.clone()),
+            (Types::One(Type::Number), Value::Int(number)) => {
+                return Ok(Value::Double(*number as f64));
+            }
+            (Types::IntOrString, _) => return Err(invalid(NO_INT_OR_STRING)),
+            (Types::One(Type::Object), _) => return Err(invalid(NO_OBJECT)),
+            (Types::One(Type::Array), _) => return Err(invalid(NO_ARRAY)),
+            (Types::One(Type::String), _) => "string",
+            (Types::One(Type::Number), _) => "float",
+            (Types::One(Type::Integer), _) => "int",
+            (Types::One(Type::Boolean), _) => "bool",
+        };
+        Err(unexpected(expected, go_kind_of(value)))
+    }
+
     fn read_object(self, node: &'a Tree_) -> Result<Value<'a>, EvalError> {
         if node.as_object().is_none() {
-            return Err(invalid(
-                "invalid data, expected a map for the provided schema with type=object",
-            ));
+            return Err(invalid(NO_OBJECT));
         }
         let schema = Some(self);
         Ok(Value::Map(Map::Tree(Tree { node, schema })))
@@ -204,9 +232,7 @@ impl<'a> Schemed<'a> {
 
     fn read_array(self, of: &Node, node: &'a Tree_) -> Result<Value<'a>, EvalError> {
         if node.as_array().is_none() {
-            return Err(invalid(
-                "invalid data, expected an array for the provided schema with type=array",
-            ));
+            return Err(invalid(NO_ARRAY));
         }
         if of.items.is_none() {
             return Err(invalid(
@@ -218,18 +244,24 @@ impl<'a> Schemed<'a> {
     }
 }
 
+const NO_INT_OR_STRING: &str =
+    "invalid data, expected XIntOrString value to be either a string or integer";
+const NO_OBJECT: &str = "invalid data, expected a map for the provided schema with type=object";
+const NO_ARRAY: &str = "invalid data, expected an array for the provided schema with type=array";
+
+fn unexpected(expected: &str, found: &str) -> EvalError {
+    invalid(format!("invalid data, expected {expected}, got {found}"))
+}
+
 fn read_text(value: &Tree_) -> Result<&str, EvalError> {
-    value.as_str().ok_or_else(|| {
-        invalid(format!(
-            "invalid data, expected string, got {}",
-            go_kind(value)
-        ))
-    })
+    value
+        .as_str()
+        .ok_or_else(|| unexpected("string", go_kind(value)))
 }
 
 fn read_scalar<'a>(of: Type, node: &Node, value: &'a Tree_) -> Result<Value<'a>, EvalError> {
     let expected = match (of, value) {
-        (Type::String, _) => return read_string(node, value),
+        (Type::String, _) => return read_string(node, &Text::Borrowed(read_text(value)?)),
         (Type::Number, Tree_::Int(number)) => return Ok(Value::Double(*number as f64)),
         (Type::Number, Tree_::Float(number)) => return Ok(Value::Double(*number)),
         (Type::Integer, Tree_::Int(number)) => return Ok(Value::Int(*number)),
@@ -238,14 +270,11 @@ fn read_scalar<'a>(of: Type, node: &Node, value: &'a Tree_) -> Result<Value<'a>,
         (Type::Integer, _) => "int",
         _ => "bool",
     };
-    Err(invalid(format!(
-        "invalid data, expected {expected}, got {}",
-        go_kind(value)
-    )))
+    Err(unexpected(expected, go_kind(value)))
 }
 
-fn read_string<'a>(node: &Node, value: &'a Tree_) -> Result<Value<'a>, EvalError> {
-    let text = read_text(value)?;
+fn read_string<'a>(node: &Node, written: &Text<'a>) -> Result<Value<'a>, EvalError> {
+    let text: &str = written;
     let format = node
         .checks
         .as_ref()
@@ -272,7 +301,7 @@ fn read_string<'a>(node: &Node, value: &'a Tree_) -> Result<Value<'a>, EvalError
                 "Invalid byte formatted string {text}: illegal base64 data at input byte {at}"
             ))),
         },
-        _ => Ok(Value::String(Text::Borrowed(text))),
+        _ => Ok(Value::String(written.clone())),
     }
 }
 
@@ -320,5 +349,23 @@ fn go_kind(value: &Tree_) -> &'static str {
         Tree_::String(_) | Tree_::Raw(_) => "string",
         Tree_::Array(_) => "[]interface {}",
         Tree_::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// Go's name of what a value of an expression is.
+fn go_kind_of(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Null => "structpb.NullValue",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Uint(_) => "uint64",
+        Value::Double(_) => "float64",
+        Value::String(_) | Value::Type(_) => "string",
+        Value::Bytes(_) => "[]uint8",
+        Value::Timestamp(_) => "time.Time",
+        Value::Duration(_) => "time.Duration",
+        Value::List(_) => "[]ref.Val",
+        Value::Map(_) => "map[ref.Val]ref.Val",
+        _ => "interface {}",
     }
 }

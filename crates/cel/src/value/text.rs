@@ -125,6 +125,7 @@ impl fmt::Display for Shown<'_, '_> {
             Value::Optional(Some(value)) => write!(out, "optional({})", Shown(value)),
             Value::Extra(extra) => write!(out, "{extra}"),
             Value::Opaque(_) => out.write_str(type_name(self.0)),
+            Value::Failed(error) => write!(out, "{error}"),
         }
     }
 }
@@ -171,13 +172,10 @@ pub(crate) struct GoFloat(pub(crate) f64);
 
 impl fmt::Display for GoFloat {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = self.0.abs();
         if self.0.is_nan() {
             out.write_str("NaN")
-        } else if size.is_infinite() {
+        } else if self.0.is_infinite() {
             out.write_str(if self.0 > 0.0 { "+Inf" } else { "-Inf" })
-        } else if size == 0.0 || (1e-4..1e21).contains(&size) {
-            write!(out, "{}", self.0)
         } else {
             write!(out, "{}", Float(self.0))
         }

@@ -15,7 +15,7 @@ pub(crate) fn is_zero(value: &Value<'_>) -> bool {
         // Year 1, not 1970: upstream asks Go's time.
         Value::Timestamp(at) => at.seconds == -62_135_596_800 && at.nanos == 0,
         Value::Duration(span) => span.as_nanos() == 0,
-        Value::List(list) => list.schemed().is_none() && list.is_empty(),
+        Value::List(list) => list.schema().is_none() && list.is_empty(),
         Value::Map(map) => match map {
             super::Map::Tree(tree) if tree.schema.is_some() => false,
             map => map.is_empty(),

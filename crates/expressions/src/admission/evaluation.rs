@@ -12,7 +12,7 @@ use coracle_cel::large_stack;
 use coracle_cel::program::Activation;
 use coracle_cel::value::{Check, Value};
 
-use super::{CompileError, Expression, Inputs, Variables};
+use super::{CompileError, Expression, Inputs, VARIABLES, Variables};
 
 /// What all expressions of a policy may cost for one binding and parameter.
 pub const POLICY_BUDGET: u64 = 10_000_000;
@@ -125,6 +125,7 @@ impl<'a> Evaluation<'a> {
         let member = |name: &str| self.variable(name);
         let lazy = Lazy {
             variable: "variables",
+            type_name: VARIABLES,
             member: &member,
         };
         let outcome = expression.program.eval_lazily(

@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coracle_api::Value;
-use coracle_cel::env::Env;
+use coracle_cel::env::{Checked, Env};
 use coracle_cel::library::JSON_PATCH;
 use coracle_cel::program::{PlanError, Program};
 use coracle_cel::source::Issues;
@@ -127,8 +127,7 @@ impl Compiler {
         visible: Visible,
         returns: Returns,
     ) -> Result<Expression, CompileError> {
-        let env = self.env(visible);
-        let checked = env.compile(text).map_err(CompileError::Issues)?;
+        let checked = self.check(text, visible).map_err(CompileError::Issues)?;
         let output = checked.output().clone();
         if !returns.includes(&output) {
             return Err(CompileError::Output {
@@ -139,6 +138,14 @@ impl Compiler {
 
         let program = Program::new(&checked).map_err(CompileError::Program)?;
         Ok(Expression { program, output })
+    }
+
+    /// The checked tree of an expression.
+    ///
+    /// # Errors
+    /// The expression does not compile.
+    pub fn check(&self, text: &str, visible: Visible) -> Result<Checked, Issues> {
+        self.env(visible).compile(text)
     }
 
     /// Compiles a variable, which later expressions see: with any type where it does not compile.

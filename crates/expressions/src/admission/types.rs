@@ -119,14 +119,14 @@ pub(super) fn add_patches(objects: &mut ObjectTypes) {
         name: OBJECT.into(),
         fields: Fields::Any,
     });
-    add(
-        objects,
-        JSON_PATCH,
-        vec![
-            ("op", Type::String),
-            ("path", Type::String),
-            ("from", Type::String),
-            ("value", Type::Dyn),
-        ],
-    );
+    let fields = [
+        ("op", Type::String),
+        ("path", Type::String),
+        ("from", Type::String),
+        ("value", Type::Dyn),
+    ];
+    objects.insert(ObjectType {
+        name: JSON_PATCH.into(),
+        fields: Fields::Untyped(fields.map(|(name, of)| (name.into(), of)).into()),
+    });
 }

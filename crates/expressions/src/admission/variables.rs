@@ -26,6 +26,14 @@ impl Variables {
         Variables(compiled.collect())
     }
 
+    /// Those that do not compile: an expression that selects one fails.
+    pub fn errors(&self) -> impl Iterator<Item = (&str, &CompileError)> {
+        self.0.iter().filter_map(|variable| {
+            let error = variable.compiled.as_ref().err()?;
+            Some((variable.name.as_str(), error))
+        })
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

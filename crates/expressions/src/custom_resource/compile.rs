@@ -66,12 +66,14 @@ pub struct Message {
 }
 
 /// The value of a rule's node, and the one that it replaces.
-pub(super) struct Selves<'v> {
-    pub(super) schema: &'v Schema,
-    pub(super) node: NodeId,
-    pub(super) resource: bool,
-    pub(super) new: &'v Value,
-    pub(super) old: Option<&'v Value>,
+#[derive(Clone, Copy, Debug)]
+pub struct Selves<'v> {
+    pub schema: &'v Schema,
+    pub node: NodeId,
+    /// They are objects with a type and metadata of their own.
+    pub resource: bool,
+    pub new: &'v Value,
+    pub old: Option<&'v Value>,
 }
 
 /// Why it is not known whether a rule holds.
@@ -100,20 +102,43 @@ pub fn compile(
         return Vec::new();
     }
 
-    let mut objects = ObjectTypes::default();
-    let of = declared.cel_type(SELF_TYPE, &mut objects);
-    let env = Env::base()
-        .with_objects(objects)
-        .with_variable("self", of.clone());
+    let plain = environment(declared, false);
+    let of = plain.variable("self").cloned().unwrap_or(Type::Dyn);
     let compiler = Compiler {
         schema,
         node,
         declared,
-        plain: env.clone().with_variable("oldSelf", of.clone()),
-        optional: env.with_variable("oldSelf", Type::optional(of)),
+        optional: plain.clone().with_variable("oldSelf", Type::optional(of)),
+        plain,
     };
 
     rules.iter().map(|rule| compiler.rule(rule)).collect()
+}
+
+/// What the rules of a node see; `optional`: the value before the update may be absent.
+#[must_use]
+pub fn environment(declared: &Declared, optional: bool) -> Env {
+    let mut objects = ObjectTypes::default();
+    let of = declared.cel_type(SELF_TYPE, &mut objects);
+    let old = match optional {
+        true => Type::optional(of.clone()),
+        false => of.clone(),
+    };
+    Env::base()
+        .with_objects(objects)
+        .with_variable("self", of)
+        .with_variable("oldSelf", old)
+}
+
+/// What evaluating a rule of a node can cost, by estimate.
+#[must_use]
+pub fn estimated(checked: &Checked, declared: &Declared) -> Range {
+    // The first step is the variable: `self` or `oldSelf`.
+    let hint = |path: &[Arc<str>]| {
+        let max = declared.largest_at(path.get(1..)?)?;
+        Some(Range { min: 0, max })
+    };
+    estimate(checked, &hint)
 }
 
 struct Compiler<'a> {
@@ -200,12 +225,7 @@ impl Compiler<'_> {
     }
 
     fn cost(&self, checked: &Checked) -> u64 {
-        // The first step is the variable: `self` or `oldSelf`.
-        let hint = |path: &[Arc<str>]| {
-            let max = self.declared.largest_at(path.get(1..)?)?;
-            Some(Range { min: 0, max })
-        };
-        estimate(checked, &hint).max
+        estimated(checked, self.declared).max
     }
 }
 
@@ -268,7 +288,11 @@ impl<'v> Selves<'v> {
         (outcome.cost, outcome.result)
     }
 
-    fn variables(&self, optional: bool) -> Result<Activation<'v>, EvalError> {
+    /// The values of `self` and `oldSelf`.
+    ///
+    /// # Errors
+    /// A value is not what its schema says.
+    pub fn variables(&self, optional: bool) -> Result<Activation<'v>, EvalError> {
         let read = |value| CelValue::with_schema(value, self.schema, self.node, self.resource);
         let variables = Activation::default().with("self", read(self.new)?);
 

@@ -11,6 +11,8 @@ mod ratchet;
 mod validate;
 mod validator;
 
-pub use compile::{CompileError, Compiled, Condition, Message, compile};
+pub use compile::{
+    CompileError, Compiled, Condition, Message, Selves, compile, environment, estimated,
+};
 pub use validate::Findings;
 pub use validator::Validator;

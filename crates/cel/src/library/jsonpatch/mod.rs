@@ -23,9 +23,17 @@ mod run {
     }
 }
 
-/// What a field of an object type is that was not set: the texts of a `JSONPatch` are empty then,
-/// and one that is empty counts as not set.
+/// What a field of an object type is that was not set: the texts of a `JSONPatch` are empty then, and
+/// what an apply configuration does not have is null.
 pub(crate) fn unset(object: &str, field: &str) -> Option<Value<'static>> {
-    let is_text = object == "JSONPatch" && matches!(field, "op" | "path" | "from");
-    is_text.then(|| Value::String(Text::Borrowed("")))
+    if is_text_of_patch(object, field) {
+        return Some(Value::String(Text::Borrowed("")));
+    }
+    let is_configuration = object == "Object" || object.starts_with("Object.");
+    is_configuration.then_some(Value::Null)
+}
+
+/// A text that counts as not set where it is empty.
+pub(crate) fn is_text_of_patch(object: &str, field: &str) -> bool {
+    object == "JSONPatch" && matches!(field, "op" | "path" | "from")
 }

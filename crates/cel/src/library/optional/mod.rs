@@ -31,7 +31,7 @@ mod run {
 
     pub(super) fn value<'a>(_: &mut Context<'_>, args: &[Value<'a>]) -> NativeResult<'a> {
         match &args[0] {
-            Value::Optional(Some(value)) => Ok((**value).clone()),
+            Value::Optional(Some(value)) => value.taken(),
             Value::Optional(None) => Err(EvalError::NoneDereferenced),
             _ => Err(EvalError::NoSuchOverload),
         }
@@ -69,7 +69,8 @@ mod run {
         let mut values = Vec::new();
         for item in items.iter() {
             match item? {
-                Value::Optional(value) => values.extend(value.map(|value| (*value).clone())),
+                Value::Optional(Some(value)) => values.push(value.taken()?),
+                Value::Optional(None) => {}
                 other => {
                     return Err(EvalError::failed(format!(
                         "value {} is not optional",

@@ -15,9 +15,9 @@ mod run {
     use crate::value::Value;
 
     fn pattern(context: &mut Context<'_>, values: &[Value<'_>]) -> Result<Arc<Pattern>, EvalError> {
-        context
-            .pattern(args::text(values, 1)?)
-            .map_err(|error| EvalError::failed(format!("Illegal regex: {error}")))
+        context.pattern(args::text(values, 1)?, |error| {
+            EvalError::failed(format!("Illegal regex: {error}"))
+        })
     }
 
     pub(super) fn find<'a>(context: &mut Context<'_>, values: &[Value<'a>]) -> NativeResult<'a> {

@@ -47,9 +47,7 @@ pub(in crate::library) fn matches<'a>(
         return Err(EvalError::NotSupported);
     };
     let pattern = args[1].as_str().ok_or(EvalError::NoSuchOverload)?;
-    let pattern = context
-        .pattern(pattern)
-        .map_err(|error| EvalError::failed(error.to_string()))?;
+    let pattern = context.pattern(pattern, |error| EvalError::failed(error.to_string()))?;
     super::super::searches::charge(context, &pattern, text)?;
     Ok(Value::Bool(pattern.is_match(text)))
 }

@@ -1,15 +1,13 @@
 //! Operators.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use coracle_api::catalog::ListType;
 use coracle_api::time::Duration;
 
 use crate::declare::NativeResult;
 use crate::eval::{Context, EvalError};
-use crate::value::{
-    List, Moment, Text, Value, compare, equal, has_same_keys, is_scalar, type_name,
-};
+use crate::value::{List, Merged, Moment, Text, Value, compare, equal, type_name};
 
 pub(crate) fn add<'a>(context: &mut Context<'_>, args: &[Value<'a>]) -> NativeResult<'a> {
     let overflow = EvalError::IntegerOverflow;
@@ -53,35 +51,13 @@ pub(crate) fn add<'a>(context: &mut Context<'_>, args: &[Value<'a>]) -> NativeRe
 
 /// The sum of lists; of an object's sets the union, of its lists with keys the merge.
 fn add_lists<'a>(context: &mut Context<'_>, a: &List<'a>, b: &List<'a>) -> NativeResult<'a> {
-    let kind = a
-        .schemed()
-        .and_then(|tree| tree.schema)
-        .and_then(crate::value::Schemed::list_type);
-    let (Some(kind @ (ListType::Set | ListType::Map(_))), Some(tree)) = (kind, a.schemed()) else {
-        return Ok(Value::List(a.clone().and(b.clone())));
-    };
-
-    context.work.allocate_list(a.len() + b.len())?;
-    let mut items = a.iter().collect::<Result<Vec<_>, _>>()?;
-    for item in b.iter() {
-        let item = item?;
-        let mut place = None;
-        for (index, own) in tree.items().iter().enumerate() {
-            let same = match kind {
-                ListType::Map(keys) => has_same_keys(own, &item, keys, &mut context.work)?,
-                _ => is_scalar(own, &item, &mut context.work)?,
-            };
-            if same {
-                place = Some(index);
-            }
+    Ok(Value::List(match a.schema() {
+        None => a.clone().and(b.clone()),
+        Some(schema) => {
+            let merged = Merged::new(schema, a, b, &mut context.work)?;
+            List::Merged(Arc::new(merged))
         }
-        match (place, kind) {
-            (None, _) => items.push(item),
-            (Some(at), ListType::Map(_)) => items[at] = item,
-            (Some(_), _) => {}
-        }
-    }
-    Ok(Value::list(items))
+    }))
 }
 
 pub(in crate::library) fn subtract<'a>(
@@ -255,7 +231,7 @@ pub(in crate::library) fn contains(
     for item in list.iter() {
         let outcome = match item {
             // An element of an object decides what is equal to it, one of a list does not.
-            Ok(item) if list.schemed().is_some() => equal(&item, wanted, &mut context.work),
+            Ok(item) if list.schema().is_some() => equal(&item, wanted, &mut context.work),
             Ok(item) => equal(wanted, &item, &mut context.work),
             Err(error) => Err(error),
         };
@@ -267,7 +243,7 @@ pub(in crate::library) fn contains(
         }
     }
     match failure {
-        Some(error) if list.schemed().is_some() => Err(error),
+        Some(error) if list.schema().is_some() => Err(error),
         _ => Ok(false),
     }
 }

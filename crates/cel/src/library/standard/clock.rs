@@ -177,15 +177,42 @@ fn named_offset(at: Moment, zone: &str) -> Result<i64, EvalError> {
     if matches!(zone, "" | "UTC" | "Local") {
         return Ok(0);
     }
-    let inside = zone.split('/').any(|part| part == "..");
-    if inside || zone.starts_with(['/', '\\']) {
+    if zone.contains("..") || zone.starts_with(['/', '\\']) {
         return Err(EvalError::failed("time: invalid location name"));
+    }
+    // Upstream reads zones from files of these names.
+    if ZONE_FOLDERS.contains(&zone.trim_end_matches('/')) {
+        return Err(EvalError::failed("is a directory"));
     }
     match offset_in_zone(Timestamp::from_unix(at.seconds, at.nanos), zone) {
         Some(seconds) => Ok(seconds.into()),
         None => Err(EvalError::failed(format!("unknown time zone {zone}"))),
     }
 }
+
+const ZONE_FOLDERS: [&str; 21] = [
+    ".",
+    "Africa",
+    "America",
+    "America/Argentina",
+    "America/Indiana",
+    "America/Kentucky",
+    "America/North_Dakota",
+    "Antarctica",
+    "Arctic",
+    "Asia",
+    "Atlantic",
+    "Australia",
+    "Brazil",
+    "Canada",
+    "Chile",
+    "Etc",
+    "Europe",
+    "Indian",
+    "Mexico",
+    "Pacific",
+    "US",
+];
 
 fn local(args: &[Value<'_>]) -> Result<Local, EvalError> {
     let Value::Timestamp(at) = args[0] else {

@@ -113,7 +113,7 @@ impl Url {
                 out.push_str(user);
                 out.push('@');
             }
-            out.push_str(&self.host);
+            escape_host(&self.host, &mut out);
             let path = self.escaped_path();
             if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
                 out.push('/');
@@ -324,6 +324,17 @@ fn is_host_byte(byte: u8) -> bool {
 
 fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:@/[]%".contains(&byte)
+}
+
+/// In the text of a URL, a host has only what hosts have unescaped.
+fn escape_host(host: &str, out: &mut String) {
+    for byte in host.bytes() {
+        if is_host_byte(byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
 }
 
 fn escape_path(path: &[u8]) -> String {
