@@ -4,6 +4,7 @@
 //! ends the process.
 
 mod bench;
+mod cel;
 mod certificates;
 mod component_port;
 mod controllers;
@@ -51,6 +52,8 @@ struct CommandLine {
 enum Command {
     /// Benchmark an API server
     Bench(bench::Bench),
+    /// Evaluate a CEL expression against objects from files
+    Cel(cel::Cel),
     /// List and inspect pods and containers of this node
     Ctr(ctr::Ctr),
     /// Convert Kubernetes objects between JSON, YAML and protobuf
@@ -90,6 +93,7 @@ enum Command {
 fn main() -> ExitCode {
     match CommandLine::parse().command {
         Command::Bench(command) => exit_code(bench::run(&command)),
+        Command::Cel(command) => exit_code(cel::run(&command)),
         Command::Ctr(command) => {
             let done = ctr::run(command);
             let command_exit = done.as_ref().err().and_then(ctr::CtrError::command_exit);

@@ -8,6 +8,7 @@ mod access;
 mod admission_plugins;
 mod backup_and_migration;
 mod bad_input;
+mod cel_command;
 mod client_libraries;
 mod cluster;
 mod controllers;

@@ -1,0 +1,73 @@
+//! Objects from files.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use coracle_api::Value;
+use coracle_api::codec::any;
+use coracle_api::codec::media_type::MediaType;
+use coracle_api::codec::{json, yaml};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InputError {
+    #[error("cannot read {file}: {error}")]
+    Read { file: String, error: io::Error },
+    #[error("{file}: {error}")]
+    Yaml { file: String, error: yaml::Error },
+    #[error("{file}: {error}")]
+    Json {
+        file: String,
+        error: json::SyntaxError,
+    },
+    #[error("{file}: protobuf is not read here; pass it through `coracle decode` first")]
+    Protobuf { file: String },
+    #[error("{file}: several objects; an expression sees one")]
+    Several { file: String },
+}
+
+/// The only value of a file, as JSON or YAML.
+pub(super) fn read(path: &Path) -> Result<Value, InputError> {
+    let is_standard_input = path.as_os_str() == "-";
+    let file = match is_standard_input {
+        true => "standard input".to_string(),
+        false => path.display().to_string(),
+    };
+
+    let mut bytes = Vec::new();
+    let found = match is_standard_input {
+        true => io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        false => fs::read(path),
+    };
+    match found {
+        Ok(bytes) => value(&bytes, file),
+        Err(error) => Err(InputError::Read { file, error }),
+    }
+}
+
+pub(super) fn read_optional(path: Option<&Path>) -> Result<Option<Value>, InputError> {
+    path.map(read).transpose()
+}
+
+fn value(bytes: &[u8], file: String) -> Result<Value, InputError> {
+    match any::detect(bytes) {
+        MediaType::Json => json::parse(bytes).map_err(|error| InputError::Json { file, error }),
+        MediaType::Protobuf => Err(InputError::Protobuf { file }),
+        MediaType::Yaml if documents(bytes) > 1 => Err(InputError::Several { file }),
+        MediaType::Yaml => yaml::decode(bytes).map_err(|error| InputError::Yaml { file, error }),
+    }
+}
+
+/// How many documents have content.
+fn documents(bytes: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(bytes);
+    let has_content = |document: &str| {
+        document.lines().any(|line| {
+            let line = line.trim();
+            !line.is_empty() && !line.starts_with('#') && line != "---"
+        })
+    };
+    yaml::documents(&text)
+        .filter(|document| document.as_ref().is_ok_and(|text| has_content(text)))
+        .count()
+}
