@@ -157,6 +157,123 @@ fn exponential_comprehensions_are_stopped() {
     }
 }
 
+/// Regular expressions on which a backtracking matcher needs exponential time, and those that need
+/// much memory.
+#[test]
+fn regular_expressions_take_linear_time_or_are_refused() {
+    let text = format!("'{}!'", "a".repeat(2_000));
+    for pattern in [
+        "(a+)+$",
+        "(a*)*b",
+        "(a|a)*$",
+        "(a|aa)+$",
+        "(.*a){20}$",
+        "([a-z]+)*[0-9]",
+        "^(([a-z])+.)+[A-Z]([a-z])+$",
+        "(?:a?){100}a{100}$",
+    ] {
+        for call in ["matches", "find", "findAll"] {
+            answer(format!("{text}.{call}('{pattern}') == dyn(1)"));
+        }
+    }
+
+    for pattern in ["(a{1000}){1000}", "((a{100}){100}){100}"] {
+        let answer = answer(format!("'a'.matches('{pattern}')"));
+        assert!(answer.value.is_empty(), "{pattern}: {}", answer.value);
+    }
+    // Each is another expression, compiled at run time.
+    stopped("lists.range(50000).all(i, 'a'.find('a{' + string(i % 100) + '}') != 'b')");
+    answer(
+        "lists.range(300).all(i, 'a'.matches('(\\\\pL{' + string(i % 30) + '})*') || true)".into(),
+    );
+}
+
+/// Values that double with each step: as large as the number of steps is an exponent.
+#[test]
+fn doubling_is_stopped_before_it_takes_memory() {
+    let doubled = |first: &str, step: &str, last: &str| {
+        let steps = format!(".map(x, {step})").repeat(60);
+        answer(format!("[{first}]{steps}{last}"))
+    };
+    let stops = |answer: Answer| {
+        assert_eq!(
+            answer.err, "operation cancelled: actual cost limit exceeded",
+            "{:.200}{:.200}",
+            answer.errors, answer.value
+        );
+    };
+
+    stops(doubled("'ab'", "x + x", ".size()"));
+    stops(doubled("b'ab'", "x + x", ".size()"));
+    stops(doubled("'a'", "x.replace('a', 'aaaa')", ".size()"));
+    stops(doubled("'a'", "[x, x].join(x)", ".size()"));
+    stops(doubled("'a'", "'%s%s'.format([x, x])", ".size()"));
+    stops(doubled("[1]", "[x, x].flatten()", ".size()"));
+
+    // The sum of two lists takes no memory; what is done with it does.
+    assert_eq!(doubled("[1]", "x + x", ".size()").value, "1");
+    for last in [
+        "[0].map(x, x)",
+        "[0].all(x, x == 1)",
+        "[0].sort()",
+        "[0].distinct()",
+        "[0].map(y, [y]).flatten()",
+        "[0].reverse()",
+        "[0].slice(0, 1000000000)",
+        "[0].sum()",
+        "[0].isSorted()",
+        "[0].indexOf(2)",
+    ] {
+        stops(doubled("[1]", "x + x", last));
+    }
+    for last in [" == [[2]]", ".exists(x, 2 in x)"] {
+        doubled("[1]", "x + x", last);
+    }
+    answer("'%1000000000d'.format([1])".into());
+    answer("'%.1000000000f'.format([1.0])".into());
+}
+
+/// All of the above in a process of its own, whose memory is measured.
+#[test]
+fn memory_stays_bounded() {
+    /// Tables of the parser and of Unicode, 64 MB of values, a text of 10 MB, threads.
+    const MOST: u64 = 512 << 20;
+    const NAME: &str = "hostile::memory_stays_bounded";
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tells the process that is measured from the one that measures"
+    )]
+    let is_measured = std::env::var_os("CORACLE_CEL_MEASURED").is_some();
+    if !is_measured {
+        let program = std::env::current_exe().expect("the path of the test");
+        let output = std::process::Command::new(program)
+            .args(["--exact", NAME, "--nocapture"])
+            .env("CORACLE_CEL_MEASURED", "1")
+            .output()
+            .expect("the test starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        return;
+    }
+
+    deep_nesting_is_refused();
+    long_texts_are_refused();
+    huge_literals_are_answered();
+    exponential_comprehensions_are_stopped();
+    regular_expressions_take_linear_time_or_are_refused();
+    doubling_is_stopped_before_it_takes_memory();
+
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        .expect("a size in kB");
+    println!("at most {} MB", peak >> 10);
+    assert!(peak << 10 < MOST, "{peak} kB");
+}
+
 #[test]
 fn the_fuzz_corpus_and_its_mutations_end_within_their_budget() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/cel");

@@ -110,6 +110,7 @@ fn type_name(value: &Value<'_>) -> String {
         Value::Type(_) => "type".into(),
         Value::Extra(extra) => extra.type_name().into(),
         Value::Opaque(_) => "opaque".into(),
+        Value::Failed(_) => "error".into(),
     }
 }
 
@@ -166,6 +167,7 @@ pub(crate) fn text(value: &Value<'_>) -> String {
         Value::Type(name) => format!("type({})", &**name),
         Value::Extra(extra) => extra_text(extra),
         Value::Opaque(_) => "opaque".into(),
+        Value::Failed(error) => format!("error({error})"),
     }
 }
 

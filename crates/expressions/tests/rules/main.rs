@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod access;
+mod admission;
+mod compare;
+mod lists;
 mod objects;
 mod oracle;
 mod type_check;
