@@ -174,7 +174,7 @@ impl Decimal {
 
     /// The coefficient at any power: exact at a smaller one, if it fits; away from zero at a larger
     /// one.
-    fn units(self, power: i32) -> Option<i128> {
+    pub(super) fn units(self, power: i32) -> Option<i128> {
         if self.is_whole_in(power) {
             self.shifted_down(power)
         } else {

@@ -11,6 +11,7 @@
 
 mod canonical;
 mod decimal;
+mod form;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -21,12 +22,14 @@ use std::str::FromStr;
 
 use crate::value::{Text, Value};
 use decimal::Decimal;
+use form::Form;
 pub use parse::QuantityError;
 
 /// An exact amount, and its notation. Equality and order are those of the amount alone.
 #[derive(Clone, Debug, Default)]
 pub struct Quantity {
     amount: Decimal,
+    form: Form,
     format: Format,
     /// The text it was parsed from, where that is printed unchanged; empty otherwise.
     text: Text,
@@ -64,6 +67,7 @@ impl Quantity {
     pub fn scaled(value: i64, power: i32, format: Format) -> Quantity {
         Quantity {
             amount: Decimal::new(value.into(), power),
+            form: Form::small(power),
             format,
             text: Text::default(),
         }
@@ -108,9 +112,12 @@ impl Quantity {
         self.amount.in_units_of(power)
     }
 
-    /// The amount as an integer, if it is one of 64 bits.
+    /// The amount as an integer of 64 bits, where upstream has it as one: not that of `1000m`.
     pub fn as_i64(&self) -> Option<i64> {
-        self.amount.as_i64()
+        match self.form.is_whole() {
+            true => self.amount.as_i64(),
+            false => None,
+        }
     }
 
     /// The nearest floating-point number, for ratios and metrics.
@@ -118,8 +125,18 @@ impl Quantity {
         self.amount.to_f64()
     }
 
+    /// A floating-point number near the amount, rounded twice as upstream rounds it.
+    pub fn approximate_f64(&self) -> f64 {
+        let power = self.form.power();
+        match self.amount.units(power) {
+            Some(units) => units as f64 * form::power_of_ten(power),
+            None => self.amount.to_f64(),
+        }
+    }
+
     /// Rounds away from zero to a multiple of a power of ten. Returns whether nothing was lost.
     pub fn round_up(&mut self, power: i32) -> bool {
+        self.form = self.form.rounded_up(power);
         if self.amount.is_whole_in(power) {
             return true;
         }
@@ -131,13 +148,19 @@ impl Quantity {
     /// Adds; a zero takes over the other's notation.
     pub fn add(&mut self, other: &Quantity) {
         self.take_format_if_zero(other);
-        self.set(self.amount.plus(other.amount));
+        self.add_amount(other.amount, other.form);
     }
 
     /// Subtracts; see [`Quantity::add`].
     pub fn sub(&mut self, other: &Quantity) {
         self.take_format_if_zero(other);
-        self.set(self.amount.plus(other.amount.negated()));
+        self.add_amount(other.amount.negated(), other.form);
+    }
+
+    fn add_amount(&mut self, amount: Decimal, form: Form) {
+        let sum = self.amount.plus(amount);
+        self.form = Form::of_sum((self.amount, self.form), (amount, form), sum);
+        self.set(sum);
     }
 
     pub fn neg(&mut self) {
@@ -145,7 +168,9 @@ impl Quantity {
     }
 
     pub fn mul(&mut self, factor: i64) {
-        self.set(self.amount.times(factor));
+        let product = self.amount.times(factor);
+        self.form = self.form.of_product(factor, product);
+        self.set(product);
     }
 
     fn take_format_if_zero(&mut self, other: &Quantity) {

@@ -5,6 +5,7 @@
 //! upstream would print unchanged is kept.
 
 use super::decimal::{DIGITS, Decimal};
+use super::form::Form;
 use super::{Format, NANO, Quantity};
 use crate::fuzz::steps;
 use crate::value::Text;
@@ -49,9 +50,11 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
         amount
     };
 
+    let form = parts.form(suffix, plain, amount);
     let kept = text == "0" || (plain && parts.is_kept(suffix));
     Ok(Quantity {
         amount,
+        form,
         format,
         text: if kept {
             Text::new(text)
@@ -123,6 +126,23 @@ impl<'a> Parts<'a> {
                     usize::try_from(shift).map_or(usize::MAX, |shift| shift * 3 / 10);
                 self.fraction.is_empty() && self.digit_count() + suffix_digits < 15
             }
+        }
+    }
+
+    /// How upstream holds the amount.
+    fn form(&self, suffix: Suffix, plain: bool, amount: Decimal) -> Form {
+        let power = match suffix {
+            Suffix::Decimal { power, .. } => self.last_power(power),
+            Suffix::Binary { .. } => self.last_power(0),
+        };
+        let power = i32::try_from(power).unwrap_or(i32::MIN);
+        let is_capped = matches!(suffix, Suffix::Binary { .. })
+            && amount.as_integer().is_some_and(|whole| whole.abs() == CAP);
+        match (plain, is_capped) {
+            (true, _) => Form::small(power),
+            (false, true) => Form::big(0),
+            (false, false) if amount.is_zero() => Form::big(power),
+            (false, false) => Form::big(NANO),
         }
     }
 

@@ -150,6 +150,9 @@ fn values_round_away_from_zero_and_are_capped() {
     check("1e-9", 1, 1);
     check("9223372036854775807", i64::MAX, i64::MAX);
     assert_eq!(read("1500m").as_i64(), None);
+    assert_eq!(read("1000m").as_i64(), None);
+    assert_eq!(read("1.5Gi").as_i64(), None);
+    assert_eq!(read("1.5k").as_i64(), Some(1500));
     assert_eq!(read("15e2").as_i64(), Some(1500));
     assert_eq!(read("1e19").as_i64(), None);
     assert_eq!(read("2500m").to_f64(), 2.5);

@@ -54,7 +54,7 @@ mod run {
         _: &mut Context<'_>,
         args: &[Value<'a>],
     ) -> NativeResult<'a> {
-        Ok(Value::Double(amount(args, 0)?.to_f64()))
+        Ok(Value::Double(amount(args, 0)?.approximate_f64()))
     }
 
     pub(super) fn is_greater_than<'a>(_: &mut Context<'_>, args: &[Value<'a>]) -> NativeResult<'a> {
