@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_api::time::Duration;
 
 use super::{EvalError, Evaluator, Outcome};
-use crate::library::is_text_of_patch;
+use crate::library::{is_made, is_text_of_patch};
 use crate::plan::{Construction, Element, Entry, is_hashable};
 use crate::value::{Entries, Map, Moment, Object, Text, Value, go_type, show};
 
@@ -70,6 +70,7 @@ impl<'a> Evaluator<'a, '_> {
         let fields = self.fields(object);
         let made = match object.name.strip_prefix("google.protobuf.") {
             Some(name) => fields.and_then(|fields| well_known(name, &fields)),
+            None if !is_made(&object.name) => fields.and_then(|_| unknown(&object.name)),
             None => {
                 let name = Text::Borrowed(&object.name);
                 fields.map(|mut fields| {
@@ -179,12 +180,12 @@ fn well_known<'a>(name: &str, fields: &[(Text<'a>, Value<'a>)]) -> Outcome<'a> {
                 "unsupported conversion to ref.Val: (*dynamicpb.Message)",
             ));
         }
-        _ => {
-            return Err(EvalError::failed(format!(
-                "unknown type 'google.protobuf.{name}'"
-            )));
-        }
+        _ => return unknown(&format!("google.protobuf.{name}")),
     })
+}
+
+fn unknown<'a>(name: &str) -> Outcome<'a> {
+    Err(EvalError::failed(format!("unknown type '{name}'")))
 }
 
 #[expect(

@@ -27,7 +27,7 @@ pub(crate) mod urls;
 
 pub(crate) use index::{Functions, functions};
 pub(crate) use insert::insert;
-pub(crate) use jsonpatch::{is_text_of_patch, unset};
+pub(crate) use jsonpatch::{is_made, is_text_of_patch, unset};
 pub(crate) use standard::{add, text_of};
 
 use crate::declare::{Expansion, Library, Macro};

@@ -29,8 +29,16 @@ pub(crate) fn unset(object: &str, field: &str) -> Option<Value<'static>> {
     if is_text_of_patch(object, field) {
         return Some(Value::String(Text::Borrowed("")));
     }
-    let is_configuration = object == "Object" || object.starts_with("Object.");
-    is_configuration.then_some(Value::Null)
+    is_configuration(object).then_some(Value::Null)
+}
+
+/// Whether expressions can make objects of this type; others only describe data, as upstream.
+pub(crate) fn is_made(object: &str) -> bool {
+    object == "JSONPatch" || is_configuration(object)
+}
+
+fn is_configuration(object: &str) -> bool {
+    object == "Object" || object.starts_with("Object.")
 }
 
 /// A text that counts as not set where it is empty.
