@@ -225,6 +225,8 @@ fn data_with_a_schema_have_its_types() {
             "gone": {"type": "string", "nullable": true},
             "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
             "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"],
+                "items": {"type": "object", "properties": {"port": {"type": "integer"}, "name": {"type": "string"}}}},
+            "more": {"type": "array",
                 "items": {"type": "object", "properties": {"port": {"type": "integer"}, "name": {"type": "string"}}}}
         }}"#,
     );
@@ -233,6 +235,7 @@ fn data_with_a_schema_have_its_types() {
     let object = tree(
         r#"{"when": "2026-01-02T03:04:05+01:00", "ratio": 1, "namespace": "n", "gone": null, "extra": 1,
             "set": ["a", "b"], "ports": [{"port": 1, "name": "x"}, {"port": 2, "name": "y"}],
+            "more": [{"port": 3, "name": "v"}, {"port": 2, "name": "z"}],
             "kind": "K", "metadata": {"name": "m", "uid": "u"}}"#,
     );
     let value = Value::with_schema(&object, &schema, schema.root_id(), true).expect("an object");
@@ -258,9 +261,17 @@ fn data_with_a_schema_have_its_types() {
     check("x.set == ['b', 'a']", "true");
     check("['b', 'a'] == x.set", "false");
     check("(x.set + ['b', 'c']).size()", "3");
+    // An element of the object replaces the one with its key, in its place.
+    check("(x.ports + x.more).map(p, p.name)", "[x, z, v]");
+    check("(x.ports + [x.more[1]])[1].name", "z");
+    // A map that the expression wrote has no key, so it comes after the others.
     check(
         "(x.ports + [{'port': dyn(2), 'name': dyn('z')}])[1].name",
-        "z",
+        "y",
+    );
+    check(
+        "(x.ports + [{'port': dyn(2), 'name': dyn('z')}]).size()",
+        "3",
     );
     check("x.ports.map(p, p.port)", "[1, 2]");
     check("x == 1", "no such overload");
