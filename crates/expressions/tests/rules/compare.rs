@@ -57,6 +57,10 @@ fn text(value: &CelValue<'_>) -> String {
         CelValue::String(text) => json!(**text).to_string(),
         CelValue::Type(name) => format!("type({})", &**name),
         CelValue::Duration(span) => format!("duration({})", span.as_nanos()),
+        CelValue::Timestamp(_) => {
+            let at = value.to_json().unwrap();
+            format!("timestamp({})", at.as_str().unwrap())
+        }
         CelValue::Optional(None) => "optional.none".into(),
         CelValue::Optional(Some(value)) => format!("optional({})", text(value)),
         CelValue::Extra(extra) => {
