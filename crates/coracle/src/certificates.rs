@@ -102,7 +102,7 @@ impl Certificates {
     }
 
     /// The certificate by which aggregated servers know the API server, with an authority of its
-    /// own: whoever has a certificate of it can name any user. Both can be replaced at any time.
+    /// own: the holder of a certificate of it can name any user. Both can be replaced at any time.
     pub(crate) fn front_proxy(&self) -> Result<(), CertificateError> {
         let known = self.load("front-proxy-ca")?;
         if known.is_some() && self.load("front-proxy-client")?.is_some() {

@@ -1,6 +1,6 @@
 //! The OpenAPI documents of remote servers, as far as they are about their own group and version.
 //!
-//! Of version 3 it is known which documents there are; whoever reads them gets them from the server.
+//! Of version 3 it is known which documents there are; readers get them from the server.
 //! Version 2 is one document for the whole API, so their parts of it are fetched, and kept.
 
 use std::collections::BTreeMap;

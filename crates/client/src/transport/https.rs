@@ -129,7 +129,7 @@ impl Https {
         Ok((self.connections.begin(stream, tested).await?, false))
     }
 
-    /// Sends a request of somebody else, whose body may still be arriving. Its path and headers are
+    /// Sends a request of another client, whose body may still be arriving. Its path and headers are
     /// sent as they are; a `Host` names this server.
     ///
     /// A request that was not sent, because the server had closed the connection before, is sent

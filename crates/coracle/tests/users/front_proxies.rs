@@ -48,7 +48,7 @@ fn headers_name_a_user_beside_the_certificate_of_the_front_proxy_only() {
         assert!(user.contains(part), "{part}: {user}");
     }
 
-    // Without headers the certificate is nobody's: its authority signs no users.
+    // Without headers the certificate names no user: its authority signs none.
     assert_eq!(who(target, front_proxy(target), "").0, 401);
 
     // Of the authority of users, however it is called.
@@ -81,7 +81,7 @@ fn headers_name_a_user_beside_the_certificate_of_the_front_proxy_only() {
     let forged = signed("front-proxy-client", "system:masters", &issuer, |_| {});
     assert_eq!(who(target, Some(forged), ROOT).0, 401);
 
-    // Nobody at all.
+    // No user at all.
     let (code, user) = who(target, None, ROOT);
     assert!(!user.contains("masters"), "{code} {user}");
 

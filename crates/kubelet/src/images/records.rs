@@ -477,7 +477,7 @@ mod tests {
         assert!(known.is_pulled && known.access.is_some());
         assert_eq!(open(None).history("id", IMAGE), known);
 
-        // Under another name of the same image nobody has proven anything.
+        // No credentials were verified under another name of the same image.
         let other = records.history("id", "r.example/other:v1");
         assert!(other.is_pulled && other.access.is_none());
 

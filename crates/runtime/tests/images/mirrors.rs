@@ -117,7 +117,7 @@ async fn a_mirror_has_its_own_authority_and_user() {
         "{denied:?}"
     );
 
-    // And a host may be trusted whoever it is.
+    // And a host may be trusted without verification.
     images
         .remove(&images.find("own.invalid/team/app:v1").unwrap())
         .await

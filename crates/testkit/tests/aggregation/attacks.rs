@@ -133,7 +133,7 @@ async fn a_request_that_is_hidden_in_another_does_not_reach_the_server() {
     let extension = Extension::start(&authority, handler).await;
     register(&cluster, &extension).await;
 
-    // Nobody may use boats, and nothing else of the group.
+    // The user may use boats, and nothing else of the group.
     let create = async |plural: &str, text: &str| {
         let resource = Resource::builtin("rbac.authorization.k8s.io", "v1", plural);
         let access = cluster.client().resource(&resource);

@@ -161,7 +161,7 @@ async fn a_connection_can_be_upgraded_but_not_to_http2() {
     assert_eq!(refused.status(), 400);
     assert!(extension.take(path).is_empty());
 
-    // The server changes the protocol though nobody asked.
+    // The server changes the protocol although the client did not ask.
     let (_, refused) = over_https(&cluster, path, &[]).await;
     assert_eq!(refused.status(), 503);
     cluster.stop().await;

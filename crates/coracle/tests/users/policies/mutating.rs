@@ -42,7 +42,7 @@ fn mutations_are_merged_or_patched_and_seen_by_later_policies() {
     let owned = answer.body.at(&["metadata", "managedFields"]).unwrap();
     assert!(
         !format!("{owned:?}").contains("f:second"),
-        "nobody owns what policies set"
+        "what policies set has no field owner"
     );
 
     mutation(
