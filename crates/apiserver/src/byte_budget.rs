@@ -6,10 +6,11 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use coracle_base::sync::Mutex;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::request::{BoxError, RequestBody};
@@ -68,7 +69,7 @@ impl ByteBudget {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 
@@ -84,14 +85,14 @@ impl Reservation {
 
         held.total += bytes;
         held.by_user.insert(self.user.clone(), of_user);
-        *self.bytes.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
+        *self.bytes.lock() += bytes;
         Ok(())
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let bytes = *self.bytes.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let bytes = *self.bytes.get_mut();
         if bytes == 0 {
             return;
         }

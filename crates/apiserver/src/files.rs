@@ -6,15 +6,14 @@
 //! in use.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use std::{fs, io};
 
 use arc_swap::ArcSwap;
 use coracle_api::time::Timestamp;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
+use coracle_base::sync::Mutex;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -75,7 +74,7 @@ impl<T> FromFiles<T> {
     }
 
     fn look(&self) {
-        let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stamps = self.stamps.lock();
         if self
             .files
             .iter()
@@ -123,17 +122,6 @@ fn read<T>(files: &[PathBuf], make: &Make<T>) -> Result<(Vec<Stamp>, T), FileErr
 fn stamp(file: &PathBuf) -> io::Result<Stamp> {
     let metadata = fs::metadata(file)?;
     Ok((metadata.modified()?, metadata.len()))
-}
-
-/// The certificates of a PEM text.
-pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| error.to_string())?;
-    if found.is_empty() {
-        Err("there is no certificate in it".to_string())
-    } else {
-        Ok(found)
-    }
 }
 
 #[cfg(test)]

@@ -4,18 +4,15 @@ use std::error::Error;
 use std::io;
 
 use coracle_api::time::{Time, Timestamp};
+use coracle_base::net::go_text;
 use coracle_client::TransportError;
 use rustls::CertificateError;
 
 /// What a socket operation failed with.
 pub(crate) fn in_go(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
-        io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
-        io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
-        io::ErrorKind::TimedOut => "connect: connection timed out".to_owned(),
-        io::ErrorKind::ConnectionReset => "connect: connection reset by peer".to_owned(),
-        _ => error.to_string(),
+    match go_text(error) {
+        Some(text) => format!("connect: {text}"),
+        None => error.to_string(),
     }
 }
 

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_base::tls::certificates;
 use coracle_client::{Journal, Repeats, World};
 use coracle_kinds::core::service::NodePorts;
 use coracle_store::{Revision, Store};
@@ -578,7 +579,7 @@ impl Trusted {
 
 fn authorities(file: &Path) -> Result<Arc<FromFiles<Authorities>>, FileError> {
     let read = FromFiles::open(vec![file.to_path_buf()], |contents| {
-        Authorities::new(serve::certificates(&contents[0])?).map_err(|error| error.to_string())
+        Authorities::new(certificates(&contents[0])?).map_err(|error| error.to_string())
     });
     Ok(Arc::new(read?))
 }

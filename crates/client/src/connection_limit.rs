@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
+
+use coracle_base::sync::Mutex;
 
 /// Counts the connections of a server.
 #[derive(Clone)]
@@ -55,7 +57,7 @@ impl ConnectionLimit {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

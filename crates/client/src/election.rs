@@ -4,11 +4,12 @@
 //! own clock, writes its identity into it; the server lets one of several succeed. The leader
 //! renews the Lease; when it cannot for too long, it stops, before others may take over.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::time::MicroTime;
 use coracle_api::{Map, Value};
+use coracle_base::sync::Mutex;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -70,12 +71,12 @@ const TOLERATED: Duration = Duration::from_secs(20);
 
 impl LeaderHealth {
     fn set(&self, renewed: Option<Instant>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+        *self.0.lock() = renewed;
     }
 
     /// An error: this process believes to lead, but has not renewed the Lease for too long.
     pub fn check(&self, lease_duration: Duration) -> Result<(), String> {
-        let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let renewed = *self.0.lock();
         match renewed {
             Some(renewed) if renewed.elapsed() > lease_duration + TOLERATED => {
                 Err("failed election to renew leadership on lease".to_owned())

@@ -9,10 +9,11 @@
 //! its successor of the same name would wait for pods that are not its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use coracle_api::Text;
+use coracle_base::sync::Mutex;
 use tokio::time::Instant;
 
 /// Expectations expire after this time.
@@ -148,7 +149,7 @@ impl Expectations {
     }
 
     fn lock(&self) -> MutexGuard<'_, Records> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        self.records.lock()
     }
 }
 

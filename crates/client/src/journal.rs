@@ -5,10 +5,11 @@
 //! recently used objects.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 
 /// Records kept of one object.
 const STAGES: usize = 64;
@@ -59,7 +60,7 @@ impl Journal {
             return;
         }
 
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let state = &mut *state;
         state.counted += 1;
 
@@ -99,7 +100,7 @@ impl Journal {
 
     /// The records of an object, the oldest first.
     pub fn of(&self, uid: &str) -> Vec<Stage> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         state
             .objects
             .get(uid)

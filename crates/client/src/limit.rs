@@ -1,8 +1,8 @@
 //! A token bucket: a rate and a burst.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use coracle_base::sync::Mutex;
 use tokio::time::Instant;
 
 /// Issues tokens at a rate; `reserve` returns how long to wait for one.
@@ -25,7 +25,7 @@ impl TokenBucket {
 
     /// Reserves a token and returns how long to wait before it may be used.
     pub fn reserve(&self) -> Duration {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let now = Instant::now();
         let (tokens, last) = *state;
         let gained = now.duration_since(last).as_secs_f64() * self.per_second;

@@ -1,9 +1,9 @@
 //! What is said again and again is said once in a while: for log lines that outsiders can cause.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use coracle_base::sync::Mutex;
 use tokio::time::Instant;
 
 /// How long a text is not said again.
@@ -20,7 +20,7 @@ impl Repeats {
     /// different ones.
     pub fn is_news(&self, text: &str) -> bool {
         let now = Instant::now();
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self.0.lock();
         said.retain(|_, at| now.duration_since(*at) < SILENCE);
         if said.contains_key(text) || said.len() >= MOST {
             return false;

@@ -1,8 +1,9 @@
 //! Tasks with an owner, which ends them.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use coracle_base::sync::Mutex;
 use tokio::task::JoinSet;
 
 /// A set of tasks. Clones share it; when the last one is dropped, the tasks are aborted.
@@ -22,7 +23,7 @@ impl Tasks {
     /// # Panics
     /// Outside of a runtime.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut set = self.set.lock();
         // Finished tasks are removed here, so that they do not accumulate.
         while set.try_join_next().is_some() {}
         set.spawn(work);
@@ -30,7 +31,7 @@ impl Tasks {
 
     /// How many tasks have not ended yet.
     pub fn running(&self) -> usize {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut set = self.set.lock();
         while set.try_join_next().is_some() {}
         set.len()
     }
@@ -38,14 +39,12 @@ impl Tasks {
     /// Aborts all tasks without waiting for them: for owners whose tasks hold the set themselves,
     /// so that dropping it would not abort them.
     pub fn end(&self) {
-        drop(std::mem::take(
-            &mut *self.set.lock().unwrap_or_else(PoisonError::into_inner),
-        ));
+        drop(std::mem::take(&mut *self.set.lock()));
     }
 
     /// Aborts all tasks and waits until they have ended.
     pub async fn stop(&self) {
-        let mut set = std::mem::take(&mut *self.set.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut set = std::mem::take(&mut *self.set.lock());
         set.shutdown().await;
     }
 }

@@ -2,10 +2,11 @@
 //! old to act on.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use coracle_api::Value;
 use coracle_api::resource_version::ResourceVersion;
+use coracle_base::sync::Mutex;
 use coracle_client::ObjectKey;
 
 /// The newest resource versions written for each key, by resource.
@@ -57,6 +58,6 @@ impl OwnWrites {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, BTreeMap<&'static str, ResourceVersion>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

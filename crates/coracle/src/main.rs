@@ -32,6 +32,7 @@ mod world;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use coracle_base::error_chain;
 use tikv_jemallocator::Jemalloc;
 
 /// A background thread returns freed memory to the kernel within seconds; small buffers, of which
@@ -122,12 +123,6 @@ fn exit_code<E: std::error::Error>(result: Result<(), E>) -> ExitCode {
     let Err(error) = result else {
         return ExitCode::SUCCESS;
     };
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    eprintln!("coracle: {text}");
+    eprintln!("coracle: {}", error_chain(&error));
     ExitCode::FAILURE
 }

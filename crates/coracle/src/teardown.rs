@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use coracle_base::error_chain;
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::PodSandboxFilter;
 use coracle_files::remove_tree;
@@ -231,17 +232,6 @@ async fn remove_network(instance: &Instance) -> Vec<String> {
 
     all.into_iter()
         .filter_map(Result::err)
-        .map(|error| chain(&error))
+        .map(|error| error_chain(&error))
         .collect()
-}
-
-/// An error with all that led to it.
-fn chain(error: &TeardownError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

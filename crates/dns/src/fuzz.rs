@@ -1,8 +1,9 @@
 //! Properties that hold for any message of a client: the target of `fuzz/` panics on a violation.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use coracle_base::sync::Mutex;
 use hickory_server::net::NetError;
 use hickory_server::net::runtime::TokioTime;
 use hickory_server::net::xfer::Protocol;
@@ -28,7 +29,7 @@ pub fn dns(data: &[u8]) {
         .expect("a runtime without I/O can be built");
     runtime.block_on(handler().handle_request::<_, TokioTime>(&request, sent.clone()));
 
-    let responses = sent.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let responses = sent.0.lock();
     let [response] = &responses[..] else {
         panic!("{} responses", responses.len());
     };
@@ -125,10 +126,7 @@ impl ResponseHandler for Sent {
     ) -> Result<ResponseInfo, NetError> {
         let mut bytes = Vec::new();
         let info = response.destructive_emit(&mut BinEncoder::new(&mut bytes))?;
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(bytes);
+        self.0.lock().push(bytes);
         Ok(info)
     }
 }

@@ -4,9 +4,10 @@
 //! wait. An entry unused for twice the longest delay has expired.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use coracle_api::time::{Duration, Timestamp};
+use coracle_base::sync::Mutex;
 
 const INITIAL: Duration = Duration::from_secs(10);
 const MAX: Duration = Duration::from_secs(300);
@@ -70,7 +71,7 @@ impl BackOff {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

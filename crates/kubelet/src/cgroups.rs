@@ -13,11 +13,11 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use coracle_base::error_chain;
 use coracle_cgroup::{Error, Group, Hierarchies, Limits};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::pod::PodView;
-use crate::pod_workers::chain;
 use crate::qos::Class;
 use crate::requests::{limits, requests};
 use crate::spec::resources::{period, quota, shares};
@@ -80,7 +80,7 @@ impl PodCgroups {
                 );
             }
             Err(error) if error.is_busy() => {
-                let error = chain(&error);
+                let error = error_chain(&error);
                 tracing::warn!(
                     error,
                     "cannot enforce node allocatable: running pods exceed the limit"

@@ -3,10 +3,11 @@
 //! it is deleted with its static pod.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::typed;
+use coracle_base::sync::Mutex;
 use coracle_client::queue::ExponentialLimiter;
 use coracle_client::{
     Access, Client, DeleteOptions, Error, Informer, ObjectKey, Resource, Tasks, Typed, Whole,
@@ -74,7 +75,10 @@ impl MirrorPods {
             .map(|pod| (key_of(pod), pod.clone()))
             .collect();
 
-        let before = lock(&self.shared.statics)
+        let before = self
+            .shared
+            .statics
+            .lock()
             .replace(now.clone())
             .unwrap_or_default();
         let existing = self.shared.pods.list();
@@ -97,7 +101,7 @@ impl MirrorPods {
 
     /// The static pod of this name.
     pub(crate) fn static_pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
-        lock(&self.shared.statics).as_ref()?.get(key).cloned()
+        self.shared.statics.lock().as_ref()?.get(key).cloned()
     }
 
     async fn run(&self) {
@@ -114,7 +118,7 @@ impl MirrorPods {
     }
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let wanted = match lock(&self.shared.statics).as_ref() {
+        let wanted = match self.shared.statics.lock().as_ref() {
             None => return Ok(()),
             Some(statics) => statics.get(key).cloned(),
         };
@@ -205,8 +209,4 @@ pub(crate) fn is_static(pod: &Pod) -> bool {
 
 fn key_of(pod: &Pod) -> ObjectKey {
     ObjectKey::new(pod.namespace(), PodView::name(pod))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

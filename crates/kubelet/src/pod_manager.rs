@@ -2,9 +2,10 @@
 //! kubelet API (logs, exec, `/pods`) reads it. No I/O.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use coracle_api::Text;
+use coracle_base::sync::Mutex;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 
 use crate::observed::Observed;
@@ -89,6 +90,6 @@ impl PodManager {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, Entry>> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pods.lock()
     }
 }

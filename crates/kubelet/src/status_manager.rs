@@ -6,11 +6,12 @@
 //! being deleted has nothing left on this node, its object is deleted: only the kubelet does that.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Text, typed};
+use coracle_base::sync::Mutex;
 use coracle_client::queue::ExponentialLimiter;
 use coracle_client::{
     Access, Client, DeleteOptions, Error, Informer, ObjectKey, Patch, Resource, Tasks, Typed,
@@ -114,7 +115,7 @@ impl StatusManager {
 
     fn store(&self, report: Report) -> Text {
         let uid = Text::new(report.pod.uid());
-        lock(&self.shared.reports).insert(uid.clone(), report);
+        self.shared.reports.lock().insert(uid.clone(), report);
         uid
     }
 
@@ -125,21 +126,21 @@ impl StatusManager {
 
     /// Removes a deleted pod.
     pub(crate) fn forget(&self, uid: &str) {
-        lock(&self.shared.reports).remove(uid);
-        lock(&self.shared.acknowledged).remove(uid);
-        lock(&self.shared.refused).0.remove(uid);
+        self.shared.reports.lock().remove(uid);
+        self.shared.acknowledged.lock().remove(uid);
+        self.shared.refused.lock().0.remove(uid);
         self.shared.queue.forget(&Text::new(uid));
     }
 
     async fn write(&self) {
         while let Some(job) = self.shared.queue.take().await {
             let uid: Text = (*job).clone();
-            let Some(report) = lock(&self.shared.reports).get(&uid).cloned() else {
+            let Some(report) = self.shared.reports.lock().get(&uid).cloned() else {
                 continue;
             };
             match self.send(&report).await {
                 Ok(()) => {
-                    lock(&self.shared.refused).0.remove(&uid);
+                    self.shared.refused.lock().0.remove(&uid);
                     self.shared.queue.forget(&uid);
                 }
                 Err(error) => {
@@ -152,7 +153,7 @@ impl StatusManager {
 
     fn log_failure(&self, uid: &Text, pod: &Pod, error: &Error) {
         let pod = pod.id();
-        match lock(&self.shared.refused).is_new(uid, error) {
+        match self.shared.refused.lock().is_new(uid, error) {
             true => {
                 tracing::warn!(%pod, %error, "the API server refused the pod's status; retrying")
             }
@@ -217,7 +218,7 @@ impl StatusManager {
             .pods
             .get(&key)
             .filter(|cached| is_it(&cached.object))?;
-        let acknowledged = lock(&self.shared.acknowledged).get(&cached.uid).cloned();
+        let acknowledged = self.shared.acknowledged.lock().get(&cached.uid).cloned();
         let newer = acknowledged.filter(|acknowledged| version(acknowledged) > cached.version);
 
         Some(newer.unwrap_or_else(|| Arc::new(cached.object.0.clone())))
@@ -227,7 +228,10 @@ impl StatusManager {
         let pod: Pod =
             typed::from_tree(answer).map_err(|error| Error::Answer(error.to_string()))?;
         let pod = Arc::new(pod);
-        lock(&self.shared.acknowledged).insert(Text::new(pod.uid()), pod.clone());
+        self.shared
+            .acknowledged
+            .lock()
+            .insert(Text::new(pod.uid()), pod.clone());
         Ok(pod)
     }
 }
@@ -238,10 +242,6 @@ fn version(pod: &Pod) -> ResourceVersion {
         .as_deref()
         .and_then(|text| text.parse().ok())
         .unwrap_or_default()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use coracle_base::sync::Mutex;
 
 use crate::hasher::QuickHash;
 use crate::value::{Counter, FloatGauge, Gauge, Histogram, Source};
@@ -82,7 +83,7 @@ impl<K: Clone + Eq + Hash, V> Family<K, V> {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Series<K, V>) -> T) -> T {
-        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _growing = self.growing.lock();
         let mut series = Series::clone(&self.series.load());
         let result = change(&mut series);
         self.series.store(Arc::new(series));

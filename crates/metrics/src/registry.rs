@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use coracle_base::sync::Mutex;
 
 use crate::family::{Counters, Family, FloatGauges, Gauges, Histograms, Sources};
 use crate::labels::Labels;
@@ -272,7 +274,7 @@ impl Registry {
     }
 
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.0.lock();
         entries.values().map(Arc::clone).collect()
     }
 
@@ -283,7 +285,7 @@ impl Registry {
         handle: Arc<T>,
         series: impl Fn(&Arc<T>) -> Vec<Series> + Send + Sync + 'static,
     ) -> Arc<T> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.lock();
         let entry = entries.entry(declared.name).or_insert_with(|| {
             let read = Arc::clone(&handle);
             Arc::new(Entry {

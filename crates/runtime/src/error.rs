@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use coracle_base::error_chain;
 use coracle_supervisor::protocol::Failure;
 
 use crate::ports::RootFsError;
@@ -91,12 +92,7 @@ fn failure_text(failure: &Failure) -> String {
 
 impl From<Error> for coracle_cri::Error {
     fn from(error: Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
+        let text = error_chain(&error);
 
         match error {
             Error::NotFound { .. } | Error::RootFs(RootFsError::NoSuchImage(_)) => {

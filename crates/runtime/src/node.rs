@@ -2,8 +2,9 @@
 //! network and the keeper.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use coracle_base::sync::Mutex;
 use coracle_cgroup::{Group, Hierarchies};
 use coracle_podnet::PodNetwork;
 
@@ -89,29 +90,32 @@ impl Node {
     }
 
     pub(crate) fn sandbox(&self, id: &str) -> Result<Arc<Sandbox>, Error> {
-        lock(&self.sandboxes)
+        self.sandboxes
+            .lock()
             .get(id)
             .cloned()
             .ok_or_else(|| Error::no_sandbox(id))
     }
 
     pub(crate) fn container(&self, id: &str) -> Result<Arc<Container>, Error> {
-        lock(&self.containers)
+        self.containers
+            .lock()
             .get(id)
             .cloned()
             .ok_or_else(|| Error::no_container(id))
     }
 
     pub(crate) fn sandboxes(&self) -> Vec<Arc<Sandbox>> {
-        lock(&self.sandboxes).values().cloned().collect()
+        self.sandboxes.lock().values().cloned().collect()
     }
 
     pub(crate) fn containers(&self) -> Vec<Arc<Container>> {
-        lock(&self.containers).values().cloned().collect()
+        self.containers.lock().values().cloned().collect()
     }
 
     pub(crate) fn containers_of(&self, sandbox: &str) -> Vec<Arc<Container>> {
-        lock(&self.containers)
+        self.containers
+            .lock()
             .values()
             .filter(|container| container.sandbox.id == sandbox)
             .cloned()
@@ -119,27 +123,29 @@ impl Node {
     }
 
     pub(crate) fn add_sandbox(&self, sandbox: Arc<Sandbox>) {
-        lock(&self.sandboxes).insert(sandbox.id.clone(), sandbox);
+        self.sandboxes.lock().insert(sandbox.id.clone(), sandbox);
     }
 
     pub(crate) fn add_container(&self, container: Arc<Container>) {
-        lock(&self.containers).insert(container.id.clone(), container);
+        self.containers
+            .lock()
+            .insert(container.id.clone(), container);
     }
 
     pub(crate) fn drop_sandbox(&self, sandbox: &Sandbox) {
-        lock(&self.sandboxes).remove(&sandbox.id);
+        self.sandboxes.lock().remove(&sandbox.id);
         self.release(&sandbox.name());
     }
 
     pub(crate) fn drop_container(&self, container: &Container) {
-        lock(&self.containers).remove(&container.id);
+        self.containers.lock().remove(&container.id);
         self.release(&container.name());
     }
 
     /// Reserves a name: no two pods, and no two containers of a pod, have the same name and
     /// attempt.
     pub(crate) fn reserve(&self, name: String, id: &str) -> Result<Reservation<'_>, Error> {
-        let mut names = lock(&self.names);
+        let mut names = self.names.lock();
         if let Some(owner) = names.get(&name) {
             return Err(Error::NameTaken {
                 name,
@@ -156,7 +162,7 @@ impl Node {
     }
 
     fn release(&self, name: &str) {
-        lock(&self.names).remove(name);
+        self.names.lock().remove(name);
     }
 
     /// The cgroup of a pod or container below its requested parent.
@@ -172,7 +178,7 @@ impl Node {
     /// Logs each unsupported setting once: it is the same for every container.
     pub(crate) fn warn_once(&self, unsupported: impl IntoIterator<Item = String>) {
         for text in unsupported {
-            if lock(&self.warned).insert(text.clone()) {
+            if self.warned.lock().insert(text.clone()) {
                 tracing::warn!(unsupported = text, "host cannot apply a container setting");
             }
         }
@@ -180,7 +186,7 @@ impl Node {
 
     /// All settings that were logged as unsupported.
     pub(crate) fn unsupported(&self) -> Vec<String> {
-        lock(&self.warned).iter().cloned().collect()
+        self.warned.lock().iter().cloned().collect()
     }
 
     /// The cgroup of the supervisors, so that limits of this process or of pods do not apply to
@@ -190,11 +196,6 @@ impl Node {
             .group(&self.config.instance)
             .child("supervisors")
     }
-}
-
-/// Locks a mutex that is only held briefly.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs blocking work on a blocking thread.

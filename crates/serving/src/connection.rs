@@ -4,22 +4,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_base::tls::server::{certified_key, requesting_certificates};
 use coracle_client::{ConnectionLimit, World};
 use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::ServerConfig;
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ResolvesServerCert;
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::version::TLS13;
-use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme, SupportedProtocolVersion};
+use rustls::sign::SingleCertAndKey;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -49,14 +42,8 @@ pub enum TlsError {
 
 /// A certificate chain and its key, in PEM.
 pub fn certificate(chain: &[u8], key: &[u8]) -> Result<Arc<dyn ResolvesServerCert>, TlsError> {
-    let bad = |error: &dyn std::fmt::Display| TlsError::Certificate(error.to_string());
-    let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| bad(&error))?;
-    let provider = rustls::crypto::ring::default_provider();
-    let certified = CertifiedKey::from_der(chain.map_err(|error| bad(&error))?, key, &provider);
-    Ok(Arc::new(SingleCertAndKey::from(
-        certified.map_err(|error| bad(&error))?,
-    )))
+    let certified = certified_key(chain, key).map_err(TlsError::Certificate)?;
+    Ok(Arc::new(SingleCertAndKey::from(certified)))
 }
 
 /// How a port speaks TLS and HTTP.
@@ -84,20 +71,8 @@ pub fn acceptor(
     certificate: Arc<dyn ResolvesServerCert>,
     tls: Tls,
 ) -> Result<TlsAcceptor, TlsError> {
-    let versions: &[&SupportedProtocolVersion] = match tls.tls13_only {
-        true => &[&TLS13],
-        false => rustls::DEFAULT_VERSIONS,
-    };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let algorithms = provider.signature_verification_algorithms;
-    let mut settings = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)?
-        .with_client_cert_verifier(Arc::new(RequestCertificate { algorithms }))
-        .with_cert_resolver(certificate);
-    settings.alpn_protocols = match tls.http2_streams {
-        Some(_) => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-        None => vec![b"http/1.1".to_vec()],
-    };
+    let settings =
+        requesting_certificates(certificate, tls.tls13_only, tls.http2_streams.is_some())?;
     Ok(TlsAcceptor::from(Arc::new(settings)))
 }
 
@@ -270,52 +245,5 @@ async fn serve_connection<S: Server>(
 
     if let Err(error) = result {
         debug!(%error, "connection failed");
-    }
-}
-
-/// Requests client certificates without requiring them; [`Authorities`] verify them.
-#[derive(Debug)]
-struct RequestCertificate {
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ClientCertVerifier for RequestCertificate {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn client_auth_mandatory(&self) -> bool {
-        false
-    }
-
-    fn verify_client_cert(
-        &self,
-        _own: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        Ok(ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
     }
 }

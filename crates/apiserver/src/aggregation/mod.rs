@@ -23,9 +23,10 @@ mod routes;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use coracle_base::sync::Mutex;
 use coracle_client::{Tasks, World};
 use coracle_metrics::{Alpha, Counters, Gauges, Registry, metrics};
 
@@ -137,7 +138,7 @@ impl Aggregation {
     /// The connections to a server, which APIServices of the same server share.
     async fn backend(&self, key: BackendKey) -> Arc<Backend> {
         let known = |key: &BackendKey| {
-            let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+            let backends = self.backends.lock();
             backends.get(key).cloned()
         };
         if let Some(known) = known(&key) {
@@ -145,14 +146,14 @@ impl Aggregation {
         }
 
         let made = Arc::new(Backend::new(self, key.clone()).await);
-        let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut backends = self.backends.lock();
         backends.insert(key, made.clone());
         made
     }
 
     /// Drops the connections to servers that no route leads to.
     fn forget_backends(&self, routes: &Routes) {
-        let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut backends = self.backends.lock();
         backends.retain(|key, _| routes.all().iter().any(|remote| remote.backend.key == *key));
     }
 }

@@ -7,15 +7,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::certificate_subject::CertificateSubject;
 use coracle_api::time::{Time, Timestamp};
-use rustls::RootCertStore;
+use coracle_base::sync::Mutex;
+use coracle_base::tls::server::signed_by;
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Version};
 
@@ -94,7 +94,7 @@ impl Peer {
             return VerifiedChain::NoCertificate;
         }
 
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = known.lock();
         if let Some(result) = &*known
             && Arc::ptr_eq(&result.by, by)
             && now.unix_seconds() <= result.until
@@ -133,17 +133,7 @@ pub struct BadClientCa(String);
 
 impl Authorities {
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Result<Authorities, BadClientCa> {
-        let mut roots = RootCertStore::empty();
-        for certificate in &certificates {
-            roots
-                .add(certificate.clone())
-                .map_err(|error| BadClientCa(error.to_string()))?;
-        }
-
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let verifier = verifier.map_err(|error| BadClientCa(error.to_string()))?;
+        let verifier = signed_by(&certificates).map_err(|error| BadClientCa(error.to_string()))?;
 
         Ok(Authorities {
             certificates,
@@ -289,7 +279,7 @@ fn fingerprint(der: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::certificates;
+    use coracle_base::tls::certificates;
 
     const CA: &str = "\
 -----BEGIN CERTIFICATE-----

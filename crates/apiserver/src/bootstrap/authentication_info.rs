@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use coracle_api::codec::json;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
+use coracle_base::tls::certificates;
 use coracle_kinds::Part;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -18,7 +19,6 @@ use super::{Facts, MANAGER, RETRY};
 use crate::ApiError;
 use crate::authn::Authorities;
 use crate::files::FromFiles;
-use crate::files::certificates;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
 

@@ -3,9 +3,10 @@
 //! nothing.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use arc_swap::{ArcSwap, Guard};
+use coracle_base::sync::Mutex;
 use coracle_store::Revision;
 
 use super::{Cache, Cursor, Entry, Interest};
@@ -143,6 +144,6 @@ impl<T: Derive> Derived<T> {
     }
 
     fn cursors(&self) -> MutexGuard<'_, Vec<Cursor>> {
-        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cursors.lock()
     }
 }

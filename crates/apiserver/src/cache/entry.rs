@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use coracle_api::catalog::{Compared, Page, Resource, Struct};
 use coracle_api::codec::{any, json};
 use coracle_api::selector::{FieldSelector, LabelSelector, Lookup};
 use coracle_api::{Text, Value};
+use coracle_base::sync::Mutex;
 use coracle_store::Revision;
 use tokio::sync::OnceCell;
 
@@ -45,7 +46,7 @@ pub struct Converted(Mutex<BTreeMap<Text, Arc<OnceCell<Arc<Entry>>>>>);
 impl Converted {
     /// The one of this version.
     pub fn of(&self, version: &str) -> Arc<OnceCell<Arc<Entry>>> {
-        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut versions = self.0.lock();
         versions.entry(Text::new(version)).or_default().clone()
     }
 }

@@ -30,12 +30,13 @@ pub use watch_queues::{Interest, Listening};
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use arc_swap::ArcSwap;
 use coracle_api::Text;
 use coracle_api::catalog::Resource;
 use coracle_api::selector::FieldSelector;
+use coracle_base::sync::Mutex;
 use coracle_store::Revision;
 use history::History;
 use tokio::time::Instant;
@@ -273,7 +274,7 @@ impl Cache {
 
     /// Keeps a snapshot for the pages that are yet to come.
     pub fn keep(&self, revision: Revision, snapshot: Arc<Snapshot>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if kept.iter().any(|(known, _)| *known == revision) {
             return;
         }
@@ -285,14 +286,14 @@ impl Cache {
 
     /// The snapshot that a list of that revision began with.
     pub fn snapshot_at(&self, revision: Revision) -> Option<Arc<Snapshot>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         kept.iter()
             .find(|(known, _)| *known == revision)
             .map(|(_, snapshot)| snapshot.clone())
     }
 
     fn past(&self) -> MutexGuard<'_, WatchHistory> {
-        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+        self.past.lock()
     }
 
     /// Starts over. Watchers have missed events, and are disconnected.

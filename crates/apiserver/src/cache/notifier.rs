@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use coracle_base::sync::Mutex;
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use tokio::sync::Notify;
@@ -43,10 +43,7 @@ impl Notifier {
 
     pub(super) fn notify(&self) {
         self.armed.store(false, Ordering::Release);
-        *self
-            .notified_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.notified_at.lock() = Some(Instant::now());
         self.notify.notify_waiters();
     }
 
@@ -60,10 +57,7 @@ impl Notifier {
 
     /// When it may notify; none: now.
     fn due(&self) -> Option<Instant> {
-        let notified_at = *self
-            .notified_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let notified_at = *self.notified_at.lock();
         notified_at.map(|last| last + pause(self.listeners.load(Ordering::Relaxed)))
     }
 }
@@ -147,7 +141,7 @@ mod tests {
         notifiers.notify();
         assert!(notifiers.armed.is_empty());
 
-        let notified_at = notifier.notified_at.lock().unwrap().unwrap();
+        let notified_at = notifier.notified_at.lock().unwrap();
         assert_eq!(
             notifier.due(),
             Some(notified_at + Duration::from_millis(20))

@@ -4,10 +4,11 @@
 //! the writer leaves the tree here, and the feed decodes nothing that this server wrote itself.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
 use coracle_api::Value;
+use coracle_base::sync::Mutex;
 
 use super::Entry;
 
@@ -55,6 +56,6 @@ impl PendingWrites {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<Bytes, Vec<PendingEntry>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }

@@ -4,9 +4,10 @@
 //! arrival: a simulation of the server is deterministic.
 
 use std::collections::BTreeMap;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use coracle_base::sync::Mutex;
 use coracle_store::Revision;
 use tokio::sync::oneshot;
 
@@ -65,7 +66,7 @@ impl Progress {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

@@ -7,11 +7,12 @@
 //! wrote.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use coracle_api::Value;
 use coracle_api::catalog::Struct;
 use coracle_api::resource_version::ResourceVersion;
+use coracle_base::sync::Mutex;
 use tokio::time::{Duration, Instant};
 
 use super::Entry;
@@ -89,7 +90,7 @@ impl SharedTrees {
     /// `managedFields`.
     pub fn of(&self, entry: &Entry, of: Struct<'_>) -> Arc<Value> {
         // Held while it is decoded: another caller would only do the same.
-        let mut known = lock(&entry.tree.0);
+        let mut known = entry.tree.0.lock();
         if let Some(made) = known.tree.upgrade() {
             return made;
         }
@@ -99,7 +100,7 @@ impl SharedTrees {
     /// The whole object as an owned tree, which a writer begins with. Usually the last writer left
     /// it here a moment ago.
     pub fn whole(&self, entry: &Entry, of: Struct<'_>) -> Value {
-        let known = lock(&entry.tree.0);
+        let known = entry.tree.0.lock();
         let made = known.tree.upgrade().zip(known.owners.upgrade());
         drop(known);
         let Some((tree, owners)) = made else {
@@ -133,7 +134,7 @@ impl SharedTrees {
             "a writer left another tree than readers would read"
         );
 
-        self.hold(&mut lock(&entry.tree.0), written, entry.bytes().len());
+        self.hold(&mut entry.tree.0.lock(), written, entry.bytes().len());
     }
 
     fn hold(&self, known: &mut Known, mut whole: Value, bytes: usize) -> Arc<Value> {
@@ -151,7 +152,7 @@ impl SharedTrees {
             owners: Arc::downgrade(&owners),
         };
 
-        let dropped = lock(&self.0).push(Held {
+        let dropped = self.0.lock().push(Held {
             _tree: tree.clone(),
             _owners: owners,
             bytes,
@@ -164,13 +165,9 @@ impl SharedTrees {
 
     /// Releases the held trees: the server is idle, and the last changes have been read.
     pub fn let_go(&self) {
-        let dropped = std::mem::take(&mut *lock(&self.0));
+        let dropped = std::mem::take(&mut *self.0.lock());
         drop(dropped);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -206,11 +203,11 @@ mod tests {
         drop(first);
 
         // Only the cache of trees holds it now.
-        assert!(entry.tree.0.lock().unwrap().tree.upgrade().is_some());
+        assert!(entry.tree.0.lock().tree.upgrade().is_some());
         assert_eq!(trees.whole(&entry, of), entry.value(of));
 
         trees.let_go();
-        assert!(entry.tree.0.lock().unwrap().tree.upgrade().is_none());
+        assert!(entry.tree.0.lock().tree.upgrade().is_none());
 
         assert_eq!(trees.whole(&entry, of), entry.value(of));
         assert_eq!(

@@ -5,9 +5,10 @@
 //! pods, and an idle watcher retains nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use coracle_api::Text;
+use coracle_base::sync::Mutex;
 
 use super::history::{Cursor, Event, Tail};
 use super::notifier::Notifier;
@@ -38,10 +39,7 @@ impl WatchQueue {
     }
 
     pub(super) fn cursor(&self) -> Cursor {
-        self.tail
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .cursor()
+        self.tail.lock().cursor()
     }
 }
 
@@ -116,11 +114,7 @@ impl WatchQueues {
             .filter_map(|(_, queue)| queue.upgrade());
 
         for queue in queues {
-            queue
-                .tail
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .end();
+            queue.tail.lock().end();
             queue.notifier.notify();
         }
     }
@@ -169,11 +163,7 @@ fn push(
         return;
     };
 
-    queue
-        .tail
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .append(event.clone());
+    queue.tail.lock().append(event.clone());
 
     if queue.notifier.arm() {
         arm(&queue.notifier);

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use coracle_base::net::authority;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use crate::ApiError;
@@ -21,10 +22,7 @@ pub(super) struct Backend {
 impl Backend {
     /// `host:port`, as URLs have it.
     pub(super) fn authority(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
-        }
+        authority(&self.host, self.port)
     }
 }
 

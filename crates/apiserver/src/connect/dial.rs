@@ -4,16 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_base::dial;
 use coracle_client::Tasks;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 use super::backend::Backend;
 use crate::answer::BrokenOff;
@@ -44,25 +42,16 @@ pub(super) async fn send<B: RequestBody>(
         why,
     };
 
-    let stream = tokio::time::timeout(
-        within,
-        TcpStream::connect((backend.host.as_str(), backend.port)),
-    )
-    .await;
+    let stream =
+        tokio::time::timeout(within, dial::tcp((backend.host.as_str(), backend.port))).await;
     let stream = stream.map_err(|_| connect("i/o timeout".to_owned()))?;
-
     let stream = stream.map_err(|error| connect(in_go(&error)))?;
-    stream
-        .set_nodelay(true)
-        .map_err(|error| connect(in_go(&error)))?;
 
     if !backend.tls {
         return converse(stream, request, tasks).await;
     }
 
-    let name = ServerName::try_from(backend.host.clone())
-        .map_err(|error| DialError::Tls(error.to_string()))?;
-    let handshake = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+    let handshake = dial::tls(stream, &backend.host, Arc::clone(tls));
     match tokio::time::timeout(within, handshake).await {
         Ok(Ok(stream)) => converse(stream, request, tasks).await,
         Ok(Err(error)) => Err(DialError::Tls(format!(

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::time::Timestamp;
-use coracle_client::transport::{Tls, tls_settings};
+use coracle_base::tls::HTTP1;
+use coracle_base::tls::client::{self, Tls};
 use rustls::ClientConfig;
 
 use crate::files::{FileError, FromFiles};
@@ -122,9 +123,9 @@ fn settings(
     identity: Option<(Vec<u8>, Vec<u8>)>,
 ) -> Result<ClientConfigs, String> {
     let make = |tls: &Tls| -> Result<Arc<ClientConfig>, String> {
-        let mut settings = tls_settings(tls).map_err(|error| error.to_string())?;
+        let mut settings = client::config(tls).map_err(|error| error.to_string())?;
         // Only this version of HTTP can be left for another protocol.
-        settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+        settings.alpn_protocols = vec![HTTP1.to_vec()];
         Ok(Arc::new(settings))
     };
 

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use bytes::Bytes;
 use coracle_api::catalog::Catalog;
+use coracle_base::sync::Mutex;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -38,13 +39,13 @@ pub(super) struct Sources {
 
 /// A cached document.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct CachedDocument {
     /// SHA-512 of its JSON: the same for both forms, as a client of one may request the other.
     pub(super) hash: Arc<str>,
     content: Content,
 }
 
-impl Kept {
+impl CachedDocument {
     pub(super) fn gzip(&self) -> Bytes {
         self.content.gzip.clone()
     }
@@ -52,11 +53,7 @@ impl Kept {
     /// The content as it was before it was compressed.
     pub(super) fn plain(&self) -> Result<Bytes, LibraryError> {
         // Held while it is decompressed, so that concurrent requests share one copy.
-        let mut plain = self
-            .content
-            .plain
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut plain = self.content.plain.lock();
 
         if let Some(plain) = plain.as_ref().and_then(Weak::upgrade) {
             return Ok(Bytes::from_owner(plain));
@@ -98,14 +95,19 @@ struct CachedDocuments {
 
 impl Library {
     /// The document, if it is cached.
-    pub(super) fn kept(&self, sources: &Sources, document: &Document, form: Form) -> Option<Kept> {
+    pub(super) fn kept(
+        &self,
+        sources: &Sources,
+        document: &Document,
+        form: Form,
+    ) -> Option<CachedDocument> {
         let cached_documents = self.cached_documents(sources);
         let hash = cached_documents.hashes.get(document)?.clone();
         let content = cached_documents
             .contents
             .get(&(document.clone(), form))?
             .clone();
-        Some(Kept { hash, content })
+        Some(CachedDocument { hash, content })
     }
 
     /// The document, built if it is not cached.
@@ -114,8 +116,8 @@ impl Library {
         sources: &Sources,
         document: &Document,
         form: Form,
-    ) -> Result<Kept, LibraryError> {
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+    ) -> Result<CachedDocument, LibraryError> {
+        let _making = self.making.lock();
 
         if let Some(kept) = self.kept(sources, document, form) {
             return Ok(kept);
@@ -133,7 +135,7 @@ impl Library {
         self.cached_documents(sources)
             .keep((document.clone(), form), content.clone());
 
-        Ok(Kept { hash, content })
+        Ok(CachedDocument { hash, content })
     }
 
     /// The hash of a document: all that the index needs of it.
@@ -165,10 +167,7 @@ impl Library {
     }
 
     fn cached_documents(&self, sources: &Sources) -> MutexGuard<'_, CachedDocuments> {
-        let mut cached_documents = self
-            .cached_documents
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut cached_documents = self.cached_documents.lock();
         cached_documents.be_for(sources);
         cached_documents
     }

@@ -5,7 +5,7 @@
 //! there everything is encoded once to be counted, and again to be sent.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use coracle_api::Value;
@@ -13,6 +13,7 @@ use coracle_api::catalog::Struct;
 use coracle_api::codec::media_type::MediaType;
 use coracle_api::codec::{json, protobuf, yaml};
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -303,7 +304,7 @@ fn yaml_frame(mut head: Vec<u8>, tail: &[u8]) -> Frame {
 
 impl Buffers {
     fn take(&self) -> Vec<u8> {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let left = self.0.lock().pop();
         left.unwrap_or_else(|| Vec::with_capacity(PIECE + PIECE / 8))
     }
 
@@ -313,10 +314,7 @@ impl Buffers {
             return;
         }
         buffer.clear();
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(buffer);
+        self.0.lock().push(buffer);
     }
 }
 

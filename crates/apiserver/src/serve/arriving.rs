@@ -7,11 +7,12 @@
 //! while the response is sent, and the connection ends.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use coracle_base::sync::Mutex;
 use http::{HeaderValue, Request, Version, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -72,7 +73,7 @@ impl UnreadBody {
     /// Handles the unread rest, now that there is a response; returns whether the connection can
     /// continue.
     pub(super) async fn settle(self, work: &RequestGuard) -> bool {
-        let rest = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let rest = self.0.lock().take();
 
         // Nothing: all has been read, or it is still being read.
         let Some(Rest { mut body, unasked }) = rest else {
@@ -157,7 +158,7 @@ impl Drop for IncomingBody {
                 body,
                 unasked: self.unasked,
             };
-            *left.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
+            *left.lock() = Some(rest);
         }
     }
 }

@@ -24,7 +24,6 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
-pub use crate::files::certificates;
 pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor};
 
 use crate::chain::Chain;

@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use coracle_base::sync::Mutex;
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
@@ -113,7 +114,7 @@ impl Pace {
     }
 
     fn unread(&self) -> MutexGuard<'_, BTreeSet<(u64, u64)>> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unread.lock()
     }
 
     fn now(&self) -> u64 {

@@ -169,8 +169,8 @@ fn is_loopback(authority: &str) -> bool {
 }
 
 fn bad_settings(error: &coracle_client::ConfigError) -> String {
+    use coracle_base::tls::client::TlsError;
     use coracle_client::ConfigError;
-    use coracle_client::transport::TlsError;
     match error {
         ConfigError::Tls(TlsError::Authority(_)) => {
             "unable to load root certificates: unable to parse bytes as PEM block".to_owned()

@@ -16,13 +16,12 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use coracle_base::tls::client::TlsError;
 pub use environment::Environment;
 pub use exec::ExecError;
 pub use kubeconfig::{AuthProvider, Cluster, Context, Exec, ExecEnv, Kubeconfig, Named, User};
 pub use secrets::{Credentials, Pem, Token};
 pub(crate) use secrets::{Keeper, Secrets};
-
-use crate::transport::TlsError;
 
 /// How to connect to one server as one user.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,13 +7,13 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::time::Timestamp;
+use coracle_base::tls::client::Tls;
 use http::HeaderValue;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::exec::{self, PluginCredentials};
 use super::{Cluster, Config, ConfigError, Exec};
-use crate::transport::Tls;
 
 /// How long the contents of files are cached.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(10);

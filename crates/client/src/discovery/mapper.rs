@@ -3,9 +3,10 @@
 //! If something is not found, discovery is repeated once, because the resource may have been added
 //! since.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use coracle_api::Text;
+use coracle_base::sync::Mutex;
 
 use super::{Discovery, Served, ServedResource};
 use crate::error::Error;
@@ -51,11 +52,7 @@ impl Mapper {
 
     /// All resources of the server, from the cache if possible.
     pub async fn served(&self) -> Result<Arc<Served>, Error> {
-        let known = self
-            .known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let known = self.known.lock().clone();
         match known {
             Some(known) => Ok(known),
             None => self.refresh().await,
@@ -64,7 +61,7 @@ impl Mapper {
 
     /// Clears the cache.
     pub fn reset(&self) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.known.lock() = None;
     }
 
     /// The resource of a kind; without a version the preferred one.
@@ -95,11 +92,7 @@ impl Mapper {
         &self,
         look: impl Fn(&Served) -> Option<Mapping>,
     ) -> Result<Option<Mapping>, Error> {
-        let known = self
-            .known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let known = self.known.lock().clone();
         if let Some(found) = known.and_then(|known| look(&known)) {
             return Ok(Some(found));
         }
@@ -108,7 +101,7 @@ impl Mapper {
 
     async fn refresh(&self) -> Result<Arc<Served>, Error> {
         let served = Arc::new(self.discovery.served().await?);
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(served.clone());
+        *self.known.lock() = Some(served.clone());
         Ok(served)
     }
 }

@@ -19,11 +19,12 @@ mod tests;
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::Text;
 use coracle_api::resource_version::ResourceVersion;
+use coracle_base::sync::Mutex;
 use tokio::sync::{oneshot, watch};
 
 pub use cached::Cached;
@@ -116,7 +117,7 @@ impl Informers {
     /// The informer of these objects in this projection. It is created and started on first use.
     pub fn of<T: Projection>(&self, selection: impl Into<Selection>) -> Informer<T> {
         let selection = selection.into();
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let name = (selection.clone(), TypeId::of::<T>());
         let known = made
             .informers
@@ -159,7 +160,7 @@ impl Informers {
     /// Ends an informer for all its users: its contents stay as they are, and the next call of `of`
     /// for the same objects creates a new one. For resources that the server no longer has.
     pub fn end<T: Projection>(&self, informer: &Informer<T>) {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let is_it = |one: &Entry| {
             let known = one.informer.downcast_ref::<Informer<T>>();
             known.is_some_and(|known| Arc::ptr_eq(&known.shared, &informer.shared))
@@ -181,7 +182,7 @@ impl Informers {
     /// Resolves when every informer created by now has synced.
     pub async fn synced(&self) {
         let waiting: Vec<_> = {
-            let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = self.made.lock();
             made.informers
                 .values()
                 .map(|one| one.synced.clone())

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
 use coracle_api::resource_version::ResourceVersion;
+use coracle_base::sync::{Mutex, RwLock};
 use tokio::sync::{mpsc, watch};
 
 use super::index::{Index, IndexError, ValuesOf};
@@ -60,22 +61,17 @@ impl<T> Default for Shared<T> {
 impl<T> Shared<T> {
     /// Ends the informer. Listeners may hold this informer, which would never be freed otherwise.
     pub(super) fn end(&self) {
-        drop(std::mem::take(
-            &mut *self
-                .listeners
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        ));
+        drop(std::mem::take(&mut *self.listeners.lock()));
     }
 }
 
 impl<T: Projection> Shared<T> {
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State<T>> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read()
     }
 
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, State<T>> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write()
     }
 
     pub(super) fn synced(&self) -> watch::Receiver<bool> {
@@ -84,10 +80,7 @@ impl<T: Projection> Shared<T> {
 
     /// Changes the cache and calls the listeners.
     pub(super) fn change(&self, change: impl FnOnce(&mut State<T>)) {
-        let mut listeners = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.lock();
 
         let changes = {
             let mut state = self.write();
@@ -104,10 +97,7 @@ impl<T: Projection> Shared<T> {
 
     /// Adds a listener and calls it for everything that exists.
     pub(super) fn listen(&self, mut listener: Listener<T>) {
-        let mut listeners = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.lock();
 
         let (held, synced) = {
             let state = self.read();

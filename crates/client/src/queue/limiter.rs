@@ -1,8 +1,9 @@
 //! Rate limiters: how long a key waits after a failure.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use coracle_base::sync::Mutex;
 
 use super::QueueKey;
 use crate::limit::TokenBucket;
@@ -46,7 +47,7 @@ impl<K> ExponentialLimiter<K> {
 
 impl<K: QueueKey> Limiter<K> for ExponentialLimiter<K> {
     fn when(&self, key: &K) -> Duration {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         let count = failures.entry(key.clone()).or_default();
         let factor = 1_u32.checked_shl(*count).filter(|factor| *factor != 0);
         *count = count.saturating_add(1);
@@ -56,19 +57,11 @@ impl<K: QueueKey> Limiter<K> for ExponentialLimiter<K> {
     }
 
     fn forget(&self, key: &K) {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key);
+        self.failures.lock().remove(key);
     }
 
     fn failures(&self, key: &K) -> u32 {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(key)
-            .copied()
-            .unwrap_or_default()
+        self.failures.lock().get(key).copied().unwrap_or_default()
     }
 }
 
@@ -109,7 +102,7 @@ impl<K> FastSlowLimiter<K> {
 
 impl<K: QueueKey> Limiter<K> for FastSlowLimiter<K> {
     fn when(&self, key: &K) -> Duration {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         let count = failures.entry(key.clone()).or_default();
         *count = count.saturating_add(1);
         if *count <= self.fast_attempts {
@@ -120,19 +113,11 @@ impl<K: QueueKey> Limiter<K> for FastSlowLimiter<K> {
     }
 
     fn forget(&self, key: &K) {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key);
+        self.failures.lock().remove(key);
     }
 
     fn failures(&self, key: &K) -> u32 {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(key)
-            .copied()
-            .unwrap_or_default()
+        self.failures.lock().get(key).copied().unwrap_or_default()
     }
 }
 

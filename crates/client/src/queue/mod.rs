@@ -13,9 +13,10 @@ mod tests;
 
 use std::fmt::Display;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use coracle_base::sync::Mutex;
 use coracle_metrics::Registry;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -195,7 +196,7 @@ impl<K: QueueKey> WorkQueue<K> {
 
 impl<K: QueueKey> Shared<K> {
     fn lock(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -110,7 +110,7 @@ async fn many_workers_share_the_work_and_none_is_left_asleep() {
         tasks.spawn(async move {
             while let Some(job) = queue.take().await {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                done.lock().unwrap().push(job.to_string());
+                done.lock().push(job.to_string());
             }
         });
     }
@@ -124,7 +124,7 @@ async fn many_workers_share_the_work_and_none_is_left_asleep() {
 
     queue.drain().await;
     assert_eq!(begun.elapsed(), Duration::from_secs(2), "four at a time");
-    assert_eq!(done.lock().unwrap().len(), 8);
+    assert_eq!(done.lock().len(), 8);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,11 +5,12 @@
 //! one is nearly full, the next request opens another.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use coracle_base::sync::Mutex;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -62,7 +63,7 @@ pub(super) enum Sender {
 impl Connections {
     /// An open connection with a free stream.
     pub(super) fn open(&self) -> Option<Sender> {
-        let mut open = self.http2.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.http2.lock();
         open.retain(|(sender, _)| !sender.is_closed());
         if let Some((sender, token)) = open
             .iter()
@@ -70,7 +71,7 @@ impl Connections {
         {
             return Some(Sender::Http2(sender.clone(), token.clone()));
         }
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.retain(Http1::is_ready);
         idle.pop().map(Sender::Http1)
     }
@@ -105,7 +106,7 @@ impl Connections {
         let (sender, connection) = builder.handshake(stream).await.map_err(lost)?;
         self.drivers.spawn(async move { ended(connection.await) });
         let token = Arc::new(());
-        let mut open = self.http2.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.http2.lock();
         open.push((sender.clone(), token.clone()));
 
         Ok(Sender::Http2(sender, token))
@@ -137,14 +138,8 @@ impl Connections {
 
     /// Open connections are not used for new requests any more.
     pub(super) fn forget(&self) {
-        self.http2
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.http2.lock().clear();
+        self.idle.lock().clear();
     }
 }
 
@@ -197,7 +192,7 @@ impl http_body::Body for ResponseBody {
         if let (Poll::Ready(None), Hold::Connection(sender, idle)) = (&polled, &mut self.hold)
             && let Some(sender) = sender.take()
         {
-            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut idle = idle.lock();
             idle.retain(|sender| !sender.is_closed());
             if idle.len() < IDLE {
                 idle.push(sender);

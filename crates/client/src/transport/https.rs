@@ -4,22 +4,24 @@
 //! that it was opened with, so connections with an older identity are not used for new requests.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use coracle_base::net::authority;
+use coracle_base::sync::Mutex;
+use coracle_base::tls::client::TlsError;
+use coracle_base::{dial, tls};
 use http::header::{self, HeaderName};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
-use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 use super::connection::{Connections, RequestBody, Sender};
 use super::proxy::Proxy;
-use super::{Body, TlsError, Transport, TransportError, tls};
+use super::{Body, Transport, TransportError};
 use crate::config::{Config, ConfigError, Impersonate, Keeper, Secrets};
 use crate::world::World;
 
@@ -179,21 +181,19 @@ impl Https {
             .server_name
             .as_deref()
             .unwrap_or(&self.host);
-        let name = ServerName::try_from(name.to_string()).map_err(io::Error::other)?;
 
         let stream = match &self.proxy {
             Some(proxy) => proxy.connect(host, port).await?,
-            None => TcpStream::connect((host, port)).await?,
+            None => dial::tcp((host, port)).await?,
         };
-        stream.set_nodelay(true)?;
 
-        TlsConnector::from(settings).connect(name, stream).await
+        dial::tls(stream, name, settings).await
     }
 
     /// The TLS configuration for these secrets; if they have changed, older connections are
     /// dropped.
     fn settings(&self, secrets: &Arc<Secrets>) -> Result<Arc<rustls::ClientConfig>, TlsError> {
-        let mut security = self.security.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut security = self.security.lock();
         if !Arc::ptr_eq(&security.secrets, secrets) {
             if security.secrets.tls != secrets.tls {
                 security.settings = settings(secrets, &self.dialing)?;
@@ -272,19 +272,11 @@ impl Transport for Https {
 }
 
 fn settings(secrets: &Secrets, dialing: &Dialing) -> Result<Arc<rustls::ClientConfig>, TlsError> {
-    let mut settings = tls::settings(&secrets.tls)?;
+    let mut settings = tls::client::config(&secrets.tls)?;
     if dialing.http1_only {
-        settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+        settings.alpn_protocols = vec![tls::HTTP1.to_vec()];
     }
     Ok(Arc::new(settings))
-}
-
-/// `host:port`, as URLs have it.
-fn authority(host: &str, port: u16) -> String {
-    match host.contains(':') {
-        true => format!("[{host}]:{port}"),
-        false => format!("{host}:{port}"),
-    }
 }
 
 fn impersonate(who: &Impersonate, headers: &mut http::HeaderMap) {

@@ -10,7 +10,6 @@ mod body;
 mod connection;
 mod https;
 mod proxy;
-mod tls;
 mod trees;
 
 use std::io;
@@ -24,7 +23,6 @@ pub use body::{Body, BodyError};
 pub(crate) use body::{Lines, lines};
 pub use connection::RequestBody;
 pub use https::{Dialing, Https, Resolve};
-pub use tls::{Tls, TlsError, settings as tls_settings};
 pub use trees::{TakesTrees, Trees};
 
 /// Sends a request to a server and returns the answer, whose body may last for hours.

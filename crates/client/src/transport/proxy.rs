@@ -4,6 +4,7 @@ use std::io;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use coracle_base::dial;
 use http::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -62,7 +63,7 @@ impl Proxy {
 
     /// A connection to a server through the proxy.
     pub(super) async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
-        let mut stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        let mut stream = dial::tcp((self.host.as_str(), self.port)).await?;
         match self.kind {
             Kind::Http => self.connect_http(&mut stream, host, port).await?,
             Kind::Socks => connect_socks(&mut stream, host, port).await?,

@@ -6,7 +6,9 @@
 //! flow of the body. One tree is shared by all readers of the same version of an object.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
+
+use coracle_base::sync::Mutex;
 
 use crate::watch::WatchEvent;
 
@@ -29,6 +31,6 @@ impl Trees {
     }
 
     fn events(&self) -> MutexGuard<'_, VecDeque<WatchEvent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,10 +1,11 @@
 //! How long a failed pod is left on a node: the longer, the more have failed there before.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 
 /// The first delay, in seconds.
 const SHORTEST: i64 = 1;
@@ -48,6 +49,6 @@ impl FailureBackoff {
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

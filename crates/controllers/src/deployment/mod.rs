@@ -14,12 +14,13 @@ pub mod status;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue, World};
 
 pub use act::ActError;
@@ -91,7 +92,7 @@ impl Deployments {
 
     /// Whether the caches are older than own writes.
     fn is_behind(&self, key: &ObjectKey) -> bool {
-        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = self.written.lock();
         let written = written.get(key).copied().unwrap_or_default();
         self.deployments.version() < written.deployment || self.sets.version() < written.sets
     }
@@ -109,7 +110,7 @@ impl Deployments {
     }
 
     fn note_written(&self, key: &ObjectKey, note: impl FnOnce(&mut Written)) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock();
         note(written.entry(key.clone()).or_default());
     }
 }
@@ -125,10 +126,7 @@ impl Controller for Deployments {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(deployment) = self.deployments.get(key) else {
-            self.written
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(key);
+            self.written.lock().remove(key);
             return Observation::Absent;
         };
 

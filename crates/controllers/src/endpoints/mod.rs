@@ -3,12 +3,13 @@
 pub mod plan;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
+use coracle_base::sync::Mutex;
 use coracle_client::{
     Access, Cached, DeleteOptions, Error, Informer, ObjectKey, ObjectReference, Recorder, Resource,
     Whole, WorkQueue,
@@ -200,7 +201,7 @@ impl Controller for Endpoints {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let endpoints = self.endpoints.get(key);
-        let mut triggers = self.triggers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut triggers = self.triggers.lock();
         let Some(service) = self.services.get(key) else {
             triggers.remove(key);
             self.written.forget(key);
@@ -310,10 +311,7 @@ impl Controller for Endpoints {
             }
         }
 
-        self.triggers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key.clone(), plan.triggers);
+        self.triggers.lock().insert(key.clone(), plan.triggers);
 
         Ok(Requeue::OnEvent)
     }

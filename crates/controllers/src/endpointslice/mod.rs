@@ -13,18 +13,20 @@ pub mod topology;
 pub(crate) mod trigger;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
+use coracle_base::error_chain;
+use coracle_base::sync::Mutex;
 use coracle_client::ownership::Controller as Owner;
 use coracle_client::{
     Cached, Change, Informer, ObjectKey, ObjectReference, Recorder, Resource, WorkQueue,
 };
 
-use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner, chain};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{Node, Pod, Service};
 use desired::{Desired, Nodes};
 use fill::{Changes, Slice, SliceTemplate};
@@ -166,21 +168,12 @@ impl EndpointSlices {
     }
 
     fn remembered(&self, key: &ObjectKey) -> Remembered {
-        let remembered = self
-            .remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let remembered = self.remembered.lock();
         remembered.get(key).cloned().unwrap_or_default()
     }
 
     fn remember(&self, key: &ObjectKey, with: impl FnOnce(&mut Remembered)) {
-        with(
-            self.remembered
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .entry(key.clone())
-                .or_default(),
-        );
+        with(self.remembered.lock().entry(key.clone()).or_default());
     }
 }
 
@@ -198,7 +191,7 @@ fn follow_nodes(
             return;
         }
 
-        let memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = memory.lock();
         let mut hinted = memory
             .iter()
             .filter(|(_, remembered)| !remembered.hinted.is_empty())
@@ -350,10 +343,7 @@ impl Controller for EndpointSlices {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(service) = self.services.get(key) else {
             // Its slices are garbage collected: it owns them.
-            self.remembered
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(key);
+            self.remembered.lock().remove(key);
             self.slices.forget(key);
             return Observation::Absent;
         };
@@ -442,7 +432,7 @@ impl Controller for EndpointSlices {
             let about = ObjectReference::of(&observed.service.object.object);
             let message = format!(
                 "Error updating Endpoint Slices for Service {key}: {}",
-                chain(&error)
+                error_chain(&error)
             );
             self.recorder
                 .warning(&about, "FailedToUpdateEndpointSlices", message);

@@ -6,9 +6,10 @@
 //! remembered by its name, and before anything else is created the server is asked for that name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use coracle_api::{Text, Value, names};
+use coracle_base::sync::Mutex;
 use coracle_client::{Access, Error, Written};
 
 /// How many generated names are tried if they are taken: as many as the server tries.
@@ -83,6 +84,6 @@ impl Creations {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, BTreeSet<Text>>> {
-        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unknown.lock()
     }
 }

@@ -26,7 +26,7 @@ pub use creations::Creations;
 pub use feeds::Feeds;
 pub use monitors::Monitors;
 pub use resources::{Resources, allows, preferred};
-pub use runner::{Runner, chain};
+pub use runner::Runner;
 pub use slow_start::slow_start;
 
 /// One control loop.

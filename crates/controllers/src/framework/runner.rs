@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::time::Timestamp;
+use coracle_base::error_chain;
 use coracle_client::{Journal, Stage, WorkQueue, World};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -102,7 +103,8 @@ impl<C: Controller> Runner<C> {
         let plan = C::plan(&observed, self.world.now());
         let acted = self.controller.act(key, observed, plan).await;
 
-        let outcome = acted.as_ref().err().map(chain).unwrap_or_default();
+        let failure = acted.as_ref().err();
+        let outcome = failure.map_or_else(String::new, |error| error_chain(error));
         match acted {
             Ok(requeue) => {
                 self.queue.forget(key);
@@ -171,17 +173,6 @@ impl WallClock {
             }
         }
     }
-}
-
-/// The text of an error with all its causes.
-pub fn chain<E: std::error::Error>(error: &E) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Feeds changes into the graph, and their effects into the queue.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
+use coracle_base::sync::Mutex;
 use coracle_client::{Change, ObjectReference, Recorder, Resource, WorkQueue};
 
 use super::Work;
@@ -27,7 +28,7 @@ impl GraphFeed {
     }
 
     pub(super) fn graph(&self) -> MutexGuard<'_, Graph> {
-        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+        self.graph.lock()
     }
 
     /// Handles a change reported by an informer.

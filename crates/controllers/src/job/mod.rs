@@ -19,12 +19,13 @@ mod tests;
 pub mod track;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 use coracle_client::queue::ExponentialLimiter;
 use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue, World};
 
@@ -117,7 +118,7 @@ impl Jobs {
     }
 
     fn memory(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Memory>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 
     /// Reads or changes what is remembered of this Job.

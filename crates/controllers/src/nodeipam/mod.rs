@@ -5,11 +5,12 @@
 
 pub mod ranges;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
+use coracle_base::sync::Mutex;
 use coracle_client::{
     Access, Cached, Change, Error, Informer, ObjectKey, Patch, Recorder, Resource, WorkQueue,
 };
@@ -169,7 +170,7 @@ impl NodeRanges {
 
     /// A range of each family, or none.
     fn take(&self) -> Option<Vec<IpNet>> {
-        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ranges = self.ranges.lock();
         let mut taken = Vec::new();
         for index in 0..ranges.len() {
             match ranges[index].take() {
@@ -188,7 +189,7 @@ impl NodeRanges {
     }
 
     fn release(&self, taken: &[IpNet]) {
-        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ranges = self.ranges.lock();
         taken
             .iter()
             .zip(ranges.iter_mut())
@@ -202,7 +203,7 @@ fn each(
     node: &Cached<Node>,
     mut with: impl FnMut(&mut Ranges, &IpNet),
 ) {
-    let mut ranges = ranges.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ranges = ranges.lock();
     for range in node
         .pod_cidrs
         .iter()

@@ -13,12 +13,13 @@ mod tests;
 pub mod zones;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 use coracle_client::{
     Access, Informer, ObjectKey, Recorder, Resource, Selection, WorkQueue, World,
 };
@@ -90,20 +91,15 @@ struct Shared {
 
 impl Shared {
     fn heartbeats<R>(&self, with: impl FnOnce(&mut Heartbeats) -> R) -> R {
-        with(
-            &mut self
-                .heartbeats
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        with(&mut self.heartbeats.lock())
     }
 
     fn to_mark<R>(&self, with: impl FnOnce(&mut BTreeSet<Text>) -> R) -> R {
-        with(&mut self.to_mark.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.to_mark.lock())
     }
 
     fn zones<R>(&self, with: impl FnOnce(&mut Zones) -> R) -> R {
-        with(&mut self.zones.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.zones.lock())
     }
 }
 

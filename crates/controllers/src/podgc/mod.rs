@@ -7,12 +7,13 @@ pub mod plan;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text, Value};
+use coracle_base::sync::Mutex;
 use coracle_client::{
     Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Resource, WorkQueue,
     World,
@@ -158,7 +159,7 @@ impl PodGarbage {
             return PodNode::Unscheduled;
         }
 
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.missing.lock();
         match self.nodes.get(&ObjectKey::cluster(&pod.node)) {
             Some(node) => {
                 missing.remove(&pod.node);

@@ -1,10 +1,11 @@
 //! Creations and deletions of pods that have not been observed yet, by the UID of the owner.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use coracle_api::Text;
+use coracle_base::sync::Mutex;
 use coracle_client::Expectations;
 use coracle_client::expectations;
 
@@ -47,9 +48,7 @@ impl Unobserved {
     }
 
     fn uncertain(&self) -> MutexGuard<'_, BTreeMap<Text, BTreeMap<Text, Text>>> {
-        self.uncertain
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.uncertain.lock()
     }
 }
 

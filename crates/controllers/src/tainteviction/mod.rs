@@ -7,13 +7,14 @@
 pub mod plan;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::taint::effect::NO_EXECUTE;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text};
+use coracle_base::sync::Mutex;
 use coracle_client::{
     Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Recorder, Resource,
     WorkQueue, World,
@@ -124,10 +125,7 @@ impl TaintEviction {
     }
 
     fn remember(&self, pod: &Cached<Pod>, scheduled: Option<Scheduled>) {
-        let mut all = self
-            .scheduled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.scheduled.lock();
         let name = (pod.key.clone(), pod.uid.clone());
         match scheduled {
             Some(scheduled) => all.insert(name, scheduled),
@@ -186,10 +184,7 @@ impl Controller for TaintEviction {
     const NAME: &'static str = "taint-eviction-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let mut scheduled = self
-            .scheduled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut scheduled = self.scheduled.lock();
 
         let Some(pod) = self.pods.get(key) else {
             scheduled.retain(|(pod, _), _| pod != key);

@@ -4,12 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use coracle_base::dial;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::target::Target;
@@ -101,8 +101,7 @@ impl Connection {
             address: target.address.clone(),
             error,
         };
-        let socket = TcpStream::connect(&target.address).await.map_err(failed)?;
-        socket.set_nodelay(true).map_err(failed)?;
+        let socket = dial::tcp(&target.address).await.map_err(failed)?;
 
         let stream = target
             .tls

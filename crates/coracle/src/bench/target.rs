@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coracle_base::tls::client::{self, Tls, TlsError};
+use coracle_base::tls::{HTTP1, HTTP2};
 use coracle_client::config::{Config, ConfigError, Kubeconfig, Pem, Token};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio_rustls::TlsConnector;
 
 /// Address and credentials of the server.
@@ -33,8 +34,8 @@ pub(crate) enum TargetError {
     Server(String),
     #[error("cannot read the CA or the client certificate of the kubeconfig: {0}")]
     Certificates(String),
-    #[error("cannot set up TLS")]
-    Tls(#[from] rustls::Error),
+    #[error("cannot use the certificates of the kubeconfig")]
+    Tls(#[from] TlsError),
     #[error("{0}: {1}")]
     Name(String, InvalidDnsNameError),
 }
@@ -80,34 +81,16 @@ impl Target {
 }
 
 fn settings(config: &Config, http2: bool) -> Result<ClientConfig, TargetError> {
-    let bad = |error: rustls::pki_types::pem::Error| TargetError::Certificates(error.to_string());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&read(config.authorities.as_ref())?) {
-        roots.add(certificate.map_err(bad)?)?;
-    }
-
-    let builder = builder.with_root_certificates(roots);
-    let mut settings = match &config.credentials.certificate {
-        None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let certificates = read(Some(certificate))?;
-            let chain = CertificateDer::pem_slice_iter(&certificates)
-                .collect::<Result<_, _>>()
-                .map_err(bad)?;
-            let key = PrivateKeyDer::from_pem_slice(&read(Some(key))?).map_err(bad)?;
-            builder.with_client_auth_cert(chain, key)?
-        }
+    let identity = match &config.credentials.certificate {
+        None => None,
+        Some((certificate, key)) => Some((read(Some(certificate))?, read(Some(key))?)),
     };
-
-    settings.alpn_protocols = vec![if http2 {
-        b"h2".to_vec()
-    } else {
-        b"http/1.1".to_vec()
-    }];
+    let mut settings = client::config(&Tls {
+        authorities: Some(read(config.authorities.as_ref())?),
+        identity,
+        insecure: false,
+    })?;
+    settings.alpn_protocols = vec![if http2 { HTTP2 } else { HTTP1 }.to_vec()];
 
     Ok(settings)
 }

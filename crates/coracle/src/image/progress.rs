@@ -1,8 +1,9 @@
 //! Progress of a pull: bars on a terminal, plain lines otherwise.
 
 use std::io::{IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use coracle_base::sync::Mutex;
 use coracle_runtime::images::{Digest, Progress, Report};
 
 use super::show::size;
@@ -12,7 +13,7 @@ pub(super) fn report() -> Report {
     let is_terminal = std::io::stderr().is_terminal();
     let shown = Mutex::new(Printed::default());
     Arc::new(move |event| {
-        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = shown.lock();
         let text = if is_terminal {
             shown.bars(&event)
         } else {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::authn::FrontProxyConfig;
-use coracle_apiserver::serve;
+use coracle_base::tls::certificates;
 use coracle_settings::Each;
 
 /// What the settings set.
@@ -189,7 +189,7 @@ fn overlap(one: &PathBuf, other: &PathBuf) -> bool {
     let read = |file| {
         fs::read(file)
             .ok()
-            .and_then(|bytes| serve::certificates(&bytes).ok())
+            .and_then(|bytes| certificates(&bytes).ok())
             .unwrap_or_default()
     };
     let others = read(other);

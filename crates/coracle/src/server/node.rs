@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use coracle_apiserver::InProcess;
 use coracle_apiserver::authn::User;
+use coracle_base::error_chain;
 use coracle_cgroup::Hierarchies;
 use coracle_client::{Client, Informer, Informers, Journal, Resource, Selection, Tasks, Typed};
 use coracle_cri::Runtime as _;
@@ -320,13 +321,13 @@ fn begin_kubelet(
         // Held by the task, so that the API server stops with it.
         let _stop = stop;
         if let Err(error) = server.serve(listener, certificate, stopped).await {
-            tracing::error!(error = %text(&error), "kubelet API server failed");
+            tracing::error!(error = %error_chain(&error), "kubelet API server failed");
         }
     });
 
     tasks.spawn(async move {
         if let Err(error) = kubelet.run().await {
-            tracing::error!(error = %text(&error), "kubelet failed");
+            tracing::error!(error = %error_chain(&error), "kubelet failed");
         }
     });
 
@@ -377,10 +378,10 @@ fn begin_dns(
         };
 
         if let Err(error) = made {
-            return tracing::error!(error = %text(&error), "cannot build the cluster DNS image; cluster DNS not started");
+            return tracing::error!(error = %error_chain(&error), "cannot build the cluster DNS image; cluster DNS not started");
         }
         if let Err(error) = dns::ensure(&client, address, &domain).await {
-            return tracing::error!(error = %text(&error), "cannot apply the cluster DNS objects; cluster DNS not started");
+            return tracing::error!(error = %error_chain(&error), "cannot apply the cluster DNS objects; cluster DNS not started");
         }
         if tokio::time::timeout(DNS_TIMEOUT, dns::until_ready(client)).await.is_err() {
             tracing::warn!("cluster DNS is not ready yet; see `kubectl -n kube-system get pods -l k8s-app=kube-dns`");
@@ -419,17 +420,6 @@ fn is_ready(node: &NodeObject) -> bool {
         .into_iter()
         .flatten()
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
-}
-
-/// An error with its chain of causes.
-fn text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 fn client(in_process: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client {

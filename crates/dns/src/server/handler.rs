@@ -1,9 +1,10 @@
 //! Handles one query: from the zone, from upstream servers, or both for an alias.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
+use coracle_base::sync::RwLock;
 use coracle_metrics::Registry;
 use hickory_server::net::runtime::Time;
 use hickory_server::proto::op::{
@@ -79,22 +80,14 @@ impl Handler {
 
     /// Changes the zone.
     pub fn change<T>(&self, how: impl FnOnce(&mut Zone) -> T) -> T {
-        let result = how(&mut self
-            .shared
-            .zone
-            .write()
-            .unwrap_or_else(PoisonError::into_inner));
+        let result = how(&mut self.shared.zone.write());
         self.shared.serial.fetch_add(1, Ordering::Relaxed);
         result
     }
 
     /// Reads the zone.
     pub fn read<T>(&self, how: impl FnOnce(&Zone) -> T) -> T {
-        how(&self
-            .shared
-            .zone
-            .read()
-            .unwrap_or_else(PoisonError::into_inner))
+        how(&self.shared.zone.read())
     }
 
     /// Marks the zone as complete: from now on a missing name does not exist.

@@ -3,9 +3,10 @@
 //! Expressions share a budget and the values of variables: a variable is evaluated when an
 //! expression first selects it, and that expression pays for it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use coracle_base::sync::Mutex;
 use coracle_cel::eval::{Budget, EvalError, Lazy};
 use coracle_cel::large_stack;
 use coracle_cel::program::Activation;
@@ -151,7 +152,7 @@ impl<'a> Evaluation<'a> {
 
     fn variable(&self, name: &str) -> Option<Result<Value<'a>, EvalError>> {
         let place = self.variables.position(name)?;
-        let known = || self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.values.lock();
         if let Some(value) = &known()[place] {
             return Some(value.clone());
         }

@@ -1,9 +1,10 @@
 //! What expressions of admission see of a request.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use coracle_api::{Map, Value};
+use coracle_base::sync::Mutex;
 use coracle_cel::eval::{Answer, Authorize};
 use coracle_cel::program::Activation;
 use coracle_cel::value::{
@@ -205,7 +206,7 @@ pub struct Answers(Mutex<HashMap<Check, Verdict>>);
 impl Answers {
     /// The answer, if there is one yet.
     pub fn get(&self, check: &Check) -> Answer {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         match known.get(check) {
             Some(verdict) => Answer::Decided(verdict.clone()),
             None => Answer::Later,
@@ -213,7 +214,7 @@ impl Answers {
     }
 
     pub fn add(&self, check: Check, verdict: Verdict) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.insert(check, verdict);
     }
 }

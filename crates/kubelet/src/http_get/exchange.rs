@@ -1,20 +1,32 @@
 //! One request and its response over its own connection.
 
-use std::future::Future;
 use std::io;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use coracle_base::dial::{self, drive};
+use coracle_base::net::go_text;
+use coracle_base::tls::client::{self, Tls};
 use http::{HeaderName, HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::pki_types::ServerName;
+use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
-use super::{Answer, HttpError, MAX_BODY, Target, tls};
+use super::{Answer, HttpError, MAX_BODY, Target};
+
+/// TLS to pods: certificates are not verified, as there is no trust anchor to verify them with.
+static TLS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+    let tls = Tls {
+        insecure: true,
+        ..Tls::default()
+    };
+    let config = client::config(&tls).expect("nothing of the configuration is read from anywhere");
+    Arc::new(config)
+});
 
 /// The message of Go's client when a TLS handshake meets a plain HTTP server.
 pub(super) const PLAIN_HTTP: &str = "http: server gave HTTP response to HTTPS client";
@@ -40,11 +52,7 @@ pub(super) async fn send(target: &Target) -> Result<Reply, HttpError> {
         return over_http1(stream, target).await;
     }
 
-    let name =
-        ServerName::try_from(target.host.clone()).map_err(|error| failed(error.to_string()))?;
-    let secured = TlsConnector::from(tls::CONFIG.clone())
-        .connect(name, stream)
-        .await;
+    let secured = dial::tls(stream, &target.host, Arc::clone(&TLS)).await;
 
     let stream = secured.map_err(|error| failed(handshake_text(&error)))?;
     match stream.get_ref().1.alpn_protocol() {
@@ -62,22 +70,13 @@ pub(crate) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> 
 
     let mut reason = format!("dial tcp: lookup {host}: no such host");
     for address in addresses {
-        match TcpStream::connect(address).await {
+        match dial::tcp(address).await {
             Ok(stream) => return Ok(stream),
             Err(error) => reason = format!("dial tcp {address}: connect: {}", errno_text(&error)),
         }
     }
 
     Err(reason)
-}
-
-/// `host:port`, with brackets where the host has colons.
-pub(crate) fn address_text(host: &str, port: u16) -> String {
-    if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    }
 }
 
 async fn over_http1<S: AsyncRead + AsyncWrite + Unpin>(
@@ -127,20 +126,6 @@ async fn over_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     };
 
     drive(exchange, connection).await
-}
-
-/// Drives a connection until the exchange is done. The connection may close before the response is
-/// fully read.
-async fn drive<T>(exchange: impl Future<Output = T>, connection: impl Future) -> T {
-    tokio::pin!(exchange, connection);
-    let mut is_open = true;
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut exchange => return done,
-            _ = &mut connection, if is_open => is_open = false,
-        }
-    }
 }
 
 fn request(target: &Target, uri: String) -> Result<Request<Empty<Bytes>>, HttpError> {
@@ -204,18 +189,8 @@ async fn read(response: Response<Incoming>) -> Result<Reply, HttpError> {
     })
 }
 
-/// Go's texts of system errors.
-pub(crate) fn errno_text(error: &io::Error) -> String {
-    use rustix::io::Errno;
-
-    match Errno::from_io_error(error) {
-        Some(Errno::CONNREFUSED) => "connection refused".to_owned(),
-        Some(Errno::HOSTUNREACH) => "no route to host".to_owned(),
-        Some(Errno::NETUNREACH) => "network is unreachable".to_owned(),
-        Some(Errno::TIMEDOUT) => "connection timed out".to_owned(),
-        Some(Errno::CONNRESET) => "connection reset by peer".to_owned(),
-        _ => error.to_string(),
-    }
+fn errno_text(error: &io::Error) -> String {
+    go_text(error).map_or_else(|| error.to_string(), str::to_owned)
 }
 
 fn hyper_text(error: &hyper::Error) -> String {

@@ -8,7 +8,6 @@ mod exchange;
 mod target;
 #[cfg(test)]
 pub(crate) mod tests;
-mod tls;
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use coracle_api::go_text::{self, Quoted};
 use k8s_openapi::api::core::v1::Container;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-pub(crate) use exchange::{address_text, connect};
+pub(crate) use exchange::connect;
 pub(crate) use target::Target;
 
 /// Longer bodies are truncated.

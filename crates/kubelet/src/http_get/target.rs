@@ -1,5 +1,6 @@
 //! The request of a probe or hook.
 
+use coracle_base::net::authority;
 use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
 
 use super::{PortError, resolve_port};
@@ -94,7 +95,7 @@ impl Target {
     }
 
     pub(crate) fn authority(&self) -> String {
-        super::address_text(&self.host, self.port)
+        authority(&self.host, self.port)
     }
 
     pub(super) fn url(&self) -> String {

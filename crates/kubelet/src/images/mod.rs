@@ -13,10 +13,11 @@ mod verification;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use coracle_api::image::ImageName;
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 use coracle_client::ObjectReference;
 use coracle_cri::v1::{Image, ImageSpec, PodSandboxConfig};
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -200,7 +201,6 @@ impl ImageManager {
         self.back_off.forget(&prefix);
         self.errors
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .retain(|key, _| !key.starts_with(&prefix));
     }
 
@@ -252,12 +252,7 @@ impl ImageManager {
             let mut message = format!("Back-off pulling image {image_name:?}");
             host.events.normal(about, "BackOff", message.as_str());
 
-            if let Some(error) = self
-                .errors
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get(&key)
-            {
+            if let Some(error) = self.errors.lock().get(&key) {
                 message = format!("{message}: {error}");
             }
 
@@ -333,7 +328,7 @@ impl ImageManager {
         host.note(request.pod.uid(), "pull", format!("{image_name}: {error}"));
         self.back_off.note(key, now, now);
         let (reason, message) = pull_error(image_name, error);
-        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut errors = self.errors.lock();
         errors.insert(key.to_owned(), format!("{reason}: {message}"));
         let absent = pull_failure(host, about, "Failed", reason, message);
 

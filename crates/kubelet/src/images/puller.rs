@@ -1,8 +1,9 @@
 //! How many images are pulled at a time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use coracle_base::sync::Mutex;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 /// The setting of the kubelet.
@@ -53,7 +54,7 @@ impl Puller {
         }
 
         let lock = {
-            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut locks = self.locks.lock();
             locks.retain(|_, lock| lock.strong_count() > 0);
             let known = locks.entry(registry.to_owned()).or_default();
             known.upgrade().unwrap_or_else(|| {

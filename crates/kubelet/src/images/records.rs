@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use coracle_api::time::{Time, Timestamp};
+use coracle_base::sync::Mutex;
 use coracle_cri::v1::Image;
 use coracle_files::private;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -218,7 +219,7 @@ impl Records {
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Records that an image is about to be pulled.

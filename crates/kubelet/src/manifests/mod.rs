@@ -18,6 +18,7 @@ use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::schema::TooMuchAdded;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value, defaults, typed};
+use coracle_base::error_chain;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc;
 
@@ -62,7 +63,7 @@ fn read_all(place: &Path, node: &str, now: Timestamp) -> Manifests {
                 drop(pods.insert(pod.metadata.uid.clone().unwrap_or_default(), Arc::new(pod)))
             }
             Err(error) => {
-                let error = crate::pod_workers::chain(&error);
+                let error = error_chain(&error);
                 tracing::warn!(file = %file.display(), error, "cannot load static pod manifest");
             }
         }

@@ -16,15 +16,14 @@ mod start;
 mod sync;
 mod terminate;
 
-pub(crate) use sync::chain;
-
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 use coracle_client::Tasks;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use tokio::sync::{Notify, watch};
@@ -89,7 +88,7 @@ impl PodWorkers {
 
     fn send(&self, pod: &Arc<Pod>, rejected: Option<(String, String)>) {
         let uid = Text::new(pod.uid());
-        let mut mailboxes = lock(&self.mailboxes);
+        let mut mailboxes = self.mailboxes.lock();
 
         let mailbox = mailboxes.entry(uid.clone()).or_insert_with(|| {
             let request = WorkerRequest {
@@ -109,13 +108,13 @@ impl PodWorkers {
             let (mailboxes, finished) = (self.mailboxes.clone(), self.finished.clone());
             self.tasks.spawn(async move {
                 worker.run().await;
-                lock(&mailboxes).remove(&uid);
+                mailboxes.lock().remove(&uid);
                 finished.notify_one();
             });
 
             mailbox
         });
-        lock(&mailbox.request).pod = pod.clone();
+        mailbox.request.lock().pod = pod.clone();
 
         if pod.is_being_deleted() {
             mailbox.terminate_within(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
@@ -128,9 +127,9 @@ impl PodWorkers {
 
     /// The object of a pod was deleted, whether or not the pod has terminated.
     pub(crate) fn remove(&self, uid: &str) {
-        if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
+        if let Some(mailbox) = self.mailboxes.lock().get(uid) {
             let grace = {
-                let mut request = lock(&mailbox.request);
+                let mut request = mailbox.request.lock();
                 request.is_deleted = true;
                 request
                     .pod
@@ -146,27 +145,28 @@ impl PodWorkers {
 
     /// Wakes the worker of a pod.
     pub(crate) fn wake(&self, uid: &str) {
-        if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
+        if let Some(mailbox) = self.mailboxes.lock().get(uid) {
             mailbox.changed.notify_one();
         }
     }
 
     /// Syncs a pod whose ConfigMaps or Secrets have changed.
     pub(crate) fn refresh(&self, uid: &str) {
-        if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
+        if let Some(mailbox) = self.mailboxes.lock().get(uid) {
             mailbox.must_sync.store(true, Ordering::Relaxed);
             mailbox.changed.notify_one();
         }
     }
 
     pub(crate) fn wake_all(&self) {
-        lock(&self.mailboxes)
+        self.mailboxes
+            .lock()
             .values()
             .for_each(|mailbox| mailbox.changed.notify_one());
     }
 
     pub(crate) fn contains(&self, uid: &str) -> bool {
-        lock(&self.mailboxes).contains_key(uid)
+        self.mailboxes.lock().contains_key(uid)
     }
 
     /// Whether another pod of the same name has a worker.
@@ -174,9 +174,10 @@ impl PodWorkers {
         let named = |other: &Pod| {
             (other.namespace(), &other.metadata.name) == (pod.namespace(), &pod.metadata.name)
         };
-        lock(&self.mailboxes)
+        self.mailboxes
+            .lock()
             .iter()
-            .any(|(uid, mailbox)| uid != pod.uid() && named(&lock(&mailbox.request).pod))
+            .any(|(uid, mailbox)| uid != pod.uid() && named(&mailbox.request.lock().pod))
     }
 
     /// Resolves when a worker has finished.
@@ -257,7 +258,7 @@ impl SyncedState {
 
 impl PodWorker {
     fn new(shared: Arc<Shared>, mailbox: Arc<Mailbox>, pod: &Pod) -> PodWorker {
-        let failed = lock(&mailbox.request).rejected.clone();
+        let failed = mailbox.request.lock().rejected.clone();
         PodWorker {
             shared,
             mailbox,
@@ -310,7 +311,7 @@ impl PodWorker {
     }
 
     fn request(&self) -> WorkerRequest {
-        lock(&self.mailbox.request).clone()
+        self.mailbox.request.lock().clone()
     }
 
     fn is_terminating(&self) -> bool {
@@ -432,7 +433,3 @@ impl PodWorker {
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Sync interval without changes; up to half as long again.
 const RESYNC_INTERVAL: Duration = Duration::from_secs(60);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

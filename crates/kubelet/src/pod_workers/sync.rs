@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coracle_api::time::{Duration, Timestamp};
+use coracle_base::error_chain;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 
@@ -127,8 +128,10 @@ impl PodWorker {
             Err(SyncError::Terminating) => Next::Stage(Stage::Terminating),
             Err(SyncError::Network(_)) => Next::Wait(Instant::now() + NETWORK_RETRY),
             Err(error) => {
-                self.shared.host.note(pod.uid(), "sync", chain(&error));
-                tracing::info!(pod = %pod.id(), error = chain(&error), "pod sync failed; retrying");
+                self.shared
+                    .host
+                    .note(pod.uid(), "sync", error_chain(&error));
+                tracing::info!(pod = %pod.id(), error = error_chain(&error), "pod sync failed; retrying");
                 Next::Wait(self.retry_time())
             }
         }
@@ -223,14 +226,17 @@ impl PodWorker {
         let about = pod.reference();
         made.await.inspect_err(|error| match error {
             SyncError::Group(error) => {
-                let text = format!("unable to ensure pod container exists: {}", chain(error));
+                let text = format!(
+                    "unable to ensure pod container exists: {}",
+                    error_chain(error)
+                );
                 self.shared
                     .host
                     .events
                     .warning(&about, "FailedCreatePodContainer", text);
             }
             error => {
-                let text = chain(error);
+                let text = error_chain(error);
                 self.shared.host.events.warning(&about, "Failed", text);
             }
         })
@@ -300,15 +306,4 @@ impl PodWorker {
 
         Ok(())
     }
-}
-
-/// An error with its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use coracle_base::error_chain;
 use coracle_files::remove_tree;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodStatus};
 use tokio::time::Instant;
 
 use super::kill::Grace;
-use super::sync::{SyncError, chain};
+use super::sync::SyncError;
 use super::{Next, PodWorker, RESYNC_INTERVAL, Stage};
 use crate::actions::ProbeVerdicts;
 use crate::cgroups::blocking;
@@ -75,7 +76,7 @@ impl PodWorker {
     }
 
     fn termination_failed(&self, pod: &Pod, error: &SyncError) -> Next {
-        let text = format!("error killing pod: {}", chain(error));
+        let text = format!("error killing pod: {}", error_chain(error));
         self.shared
             .host
             .events
@@ -92,7 +93,7 @@ impl PodWorker {
         }
 
         if let Err(error) = self.shared.cgroups.remove(pod.uid()).await {
-            tracing::warn!(pod = %pod.id(), error = chain(&error), "cannot remove pod cgroup; retrying");
+            tracing::warn!(pod = %pod.id(), error = error_chain(&error), "cannot remove pod cgroup; retrying");
             return Next::Wait(self.retry_time());
         }
 
@@ -118,7 +119,7 @@ impl PodWorker {
     pub(super) async fn clean_up(&mut self) {
         let pod = self.request().pod;
         while let Err(error) = self.remove_all(&pod).await {
-            tracing::warn!(pod = %pod.id(), error = chain(&error), "pod cleanup incomplete; retrying");
+            tracing::warn!(pod = %pod.id(), error = error_chain(&error), "pod cleanup incomplete; retrying");
             tokio::time::sleep_until(self.retry_time()).await;
         }
         let shared = &self.shared;

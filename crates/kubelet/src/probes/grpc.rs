@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use coracle_api::go_text::Quoted;
 use coracle_api::time;
+use coracle_base::net::authority;
 use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
@@ -11,7 +12,6 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::outcome::Outcome;
-use crate::http_get::address_text;
 
 /// Delay between connection attempts, as gRPC clients use.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ struct CheckResponse {
 const SERVING: i32 = 1;
 
 pub(super) async fn probe(host: &str, port: u16, service: String, timeout: Duration) -> Outcome {
-    let address = address_text(host, port);
+    let address = authority(host, port);
     let deadline = tokio::time::Instant::now() + timeout;
     let Ok(endpoint) = Endpoint::from_shared(format!("http://{address}"))
         .and_then(|endpoint| endpoint.user_agent("kube-probe/1.36"))

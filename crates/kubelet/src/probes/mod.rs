@@ -15,11 +15,12 @@ mod prober;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
+use coracle_base::sync::Mutex;
 use coracle_client::{Recorder, World};
 use coracle_cri::Runtime;
 use k8s_openapi::api::core::v1::{Pod, Probe};
@@ -328,7 +329,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, PodProbes>> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pods.lock()
     }
 }
 

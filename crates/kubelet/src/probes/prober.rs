@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use coracle_api::go_text::Quoted;
 use coracle_api::time;
+use coracle_base::net::authority;
 use coracle_cri::{Error as CriError, Runtime};
 use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Probe, TCPSocketAction};
 
 use super::grpc;
 use super::outcome::Outcome;
 use crate::env::expand_all;
-use crate::http_get::{self, HttpError, MAX_BODY, Target, address_text, resolve_port};
+use crate::http_get::{self, HttpError, MAX_BODY, Target, resolve_port};
 
 /// A probe that cannot be executed is retried at once, up to this number of attempts.
 const MAX_TRIES: usize = 3;
@@ -140,10 +141,7 @@ impl Prober {
         match tokio::time::timeout(timeout, http_get::connect(host, port)).await {
             Ok(Ok(_)) => Outcome::Passed,
             Ok(Err(reason)) => Outcome::Failed(reason),
-            Err(_) => Outcome::Failed(format!(
-                "dial tcp {}: i/o timeout",
-                address_text(host, port)
-            )),
+            Err(_) => Outcome::Failed(format!("dial tcp {}: i/o timeout", authority(host, port))),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use coracle_api::Text;
+use coracle_base::sync::Mutex;
 use coracle_client::{
     Cached, Change, Client, Informer, Informers, ObjectKey, Resource, Selection, Tasks, Typed,
 };
@@ -71,14 +72,14 @@ where
         let mut entries = self.lock();
         for (key, entry) in entries.iter() {
             if !keys.contains(key) {
-                lock(&entry.users.uids).remove(uid);
+                entry.users.uids.lock().remove(uid);
             }
         }
         for key in keys {
             let entry = entries.entry(key).or_insert_with_key(|key| self.watch(key));
-            lock(&entry.users.uids).insert(Text::new(uid));
+            entry.users.uids.lock().insert(Text::new(uid));
         }
-        entries.retain(|_, entry| !lock(&entry.users.uids).is_empty());
+        entries.retain(|_, entry| !entry.users.uids.lock().is_empty());
     }
 
     pub(super) async fn get(
@@ -148,7 +149,7 @@ where
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Entry<K>>> {
-        lock(&self.entries)
+        self.entries.lock()
     }
 }
 
@@ -184,7 +185,7 @@ async fn notify<K: DeserializeOwned + Send + Sync + 'static>(
         };
 
         let uids = if affected {
-            lock(&users.uids).clone()
+            users.uids.lock().clone()
         } else {
             BTreeSet::new()
         };
@@ -195,8 +196,4 @@ async fn notify<K: DeserializeOwned + Send + Sync + 'static>(
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,6 +4,7 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
+use coracle_base::dial;
 use coracle_streams::remote_command::{self, ClientStreams, Options, Outcome, Streams};
 use coracle_streams::spdy::{self, Headers, Side};
 use coracle_streams::upgrade::{Protocol, Version};
@@ -14,7 +15,6 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
-use tokio::net::TcpStream;
 
 /// Buffer size of a forwarded port.
 const BUFFER: usize = 64 << 10;
@@ -181,7 +181,7 @@ async fn connect(address: &str, version: &str) -> Result<Upgraded, RemoteError> 
         .authority()
         .filter(|_| uri.scheme_str() == Some("http"))
         .ok_or_else(bad)?;
-    let stream = TcpStream::connect((authority.host(), authority.port_u16().unwrap_or(80))).await?;
+    let stream = dial::tcp((authority.host(), authority.port_u16().unwrap_or(80))).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
 
@@ -203,17 +203,5 @@ async fn connect(address: &str, version: &str) -> Result<Upgraded, RemoteError> 
     };
 
     // The connection must be driven until it is upgraded.
-    let connection = connection.with_upgrades();
-    tokio::pin!(upgraded, connection);
-
-    let mut is_open = true;
-    loop {
-        tokio::select! {
-            upgraded = &mut upgraded => return upgraded,
-            result = &mut connection, if is_open => {
-                is_open = false;
-                result?;
-            }
-        }
-    }
+    dial::drive(upgraded, connection.with_upgrades()).await
 }

@@ -2,11 +2,12 @@
 //! before they expire.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use coracle_api::Value;
 use coracle_api::codec::json;
 use coracle_api::time::{Duration, Time, Timestamp};
+use coracle_base::sync::Mutex;
 use coracle_client::{Client, Resource};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount, ServiceAccountTokenProjection};
 
@@ -135,7 +136,7 @@ impl Tokens {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, CachedToken>> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached.lock()
     }
 }
 

@@ -11,10 +11,11 @@ mod worker;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
+use coracle_base::sync::Mutex;
 use coracle_netlink::nftables::Watch;
 use ipnet::IpNet;
 use tokio::sync::{mpsc, oneshot};
@@ -100,7 +101,7 @@ impl Bridge {
         let known = Arc::clone(&self.ranges);
         self.run(move |worker| {
             worker.set_ranges(&ranges)?;
-            *known.lock().unwrap_or_else(PoisonError::into_inner) = ranges;
+            *known.lock() = ranges;
             Ok(())
         })
         .await
@@ -148,11 +149,7 @@ fn watch(table: &str) -> Option<Watch> {
 #[async_trait]
 impl PodNetwork for Bridge {
     fn ready(&self) -> Result<(), NotReady> {
-        let known = !self
-            .ranges
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty();
+        let known = !self.ranges.lock().is_empty();
         known.then_some(()).ok_or_else(|| NotReady {
             reason: "NetworkPluginNotReady".to_owned(),
             message:

@@ -18,10 +18,11 @@ mod undo;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use coracle_base::sync::Mutex;
 use serde_json::{Value, json};
 
 use crate::{Attachment, Error, NotReady, Pod, PodNetwork};
@@ -138,7 +139,7 @@ impl CniNetwork {
 
     /// The lock of a sandbox, removed when unused.
     fn lock_of(&self, sandbox: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = self.locks.lock();
         locks.retain(|_, lock| lock.strong_count() > 0);
         let known = locks.entry(sandbox.to_owned()).or_default();
         known.upgrade().unwrap_or_else(|| {

@@ -8,11 +8,12 @@ mod answer;
 mod checks;
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::Text;
 use coracle_api::time::{MicroTime, Timestamp};
+use coracle_base::sync::Mutex;
 use coracle_client::World;
 use http::StatusCode;
 use tokio::time::Instant;
@@ -139,7 +140,7 @@ impl Health {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, HealthState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Container, State};
 use crate::error::Error;
-use crate::node::{Node, blocking, lock};
+use crate::node::{Node, blocking};
 use crate::supervise::{Holding, Supervisor};
 
 #[derive(Default)]
@@ -34,12 +34,12 @@ pub(super) struct HeldDescriptors {
 impl Container {
     /// Drops our copy of the closed input.
     fn release_stdin(&self) {
-        lock(&self.descriptors).stdin = None;
+        self.descriptors.lock().stdin = None;
     }
 
     /// Copies of all held descriptors; none if its process is unknown.
     fn holding(&self) -> Option<Holding> {
-        let held = lock(&self.descriptors);
+        let held = self.descriptors.lock();
         let (pid, pidfd) = held.process.as_ref()?;
         let belongings = Belongings {
             owner: self.id.clone(),
@@ -62,7 +62,7 @@ impl Container {
     /// Takes the descriptors that the keeper held over a restart.
     fn restore_held(&self, belongings: &Belongings, descriptors: Vec<OwnedFd>) {
         let mut descriptors = descriptors.into_iter();
-        *lock(&self.descriptors) = HeldDescriptors {
+        *self.descriptors.lock() = HeldDescriptors {
             process: descriptors.next().map(|pidfd| (belongings.pid, pidfd)),
             terminal: if belongings.terminal {
                 descriptors.next()
@@ -76,12 +76,12 @@ impl Container {
 
     /// Releases all descriptors.
     fn release(&self) -> HeldDescriptors {
-        std::mem::take(&mut *lock(&self.descriptors))
+        std::mem::take(&mut *self.descriptors.lock())
     }
 
     /// The exit code from the pidfd, if the kernel reports it.
     fn exit_code_by_pidfd(&self) -> Option<i32> {
-        let held = lock(&self.descriptors);
+        let held = self.descriptors.lock();
         let (pid, pidfd) = held.process.as_ref()?;
         process::exit_code(pidfd, *pid)
     }
@@ -178,12 +178,12 @@ impl Node {
             }
         }
 
-        let before = std::mem::replace(&mut *lock(&container.descriptors), held);
+        let before = std::mem::replace(&mut *container.descriptors.lock(), held);
         self.hold(container);
 
         // The new supervisor does not have the terminal: return it.
         if let Some(terminal) = before.terminal {
-            let missing = lock(&container.descriptors).terminal.is_none();
+            let missing = container.descriptors.lock().terminal.is_none();
             if missing
                 && let Err(error) = self.return_terminal(container, supervisor, terminal).await
             {
@@ -204,7 +204,7 @@ impl Node {
         supervisor
             .call_at_once(request, &[terminal.as_fd()])
             .await?;
-        lock(&container.descriptors).terminal = Some(terminal);
+        container.descriptors.lock().terminal = Some(terminal);
         self.hold(container);
         Ok(())
     }

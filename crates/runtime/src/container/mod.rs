@@ -11,12 +11,12 @@ mod update;
 
 pub(crate) use lifecycle::{NOT_STARTED, UNKNOWN_EXIT};
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use coracle_base::sync::Mutex;
 use coracle_supervisor::protocol::Exit;
 use tokio::sync::watch;
 
-use crate::node::lock;
 use crate::records::ContainerRecord;
 use crate::sandbox::Sandbox;
 
@@ -55,11 +55,11 @@ impl Container {
     }
 
     pub(crate) fn record(&self) -> Arc<ContainerRecord> {
-        Arc::clone(&lock(&self.record))
+        Arc::clone(&self.record.lock())
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut ContainerRecord)) -> Arc<ContainerRecord> {
-        let mut record = lock(&self.record);
+        let mut record = self.record.lock();
         change(Arc::make_mut(&mut record));
         Arc::clone(&record)
     }
@@ -98,7 +98,7 @@ impl Container {
 
     /// The unique name of the container.
     pub(crate) fn name(&self) -> String {
-        name_of(&self.sandbox.id, &lock(&self.record).config)
+        name_of(&self.sandbox.id, &self.record.lock().config)
     }
 }
 

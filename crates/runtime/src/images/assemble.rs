@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use coracle_base::sync::Mutex;
 use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet};
 
@@ -47,7 +48,7 @@ type Fetch = (String, Digest);
 impl LayerLocks {
     async fn lock(&self, origin: &str, layers: &[Digest]) -> Vec<OwnedMutexGuard<()>> {
         let locks: Vec<_> = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.lock();
             known.retain(|_, lock| lock.strong_count() > 0);
 
             let mut lock_of = |layer: &Digest| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coracle_base::error_chain;
 use coracle_cri::v1;
 use coracle_cri::{Error, Images, Result};
 
@@ -147,17 +148,6 @@ impl ImageStore {
             pinned: image.pinned,
         })
     }
-}
-
-/// An error with its causes, in one line.
-pub(super) fn error_chain(error: &ImageError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// The credentials, unless they are for another registry.

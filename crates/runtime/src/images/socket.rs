@@ -11,13 +11,13 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coracle_base::error_chain;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::cri::error_chain;
 use super::{Image, ImageCommand, ImageError, ImageStore, PreloadWatch, Progress, Report};
 
 const NAME: &str = "socket";

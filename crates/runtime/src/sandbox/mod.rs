@@ -6,12 +6,12 @@ mod stop;
 
 pub(crate) use stop::remove_folder;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
+use coracle_base::sync::Mutex;
 use coracle_supervisor::protocol::Belongings;
 
-use crate::node::lock;
 use crate::records::SandboxRecord;
 use crate::supervise::{Holding, Spawned, Supervisor};
 
@@ -45,27 +45,27 @@ impl Sandbox {
     }
 
     pub(crate) fn record(&self) -> Arc<SandboxRecord> {
-        Arc::clone(&lock(&self.record))
+        Arc::clone(&self.record.lock())
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut SandboxRecord)) -> Arc<SandboxRecord> {
-        let mut record = lock(&self.record);
+        let mut record = self.record.lock();
         change(Arc::make_mut(&mut record));
         Arc::clone(&record)
     }
 
     pub(crate) fn supervisor(&self) -> Option<Arc<Supervisor>> {
-        lock(&self.supervisor).clone()
+        self.supervisor.lock().clone()
     }
 
     pub(crate) fn set_supervisor(&self, supervisor: Arc<Supervisor>) {
-        *lock(&self.supervisor) = Some(supervisor);
+        *self.supervisor.lock() = Some(supervisor);
     }
 
     /// Marks the pod as lost: it gets no supervisor again. Returns the one it had.
     pub(crate) fn take_supervisor(&self) -> Option<Arc<Supervisor>> {
         self.lost.store(true, Ordering::Release);
-        lock(&self.supervisor).take()
+        self.supervisor.lock().take()
     }
 
     pub(crate) fn is_lost(&self) -> bool {
@@ -73,16 +73,16 @@ impl Sandbox {
     }
 
     pub(crate) fn set_process(&self, process: Spawned) {
-        *lock(&self.process) = Some(process);
+        *self.process.lock() = Some(process);
     }
 
     pub(crate) fn take_process(&self) -> Option<Spawned> {
-        lock(&self.process).take()
+        self.process.lock().take()
     }
 
     /// A copy of the supervisor's pidfd, for the keeper.
     pub(crate) fn holding(&self) -> Option<Holding> {
-        let process = lock(&self.process);
+        let process = self.process.lock();
         let (pid, pidfd) = process.as_ref()?;
         let belongings = Belongings {
             owner: self.id.clone(),
@@ -94,19 +94,19 @@ impl Sandbox {
 
     /// A pod is ready as long as it has a supervisor, even if that does not respond.
     pub(crate) fn is_ready(&self) -> bool {
-        let record = lock(&self.record);
+        let record = self.record.lock();
         record.complete && !record.stopped && !self.is_lost()
     }
 
     /// Its creation failed or was interrupted: it can only be removed.
     pub(crate) fn is_unfinished(&self) -> bool {
-        !lock(&self.record).complete
+        !self.record.lock().complete
     }
 
     /// The unique name of the pod. An unfinished pod has a name of its own, so that it neither
     /// blocks nor releases the name of its successor.
     pub(crate) fn name(&self) -> String {
-        let record = lock(&self.record);
+        let record = self.record.lock();
         let name = name_of(&record.config);
         if record.complete {
             name
@@ -116,7 +116,7 @@ impl Sandbox {
     }
 
     pub(crate) fn cgroup_parent(&self) -> String {
-        let record = lock(&self.record);
+        let record = self.record.lock();
         record
             .config
             .linux

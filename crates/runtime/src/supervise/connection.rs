@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use coracle_base::sync::Mutex;
 use coracle_supervisor::protocol::{
     ContainerReport, Exit, FromRuntime, FromSupervisor, Reply, Request, decode, encode,
 };
@@ -209,10 +210,7 @@ impl Supervisor {
     ) -> Result<(u64, mpsc::UnboundedReceiver<Answer>), Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answers) = mpsc::unbounded_channel();
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(number, sender);
+        self.pending.lock().insert(number, sender);
 
         let message = encode(&FromRuntime { number, request });
         let send = |socket: &OwnedFd| socket::send(socket, &message, descriptors);
@@ -237,10 +235,7 @@ impl Supervisor {
     }
 
     fn forget(&self, number: u64) {
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&number);
+        self.pending.lock().remove(&number);
     }
 }
 
@@ -276,7 +271,7 @@ async fn read(
             continue;
         }
 
-        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = pending.lock();
         let last = matches!(reply, Reply::ExecExited { .. } | Reply::Welcome { .. });
 
         if let Some(sender) = pending.get(&number) {
@@ -288,10 +283,7 @@ async fn read(
     }
 
     state.send_replace(ConnectionState::Closed);
-    pending
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clear();
+    pending.lock().clear();
 
     events.send(SupervisorEvent::Gone).unwrap_or_default();
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use coracle_base::sync::Mutex;
 use tokio::time::Instant;
 
 /// Entries at most.
@@ -20,7 +20,7 @@ impl<K, V> Default for Cache<K, V> {
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     pub(super) fn get(&self, key: &K) -> Option<V> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.0.lock();
         entries
             .get(key)
             .filter(|(_, until)| Instant::now() < *until)
@@ -29,7 +29,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
 
     pub(super) fn insert(&self, key: K, value: V, time: Duration) {
         let now = Instant::now();
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.lock();
         if entries.len() >= MAX_ENTRIES {
             entries.retain(|_, (_, until)| now < *until);
         }
@@ -54,6 +54,6 @@ mod tests {
         for key in 0..5000 {
             cache.insert(key, "b", Duration::from_secs(10));
         }
-        assert!(cache.0.lock().unwrap().len() <= MAX_ENTRIES);
+        assert!(cache.0.lock().len() <= MAX_ENTRIES);
     }
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use coracle_api::certificate_subject::{CertificateSubject, CertificateUser};
 use coracle_api::time::Timestamp;
-use rustls::RootCertStore;
-use rustls::pki_types::pem::PemObject;
+use coracle_base::tls::certificates;
+use coracle_base::tls::server::signed_by;
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -37,20 +36,9 @@ pub struct BadAuthority(String);
 impl Authorities {
     /// From PEM certificates.
     pub fn new(pem: &[u8]) -> Result<Authorities, BadAuthority> {
-        let bad = |error: &dyn std::fmt::Display| BadAuthority(error.to_string());
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(pem) {
-            let certificate = certificate.map_err(|error| bad(&error))?;
-            roots.add(certificate).map_err(|error| bad(&error))?;
-        }
-
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-
-        Ok(Authorities {
-            verifier: verifier.map_err(|error| bad(&error))?,
-        })
+        let authorities = certificates(pem).map_err(BadAuthority)?;
+        let verifier = signed_by(&authorities).map_err(|error| BadAuthority(error.to_string()))?;
+        Ok(Authorities { verifier })
     }
 
     /// The user of a chain of certificates.

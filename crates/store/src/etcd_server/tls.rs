@@ -4,14 +4,13 @@
 //! owner may use the store. Both are checked in the handshake: a rejected client never reaches HTTP
 //! and receives the alert `access_denied`.
 
+use coracle_base::tls::certificates;
+use coracle_base::tls::server::{VerifierError, certified_key, requiring_certificates, signed_by};
 use rustls::{
-    DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+    DigitallySignedStruct, DistinguishedName, SignatureScheme,
     client::danger::HandshakeSignatureValid,
-    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
-    server::{
-        WebPkiClientVerifier,
-        danger::{ClientCertVerified, ClientCertVerifier},
-    },
+    pki_types::{CertificateDer, UnixTime},
+    server::danger::{ClientCertVerified, ClientCertVerifier},
 };
 use std::{fmt, sync::Arc};
 use tokio_rustls::TlsAcceptor;
@@ -47,55 +46,37 @@ pub type Admits = Arc<dyn Fn(&[u8]) -> Result<(), String> + Send + Sync>;
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("cannot read the serving certificate")]
-    Certificate(#[source] rustls::pki_types::pem::Error),
-    #[error("cannot read the serving key")]
-    Key(#[source] rustls::pki_types::pem::Error),
-    #[error("cannot read the client CA certificate")]
-    Authority(#[source] rustls::pki_types::pem::Error),
+    #[error("cannot use the serving certificate: {0}")]
+    Certificate(String),
+    #[error("cannot read the client CA certificate: {0}")]
+    Authority(String),
     #[error("cannot use the client CA certificate")]
-    Verifier(#[from] rustls::server::VerifierBuilderError),
+    Verifier(#[from] VerifierError),
     #[error(transparent)]
     Settings(#[from] rustls::Error),
 }
 
 impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaceTls")
-            .field("demands_certificates", &self.clients.is_some())
+        f.debug_struct("ServerTls")
+            .field("requires_certificates", &self.clients.is_some())
             .finish_non_exhaustive()
     }
 }
 
 impl ServerTls {
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let chain = CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<_, _>>();
-        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(TlsError::Key)?;
-
-        let settings =
-            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        let settings = match &self.clients {
-            Some(clients) => settings.with_client_cert_verifier(clients.verifier()?),
-            None => settings.with_no_client_auth(),
-        };
-        let mut settings = settings.with_single_cert(chain.map_err(TlsError::Certificate)?, key)?;
-        settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-
+        let serving = certified_key(&self.certificate, &self.key).map_err(TlsError::Certificate)?;
+        let verifier = self.clients.as_ref().map(Clients::verifier).transpose()?;
+        let settings = requiring_certificates(serving, verifier)?;
         Ok(TlsAcceptor::from(Arc::new(settings)))
     }
 }
 
 impl Clients {
     fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&self.authority) {
-            roots.add(certificate.map_err(TlsError::Authority)?)?;
-        }
-
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let signed =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+        let authorities = certificates(&self.authority).map_err(TlsError::Authority)?;
+        let signed = signed_by(&authorities)?;
         match &self.rule {
             ClientRule::Any => Ok(signed),
             ClientRule::Only(admits) => Ok(Arc::new(Admitted {

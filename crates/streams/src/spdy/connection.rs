@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use coracle_base::sync::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, WriteHalf};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -213,7 +214,7 @@ impl Connection {
 
 impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Ends the stream in both directions.

@@ -7,13 +7,14 @@
 use std::fmt::Write as _;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use coracle_apiserver::InProcess;
 use coracle_apiserver::authn::User;
+use coracle_base::sync::Mutex;
 use coracle_client::transport::{Body, BodyError};
 use coracle_client::{Transport, TransportError};
 use futures_util::stream;
@@ -200,11 +201,11 @@ impl Network {
     /// Appends a line to the trace.
     pub(crate) fn note(&self, what: &str) {
         let at = self.begun.elapsed().as_millis();
-        self.trace.lock().unwrap().push(format!("{at:>8} {what}"));
+        self.trace.lock().push(format!("{at:>8} {what}"));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock()
     }
 
     fn delivery(&self, request: &Request<Bytes>, who: Origin) -> Delivery {

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 
+use coracle_base::sync::Mutex;
 use tokio::runtime::{Builder, Runtime};
 
 use super::network::Trace;
@@ -67,7 +68,7 @@ pub fn find_failure(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
 
             if let Some(failure) = run_seed(scenario, seed).failure {
                 next.store(bound, Ordering::Relaxed);
-                let mut found = found.lock().unwrap();
+                let mut found = found.lock();
                 if found.as_ref().is_none_or(|other| failure.seed < other.seed) {
                     *found = Some(failure);
                 }
@@ -78,7 +79,7 @@ pub fn find_failure(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
 
-    found.into_inner().unwrap()
+    found.into_inner()
 }
 
 /// A completed run.
@@ -101,7 +102,7 @@ pub fn run_seed(scenario: &dyn Scenario, seed: u64) -> SeedRun {
 
     // A panic is a failure; its message is in `PANICS`.
     let verdict = panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or(Ok(()));
-    let trace = std::mem::take(&mut *trace.lock().unwrap_or_else(PoisonError::into_inner));
+    let trace = std::mem::take(&mut *trace.lock());
     let panics = PANICS.take().unwrap_or_default();
     let mut hasher = DefaultHasher::new();
     trace.hash(&mut hasher);

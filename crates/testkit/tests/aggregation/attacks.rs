@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::codec::json;
+use coracle_base::tls::client::{self, Tls};
 use coracle_client::Resource;
-use coracle_client::transport::{Tls, tls_settings};
 use coracle_testkit::objects::object;
 use coracle_testkit::{Cluster, Extension, Reply, eventually};
 use futures_util::{StreamExt, stream};
@@ -99,7 +99,7 @@ async fn a_server_cannot_send_clients_elsewhere() {
 /// closed it or fell silent.
 async fn raw(cluster: &Cluster, bytes: &str) -> String {
     let read = |name: &str| std::fs::read(cluster.file(name)).unwrap();
-    let mut settings = tls_settings(&Tls {
+    let mut settings = client::config(&Tls {
         authorities: Some(read("ca.crt")),
         identity: Some((read("nobody.crt"), read("nobody.key"))),
         insecure: false,

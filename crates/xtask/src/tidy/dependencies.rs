@@ -18,17 +18,19 @@ enum MayUse {
 use MayUse::{All, Only};
 
 const CRATES: &[(&str, MayUse)] = &[
-    ("metrics", Only(&[])),
+    ("base", Only(&[])),
+    ("metrics", Only(&["base"])),
     ("api", Only(&[])),
     ("cel", Only(&["api"])),
-    ("expressions", Only(&["api", "cel"])),
-    ("store", Only(&["metrics"])),
-    ("client", Only(&["api", "metrics"])),
-    ("kinds", Only(&["api", "expressions"])),
+    ("expressions", Only(&["base", "api", "cel"])),
+    ("store", Only(&["base", "metrics"])),
+    ("client", Only(&["base", "api", "metrics"])),
+    ("kinds", Only(&["base", "api", "expressions"])),
     ("settings", Only(&["api"])),
     (
         "apiserver",
         Only(&[
+            "base",
             "api",
             "cel",
             "expressions",
@@ -39,14 +41,17 @@ const CRATES: &[(&str, MayUse)] = &[
             "streams",
         ]),
     ),
-    ("controllers", Only(&["api", "client", "expressions"])),
-    ("serving", Only(&["api", "client", "metrics"])),
+    (
+        "controllers",
+        Only(&["base", "api", "client", "expressions"]),
+    ),
+    ("serving", Only(&["base", "api", "client", "metrics"])),
     ("scheduler", Only(&["api", "client", "metrics"])),
     ("cri", Only(&[])),
     ("cgroup", Only(&[])),
     ("netlink", Only(&[])),
-    ("podnet", Only(&["netlink"])),
-    ("streams", Only(&[])),
+    ("podnet", Only(&["base", "netlink"])),
+    ("streams", Only(&["base"])),
     ("files", Only(&[])),
     ("supervisor", Only(&[])),
     ("echo", Only(&[])),
@@ -54,6 +59,7 @@ const CRATES: &[(&str, MayUse)] = &[
         "runtime",
         Only(&[
             "api",
+            "base",
             "cri",
             "cgroup",
             "podnet",
@@ -67,14 +73,17 @@ const CRATES: &[(&str, MayUse)] = &[
     (
         "kubelet",
         Only(&[
-            "api", "client", "cri", "cgroup", "streams", "files", "metrics", "serving",
+            "base", "api", "client", "cri", "cgroup", "streams", "files", "metrics", "serving",
         ]),
     ),
     (
         "proxy",
-        Only(&["api", "client", "metrics", "netlink", "serving"]),
+        Only(&["base", "api", "client", "metrics", "netlink", "serving"]),
     ),
-    ("dns", Only(&["api", "client", "metrics", "serving"])),
+    (
+        "dns",
+        Only(&["base", "api", "client", "metrics", "serving"]),
+    ),
     ("kubectl", Only(&["api", "client", "streams"])),
     ("simnode", Only(&["api", "client"])),
     ("coracle", All),

@@ -5,13 +5,14 @@
 //! still exist is looked up in the watch cache every time: deleting a pod invalidates its token.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::go_text::Quoted;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
+use coracle_base::sync::Mutex;
 use ring::digest;
 
 use super::claims::{self, Bound, Claims};
@@ -63,7 +64,7 @@ impl ServiceAccountTokens {
     fn verified(&self, token: &str) -> Result<Option<Arc<Map>>, String> {
         let digest = digest::digest(&digest::SHA256, token.as_bytes());
         let digest: [u8; 32] = digest.as_ref().try_into().expect("SHA-256 has 32 bytes");
-        let known = || self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.verified.lock();
         if let Some(claims) = known().get(&digest) {
             return Ok(Some(claims.clone()));
         }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::{Value, typed};
+use coracle_base::sync::Mutex;
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 
 use super::intent;
@@ -46,7 +47,7 @@ enum Refused {
 
 impl NodePorts {
     fn taken(&self, cluster: &dyn Cluster) -> MutexGuard<'_, Option<HashSet<u16>>> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         taken.get_or_insert_with(|| {
             let services = BUILTIN
                 .resource("", "v1", "services")
@@ -61,7 +62,7 @@ impl NodePorts {
     }
 
     pub(super) fn release(&self, ports: &[u16]) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         if let Some(taken) = taken.as_mut() {
             ports.iter().for_each(|port| {
                 taken.remove(port);

@@ -14,7 +14,6 @@ use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
@@ -282,10 +281,7 @@ impl Connector {
             })
             .await?;
 
-        let name = ServerName::try_from(host).map_err(|_| RegistryError::Address(whole.clone()))?;
-        let connected = tokio_rustls::TlsConnector::from(Arc::clone(config))
-            .connect(name, stream)
-            .await;
+        let connected = coracle_base::dial::tls(stream, &host, Arc::clone(config)).await;
 
         Ok(Box::new(connected.map_err(|source| {
             RegistryError::Tls {

@@ -12,10 +12,11 @@ mod hosts;
 mod proxy;
 mod tls;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use coracle_base::sync::Mutex;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RANGE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use serde::Deserialize;
@@ -326,19 +327,13 @@ impl Remote {
             return Err(RegistryError::Denied(self.name.clone()));
         }
 
-        *self
-            .authorization
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(shown);
+        *self.authorization.lock() = Some(shown);
 
         self.check_status(&address, name, answer).await
     }
 
     fn authorization(&self) -> Option<HeaderValue> {
-        self.authorization
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.authorization.lock().clone()
     }
 
     /// Follows redirects, and sends the authorization to the registry only.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use coracle_files::remove_tree;
 use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
@@ -144,10 +144,7 @@ impl Store {
         let (name, below) = stack
             .split_last()
             .expect("a layer is in the stack that it is the top of");
-        let _committing = self
-            .committing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _committing = self.committing.lock();
 
         if self.has_layer(*name) {
             return Ok(());

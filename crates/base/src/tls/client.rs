@@ -1,19 +1,21 @@
-//! TLS to a server: trusted CAs and the client certificate.
+//! TLS to a server: which CAs are trusted, which certificate is presented.
 
 use std::sync::Arc;
 use std::{fs, io};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
+use super::{alpn, certificates, private_key, provider, signature};
+
 /// The CA bundles of systems; the first one that exists is used.
-const SYSTEM_AUTHORITIES: [&str; 4] = [
+const SYSTEM_AUTHORITIES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
 
@@ -45,9 +47,9 @@ pub enum TlsError {
     Settings(#[from] rustls::Error),
 }
 
-/// The TLS configuration of new connections.
-pub fn settings(tls: &Tls) -> Result<ClientConfig, TlsError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+/// The configuration of new connections, which offer HTTP/2 and HTTP/1.1.
+pub fn config(tls: &Tls) -> Result<ClientConfig, TlsError> {
+    let provider = provider();
     let algorithms = provider.signature_verification_algorithms;
 
     let builder =
@@ -56,55 +58,62 @@ pub fn settings(tls: &Tls) -> Result<ClientConfig, TlsError> {
         (true, _) => builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate { algorithms })),
-        (false, Some(pem)) => builder.with_root_certificates(roots(pem)?),
-        (false, None) => builder.with_root_certificates(roots(&system_authorities()?)?),
+        (false, Some(pem)) => builder.with_root_certificates(usable_roots(pem)?),
+        (false, None) => builder.with_root_certificates(system_roots()?),
     };
 
-    let mut settings = match &tls.identity {
+    let mut config = match &tls.identity {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
-            let bad = |error: rustls::pki_types::pem::Error| TlsError::Identity(error.to_string());
-            let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
-                .collect::<Result<_, _>>()
-                .map_err(bad)?;
-            let key = PrivateKeyDer::from_pem_slice(key).map_err(bad)?;
+            let chain = certificates(certificate).map_err(TlsError::Identity)?;
+            let key = private_key(key).map_err(TlsError::Identity)?;
             builder.with_client_auth_cert(chain, key)?
         }
     };
-    settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = alpn(true);
 
-    Ok(settings)
+    Ok(config)
 }
 
-fn roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
+/// The configuration of connections that trust these CAs, present no certificate, and speak
+/// HTTP/1.1.
+pub fn trusting(roots: RootCertStore) -> Result<ClientConfig, TlsError> {
+    let builder =
+        ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = alpn(false);
+    Ok(config)
+}
+
+/// The CAs that the system trusts.
+pub fn system_roots() -> Result<RootCertStore, TlsError> {
+    let bundle = SYSTEM_AUTHORITIES
+        .iter()
+        .map(fs::read)
+        .find_map(io::Result::ok);
+    usable_roots(&bundle.ok_or(TlsError::NoAuthorities)?)
+}
+
+/// The CAs of a PEM text but those that this library does not support, which are harmless beside
+/// others.
+fn usable_roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| TlsError::Authority(error.to_string()))?;
-        // A certificate that this library does not support is harmless beside others.
+    for certificate in certificates(pem).map_err(TlsError::Authority)? {
         if let Err(error) = roots.add(certificate) {
             tracing::debug!(%error, "unsupported CA certificate skipped");
         }
     }
 
-    if roots.is_empty() {
-        return Err(TlsError::Authority("no certificate found".to_string()));
+    match roots.is_empty() {
+        true => Err(TlsError::Authority("no certificate found".to_string())),
+        false => Ok(roots),
     }
-
-    Ok(roots)
 }
 
-fn system_authorities() -> Result<Vec<u8>, TlsError> {
-    let found = SYSTEM_AUTHORITIES
-        .iter()
-        .map(fs::read)
-        .find_map(io::Result::ok);
-    found.ok_or(TlsError::NoAuthorities)
-}
-
-/// `insecure-skip-tls-verify`: accept any server.
+/// Accepts any server that holds the key of its certificate.
 #[derive(Debug)]
-struct AcceptAnyCertificate {
-    algorithms: WebPkiSupportedAlgorithms,
+pub(super) struct AcceptAnyCertificate {
+    pub(super) algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerCertVerifier for AcceptAnyCertificate {
@@ -125,7 +134,7 @@ impl ServerCertVerifier for AcceptAnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+        signature::verify_tls12(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -134,7 +143,7 @@ impl ServerCertVerifier for AcceptAnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+        signature::verify_tls13(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
