@@ -45,8 +45,16 @@ fn warning<'a>(target: &Target, served: &'a Served) -> Option<&'a str> {
     if let Some((_, version)) = served.custom() {
         return version.warning.as_deref();
     }
-    let found = DEPRECATED
-        .into_iter()
-        .find(|(plural, _)| target.group.is_empty() && target.resource == *plural);
+    builtin_warning(&target.group, &target.resource)
+}
+
+/// Whether a built-in API is deprecated.
+pub(crate) fn is_deprecated(group: &str, plural: &str) -> bool {
+    builtin_warning(group, plural).is_some()
+}
+
+fn builtin_warning(group: &str, plural: &str) -> Option<&'static str> {
+    let mut found = DEPRECATED.into_iter();
+    let found = found.find(|(deprecated, _)| group.is_empty() && plural == *deprecated);
     found.map(|(_, warning)| warning)
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_serving::HealthMetrics;
 use coracle_store::Store;
 use http::{HeaderValue, StatusCode, header};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,6 +25,8 @@ pub struct Health {
     pub lifecycle: Arc<Lifecycle>,
     /// In any order.
     pub hooks: Vec<Arc<Hook>>,
+    /// What `/metrics/slis` shows.
+    pub results: HealthMetrics,
 }
 
 /// Which of the three endpoints is requested.
@@ -125,7 +128,9 @@ impl Health {
                 continue;
             }
 
-            match self.check(check).await {
+            let result = self.check(check).await;
+            self.results.count(name, endpoint.name(), result.is_ok());
+            match result {
                 Ok(()) => text.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
                     // The endpoint is public; the reason is only logged.

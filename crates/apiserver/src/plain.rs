@@ -5,6 +5,7 @@ use coracle_api::codec::media_type::{self, MediaType};
 use coracle_api::time::MicroTime;
 use coracle_api::{Map, Value};
 use coracle_client::Stage;
+use coracle_serving::zpages;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, header};
 
@@ -53,6 +54,19 @@ impl Server {
                     .page(status.ok().map(|status| status.file_bytes));
                 let content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
                 Some(Ok(answer::bytes(StatusCode::OK, content_type, page)))
+            }
+            "/metrics/slis" => Some(Ok(answer::bytes(
+                StatusCode::OK,
+                coracle_metrics::CONTENT_TYPE,
+                self.slis.text(),
+            ))),
+            "/statusz" => Some(Ok(page_answer(zpages::statusz(
+                &self.status(),
+                request.accept(),
+            )))),
+            "/flagz" => {
+                let page = zpages::flagz(COMPONENT, &self.flags, request.accept());
+                Some(Ok(page_answer(page)))
             }
             "/" => Some(Ok(answer::value(StatusCode::OK, &self.index(), INDENTED))),
             "/.well-known/openid-configuration" => {
@@ -109,17 +123,39 @@ impl Server {
         Some(Ok(answer))
     }
 
-    /// Every path that is served, without resources.
+    fn status(&self) -> zpages::Status<'_> {
+        zpages::Status {
+            name: COMPONENT,
+            version: BUILD.git_version,
+            started: self.started,
+            now: (self.registry.now)(),
+            paths: self.paths(),
+        }
+    }
+
+    /// The document at `/`.
     fn index(&self) -> Value {
+        let paths = self.paths();
+        let mut index = Map::new();
+        index.insert("paths", paths.iter().map(Value::string).collect::<Vec<_>>());
+
+        Value::Object(index)
+    }
+
+    /// Every path that is served, without resources.
+    fn paths(&self) -> Vec<String> {
         let mut paths = self.health.paths();
         let fixed = [
             "/apis",
             "/apis/",
             "/api",
+            "/flagz",
             "/metrics",
+            "/metrics/slis",
             "/openapi/v2",
             "/openapi/v3",
             "/openapi/v3/",
+            "/statusz",
             "/version",
         ];
         paths.extend(fixed.map(str::to_string));
@@ -150,11 +186,22 @@ impl Server {
 
         paths.sort_unstable();
         paths.dedup();
-        let mut index = Map::new();
-        index.insert("paths", paths.iter().map(Value::string).collect::<Vec<_>>());
-
-        Value::Object(index)
+        paths
     }
+}
+
+/// The name of this component in its pages.
+const COMPONENT: &str = "apiserver";
+
+fn page_answer(page: zpages::Page) -> Answer {
+    let mut answer = answer::bytes(page.status, page.content_type, page.content);
+    let warning = page
+        .warning
+        .and_then(|text| HeaderValue::try_from(text).ok());
+    if let Some(warning) = warning {
+        answer.headers_mut().insert(header::WARNING, warning);
+    }
+    answer
 }
 
 /// How documents are written that people read more often than programs.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use coracle_base::tls::certificates;
 use coracle_client::{Journal, Repeats, World};
 use coracle_kinds::core::service::NodePorts;
+use coracle_serving::{Flag, HealthMetrics};
 use coracle_store::{Revision, Store};
 use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
@@ -107,6 +108,8 @@ pub struct Config {
     pub kubelets: KubeletConfig,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
+    /// The flags of the process, for `/flagz`.
+    pub flags: Vec<Flag>,
     /// Whether the objects that every cluster has are created and reconciled. Simulations of
     /// thousands of clusters go without.
     pub bootstrap: bool,
@@ -156,6 +159,7 @@ impl Config {
                 node_port: 0,
             },
             kubelets: KubeletConfig::default(),
+            flags: Vec::new(),
             bootstrap: true,
         }
     }
@@ -350,7 +354,9 @@ fn assemble(
         Arc::new(Flow::default()),
     );
 
+    let slis = coracle_metrics::Registry::default();
     let health = Health {
+        results: HealthMetrics::new(&slis),
         store: registry.store.clone(),
         lifecycle: lifecycle.clone(),
         hooks: hooks.all(),
@@ -370,6 +376,9 @@ fn assemble(
         metrics: metrics.clone(),
         min_watch: config.min_request_timeout,
         journal: config.journal.clone(),
+        slis,
+        flags: config.flags.clone(),
+        started: world.now(),
         bodies: Arc::new(ByteBudget::of_bodies()),
         answers: Arc::new(ByteBudget::of_answers()),
     });

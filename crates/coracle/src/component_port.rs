@@ -13,7 +13,7 @@ use coracle_client::{Client, Config, ConfigError, Election, Environment, ProxyHe
 use coracle_metrics::Registry;
 use coracle_serving::access::{Authorities, BadAuthority, FrontProxies, KeptFor};
 use coracle_serving::component::{FrontProxyFlags, Options};
-use coracle_serving::{About, Check, Checks, Component, TlsError, certificate};
+use coracle_serving::{About, Check, Checks, Component, Settings, TlsError, certificate};
 use rustls::server::ResolvesServerCert;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -163,6 +163,7 @@ impl SchedulerHealth {
         metrics: &Registry,
         election: Option<&Election>,
         stop: watch::Receiver<bool>,
+        settings: Settings,
     ) -> About {
         let synced = Arc::clone(&self.synced);
         let synced = Check::new("sched-handler-sync", move || {
@@ -187,23 +188,25 @@ impl SchedulerHealth {
                 Checks::new("healthz", leads.into_iter().collect()),
                 Checks::new("livez", Vec::new()),
             ],
-            config: None,
-            flags: None,
+            settings,
         }
     }
 }
 
 /// What the port of the controller manager shows. As upstream's it has neither `/livez` nor
 /// `/readyz`.
-pub(crate) fn about_controllers(metrics: &Registry, election: Option<&Election>) -> About {
+pub(crate) fn about_controllers(
+    metrics: &Registry,
+    election: Option<&Election>,
+    settings: Settings,
+) -> About {
     let leads = election.map(leader_check);
     About {
         name: "kube-controller-manager",
         version: coracle_apiserver::VERSION,
         metrics: metrics.clone(),
         health: vec![Checks::new("healthz", leads.into_iter().collect())],
-        config: None,
-        flags: None,
+        settings,
     }
 }
 

@@ -94,9 +94,11 @@ pub async fn run(
             addresses: vec![address],
             source,
         })?;
-        tasks.spawn(plain::serve(listener, move |path, _| match path {
-            "/metrics" => pages::metrics(&metrics),
-            _ => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        tasks.spawn(plain::serve(listener, move |request| {
+            match request.uri().path() {
+                "/metrics" => pages::metrics(&metrics),
+                _ => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+            }
         }));
     }
 

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use coracle_api::codec::json;
+use coracle_api::{Map, Value};
 use coracle_client::Journal;
+use coracle_serving::{Flag, Settings};
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::images::ImageSettings;
@@ -48,11 +51,54 @@ pub struct Config {
     /// Address of the plain HTTP `/healthz` server, `127.0.0.1:10248`; none: not served.
     pub healthz: Option<SocketAddr>,
     /// As reported in the node status: `v1.36.0`.
-    pub version: String,
+    pub version: &'static str,
+    /// The flags of the process, for `/flagz`.
+    pub flags: Vec<Flag>,
     pub journal: Journal,
 }
 
 impl Config {
+    /// What `/configz` and `/flagz` show: the settings as a KubeletConfiguration.
+    pub(crate) fn settings(&self) -> Settings {
+        let mut config = Map::new();
+        config.insert("apiVersion", "kubelet.config.k8s.io/v1beta1");
+        config.insert("kind", "KubeletConfiguration");
+        config.insert("port", i64::from(self.port));
+        if let Some(healthz) = self.healthz {
+            config.insert("healthzBindAddress", healthz.ip().to_string());
+            config.insert("healthzPort", i64::from(healthz.port()));
+        }
+        if let Some(manifests) = &self.manifests {
+            config.insert("staticPodPath", manifests.display().to_string());
+        }
+
+        let strings = |texts: &[String]| texts.iter().map(Value::string).collect::<Vec<_>>();
+        let addresses: Vec<String> = self.cluster_dns.iter().map(IpAddr::to_string).collect();
+        config.insert("clusterDNS", strings(&addresses));
+        config.insert("clusterDomain", self.cluster_domain.as_str());
+        config.insert("resolvConf", self.resolv_conf.display().to_string());
+
+        config.insert("cgroupDriver", "cgroupfs");
+        config.insert("cgroupRoot", self.cgroup_root.as_str());
+        config.insert("maxPods", i64::from(self.max_pods));
+        if let Some(limit) = self.pod_pids {
+            config.insert("podPidsLimit", limit);
+        }
+        config.insert("allowedUnsafeSysctls", strings(&self.unsafe_sysctls));
+        config.insert("containerLogMaxSize", self.logs.max_size.to_string());
+        config.insert(
+            "containerLogMaxFiles",
+            i64::try_from(self.logs.max_files).unwrap_or(i64::MAX),
+        );
+
+        let config = json::to_vec(&Value::Object(config));
+        let config = String::from_utf8(config).expect("JSON is UTF-8");
+        Settings {
+            config: Some(("kubeletconfig", config)),
+            flags: Some(self.flags.clone()),
+        }
+    }
+
     /// The reserved host ports and those of the kubelet itself.
     pub(crate) fn all_reserved_ports(&self) -> Vec<u16> {
         let own = [self.port].into_iter();

@@ -8,6 +8,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::{Client, Informers, Journal, Recorder, Stage, World};
 use coracle_cri::{Images, Runtime};
 use coracle_metrics::Registry;
+use coracle_serving::Settings;
 
 use crate::layout::Layout;
 
@@ -36,6 +37,10 @@ pub struct Host {
     pub world: World,
     /// What `/metrics` of the kubelet shows.
     pub metrics: Registry,
+    /// What `/configz` and `/flagz` show.
+    pub settings: Settings,
+    /// `v1.36.0`.
+    pub version: &'static str,
 }
 
 impl Host {

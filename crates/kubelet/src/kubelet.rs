@@ -128,6 +128,8 @@ impl Kubelet {
             world: client.world(),
             informers: informers.clone(),
             metrics,
+            settings: config.settings(),
+            version: config.version,
             client,
         });
 

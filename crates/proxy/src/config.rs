@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use coracle_serving::Settings;
 use ipnet::IpNet;
 
 use crate::compile::NodePortAddresses;
@@ -37,6 +38,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// The version that the pages show.
     pub version: &'static str,
+    /// The settings that they show.
+    pub settings: Settings,
     /// Whether a failure to listen at one of these is fatal.
     pub bind_hard_fail: bool,
 }
@@ -69,6 +72,7 @@ impl Default for Config {
             healthz: Some(SocketAddr::from(([0, 0, 0, 0], 10256))),
             metrics: Some(SocketAddr::from(([127, 0, 0, 1], 10249))),
             version: "",
+            settings: Settings::default(),
             bind_hard_fail: false,
         }
     }

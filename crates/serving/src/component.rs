@@ -239,11 +239,7 @@ impl Server for Component {
     ) -> Answer {
         match self.check(&request, &certified).await {
             Err(refusal) => refusal,
-            Ok(()) => {
-                let uri = request.uri();
-                self.pages
-                    .answer(uri.path(), uri.query().unwrap_or_default())
-            }
+            Ok(()) => self.pages.answer(&request),
         }
     }
 }

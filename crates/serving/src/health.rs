@@ -33,7 +33,7 @@ impl Check {
 
 metrics! {
     /// What `/metrics/slis` shows.
-    pub(crate) struct HealthMetrics {
+    pub struct HealthMetrics {
         results: Gauges<(String, &'static str)> = gauges(
             Stable,
             "kubernetes_healthcheck",
@@ -118,7 +118,7 @@ impl Checks {
             }
 
             let result = (check.check)();
-            self.count(name, result.is_ok(), counted);
+            counted.count(name, self.kind, result.is_ok());
             match result {
                 Ok(()) => lines.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
@@ -153,15 +153,17 @@ impl Checks {
         lines.push_str(&format!("{kind} check passed\n"));
         answer::text(StatusCode::OK, lines)
     }
+}
 
-    fn count(&self, name: &str, succeeded: bool, counted: &HealthMetrics) {
+impl HealthMetrics {
+    /// Counts a check of `/KIND`.
+    pub fn count(&self, name: &str, kind: &'static str, succeeded: bool) {
         let status = if succeeded { "success" } else { "error" };
-        let (name, kind) = (name.to_owned(), self.kind);
-        counted
-            .results
+        let name = name.to_owned();
+        self.results
             .of(&(name.clone(), kind))
             .set(i64::from(succeeded));
-        counted.counts.of(&(name, kind, status)).inc();
+        self.counts.of(&(name, kind, status)).inc();
     }
 }
 

@@ -14,8 +14,9 @@ pub mod connection;
 mod health;
 pub mod pages;
 pub mod plain;
+pub mod zpages;
 
 pub use component::Component;
 pub use connection::{TlsError, certificate};
-pub use health::{Check, Checks};
-pub use pages::{About, Flag};
+pub use health::{Check, Checks, HealthMetrics};
+pub use pages::{About, Flag, Settings};

@@ -1,14 +1,13 @@
 //! What a component shows about itself: health, metrics, configuration, flags, status.
 
-use std::fmt::Write as _;
-
-use coracle_api::time::{Time, Timestamp};
+use coracle_api::time::Timestamp;
 use coracle_client::World;
 use coracle_metrics::{CONTENT_TYPE, Registry};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 
 use crate::answer::{self, Answer};
 use crate::health::{Checks, HealthMetrics};
+use crate::zpages;
 
 /// The name of a flag and its value.
 pub type Flag = (String, String);
@@ -22,9 +21,14 @@ pub struct About {
     pub metrics: Registry,
     /// One per path: `healthz` and whichever others upstream has there.
     pub health: Vec<Checks>,
-    /// The configuration in effect: its name at `/configz`, and JSON.
+    pub settings: Settings,
+}
+
+/// The settings in effect; what is none has no page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The configuration: its name at `/configz`, and JSON.
     pub config: Option<(&'static str, String)>,
-    /// The flags in effect.
     pub flags: Option<Vec<Flag>>,
 }
 
@@ -36,8 +40,6 @@ pub struct Pages {
     slis: Registry,
     health: HealthMetrics,
 }
-
-const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n";
 
 impl Pages {
     pub fn new(about: About, world: World) -> Pages {
@@ -56,7 +58,11 @@ impl Pages {
     }
 
     /// The page at a path.
-    pub fn answer(&self, path: &str, query: &str) -> Answer {
+    pub fn answer<B>(&self, request: &Request<B>) -> Answer {
+        let (path, query) = (
+            request.uri().path(),
+            request.uri().query().unwrap_or_default(),
+        );
         let health = self.about.health.iter();
         let mut answers = health.filter_map(|checks| checks.answer(path, query, &self.health));
         if let Some(answer) = answers.next() {
@@ -66,12 +72,18 @@ impl Pages {
         no_sniff(match path {
             "/metrics" => metrics(&self.about.metrics),
             "/metrics/slis" => metrics(&self.slis),
-            "/statusz" => answer::text(StatusCode::OK, self.status()),
-            _ => match (path, &self.about.config, &self.about.flags) {
+            "/statusz" => into_answer(zpages::statusz(&self.status(), accept(request.headers()))),
+            _ => match (
+                path,
+                &self.about.settings.config,
+                &self.about.settings.flags,
+            ) {
                 ("/configz", Some((name, config)), _) => {
                     answer::json(format!("{{\"{name}\":{config}}}"))
                 }
-                ("/flagz", _, Some(flags)) => answer::text(StatusCode::OK, self.flags(flags)),
+                ("/flagz", _, Some(flags)) => {
+                    into_answer(zpages::flagz(self.name(), flags, accept(request.headers())))
+                }
                 _ => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
             },
         })
@@ -79,37 +91,42 @@ impl Pages {
 
     fn paths(&self) -> Vec<String> {
         let health = self.about.health.iter().flat_map(Checks::paths);
-        let config = self.about.config.as_ref().map(|_| "/configz");
-        let flags = self.about.flags.as_ref().map(|_| "/flagz");
+        let config = self.about.settings.config.as_ref().map(|_| "/configz");
+        let flags = self.about.settings.flags.as_ref().map(|_| "/flagz");
         let fixed = ["/metrics", "/metrics/slis", "/statusz"].into_iter();
         let others = fixed.chain(config).chain(flags).map(str::to_owned);
-        let mut paths: Vec<String> = health.chain(others).collect();
-        paths.sort();
-        paths
+        health.chain(others).collect()
     }
 
-    fn flags(&self, flags: &[Flag]) -> String {
-        let mut text = format!("\n{} flags\n{WARNING}", self.about.name);
-        let mut flags: Vec<&Flag> = flags.iter().collect();
-        flags.sort();
-        for (name, value) in flags {
-            writeln!(text, "{name}={value}").expect("strings take everything");
+    fn status(&self) -> zpages::Status<'_> {
+        zpages::Status {
+            name: self.about.name,
+            version: self.about.version,
+            started: self.started,
+            now: self.world.now(),
+            paths: self.paths(),
         }
-        text
     }
+}
 
-    fn status(&self) -> String {
-        let up = self.world.now().unix_seconds() - self.started.unix_seconds();
-        let (hours, minutes, seconds) = (up / 3600, up / 60 % 60, up % 60);
-        let version = self.about.version.trim_start_matches('v');
-        format!(
-            "\n{name} statusz\n{WARNING}\nStarted: {started}\nUp: {hours} hr {minutes:02} min {seconds:02} sec\n\
-             Go version: \nBinary version: {version}\nEmulation version: 1.36\nPaths: {paths}\n",
-            name = self.about.name,
-            started = Time(self.started).text(),
-            paths = self.paths().join(" "),
-        )
+/// The response with a page.
+pub fn into_answer(page: zpages::Page) -> Answer {
+    let mut answer = answer::with_type(page.status, page.content_type, page.content);
+    let warning = page
+        .warning
+        .and_then(|text| HeaderValue::try_from(text).ok());
+    if let Some(warning) = warning {
+        answer.headers_mut().insert(header::WARNING, warning);
     }
+    answer
+}
+
+/// What a client accepts.
+pub fn accept(headers: &HeaderMap) -> &str {
+    let accept = headers.get(header::ACCEPT);
+    accept
+        .and_then(|accept| accept.to_str().ok())
+        .unwrap_or_default()
 }
 
 /// A page of metrics.

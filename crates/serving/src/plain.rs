@@ -18,10 +18,10 @@ use crate::connection::{AFTER_FAILURE, HEAD_WITHIN};
 const MAX_CONNECTIONS: usize = 256;
 const MAX_PER_ADDRESS: usize = 64;
 
-/// Serves until dropped; `respond` is called with path and query.
+/// Serves until dropped; `respond` answers requests, whose bodies are not read.
 pub async fn serve(
     listener: TcpListener,
-    respond: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
+    respond: impl Fn(&Request<Incoming>) -> Answer + Send + Sync + 'static,
 ) {
     let respond = Arc::new(respond);
     let connections = Tasks::new();
@@ -49,11 +49,10 @@ pub async fn serve(
 
 async fn serve_connection(
     stream: TcpStream,
-    respond: Arc<impl Fn(&str, &str) -> Answer + Send + Sync + 'static>,
+    respond: Arc<impl Fn(&Request<Incoming>) -> Answer + Send + Sync + 'static>,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
-        let uri = request.uri();
-        let answer = respond(uri.path(), uri.query().unwrap_or_default());
+        let answer = respond(&request);
         let answer = match *request.method() == Method::HEAD {
             true => answer::without_body(answer),
             false => answer,

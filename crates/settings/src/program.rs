@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use coracle_api::{Map, Value};
+
 use crate::command_line::{self, Occurrence};
 use crate::{Field, Omission, file, help};
 
@@ -227,6 +229,43 @@ impl<T: Default> Program<T> {
                 mistakes.push(command_line::invalid(name, flag.text, &why));
             }
         }
+    }
+
+    /// The flags with their values in `options`, by name.
+    pub fn flags(&self, options: &mut T) -> Vec<(String, String)> {
+        let mut flags: Vec<_> = self
+            .settings()
+            .filter(|setting| !setting.name.is_empty())
+            .map(|setting| (setting.name.to_owned(), (setting.field)(options).text()))
+            .collect();
+        flags.sort();
+        flags
+    }
+
+    /// The configuration file that leads to `options`: all settings that have a key.
+    pub fn configuration(&self, options: &mut T) -> Value {
+        let mut file = Map::new();
+        if let Format::Kind {
+            api_version, kind, ..
+        } = self.format
+        {
+            file.insert("apiVersion", api_version);
+            file.insert("kind", kind);
+        }
+
+        for setting in self.settings().filter(|setting| !setting.key.is_empty()) {
+            let value = (setting.field)(options).value();
+            if value == Value::Null {
+                continue;
+            }
+
+            let (parents, name) = setting.key.rsplit_once('.').unwrap_or(("", setting.key));
+            let parents = parents.split('.').filter(|parent| !parent.is_empty());
+            let map = parents.fold(&mut file, |map, parent| map.object_mut(parent));
+            map.insert(name, value);
+        }
+
+        Value::Object(file)
     }
 
     /// The text of `--help`.

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::catalog::BUILTIN;
+use coracle_api::time::Timestamp;
 use coracle_client::Journal;
+use coracle_serving::Flag;
 use http_body::Body as _;
 
 use crate::ApiError;
@@ -54,6 +56,11 @@ pub struct Server {
     pub min_watch: Duration,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
+    /// What `/metrics/slis` shows.
+    pub slis: coracle_metrics::Registry,
+    /// What `/flagz` shows.
+    pub flags: Vec<Flag>,
+    pub started: Timestamp,
     /// Bytes of bodies of requests in flight.
     pub(crate) bodies: Arc<ByteBudget>,
     /// Bytes of responses that clients have not read yet.

@@ -26,7 +26,7 @@ use crate::authn::User;
 use crate::cache::Caches;
 use crate::request::{Query, RequestInfo};
 use crate::served::Served;
-use request::{About, Answered, Known, RequestSeries, WithDryRun};
+use request::{About, Answered, Deprecated, Known, RequestSeries, WithDryRun};
 use store::Operation;
 
 metrics! {
@@ -71,6 +71,12 @@ metrics! {
             "apiserver_current_inflight_requests",
             "Number of requests in flight, without long-running ones.",
             ["request_kind"],
+        ),
+        deprecated: Gauges<Deprecated> = gauges(
+            Stable,
+            "apiserver_requested_deprecated_apis",
+            "Deprecated APIs that have been requested; always 1.",
+            ["group", "version", "resource", "subresource", "removed_release"],
         ),
         flows: Counters<FlowName> = counters(
             Beta,

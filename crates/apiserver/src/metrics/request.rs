@@ -13,6 +13,7 @@ use http::{HeaderMap, header};
 use tokio::time::Instant;
 
 use super::Metrics;
+use crate::deprecation;
 use crate::request::{Query, RequestInfo, Target, Verb};
 
 /// The attributes of a request that are labels of metrics.
@@ -37,6 +38,29 @@ pub(super) struct WithDryRun {
 pub(super) struct Answered {
     request: WithDryRun,
     code: u16,
+}
+
+/// A deprecated API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Deprecated {
+    resource: Known,
+    subresource: &'static str,
+}
+
+impl Labels for Deprecated {
+    fn values(&self) -> Vec<Cow<'_, str>> {
+        let resource = self.resource.0;
+        [
+            &resource.group,
+            &resource.version,
+            &resource.plural,
+            self.subresource,
+            // No release is planned that would remove one.
+            "",
+        ]
+        .map(Cow::Borrowed)
+        .to_vec()
+    }
 }
 
 impl Hash for About {
@@ -224,6 +248,8 @@ pub(super) struct RequestSeries {
     under_way: OnceLock<Arc<Gauge>>,
     /// Of requests that succeeded.
     ok: OnceLock<Arc<Counter>>,
+    /// Set with the first request, if the API is deprecated.
+    deprecated: OnceLock<()>,
 }
 
 impl RequestSeries {
@@ -249,6 +275,9 @@ impl Measured {
         let series = metrics.series.of(&request);
         let present = series.present(&metrics, &request.about, lasts);
         present.add(1);
+        series
+            .deprecated
+            .get_or_init(|| metrics.note_deprecated(&request.about));
 
         let (code, bytes) = (AtomicU16::new(0), AtomicU64::new(0));
         Measured {
@@ -270,6 +299,21 @@ impl Measured {
     /// So many bytes of the response have been sent.
     pub fn sent(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Relaxed);
+    }
+}
+
+impl Metrics {
+    fn note_deprecated(&self, about: &About) {
+        let Some(resource) = about.resource else {
+            return;
+        };
+        if deprecation::is_deprecated(&resource.0.group, &resource.0.plural) {
+            let series = Deprecated {
+                resource,
+                subresource: about.subresource,
+            };
+            self.counted.deprecated.of(&series).set(1);
+        }
     }
 }
 

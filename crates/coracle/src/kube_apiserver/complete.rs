@@ -115,6 +115,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
         listen: SocketAddr::new(bind, port),
         config: Config {
             journal: Journal::new(),
+            flags: Vec::new(),
             certificate,
             tls13_only,
             http2: !options.serving.disable_http2,

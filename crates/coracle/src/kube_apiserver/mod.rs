@@ -12,6 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use coracle_apiserver::{InProcess, Listeners, RunError, serve};
+use coracle_serving::Flag;
 use coracle_settings::Mistakes;
 
 use crate::certificates::CertificateError;
@@ -49,14 +50,18 @@ pub(crate) fn declared() -> settings::declared::Declared {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ServerError> {
     match settings::read(&PROGRAM, arguments)? {
-        Some(options) => process::block_on(serve(&options))?,
+        Some(mut options) => {
+            let flags = PROGRAM.flags(&mut options);
+            process::block_on(serve(&options, flags))?
+        }
         None => Ok(()),
     }
 }
 
-async fn serve(options: &Options) -> Result<(), ServerError> {
+async fn serve(options: &Options, flags: Vec<Flag>) -> Result<(), ServerError> {
     options.feature_gates.set()?;
-    let settings = complete(options)?;
+    let mut settings = complete(options)?;
+    settings.config.flags = flags;
     if let Some(own) = &settings.own_certificate {
         own.ensure()?;
     }

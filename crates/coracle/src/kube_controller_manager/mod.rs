@@ -8,11 +8,13 @@ mod program;
 
 use std::sync::Arc;
 
+use coracle_api::codec::json;
 use coracle_client::election::{Election, InvalidDurations, Lost};
 use coracle_client::transport::{Https, ServiceAccountTransport};
 use coracle_client::{Client, Config, ConfigError, Recorder, Tasks};
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Context, Manager};
+use coracle_serving::{Flag, Settings};
 use coracle_settings::Mistakes;
 
 use crate::component_port::{self, Port, PortError, component_metrics};
@@ -51,12 +53,50 @@ pub(crate) fn declared() -> settings::declared::Declared {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ManagerError> {
     match settings::read(&PROGRAM, arguments)? {
-        Some(options) => process::block_on(manage(&options))?,
+        Some(mut options) => {
+            let shown = shown(&mut options);
+            process::block_on(manage(&options, shown))?
+        }
         None => Ok(()),
     }
 }
 
-async fn manage(options: &Options) -> Result<(), ManagerError> {
+/// The keys of the settings are those of upstream's internal configuration, which no file has.
+fn shown(options: &mut Options) -> Settings {
+    let mut config = PROGRAM.configuration(options);
+    if let Some(config) = config.as_object_mut() {
+        config.insert("apiVersion", "kubecontrollermanager.config.k8s.io/v1alpha1");
+        config.insert("kind", "KubeControllerManagerConfiguration");
+        for (own, generic) in [
+            ("clientConnection", "ClientConnection"),
+            ("leaderElection", "LeaderElection"),
+        ] {
+            if let Some(shared) = config.remove(own) {
+                config.object_mut("Generic").insert(generic, shared);
+            }
+        }
+    }
+
+    let config = String::from_utf8(json::to_vec(&config)).expect("JSON is UTF-8");
+    Settings {
+        config: Some(("kubecontrollermanager.config.k8s.io", config)),
+        flags: Some(PROGRAM.flags(options)),
+    }
+}
+
+/// What these controllers show of their settings, in a process with these flags.
+pub(crate) fn shown_in(flags: &[Flag], manager: &Manager) -> Settings {
+    let mut options = Options {
+        manager: manager.clone(),
+        ..PROGRAM.defaults()
+    };
+    Settings {
+        flags: Some(flags.to_vec()),
+        ..shown(&mut options)
+    }
+}
+
+async fn manage(options: &Options, shown: Settings) -> Result<(), ManagerError> {
     options.feature_gates.set()?;
     let manager = Manager {
         selected: options.selected()?,
@@ -78,7 +118,7 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
     let port_options = component_port::options(&options.serving, &options.delegation)?;
     if let Some(port) = Port::open("kube-controller-manager", &port_options).await? {
         let leads = options.election.enabled.then_some(&election);
-        let about = component_port::about_controllers(&metrics, leads);
+        let about = component_port::about_controllers(&metrics, leads, shown);
         let reviews = component_port::reviews(&client, &options.delegation).await?;
         let component = component_port::component(about, &client, reviews, &port_options, &tasks)?;
         port.serve(component, &tasks);

@@ -9,7 +9,8 @@ mod tests;
 use std::fs;
 
 use coracle_client::Client;
-use coracle_proxy::{Config, RunError};
+use coracle_proxy::{Config, DetectLocal, RunError};
+use coracle_serving::{Flag, Settings};
 use coracle_settings::Mistakes;
 
 use crate::component_port::component_metrics;
@@ -39,13 +40,14 @@ pub(crate) fn declared() -> settings::declared::Declared {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
-    let Some(options) = settings::read(&PROGRAM, arguments)? else {
+    let Some(mut options) = settings::read(&PROGRAM, arguments)? else {
         return Ok(());
     };
     options.feature_gates.set()?;
 
     let config = Config {
         version: coracle_apiserver::VERSION,
+        settings: shown(&mut options),
         ..options.complete()?
     };
     if options.cleanup {
@@ -58,6 +60,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ProxyError> {
     }
 
     process::block_on(lead(&options, config))?
+}
+
+fn shown(options: &mut Options) -> Settings {
+    settings::shown(&PROGRAM, options, "kubeproxy.config.k8s.io")
+}
+
+/// What a proxy shows of its settings, in a process with these flags.
+pub(crate) fn shown_in(flags: &[Flag], config: &Config) -> Settings {
+    let mut options = PROGRAM.defaults();
+    options.hostname_override.clone_from(&config.node);
+    options.min_sync_period = config.min_sync_period;
+    if let DetectLocal::ClusterRanges(ranges) = &config.detect_local {
+        options.cluster_cidrs.clone_from(ranges);
+    }
+    Settings {
+        flags: Some(flags.to_vec()),
+        ..shown(&mut options)
+    }
 }
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";

@@ -7,6 +7,7 @@ mod program;
 use coracle_client::election::InvalidDurations;
 use coracle_client::{Client, Election, Journal, Recorder, Tasks};
 use coracle_scheduler::RunError;
+use coracle_serving::{Flag, Settings};
 use coracle_settings::Mistakes;
 
 use crate::component_port::{self, Port, PortError, SchedulerHealth, component_metrics};
@@ -42,12 +43,28 @@ pub(crate) fn declared() -> settings::declared::Declared {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), SchedulerError> {
     match settings::read(&PROGRAM, arguments)? {
-        Some(options) => process::block_on(schedule(&options))?,
+        Some(mut options) => {
+            let shown = shown(&mut options);
+            process::block_on(schedule(&options, &shown))?
+        }
         None => Ok(()),
     }
 }
 
-async fn schedule(options: &Options) -> Result<(), SchedulerError> {
+fn shown(options: &mut Options) -> Settings {
+    settings::shown(&PROGRAM, options, "componentconfig")
+}
+
+/// What the scheduler shows of its settings where all have their defaults, in a process with these
+/// flags.
+pub(crate) fn shown_in(flags: &[Flag]) -> Settings {
+    Settings {
+        flags: Some(flags.to_vec()),
+        ..shown(&mut PROGRAM.defaults())
+    }
+}
+
+async fn schedule(options: &Options, shown: &Settings) -> Result<(), SchedulerError> {
     options.feature_gates.set()?;
     let config = options.complete()?;
     let election = Election {
@@ -71,7 +88,7 @@ async fn schedule(options: &Options) -> Result<(), SchedulerError> {
         let health = SchedulerHealth::default();
         if let Some(port) = port {
             let leads = options.election.enabled.then_some(&election);
-            let about = health.about(&metrics, leads, stop.clone());
+            let about = health.about(&metrics, leads, stop.clone(), shown.clone());
             let reviews = component_port::reviews(&client, &options.delegation).await?;
             let component =
                 component_port::component(about, &client, reviews, &port_options, &tasks)?;

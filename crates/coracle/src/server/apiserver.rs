@@ -31,6 +31,7 @@ impl Server {
     ) -> Result<Config, CertificateError> {
         Ok(Config {
             certificate: pki.files("apiserver"),
+            flags: self.flags.clone(),
             tls13_only: false,
             http2: true,
             http2_streams: 100,

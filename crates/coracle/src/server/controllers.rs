@@ -4,12 +4,13 @@ use coracle_apiserver::InProcess;
 use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::{self, Authority};
 use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
+use coracle_serving::Flag;
 
 use super::cluster_network::ClusterNetwork;
 use super::{Server, ServerError};
 use crate::certificates::{Certificates, Pair};
 use crate::component_port::{self, CONTROLLER_MANAGER_PORT, component_metrics};
-use crate::controllers;
+use crate::{controllers, kube_controller_manager};
 
 impl Server {
     /// The controllers of a cluster with its own CA.
@@ -61,6 +62,7 @@ pub(super) async fn begin(
     elect: bool,
     journal: &Journal,
     authority: &Pair,
+    flags: &[Flag],
 ) -> (InProcess, Tasks) {
     let (in_process, tasks) = (InProcess::default(), Tasks::new());
     let (api, journal) = (in_process.clone(), journal.clone());
@@ -68,7 +70,11 @@ pub(super) async fn begin(
 
     let metrics = component_metrics();
     let client = controllers::client(&in_process, &metrics);
-    let about = component_port::about_controllers(&metrics, election.as_ref());
+    let about = component_port::about_controllers(
+        &metrics,
+        election.as_ref(),
+        kube_controller_manager::shown_in(flags, &manager),
+    );
     let port = CONTROLLER_MANAGER_PORT;
     component_port::begin_in_cluster(about, port, &client, authority, &tasks).await;
 

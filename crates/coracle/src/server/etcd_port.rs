@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{fs, io};
 
+use coracle_api::Value;
 use coracle_api::certificate_subject::CertificateSubject;
 use coracle_settings::Element;
 use coracle_store::etcd_server::{ClientRule, Clients, EtcdServerConfig, Listen, ServerTls};
@@ -31,6 +32,13 @@ impl Element for EtcdAddress {
 
     fn parse(text: &str) -> Result<EtcdAddress, String> {
         etcd_address(text).map(EtcdAddress)
+    }
+
+    fn to_value(&self) -> Value {
+        Value::from(match &self.0 {
+            Listen::Unix(path) => format!("unix://{}", path.display()),
+            Listen::Tcp(address) => address.to_string(),
+        })
     }
 }
 

@@ -26,6 +26,7 @@ use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::AuthorityError;
 use coracle_controllers::manager::UnknownController;
 use coracle_runtime::OpenFiles;
+use coracle_serving::Flag;
 use coracle_settings::{Mistakes, Part};
 use coracle_store::etcd_server::{EtcdServer, EtcdServerError};
 use tokio::sync::watch;
@@ -68,6 +69,8 @@ pub(crate) struct Server {
     etcd: EtcdFlags,
     logs: Logs,
     feature_gates: Gates,
+    /// All flags with their values, for `/flagz` of the components.
+    flags: Vec<Flag>,
 }
 
 impl Part<Gates> for Server {
@@ -128,9 +131,10 @@ pub(crate) fn declared() -> settings::declared::Declared {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), ServerError> {
-    let Some(server) = settings::read(&PROGRAM, arguments)? else {
+    let Some(mut server) = settings::read(&PROGRAM, arguments)? else {
         return Ok(());
     };
+    server.flags = PROGRAM.flags(&mut server);
     server.check()?;
     server.feature_gates.set()?;
 
@@ -220,8 +224,14 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     };
 
     let manager = command.manager(&pki, &authority, &cluster_network)?;
-    let (in_process, tasks) =
-        controllers::begin(manager, storage.is_shared(), &journal, &authority).await;
+    let (in_process, tasks) = controllers::begin(
+        manager,
+        storage.is_shared(),
+        &journal,
+        &authority,
+        &command.flags,
+    )
+    .await;
     let scheduler = scheduler::begin(command, &in_process, &journal, &authority).await;
     simulated::begin(&command.nodes, &in_process, &journal, &tasks);
 
@@ -348,6 +358,7 @@ impl Server {
         let addresses = [address, IpAddr::V4(Ipv4Addr::LOCALHOST)];
 
         Ok(Some(node::Settings {
+            flags: self.flags.clone(),
             certificate: Certificates::kubelet(authority, &name, &addresses)?,
             authority: authority.certificate.clone(),
             instance: instance.clone(),

@@ -25,6 +25,7 @@ use coracle_runtime::images::{
 };
 use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{OpenFiles, Runtime};
+use coracle_serving::Flag;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use rustix::mount::{UnmountFlags, unmount};
 use tokio::net::TcpListener;
@@ -36,11 +37,14 @@ use super::pod_network::PodNetwork;
 use crate::certificates::Pair;
 use crate::component_port::component_metrics;
 use crate::instance::Instance;
+use crate::kube_proxy;
 use crate::process::{self, blocking};
 use crate::world::WORLD;
 
 /// Settings of the node.
 pub(super) struct Settings {
+    /// The flags of the process.
+    pub(super) flags: Vec<Flag>,
     pub(super) instance: Instance,
     pub(super) name: String,
     /// The node's address.
@@ -301,7 +305,8 @@ fn begin_kubelet(
                 address.port()
             }),
         healthz: Some(SocketAddr::from(([127, 0, 0, 1], 10248))),
-        version: coracle_apiserver::VERSION.to_owned(),
+        version: coracle_apiserver::VERSION,
+        flags: settings.flags.clone(),
         journal: settings.journal.clone(),
         manifests: Some(settings.instance.data_dir.join("manifests")),
     };
@@ -346,6 +351,10 @@ fn begin_proxy(settings: &Settings, in_process: &InProcess, tasks: &Tasks) {
         min_sync_period: Duration::ZERO,
         version: coracle_apiserver::VERSION,
         ..coracle_proxy::Config::default()
+    };
+    let config = coracle_proxy::Config {
+        settings: kube_proxy::shown_in(&settings.flags, &config),
+        ..config
     };
 
     tasks.spawn(async move {

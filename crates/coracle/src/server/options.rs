@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use coracle_api::Value;
 use coracle_apiserver::storage::Media;
 use coracle_kubelet::{ImageSettings, ListedImages, Pulls, Verification};
 use coracle_runtime::images::{ProxyError, Registries};
@@ -79,6 +80,15 @@ impl Element for VerificationPolicy {
                  NeverVerifyAllowlistedImages or AlwaysVerify"
             )),
         }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::from(match self {
+            VerificationPolicy::Never => "NeverVerify",
+            VerificationPolicy::NeverOfPreloaded => "NeverVerifyPreloadedImages",
+            VerificationPolicy::NeverOfListed => "NeverVerifyAllowlistedImages",
+            VerificationPolicy::Always => "AlwaysVerify",
+        })
     }
 }
 
@@ -185,6 +195,14 @@ impl Element for Component {
             "scheduler" => Ok(Component::Scheduler),
             _ => Err(format!("{text:?} is not dns, proxy or scheduler")),
         }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::from(match self {
+            Component::Dns => "dns",
+            Component::Proxy => "proxy",
+            Component::Scheduler => "scheduler",
+        })
     }
 }
 

@@ -12,8 +12,8 @@ use super::Server;
 use super::options::Component;
 use crate::certificates::Pair;
 use crate::component_port::{self, SCHEDULER_PORT, SchedulerHealth, component_metrics};
-use crate::host;
 use crate::world::WORLD;
+use crate::{host, kube_scheduler};
 
 /// A running scheduler; it stops on `stop` or when dropped.
 pub(super) struct Scheduler {
@@ -46,7 +46,12 @@ pub(super) async fn begin(
     let (tasks, journal) = (Tasks::new(), journal.clone());
     let (stop, stopped) = watch::channel(false);
     let health = SchedulerHealth::default();
-    let about = health.about(&metrics, None, stopped.clone());
+    let about = health.about(
+        &metrics,
+        None,
+        stopped.clone(),
+        kube_scheduler::shown_in(&command.flags),
+    );
     component_port::begin_in_cluster(about, SCHEDULER_PORT, &client, authority, &tasks).await;
 
     tasks.spawn(async move {

@@ -17,6 +17,8 @@ mod tests;
 use std::fs;
 
 use clap::Args;
+use coracle_api::codec::json;
+use coracle_serving::Settings;
 use coracle_settings::{Mistakes, Part, Program, Request};
 
 pub(crate) use api_client::{ApiClient, burst, kubeconfig, master, qps};
@@ -27,6 +29,20 @@ pub(crate) use omissions::{LOGGING, METRICS, PROFILING, SERVING, VERSIONS};
 pub(crate) use serving::{Delegation, Serving, authentication, authorization, serving};
 
 use crate::process;
+
+/// What a component shows of its settings: the flags, and the configuration under `name`.
+pub(crate) fn shown<T: Default>(
+    program: &Program<T>,
+    options: &mut T,
+    name: &'static str,
+) -> Settings {
+    let config = json::to_vec(&program.configuration(options));
+    let config = String::from_utf8(config).expect("JSON is UTF-8");
+    Settings {
+        config: Some((name, config)),
+        flags: Some(program.flags(options)),
+    }
+}
 
 /// The arguments of a program with settings of its own.
 #[derive(Args)]

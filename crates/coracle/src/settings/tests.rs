@@ -197,6 +197,14 @@ fn page() -> String {
         page.push_str(&format!("| `{flag}` | `--{ours}` |\n"));
     }
 
+    let has_counterpart = |flag: &str| KUBELET.iter().any(|(kubelets, _)| *kubelets == flag);
+    let others: Vec<String> = kubelet
+        .iter()
+        .filter(|flag| !has_counterpart(&flag.name))
+        .map(|flag| format!("`{}`", flag.name))
+        .collect();
+    page.push_str(&format!("\nThe others: {}.\n", others.join(", ")));
+
     page
 }
 

@@ -161,7 +161,7 @@ fn info(inputs: &StatusInputs<'_>) -> NodeSystemInfo {
         container_runtime_version: inputs.runtime.to_owned(),
         kernel_version: machine.kernel.clone(),
         kube_proxy_version: String::new(),
-        kubelet_version: inputs.config.version.clone(),
+        kubelet_version: inputs.config.version.to_owned(),
         machine_id: machine.machine_id.clone(),
         operating_system: "linux".to_owned(),
         os_image: machine.os_image.clone(),

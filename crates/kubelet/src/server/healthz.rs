@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use coracle_client::Tasks;
 use coracle_serving::answer::{self, Answer};
 use coracle_serving::plain;
+use http::Request;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderValue, StatusCode};
+use hyper::body::Incoming;
 use tokio::net::TcpListener;
 
 /// Serves at this address until the tasks end. If the address is in use, the kubelet runs without
@@ -21,11 +23,14 @@ pub(crate) async fn begin(address: SocketAddr, tasks: &Tasks) {
     }
 }
 
-fn respond(path: &str, query: &str) -> Answer {
-    let is_verbose = query
+fn respond(request: &Request<Incoming>) -> Answer {
+    let uri = request.uri();
+    let is_verbose = uri
+        .query()
+        .unwrap_or_default()
         .split('&')
         .any(|part| part.split('=').next() == Some("verbose"));
-    let mut answer = match path {
+    let mut answer = match uri.path() {
         "/healthz" if is_verbose => {
             answer::text(StatusCode::OK, "[+]ping ok\nhealthz check passed\n")
         }

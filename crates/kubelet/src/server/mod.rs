@@ -30,7 +30,8 @@ use coracle_client::{Tasks, World};
 use coracle_cri::Runtime;
 use coracle_metrics::Registry;
 use coracle_serving::access::{Authorities, Certified, Reviews};
-use coracle_serving::{answer, connection};
+use coracle_serving::pages::Pages;
+use coracle_serving::{About, Checks, answer, connection};
 use http::Request;
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
@@ -51,6 +52,7 @@ pub struct Server {
     pub access: Access,
     pub world: World,
     metrics: Registry,
+    pages: Pages,
     requests: RequestMetrics,
     /// Streams that outlive their request: exec, attach, port forwarding.
     tasks: Tasks,
@@ -64,7 +66,13 @@ impl Server {
             pod_manager,
             access,
             host.world,
-            host.metrics.clone(),
+            About {
+                name: "kubelet",
+                version: host.version,
+                metrics: host.metrics.clone(),
+                health: vec![Checks::new("healthz", Vec::new())],
+                settings: host.settings.clone(),
+            },
         )
     }
 
@@ -75,12 +83,14 @@ impl Server {
         pod_manager: PodManager,
         access: Access,
         world: World,
-        metrics: Registry,
+        about: About,
     ) -> Server {
+        let metrics = about.metrics.clone();
         let node_name = node_name.to_owned();
         metrics::register(&metrics, &node_name, &pod_manager);
         Server {
             requests: RequestMetrics::new(&metrics),
+            pages: Pages::new(about, world),
             metrics,
             node_name,
             runtime,

@@ -20,6 +20,8 @@ pub(super) enum Route {
     Summary,
     Metrics,
     ResourceMetrics,
+    /// `/configz`, `/flagz`, `/statusz`.
+    Page,
     /// A path below the node's folder of logs.
     SystemLogs {
         path: Vec<String>,
@@ -91,6 +93,7 @@ pub(super) async fn answer(
         Route::Summary => stats::summary(&server, &query).await,
         Route::Metrics => pages::metrics(&server.metrics),
         Route::ResourceMetrics => resource_metrics::page(&server).await,
+        Route::Page => server.pages.answer(&request),
         Route::SystemLogs { path, has_slash } => {
             system_logs::answer(system_logs::FOLDER, &path, has_slash).await
         }
@@ -149,6 +152,7 @@ pub(super) fn route(method: &Method, path: &str) -> Route {
         ["stats", "summary"] => (Route::Summary, is_get || is_post),
         ["metrics"] => (Route::Metrics, true),
         ["metrics", "resource"] => (Route::ResourceMetrics, true),
+        ["configz" | "flagz" | "statusz"] => (Route::Page, true),
         ["logs", ..] => {
             let path = parts[1..].to_vec();
             let has_slash = path.is_empty() || ends_in_slash;
@@ -220,6 +224,7 @@ mod tests {
         };
 
         check("GET", "/healthz", Route::Health);
+        check("GET", "/configz", Route::Page);
         check("GET", "/pods", Route::Pods);
         check("POST", "/pods", Route::WrongMethod);
 

@@ -70,7 +70,8 @@ impl World {
             reserved_ports: Vec::new(),
             port: 10250,
             healthz: Some(HEALTHZ.parse().unwrap()),
-            version: "v1.36.0".to_owned(),
+            version: "v1.36.0",
+            flags: Vec::new(),
             journal: Journal::new(),
         };
 

@@ -70,7 +70,7 @@ impl Checks {
         let tasks = Tasks::new();
         for listener in listeners(check.port, at).await? {
             let (key, health, endpoints) = (key.clone(), self.health.clone(), endpoints.clone());
-            tasks.spawn(plain::serve(listener, move |_, _| {
+            tasks.spawn(plain::serve(listener, move |_| {
                 answer(&key, endpoints.load(Ordering::Relaxed), health.is_healthy()).into()
             }));
         }

@@ -16,7 +16,8 @@ use coracle_netlink::nftables::{Batch, NftablesError, Watch, remove};
 use coracle_serving::answer::{self, Answer};
 use coracle_serving::pages::Pages;
 use coracle_serving::{About, Check, Checks, plain};
-use http::StatusCode;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -64,7 +65,8 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
     let tasks = Tasks::new();
     if let Some(address) = config.healthz {
         let (health, metrics) = (health.clone(), metrics.clone());
-        let respond = move |path: &str, _: &str| {
+        let respond = move |request: &Request<Incoming>| {
+            let path = request.uri().path();
             let answer: Answer = health.answer(path).into();
             metrics.health(path, answer.status().as_u16());
             answer
@@ -74,9 +76,9 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
 
     if let Some(address) = config.metrics {
         let pages = Pages::new(about(&config, &health, client.metrics()), client.world());
-        let respond = move |path: &str, query: &str| match path {
+        let respond = move |request: &Request<Incoming>| match request.uri().path() {
             "/proxyMode" => answer::text(StatusCode::OK, "nftables"),
-            _ => pages.answer(path, query),
+            _ => pages.answer(request),
         };
         listen(address, config.bind_hard_fail, respond, &tasks).await?;
     }
@@ -142,8 +144,7 @@ fn about(config: &Config, health: &Health, metrics: &Registry) -> About {
         version: config.version,
         metrics: metrics.clone(),
         health: vec![Checks::new("healthz", vec![synced])],
-        config: None,
-        flags: None,
+        settings: config.settings.clone(),
     }
 }
 
@@ -151,7 +152,7 @@ fn about(config: &Config, health: &Health, metrics: &Registry) -> About {
 async fn listen(
     address: SocketAddr,
     hard_fail: bool,
-    respond: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
+    respond: impl Fn(&Request<Incoming>) -> Answer + Send + Sync + 'static,
     tasks: &Tasks,
 ) -> Result<(), RunError> {
     match TcpListener::bind(address).await {
@@ -167,7 +168,7 @@ async fn listen(
 async fn serve(
     address: SocketAddr,
     mut listener: std::io::Result<TcpListener>,
-    respond: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
+    respond: impl Fn(&Request<Incoming>) -> Answer + Send + Sync + 'static,
 ) {
     let mut last_error = LastError::default();
     loop {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use coracle_api::Value;
 use coracle_api::go_text::Quoted;
+use coracle_api::{Text, Value};
 
 use super::{Element, Field, mismatch};
 
@@ -34,6 +34,10 @@ impl<E: Element> Field for Vec<E> {
         };
         Ok(())
     }
+
+    fn value(&self) -> Value {
+        Value::Array(self.iter().map(E::to_value).collect())
+    }
 }
 
 /// A list with one element per flag, in which commas mean nothing.
@@ -57,6 +61,10 @@ impl Field for Each {
 
     fn read(&mut self, value: &Value) -> Result<(), String> {
         self.0.read(value)
+    }
+
+    fn value(&self) -> Value {
+        self.0.value()
     }
 }
 
@@ -93,6 +101,11 @@ impl<E: Element> Field for BTreeMap<String, E> {
         let entry = |(name, value): (&str, &Value)| Ok((name.to_string(), E::from_value(value)?));
         *self = map.iter().map(entry).collect::<Result<_, String>>()?;
         Ok(())
+    }
+
+    fn value(&self) -> Value {
+        let entry = |(name, value): (&String, &E)| (Text::new(name), value.to_value());
+        Value::Object(self.iter().map(entry).collect())
     }
 }
 

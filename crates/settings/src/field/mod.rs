@@ -6,6 +6,7 @@ mod special;
 
 use coracle_api::Value;
 
+use crate::file::scalar;
 pub use collections::Each;
 pub use special::{Given, Pattern, Patterns, PortRange, Tree};
 
@@ -33,6 +34,14 @@ pub trait Field {
     /// # Errors
     /// Which type was expected, or why the value is none.
     fn read(&mut self, value: &Value) -> Result<(), String>;
+
+    /// The value as a file would have it; null: there is none.
+    fn value(&self) -> Value;
+
+    /// The value as upstream's `/flagz` shows it.
+    fn text(&self) -> String {
+        shown(&self.value())
+    }
 }
 
 /// A type of one text. An `Option` of it is none when the text is empty; a `Vec` of it is a list.
@@ -52,6 +61,26 @@ pub trait Element: Sized {
             Value::String(text) => Self::parse(text),
             _ => Err(mismatch("a string", value)),
         }
+    }
+
+    /// The value as a file would have it.
+    fn to_value(&self) -> Value;
+}
+
+/// How upstream's flags print a value: `[a,b]`, `a=b,c=d`.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(map) => {
+            let entries = map
+                .iter()
+                .map(|(name, value)| format!("{name}={}", shown(value)));
+            entries.collect::<Vec<_>>().join(",")
+        }
+        plain => scalar(plain).unwrap_or_default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coracle_api::Value;
 use coracle_api::go_text::{NumberError, Quoted};
-use coracle_api::time::parse_duration;
+use coracle_api::time::{self, parse_duration};
 use ipnet::IpNet;
 
 use super::{Element, Field, mismatch};
@@ -27,6 +27,10 @@ macro_rules! fields {
             fn read(&mut self, value: &Value) -> Result<(), String> {
                 *self = <$type>::from_value(value)?;
                 Ok(())
+            }
+
+            fn value(&self) -> Value {
+                self.to_value()
             }
         }
     )*};
@@ -53,6 +57,10 @@ impl<E: Element> Field for Option<E> {
         *self = Some(E::from_value(value)?);
         Ok(())
     }
+
+    fn value(&self) -> Value {
+        self.as_ref().map_or(Value::Null, E::to_value)
+    }
 }
 
 impl Element for bool {
@@ -68,6 +76,10 @@ impl Element for bool {
 
     fn from_value(value: &Value) -> Result<bool, String> {
         value.as_bool().ok_or_else(|| mismatch("a bool", value))
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Bool(*self)
     }
 }
 
@@ -122,6 +134,11 @@ macro_rules! integers {
                 let number = value.as_int().ok_or_else(|| mismatch("an integer", value))?;
                 <$type>::try_from(number).map_err(|_| format!("{number} is out of range"))
             }
+
+            fn to_value(&self) -> Value {
+                let number = i64::try_from(*self);
+                number.map_or_else(|_| Value::from(self.to_string()), Value::Int)
+            }
         }
     )*};
 }
@@ -150,6 +167,10 @@ impl Element for f64 {
             _ => Err(mismatch("a number", value)),
         }
     }
+
+    fn to_value(&self) -> Value {
+        Value::Float(*self)
+    }
 }
 
 impl Element for String {
@@ -157,6 +178,10 @@ impl Element for String {
 
     fn parse(text: &str) -> Result<String, String> {
         Ok(text.to_string())
+    }
+
+    fn to_value(&self) -> Value {
+        Value::string(self)
     }
 }
 
@@ -169,6 +194,10 @@ impl Element for Duration {
             .to_std()
             .ok_or_else(|| String::from("must not be negative"))
     }
+
+    fn to_value(&self) -> Value {
+        Value::from(time::Duration::from(*self).to_string())
+    }
 }
 
 impl Element for IpAddr {
@@ -180,6 +209,10 @@ impl Element for IpAddr {
             .parse()
             .map_err(|_| format!("failed to parse IP: {}", Quoted(text)))
     }
+
+    fn to_value(&self) -> Value {
+        Value::from(self.to_string())
+    }
 }
 
 impl Element for SocketAddr {
@@ -189,6 +222,10 @@ impl Element for SocketAddr {
     fn parse(text: &str) -> Result<SocketAddr, String> {
         text.parse()
             .map_err(|_| format!("{} is not a valid IP:port", Quoted(text)))
+    }
+
+    fn to_value(&self) -> Value {
+        Value::from(self.to_string())
     }
 }
 
@@ -201,6 +238,10 @@ impl Element for IpNet {
             .parse()
             .map_err(|_| format!("invalid CIDR address: {text}"))
     }
+
+    fn to_value(&self) -> Value {
+        Value::from(self.to_string())
+    }
 }
 
 impl Element for PathBuf {
@@ -209,5 +250,9 @@ impl Element for PathBuf {
 
     fn parse(text: &str) -> Result<PathBuf, String> {
         Ok(PathBuf::from(text))
+    }
+
+    fn to_value(&self) -> Value {
+        Value::from(self.display().to_string())
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use coracle_api::Value;
 use coracle_api::go_text::Quoted;
+use coracle_api::{Map, Value};
 
 use super::{Element, Field, mismatch};
 
@@ -25,6 +25,10 @@ impl Field for Given {
     fn read(&mut self, value: &Value) -> Result<(), String> {
         self.0 = Some(String::from_value(value)?);
         Ok(())
+    }
+
+    fn value(&self) -> Value {
+        self.0.as_ref().map_or(Value::Null, String::to_value)
     }
 }
 
@@ -74,6 +78,10 @@ impl Field for PortRange {
     fn read(&mut self, value: &Value) -> Result<(), String> {
         let text = value.as_str().ok_or_else(|| mismatch("a string", value))?;
         self.set(text)
+    }
+
+    fn value(&self) -> Value {
+        Value::from(format!("{}-{}", self.0.start(), self.0.end()))
     }
 }
 
@@ -162,6 +170,22 @@ impl Field for Patterns {
 
         Ok(())
     }
+
+    fn value(&self) -> Value {
+        let pattern = |pattern: &Pattern| {
+            let mut map = Map::new();
+            map.insert("filePattern", pattern.file.as_str());
+            map.insert("verbosity", pattern.level);
+            Value::Object(map)
+        };
+        Value::Array(self.0.iter().map(pattern).collect())
+    }
+
+    fn text(&self) -> String {
+        let patterns = self.0.iter();
+        let patterns = patterns.map(|pattern| format!("{}={}", pattern.file, pattern.level));
+        patterns.collect::<Vec<_>>().join(",")
+    }
 }
 
 /// A part of a file that the program reads itself.
@@ -180,5 +204,9 @@ impl Field for Tree {
     fn read(&mut self, value: &Value) -> Result<(), String> {
         self.0 = Some(value.clone());
         Ok(())
+    }
+
+    fn value(&self) -> Value {
+        self.0.clone().unwrap_or(Value::Null)
     }
 }

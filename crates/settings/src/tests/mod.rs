@@ -415,3 +415,51 @@ fn the_help_shows_types_and_defaults() {
     let asked = program(Format::None).read(&[String::from("-h")], |_| Ok(Vec::new()));
     assert_eq!(asked, Ok(Request::Help));
 }
+
+#[test]
+fn values_in_effect_are_shown_as_flags_and_as_a_file() {
+    let arguments = [
+        "--secure-port=7",
+        "--names=x,y",
+        "--each=a,b",
+        "--labels=k=v,l=w",
+        "--feature-gates=A=true",
+        "--address=::1",
+        "--qps=0.5",
+        "--wait=90s",
+        "--vmodule=queue*=4",
+    ];
+    let (mut options, _) = read(KIND, &arguments, "").unwrap();
+
+    let flags = program(KIND).flags(&mut options);
+    let expected = [
+        ("address", "::1"),
+        ("config", ""),
+        ("each", "[a,b]"),
+        ("fast", "true"),
+        ("feature-gates", "A=true"),
+        ("labels", "k=v,l=w"),
+        ("names", "[x,y]"),
+        ("qps", "0.5"),
+        ("secure-port", "7"),
+        ("v", "0"),
+        ("vmodule", "queue*=4"),
+        ("wait", "1m30s"),
+    ];
+    assert_eq!(
+        flags,
+        expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
+
+    // Read as a file, it leads to the same values again.
+    let file = program(KIND).configuration(&mut options);
+    let file = String::from_utf8(coracle_api::codec::json::to_vec(&file)).unwrap();
+    let (again, _) = read(
+        KIND,
+        &["--config=f", "--each=a,b", "--vmodule=queue*=4"],
+        &file,
+    )
+    .unwrap();
+    options.config = Some(PathBuf::from("f"));
+    assert_eq!(again, options);
+}

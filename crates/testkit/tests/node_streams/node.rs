@@ -19,6 +19,7 @@ use coracle_kubelet::server::{Server, certificate};
 use coracle_runtime::{
     Config, ImageConfig, ImageForContainer, RootFs, RootFsError, RootFsUsage, Runtime,
 };
+use coracle_serving::{About, Settings};
 use coracle_testkit::{Cluster, REAL, Setup};
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod};
 use serde_json::json;
@@ -81,7 +82,13 @@ impl Node {
             pod_manager.clone(),
             access,
             REAL,
-            coracle_metrics::Registry::default(),
+            About {
+                name: "kubelet",
+                version: "v1.36.0",
+                metrics: coracle_metrics::Registry::default(),
+                health: Vec::new(),
+                settings: Settings::default(),
+            },
         );
 
         let (stop, stopped) = watch::channel(false);

@@ -38,6 +38,7 @@ const CRATES: &[(&str, MayUse)] = &[
             "store",
             "client",
             "metrics",
+            "serving",
             "streams",
         ]),
     ),

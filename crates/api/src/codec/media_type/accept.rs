@@ -93,6 +93,27 @@ pub fn choose<'o>(accept: &str, offers: &[&'o str]) -> Option<&'o str> {
         .find_map(|clause| offers.iter().copied().find(|offer| covers(clause, offer)))
 }
 
+/// The form of a page of a component: a text for people, or an object of `config.k8s.io` where the
+/// client names its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageForm {
+    Text,
+    Object {
+        media_type: MediaType,
+        /// `v1alpha1` or `v1beta1`.
+        version: &'static str,
+    },
+}
+
+/// The form of a page that exists as a text and as an object of `kind`; `None`: the client accepts
+/// neither.
+pub fn negotiate_page(accept: &str, kind: &str) -> Option<PageForm> {
+    if accept.trim().is_empty() {
+        return Some(PageForm::Text);
+    }
+    clauses(accept).iter().find_map(|clause| clause.page(kind))
+}
+
 /// The form and shape of the events of a watch.
 pub fn negotiate_stream(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAcceptable> {
     let accepted = negotiate(accept, endpoint).map_err(|_| NotAcceptable::Stream)?;
@@ -218,6 +239,41 @@ impl<'a> Clause<'a> {
         })
     }
 
+    /// The form that this clause accepts of a page. Neither form is streamed or served in another
+    /// version of the meta group.
+    fn page(&self, kind: &str) -> Option<PageForm> {
+        if self.parameter("sv").is_some() || self.parameter("stream").is_some() {
+            return None;
+        }
+
+        let part = |name| self.parameter(name).unwrap_or("");
+        let named = (part("g"), part("v"), part("as"));
+        if !self.names_a_kind() {
+            let is_text = matches!(
+                (self.kind, self.subtype),
+                ("*" | "text", "*") | ("text", "plain")
+            );
+            return is_text.then_some(PageForm::Text);
+        }
+
+        let version = ["v1alpha1", "v1beta1"]
+            .into_iter()
+            .find(|version| named == ("config.k8s.io", version, kind))?;
+        let media_type = [MediaType::Json, MediaType::Yaml]
+            .into_iter()
+            .find(|offer| self.covers(*offer))?;
+        Some(PageForm::Object {
+            media_type,
+            version,
+        })
+    }
+
+    /// Whether the client names the kind of the response.
+    fn names_a_kind(&self) -> bool {
+        let names_one = |(name, _): &(&str, &str)| matches!(*name, "as" | "g" | "v");
+        self.parameters.iter().any(names_one)
+    }
+
     /// The last value of that name, unless it is empty.
     fn parameter(&self, name: &str) -> Option<&'a str> {
         let found = self
@@ -232,8 +288,7 @@ impl<'a> Clause<'a> {
 
     /// The requested shape: `None` if there is none, `Some(None)` if it is unknown.
     fn requested_transform(&self) -> Option<Option<Transform>> {
-        let names_one = |(name, _): &(&str, &str)| matches!(*name, "as" | "g" | "v");
-        if !self.parameters.iter().any(names_one) {
+        if !self.names_a_kind() {
             return None;
         }
 

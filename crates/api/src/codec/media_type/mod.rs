@@ -12,7 +12,8 @@ mod route;
 mod tests;
 
 pub use accept::{
-    Accepted, Endpoint, MetaVersion, NotAcceptable, Transform, choose, negotiate, negotiate_stream,
+    Accepted, Endpoint, MetaVersion, NotAcceptable, PageForm, Transform, choose, negotiate,
+    negotiate_page, negotiate_stream,
 };
 pub use content_type::{PatchType, Unsupported, body};
 pub use route::{RouteNotAcceptable, RouteUnsupported, consumes, produces};
