@@ -35,6 +35,7 @@ scripts/build-kubectl.sh
 scripts/build-helm.sh
 scripts/build-client-go.sh
 scripts/build-operator.sh
+scripts/build-envtest.sh
 scripts/build-cel-oracle.sh
 scripts/fetch-crds.sh
 scripts/build-kube-rs.sh

@@ -11,6 +11,7 @@ mod controllers;
 mod ctr;
 mod decode;
 mod dns;
+mod etcd;
 mod host;
 mod image;
 mod instance;
@@ -19,16 +20,20 @@ mod kube_controller_manager;
 mod kube_proxy;
 mod kube_scheduler;
 mod kubectl;
+mod names;
+mod parent;
 mod process;
 mod running;
 mod server;
 mod settings;
+mod simulated_nodes;
 mod storage;
 mod store;
 mod teardown;
 mod why;
 mod world;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -61,6 +66,9 @@ enum Command {
     /// Run the cluster DNS server
     #[command(disable_help_flag = true)]
     Dns(settings::Arguments),
+    /// Run the embedded store alone, with etcd's API and flags
+    #[command(disable_help_flag = true)]
+    Etcd(settings::Arguments),
     /// Import, pull, list, remove and inspect images of a node
     Image(image::Image),
     /// Run the API server alone, with upstream's flags
@@ -82,6 +90,8 @@ enum Command {
     /// Run a cluster in one process
     #[command(disable_help_flag = true)]
     Server(settings::Arguments),
+    /// Run simulated nodes for another cluster
+    SimulatedNodes(simulated_nodes::SimulatedNodes),
     /// Stop the server and the pods of this machine's cluster
     Stop(teardown::Stop),
     /// Back up, restore, migrate and check the embedded store
@@ -91,38 +101,43 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match CommandLine::parse().command {
-        Command::Bench(command) => exit_code(bench::run(&command)),
-        Command::Cel(command) => exit_code(cel::run(&command)),
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let program = names::called(&arguments).unwrap_or("coracle");
+
+    match CommandLine::parse_from(names::command_line(arguments)).command {
+        Command::Bench(command) => exit_code(program, bench::run(&command)),
+        Command::Cel(command) => exit_code(program, cel::run(&command)),
         Command::Ctr(command) => {
             let done = ctr::run(command);
             let command_exit = done.as_ref().err().and_then(ctr::CtrError::command_exit);
-            let code = exit_code(done);
+            let code = exit_code(program, done);
             command_exit.map_or(code, ExitCode::from)
         }
-        Command::Decode(command) => exit_code(decode::run(&command)),
-        Command::Dns(command) => exit_code(dns::run(&command)),
-        Command::Image(command) => exit_code(image::run(&command)),
-        Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
-        Command::KubeProxy(command) => exit_code(kube_proxy::run(&command)),
-        Command::KubeScheduler(command) => exit_code(kube_scheduler::run(&command)),
+        Command::Decode(command) => exit_code(program, decode::run(&command)),
+        Command::Dns(command) => exit_code(program, dns::run(&command)),
+        Command::Etcd(command) => exit_code(program, etcd::run(&command)),
+        Command::Image(command) => exit_code(program, image::run(&command)),
+        Command::KubeApiserver(command) => exit_code(program, kube_apiserver::run(&command)),
+        Command::KubeProxy(command) => exit_code(program, kube_proxy::run(&command)),
+        Command::KubeScheduler(command) => exit_code(program, kube_scheduler::run(&command)),
         Command::KubeControllerManager(command) => {
-            exit_code(kube_controller_manager::run(&command))
+            exit_code(program, kube_controller_manager::run(&command))
         }
-        Command::Kubectl(command) => exit_code(kubectl::run(&command)),
-        Command::Reset(command) => exit_code(teardown::reset(&command)),
-        Command::Server(command) => exit_code(server::run(&command)),
-        Command::Stop(command) => exit_code(teardown::stop(&command)),
-        Command::Store(command) => exit_code(store::run(&command)),
-        Command::Why(command) => exit_code(why::run(&command)),
+        Command::Kubectl(command) => exit_code(program, kubectl::run(&command)),
+        Command::Reset(command) => exit_code(program, teardown::reset(&command)),
+        Command::Server(command) => exit_code(program, server::run(&command)),
+        Command::SimulatedNodes(command) => exit_code(program, simulated_nodes::run(&command)),
+        Command::Stop(command) => exit_code(program, teardown::stop(&command)),
+        Command::Store(command) => exit_code(program, store::run(&command)),
+        Command::Why(command) => exit_code(program, why::run(&command)),
     }
 }
 
 /// Prints an error with its chain of causes.
-fn exit_code<E: std::error::Error>(result: Result<(), E>) -> ExitCode {
+fn exit_code<E: std::error::Error>(program: &str, result: Result<(), E>) -> ExitCode {
     let Err(error) = result else {
         return ExitCode::SUCCESS;
     };
-    eprintln!("coracle: {}", error_chain(&error));
+    eprintln!("{program}: {}", error_chain(&error));
     ExitCode::FAILURE
 }

@@ -4,7 +4,9 @@ use std::fmt::Display;
 use std::fs::DirBuilder;
 use std::future::Future;
 use std::io::{self, Write};
+use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use tracing_subscriber::filter::FilterFn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 
+use crate::parent::Parent;
 use crate::settings::Logs;
 
 /// Why a process cannot start.
@@ -39,7 +42,8 @@ pub(crate) enum ProcessError {
     Open(#[from] OpenError),
 }
 
-/// Logs to standard error. The level is upstream's `-v`: 4 and above is debug, 6 and above trace.
+/// Logs to standard error. The level is upstream's `-v`: 4 and above is debug, 6 and above trace;
+/// below 0 information is left out, then warnings.
 pub(crate) fn log(logs: &Logs) {
     let patterns = logs.modules.0.clone();
     let default = level(logs.verbosity);
@@ -61,7 +65,9 @@ pub(crate) fn log(logs: &Logs) {
 
 fn level(verbosity: i32) -> LevelFilter {
     match verbosity {
-        ..4 => LevelFilter::INFO,
+        ..-1 => LevelFilter::ERROR,
+        -1 => LevelFilter::WARN,
+        0..4 => LevelFilter::INFO,
         4..6 => LevelFilter::DEBUG,
         6.. => LevelFilter::TRACE,
     }
@@ -95,6 +101,15 @@ fn source_name(file: &str) -> &str {
 )]
 pub(crate) fn environment() -> Environment {
     Environment::read(|name| std::env::var(name).ok())
+}
+
+/// A variable of the environment.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where configuration is read from the environment"
+)]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Where mirrors and settings of registries are looked for.
@@ -159,18 +174,22 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     }
 }
 
-/// Runs the future of `begin`. The first SIGTERM or SIGINT sets its stop flag; the second ends the
-/// process at once.
+/// Runs the future of `begin`. The first SIGTERM or SIGINT, or the end of the test that started
+/// this process, sets its stop flag; the second signal ends the process at once.
 pub(crate) async fn until_signalled<W: Future>(
     begin: impl FnOnce(watch::Receiver<bool>) -> W,
 ) -> Result<W::Output, ProcessError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ProcessError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ProcessError::Signals)?;
+    let parent = Parent::watched();
 
     let (stop, stopped) = watch::channel(false);
     let work = begin(stopped);
     let signals = async {
-        either(&mut terminate, &mut interrupt).await;
+        tokio::select! {
+            () = either(&mut terminate, &mut interrupt) => {}
+            () = parent.end() => tracing::info!("the test that started this process has ended; stopping"),
+        }
         stop.send_replace(true);
         either(&mut terminate, &mut interrupt).await;
         process::exit(1)
@@ -233,6 +252,26 @@ pub(crate) fn exit_on_write_error(error: &io::Error) -> ! {
     }
     tracing::error!(%error, "cannot write to standard output");
     process::exit(1)
+}
+
+/// Tells systemd that the service is ready, if it waits for that (`Type=notify`).
+pub(crate) fn notify_ready() {
+    let Some(socket) = variable("NOTIFY_SOCKET") else {
+        return;
+    };
+    if let Err(error) = send_ready(&socket) {
+        tracing::warn!(%error, socket, "cannot tell systemd that the service is ready");
+    }
+}
+
+fn send_ready(socket: &str) -> io::Result<()> {
+    let address = match socket.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(socket)?,
+    };
+    UnixDatagram::unbound()?
+        .send_to_addr(b"READY=1", &address)
+        .map(drop)
 }
 
 /// Prints a status message. A closed pipe is ignored: the reader may exit after the first line.

@@ -134,7 +134,7 @@ impl Cluster {
             ));
             config.tokens.service_accounts = Some(accounts(file("service-account.key")));
             config.kubelets = KubeletConfig {
-                certificate_authority: Some(file("ca.crt")),
+                certificate_authorities: vec![file("ca.crt")],
                 client_certificate: Some((file("kubelet-client.crt"), file("kubelet-client.key"))),
                 ..KubeletConfig::default()
             };

@@ -14,8 +14,8 @@ use crate::files::{FileError, FromFiles};
 /// How kubelets are reached.
 #[derive(Clone, Debug)]
 pub struct KubeletConfig {
-    /// The CA of kubelet certificates; absent: any certificate is accepted.
-    pub certificate_authority: Option<PathBuf>,
+    /// The CAs of kubelet certificates; none: any certificate is accepted.
+    pub certificate_authorities: Vec<PathBuf>,
     /// What this server shows them, with its key.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// How long a connection may take to come about.
@@ -37,7 +37,7 @@ impl Default for KubeletConfig {
         ];
 
         KubeletConfig {
-            certificate_authority: None,
+            certificate_authorities: Vec::new(),
             client_certificate: None,
             timeout: Duration::from_secs(5),
             preferred_address_types: types.map(str::to_owned).to_vec(),
@@ -75,8 +75,8 @@ struct ClientConfigs {
 
 impl Identity {
     pub fn read(config: &KubeletConfig) -> Result<Identity, FileError> {
-        let has_authority = config.certificate_authority.is_some();
-        let mut files: Vec<PathBuf> = config.certificate_authority.iter().cloned().collect();
+        let authorities = config.certificate_authorities.len();
+        let mut files = config.certificate_authorities.clone();
         if let Some((certificate, key)) = &config.client_certificate {
             files.extend([certificate.clone(), key.clone()]);
         }
@@ -92,12 +92,13 @@ impl Identity {
         }
 
         let read = FromFiles::open(files, move |contents| {
-            let (authority, identity) = contents.split_at(usize::from(has_authority));
+            let (authorities, identity) = contents.split_at(authorities);
             let identity = match identity {
                 [certificate, key] => Some((certificate.clone(), key.clone())),
                 _ => None,
             };
-            settings(authority.first().cloned(), identity)
+            let authorities = (!authorities.is_empty()).then(|| authorities.join(&b'\n'));
+            settings(authorities, identity)
         });
 
         Ok(Identity {

@@ -23,15 +23,11 @@ pub fn requesting_certificates(
     tls13_only: bool,
     http2: bool,
 ) -> Result<ServerConfig, rustls::Error> {
-    let versions: &[&SupportedProtocolVersion] = match tls13_only {
-        true => &[&TLS13],
-        false => rustls::DEFAULT_VERSIONS,
-    };
     let provider = provider();
     let algorithms = provider.signature_verification_algorithms;
 
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)?
+        .with_protocol_versions(versions(tls13_only))?
         .with_client_cert_verifier(Arc::new(RequestCertificate { algorithms }))
         .with_cert_resolver(serving);
     config.alpn_protocols = alpn(http2);
@@ -43,9 +39,10 @@ pub fn requesting_certificates(
 pub fn requiring_certificates(
     serving: CertifiedKey,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
+    tls13_only: bool,
 ) -> Result<ServerConfig, rustls::Error> {
-    let builder =
-        ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(versions(tls13_only))?;
     let builder = match verifier {
         Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
@@ -56,6 +53,14 @@ pub fn requiring_certificates(
     config.alpn_protocols = alpn(true);
 
     Ok(config)
+}
+
+fn versions(tls13_only: bool) -> &'static [&'static SupportedProtocolVersion] {
+    static ONLY_TLS13: &[&SupportedProtocolVersion] = &[&TLS13];
+    match tls13_only {
+        true => ONLY_TLS13,
+        false => rustls::DEFAULT_VERSIONS,
+    }
 }
 
 /// A certificate with its chain, and its key, in PEM. A key of another certificate is an error.

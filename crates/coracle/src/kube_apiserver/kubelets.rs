@@ -48,7 +48,11 @@ pub(super) fn complete(options: &Options, mistakes: &mut Vec<String>) -> Kubelet
 
     let given = options.kubelet_preferred_address_types.clone();
     KubeletConfig {
-        certificate_authority: options.kubelet_certificate_authority.clone(),
+        certificate_authorities: options
+            .kubelet_certificate_authority
+            .iter()
+            .cloned()
+            .collect(),
         client_certificate,
         timeout: options.kubelet_timeout,
         preferred_address_types: if given.is_empty() {

@@ -12,10 +12,15 @@ use std::io;
 use std::net::SocketAddr;
 
 use coracle_apiserver::{InProcess, Listeners, RunError, serve};
+use coracle_client::{Journal, Tasks};
+use coracle_controllers::manager::UnknownController;
+use coracle_controllers::{Manager, Selected};
 use coracle_serving::Flag;
 use coracle_settings::Mistakes;
 
 use crate::certificates::CertificateError;
+use crate::component_port::component_metrics;
+use crate::controllers;
 use crate::process::{self, ProcessError};
 use crate::settings::{self, Arguments};
 use crate::storage::StorageError;
@@ -39,6 +44,8 @@ pub(crate) enum ServerError {
         address: SocketAddr,
         error: io::Error,
     },
+    #[error("--controllers")]
+    Controllers(#[from] UnknownController),
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -62,6 +69,7 @@ async fn serve(options: &Options, flags: Vec<Flag>) -> Result<(), ServerError> {
     options.feature_gates.set()?;
     let mut settings = complete(options)?;
     settings.config.flags = flags;
+    let selected = Selected::parse(&options.controllers)?;
     if let Some(own) = &settings.own_certificate {
         own.ensure()?;
     }
@@ -72,11 +80,17 @@ async fn serve(options: &Options, flags: Vec<Flag>) -> Result<(), ServerError> {
         .await
         .map_err(|error| ServerError::Bind { address, error })?;
 
+    let in_process = InProcess::default();
+    let tasks = Tasks::new();
+    if !options.controllers.is_empty() {
+        run_controllers(selected, &in_process, &settings.config.journal, &tasks);
+    }
+
     let ready = || process::announce(&format!("kube-apiserver is ready at https://{address}\n"));
     let result = process::until_signalled(|stop| {
         let listeners = Listeners {
             listener: Some(listener),
-            in_process: InProcess::default(),
+            in_process,
         };
 
         coracle_apiserver::run(
@@ -90,7 +104,21 @@ async fn serve(options: &Options, flags: Vec<Flag>) -> Result<(), ServerError> {
     })
     .await;
 
+    tasks.stop().await;
     opened.close().await;
 
     Ok(result??)
+}
+
+/// Starts controllers in this process. Their requests wait until the API server is up.
+fn run_controllers(selected: Selected, in_process: &InProcess, journal: &Journal, tasks: &Tasks) {
+    let manager = Manager {
+        selected,
+        ..Manager::default()
+    };
+    let (in_process, journal) = (in_process.clone(), journal.clone());
+    tasks.spawn(async move {
+        let metrics = component_metrics();
+        controllers::run(&in_process, &manager, None, &journal, &metrics).await;
+    });
 }

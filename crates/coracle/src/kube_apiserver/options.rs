@@ -40,6 +40,7 @@ pub(super) struct Options {
     pub(super) enable_aggregator_routing: bool,
     pub(super) proxy_client_cert_file: Option<PathBuf>,
     pub(super) proxy_client_key_file: Option<PathBuf>,
+    pub(super) controllers: Vec<String>,
     pub(super) data_dir: Option<PathBuf>,
     pub(super) node_lease_write_delay: Duration,
     pub(super) etcd_servers: Vec<String>,

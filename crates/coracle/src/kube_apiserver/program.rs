@@ -271,6 +271,13 @@ const MISC: &[S] = &[
         |options| &mut options.allow_privileged,
     ),
     S::new(
+        "controllers",
+        "",
+        "Controllers to run in this process, for tests that have no controller manager: '*' for the default set, 'name' \
+         for one, '-name' without one. Default: none",
+        |options| &mut options.controllers,
+    ),
+    S::new(
         "enable-aggregator-routing",
         "false",
         "Send requests to webhooks and aggregated servers to the endpoints of their Service instead of its cluster IP",

@@ -65,7 +65,7 @@ impl Server {
             event_ttl: self.etcd.event_ttl,
             advertised: advertised(reachable, services),
             node_ports: NodePorts::USUAL,
-            kubelets: kubelets(pki)?,
+            kubelets: kubelets(pki, self.network.kubelet_certificate_authority.0.as_deref())?,
             journal,
         })
     }
@@ -85,12 +85,17 @@ fn front_proxy(pki: &Certificates) -> Result<FrontProxyConfig, CertificateError>
     })
 }
 
-/// How the API server connects to kubelets: by IP address, with mutual TLS by the cluster CA.
-fn kubelets(pki: &Certificates) -> Result<KubeletConfig, CertificateError> {
+/// How the API server connects to kubelets: by IP address, with mutual TLS by the cluster CA. Other
+/// kubelets may have certificates of the CA that is `given`, or of nobody if that is empty.
+fn kubelets(pki: &Certificates, given: Option<&str>) -> Result<KubeletConfig, CertificateError> {
     pki.kubelet_client(&pki.authority()?)?;
     let client = pki.files("apiserver-kubelet-client");
     Ok(KubeletConfig {
-        certificate_authority: Some(pki.files("ca").certificate),
+        certificate_authorities: match given {
+            None => vec![pki.files("ca").certificate],
+            Some("") => Vec::new(),
+            Some(file) => vec![pki.files("ca").certificate, PathBuf::from(file)],
+        },
         client_certificate: Some((client.certificate, client.key)),
         preferred_address_types: ["InternalIP", "ExternalIP", "Hostname"]
             .map(str::to_owned)

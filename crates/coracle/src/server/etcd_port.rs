@@ -72,6 +72,7 @@ impl EtcdPortFlags {
                     certificate: server.certificate.clone().into_bytes(),
                     key: server.key.clone().into_bytes(),
                     clients: Some(self.clients(authority)?),
+                    tls13_only: false,
                 });
             }
         }

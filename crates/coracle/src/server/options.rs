@@ -30,6 +30,8 @@ pub(super) struct NetworkFlags {
     pub(super) cluster_domain: String,
     pub(super) node_name: Given,
     pub(super) kubelet_port: Option<u16>,
+    /// The CA of other kubelets; empty: they are not verified.
+    pub(super) kubelet_certificate_authority: Given,
 }
 
 /// Limits of pods.

@@ -176,6 +176,13 @@ const NODE: &[S] = &[
 
 const CONTROL_PLANE: &[S] = &[
     S::new(
+        "kubelet-certificate-authority",
+        "",
+        "CA of the serving certificates of kubelets that the cluster CA did not sign; set to an empty value, kubelets are not \
+         verified, as one with a self-signed certificate requires. Default: only the cluster CA",
+        |options| &mut options.network.kubelet_certificate_authority,
+    ),
+    S::new(
         "node-eviction-rate",
         "0.1",
         "Unreachable nodes per second and zone whose pods are evicted",

@@ -14,7 +14,7 @@ pub(crate) const fn logs<T: Part<Logs>>() -> [Setting<T>; 2] {
         Setting::new(
             "v",
             "0",
-            "Log level: 4 and above logs details, 6 and above everything",
+            "Log level: -1 logs warnings and errors, -2 errors, 4 and above details, 6 and above everything",
             |options: &mut T| &mut options.part().verbosity,
         )
         .key("logging.verbosity"),

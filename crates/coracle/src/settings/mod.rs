@@ -56,17 +56,31 @@ pub(crate) struct Arguments {
     arguments: Vec<String>,
 }
 
+impl Arguments {
+    pub(crate) fn given(&self) -> &[String] {
+        &self.arguments
+    }
+}
+
 /// Reads the settings of a program and starts its log. `None`: help or the version was requested,
 /// and is printed.
 pub(crate) fn read<T: Default + Part<Logs>>(
     program: &Program<T>,
     arguments: &Arguments,
 ) -> Result<Option<T>, Mistakes> {
-    match program.read(&arguments.arguments, |file| fs::read(file))? {
+    let version = format!("Kubernetes {}", coracle_apiserver::VERSION);
+    read_as(program, arguments.given(), &version)
+}
+
+/// The same for a program with a version of its own.
+pub(crate) fn read_as<T: Default + Part<Logs>>(
+    program: &Program<T>,
+    arguments: &[String],
+    version: &str,
+) -> Result<Option<T>, Mistakes> {
+    match program.read(arguments, |file| fs::read(file))? {
         Request::Help => process::print(program.help()),
-        Request::Version => {
-            process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION));
-        }
+        Request::Version => process::print_line(version),
         Request::Run {
             mut options,
             warnings,

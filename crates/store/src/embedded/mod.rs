@@ -98,12 +98,13 @@ pub struct Memory {
     pub history_bytes: u64,
 }
 
-/// The version of etcd whose semantics the engine implements.
-const ETCD_VERSION: &str = "3.6.0";
 /// The longest time to live of a lease: etcd's.
 const MAX_LEASE: Duration = Duration::from_secs(9_000_000_000);
 
 impl Embedded {
+    /// The version of etcd whose semantics the engine implements.
+    pub const ETCD_VERSION: &str = "3.6.0";
+
     /// Opens or creates the store in `files`, with a writer thread of its own. Should be called in
     /// the runtime whose tasks write to the store, if there is one.
     pub fn open(
@@ -462,7 +463,7 @@ impl Store for Embedded {
             compacted: index.compacted(),
             file_bytes,
             used_bytes: used.min(file_bytes),
-            version: ETCD_VERSION.into(),
+            version: Embedded::ETCD_VERSION.into(),
         })
     }
 }

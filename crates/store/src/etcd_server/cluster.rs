@@ -14,8 +14,8 @@ impl rpc::cluster_server::Cluster for ServerState {
         let member = rpc::Member {
             id: self.member_id(),
             name: self.name.clone(),
-            peer_ur_ls: Vec::new(),
-            client_ur_ls: vec![self.url.clone()],
+            peer_ur_ls: self.peer_urls.clone(),
+            client_ur_ls: self.client_urls.clone(),
             is_learner: false,
         };
         Ok(Response::new(rpc::MemberListResponse {

@@ -1,10 +1,11 @@
 //! Where the etcd server listens: a unix socket that only its owner may open, or a TCP port. A
-//! non-loopback address is refused unless client certificates are required: write access to the
-//! store is full control of the cluster.
+//! non-loopback address is refused unless client certificates are required, or the configuration
+//! opens it to all: write access to the store is full control of the cluster.
 
+use super::EtcdServerConfig;
 use super::authority::AuthorityFilter;
 use super::connections::accept;
-use super::tls::{ServerTls, TlsError};
+use super::tls::TlsError;
 use std::{
     io,
     net::SocketAddr,
@@ -47,8 +48,8 @@ pub(super) enum Bound {
     Tcp(TcpListener, SocketAddr),
 }
 
-pub(super) fn bind(listen: &Listen, tls: Option<&ServerTls>) -> Result<Bound, EtcdServerError> {
-    match listen {
+pub(super) fn bind(config: &EtcdServerConfig) -> Result<Bound, EtcdServerError> {
+    match &config.listen {
         Listen::Unix(path) => {
             let listener = bind_unix(path).map_err(|source| EtcdServerError::Listen {
                 address: path.display().to_string(),
@@ -57,8 +58,8 @@ pub(super) fn bind(listen: &Listen, tls: Option<&ServerTls>) -> Result<Bound, Et
             Ok(Bound::Unix(listener, path.clone()))
         }
         Listen::Tcp(address) => {
-            let guarded = tls.is_some_and(|tls| tls.clients.is_some());
-            if !address.ip().is_loopback() && !guarded {
+            let guarded = config.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+            if !address.ip().is_loopback() && !guarded && !config.is_open {
                 return Err(EtcdServerError::Exposed { address: *address });
             }
 

@@ -50,6 +50,14 @@ pub struct EtcdServerConfig {
     pub name: String,
     /// How often an idle watch that requested progress notifications gets one.
     pub progress_every: Duration,
+    /// The URLs of the member for clients and for other members, as the member list shows them.
+    /// Without client URLs it shows the address that is listened on.
+    pub client_urls: Vec<String>,
+    pub peer_urls: Vec<String>,
+    /// Serves the pages for health, metrics and version, and not the API.
+    pub pages_only: bool,
+    /// A port beyond loopback may be served to clients without certificates.
+    pub is_open: bool,
 }
 
 /// A running etcd server. It ends when it is stopped or dropped.
@@ -64,7 +72,8 @@ pub struct EtcdServer {
 struct ServerState {
     store: Arc<Embedded>,
     name: String,
-    url: String,
+    client_urls: Vec<String>,
+    peer_urls: Vec<String>,
     progress_every: Duration,
     stopping: signal::Receiver<bool>,
 }
@@ -85,6 +94,10 @@ impl EtcdServerConfig {
             tls: None,
             name: "default".to_owned(),
             progress_every: PROGRESS_EVERY,
+            client_urls: Vec::new(),
+            peer_urls: Vec::new(),
+            pages_only: false,
+            is_open: false,
         }
     }
 }
@@ -92,20 +105,25 @@ impl EtcdServerConfig {
 impl EtcdServer {
     /// Binds the listener and starts to serve. Must be called on a runtime.
     pub fn start(store: Arc<Embedded>, config: EtcdServerConfig) -> Result<Self, EtcdServerError> {
-        let bound = listen::bind(&config.listen, config.tls.as_ref())?;
+        let tls = config.tls.as_ref().map(ServerTls::acceptor).transpose()?;
+        let bound = listen::bind(&config)?;
+        let url = bound.url(config.tls.is_some());
         let (stop, stopping) = signal::channel(false);
 
+        let client_urls = match config.client_urls.is_empty() {
+            true => vec![url.clone()],
+            false => config.client_urls,
+        };
         let state = ServerState {
             store,
             name: config.name,
-            url: bound.url(config.tls.is_some()),
+            client_urls,
+            peer_urls: config.peer_urls,
             progress_every: config.progress_every,
             stopping: stopping.clone(),
         };
-        let url = state.url.clone();
 
-        let tls = config.tls.as_ref().map(ServerTls::acceptor).transpose()?;
-        let router = state.router();
+        let router = state.router(config.pages_only);
         let mut server = JoinSet::new();
         server.spawn(bound.serve(tls, router, stopped(stopping)));
 
@@ -132,7 +150,12 @@ impl EtcdServer {
 }
 
 impl ServerState {
-    fn router(&self) -> Router {
+    fn router(&self, pages_only: bool) -> Router {
+        let mut server = tonic::transport::Server::builder().accept_http1(true);
+        if pages_only {
+            return server.add_routes(pages::alone(self));
+        }
+
         let kv = KvServer::new(self.clone())
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(usize::MAX);
@@ -144,9 +167,7 @@ impl ServerState {
             .add_service(MaintenanceServer::new(self.clone()))
             .add_service(ClusterServer::new(self.clone()));
 
-        tonic::transport::Server::builder()
-            .accept_http1(true)
-            .add_routes(pages::routes(calls, self))
+        server.add_routes(pages::routes(calls, self))
     }
 
     fn header(&self, revision: Revision) -> rpc::ResponseHeader {

@@ -4,7 +4,7 @@
 use super::ServerState;
 use super::maintenance::minor;
 use crate::{Store, StoreStatus};
-use axum::body::Body;
+use axum::{Router, body::Body};
 use coracle_metrics::{CONTENT_TYPE, Foreign, Kind, Registry, process};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use tonic::{Status, service::Routes};
@@ -18,10 +18,19 @@ type Page = Response<Body>;
 
 /// The routes of the API and of these endpoints.
 pub(super) fn routes(calls: Routes, state: &ServerState) -> Routes {
+    with_pages(calls.into_axum_router(), state)
+}
+
+/// The routes of these endpoints only.
+pub(super) fn alone(state: &ServerState) -> Routes {
+    with_pages(Router::new(), state)
+}
+
+fn with_pages(router: Router, state: &ServerState) -> Routes {
     let state = state.clone();
-    let beside =
+    let page =
         move |request: Request<Body>| async move { state.page(&request.into_parts().0).await };
-    Routes::from(calls.into_axum_router().fallback(beside))
+    Routes::from(router.fallback(page))
 }
 
 fn answer(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Page {

@@ -22,6 +22,8 @@ pub struct ServerTls {
     pub key: Vec<u8>,
     /// Which clients are accepted; `None` accepts everyone who reaches the port.
     pub clients: Option<Clients>,
+    /// TLS 1.2 is refused.
+    pub tls13_only: bool,
 }
 
 /// Which clients are accepted.
@@ -68,7 +70,7 @@ impl ServerTls {
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
         let serving = certified_key(&self.certificate, &self.key).map_err(TlsError::Certificate)?;
         let verifier = self.clients.as_ref().map(Clients::verifier).transpose()?;
-        let settings = requiring_certificates(serving, verifier)?;
+        let settings = requiring_certificates(serving, verifier, self.tls13_only)?;
         Ok(TlsAcceptor::from(Arc::new(settings)))
     }
 }

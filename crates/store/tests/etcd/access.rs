@@ -57,6 +57,7 @@ impl Certificates {
                 authority: self.authority.clone().into(),
                 rule: ClientRule::Any,
             }),
+            tls13_only: false,
         }
     }
 

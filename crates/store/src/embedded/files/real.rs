@@ -21,9 +21,13 @@ pub(crate) const PRIVATE: u32 = 0o600;
 #[derive(Debug)]
 pub struct RealFiles {
     directory: PathBuf,
+    syncs: bool,
 }
 
-struct RealFile(fs::File);
+struct RealFile {
+    file: fs::File,
+    syncs: bool,
+}
 
 struct RealLock {
     /// Closing it releases the lock, also when the process is killed.
@@ -43,14 +47,37 @@ impl RealFiles {
             }
             made => made?,
         }
-        Ok(RealFiles { directory })
+        Ok(RealFiles {
+            directory,
+            syncs: true,
+        })
+    }
+
+    /// Leaves it to the kernel when what was written becomes durable: a power cut loses it, or
+    /// leaves a store that cannot be read.
+    #[must_use]
+    pub fn without_sync(self) -> Self {
+        RealFiles {
+            syncs: false,
+            ..self
+        }
     }
 
     /// An existing directory.
     pub fn existing(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         fs::read_dir(&directory)?;
-        Ok(RealFiles { directory })
+        Ok(RealFiles {
+            directory,
+            syncs: true,
+        })
+    }
+
+    fn file(&self, file: fs::File) -> Arc<dyn File> {
+        Arc::new(RealFile {
+            file,
+            syncs: self.syncs,
+        })
     }
 }
 
@@ -74,13 +101,11 @@ impl Files for RealFiles {
             .create(true)
             .truncate(true)
             .mode(PRIVATE);
-        Ok(Arc::new(RealFile(options.open(self.directory.join(name))?)))
+        Ok(self.file(options.open(self.directory.join(name))?))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(RealFile(fs::File::open(
-            self.directory.join(name),
-        )?)))
+        Ok(self.file(fs::File::open(self.directory.join(name))?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -92,7 +117,10 @@ impl Files for RealFiles {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        fs::File::open(&self.directory)?.sync_all()
+        match self.syncs {
+            true => fs::File::open(&self.directory)?.sync_all(),
+            false => Ok(()),
+        }
     }
 
     fn lock(&self) -> io::Result<Option<Box<dyn Lock>>> {
@@ -135,18 +163,21 @@ impl Lock for RealLock {}
 
 impl File for RealFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(bytes, offset)
+        self.file.read_exact_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        match self.syncs {
+            true => self.file.sync_data(),
+            false => Ok(()),
+        }
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 }
