@@ -1,5 +1,5 @@
 # The recipes are in scripts/; `make` without a target lists them.
-.PHONY: help run dist test bench fmt flags e2e e2e-build e2e-ledger e2e-check e2e-smoke conformance ecosystem
+.PHONY: help run dist test bench fmt flags e2e e2e-build e2e-ledger e2e-check e2e-smoke conformance ecosystem swap
 
 help:
 	@echo 'make run     install build dependencies, build, start a cluster on this machine'
@@ -11,6 +11,7 @@ help:
 	@echo "make conformance               run upstream's conformance specs, write docs/conformance.md"
 	@echo "make e2e FOCUS=RE SKIP=RE      run other specs of upstream's suite"
 	@echo 'make e2e-ledger [PART=N/M]     run what the ledger marks as passing'
+	@echo 'make swap                      our components with upstream'"'"'s, and upstream'"'"'s with ours'
 	@echo 'make e2e-build, e2e-check      build the suite; check the ledger'
 	@echo 'make e2e-smoke                 some thirty specs of all areas, with the newest build'
 	@echo 'make ecosystem [NAME=PROGRAM]  programs of other projects; writes docs/compatibility.md'
@@ -53,3 +54,6 @@ e2e-smoke:
 
 ecosystem:
 	@scripts/e2e.sh ecosystem $(NAME)
+
+swap:
+	@scripts/swap.sh
