@@ -28,6 +28,7 @@ impl Element for ListenUrl {
             "http" | "unix" => false,
             _ => return Err(unknown()),
         };
+
         let listen = match scheme {
             "unix" | "unixs" if rest.is_empty() => {
                 return Err(format!("URL has no path of a socket: {text}"));

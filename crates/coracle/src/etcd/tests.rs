@@ -135,6 +135,7 @@ fn urls_to_listen_on_are_addresses_or_sockets() {
 #[test]
 fn what_one_member_cannot_be_is_refused() {
     let check = |given: &[&str], expected: &str| assert_eq!(refusal(given), expected, "{given:?}");
+
     check(
         &[
             "--name=one",
@@ -154,6 +155,7 @@ fn what_one_member_cannot_be_is_refused() {
         &["--client-cert-auth"],
         "--client-cert-auth requires --trusted-ca-file",
     );
+
     check(
         &["--discovery=https://example.org"],
         "--discovery accepts only \"\": there is one member: other members are not discovered",
@@ -175,6 +177,7 @@ fn history_is_kept_unless_the_flags_say_otherwise() {
             "{given:?}"
         );
     };
+
     check(&[], 100 * 365 * 24 * 60 * 60, 0);
     check(&["--auto-compaction-retention=1"], 3600, 0);
     check(&["--auto-compaction-retention=5m"], 300, 0);

@@ -337,6 +337,7 @@ fn check_front_proxy(plane: &ControlPlane) {
             .unwrap()
             .1
     };
+
     assert!(named("pki/front-proxy-client").contains(r#""username":"jane""#));
     assert!(named("admin").contains(r#""username":"kubernetes-admin""#));
 }
