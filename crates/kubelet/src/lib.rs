@@ -26,6 +26,7 @@ pub mod host;
 mod housekeeping;
 mod http_get;
 mod images;
+mod keyed_locks;
 mod kubelet;
 pub mod layout;
 mod logs;

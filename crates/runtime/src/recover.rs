@@ -141,7 +141,7 @@ impl Node {
                 if !record.cgroup.is_empty() {
                     blocking(move || group.kill().and_then(|()| group.remove())).await?;
                 }
-                self.rootfs.remove(&id).await?;
+                self.remove_rootfs(&id).await?;
                 blocking(move || crate::sandbox::remove_folder(&folder)).await?;
                 continue;
             };

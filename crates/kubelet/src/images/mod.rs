@@ -20,11 +20,11 @@ use coracle_api::time::Timestamp;
 use coracle_base::sync::Mutex;
 use coracle_client::ObjectReference;
 use coracle_cri::v1::{Image, ImageSpec, PodSandboxConfig};
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::Pod;
 
 use crate::backoff::BackOff;
 use crate::host::Host;
-use crate::pod::{Kind, PodView};
+use crate::pod::PodView;
 use crate::references::References;
 use crate::spec::security::ImageUser;
 use crate::status::Waiting;
@@ -75,11 +75,14 @@ struct PullRequest<'a> {
     image_name: &'a str,
 }
 
-/// The container that needs the image.
+/// What needs an image: a container, or a volume of a pod.
 pub(crate) struct ImageRequest<'a> {
     pub(crate) pod: &'a Pod,
-    pub(crate) kind: Kind,
-    pub(crate) container: &'a Container,
+    /// What events are about.
+    pub(crate) about: ObjectReference,
+    /// As the pod names it.
+    pub(crate) image: &'a str,
+    pub(crate) policy: Option<&'a str>,
     pub(crate) sandbox: &'a PodSandboxConfig,
     pub(crate) keyring: &'a Keyring,
 }
@@ -105,23 +108,20 @@ impl ImageManager {
         })
     }
 
-    /// Ensures that the image of a container is present.
+    /// Ensures that an image is present.
     pub(crate) async fn ensure(
         &self,
         host: &Host,
         request: &ImageRequest<'_>,
     ) -> Result<PresentImage, PullFailure> {
-        let image_name = request.container.image.as_deref().unwrap_or_default();
-        let about = request
-            .pod
-            .container_reference(request.kind, &request.container.name);
+        let (image_name, about) = (request.image, &request.about);
         let Some(name) = ImageName::parse(image_name) else {
             let message = format!(
                 "Failed to apply default image tag {image_name:?}: couldn't parse image name {image_name:?}: invalid reference format"
             );
             return Err(pull_failure(
                 host,
-                &about,
+                about,
                 "InspectFailed",
                 "InvalidImageName",
                 message,
@@ -135,18 +135,14 @@ impl ImageManager {
             image_name.to_owned()
         };
 
-        let policy = request
-            .container
-            .image_pull_policy
-            .as_deref()
-            .unwrap_or("IfNotPresent");
+        let policy = request.policy.unwrap_or("IfNotPresent");
 
         if policy != "Always"
-            && let Some(present) = self.find(host, &about, &image).await?
+            && let Some(present) = self.find(host, about, &image).await?
             && self.may_use(host, request, image_name, &image, &present)
         {
             host.events
-                .normal(&about, "Pulled", already_present(image_name));
+                .normal(about, "Pulled", already_present(image_name));
             return Ok(present);
         }
 
@@ -155,7 +151,7 @@ impl ImageManager {
                 format!("Container image {image_name:?} is not present with pull policy of Never");
             return Err(pull_failure(
                 host,
-                &about,
+                about,
                 "ErrImageNeverPull",
                 "ErrImageNeverPull",
                 message,
@@ -167,7 +163,7 @@ impl ImageManager {
             image: &image,
             image_name,
         };
-        self.pull(host, request, &about, &pull).await
+        self.pull(host, request, about, &pull).await
     }
 
     /// Whether a pod may use an image that is present.

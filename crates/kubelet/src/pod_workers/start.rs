@@ -1,9 +1,12 @@
 //! Starts containers: back-off, image, configuration, create, start, postStart hook.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use coracle_api::time::Timestamp;
+use coracle_client::ObjectReference;
+use coracle_cri::v1::ImageSpec;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::PodWorker;
@@ -19,6 +22,7 @@ use crate::observed::{Observed, ObservedContainer, State};
 use crate::pod::{Kind, PodView};
 use crate::spec::{container, security};
 use crate::status::Waiting;
+use crate::volumes::ImageVolumes;
 
 /// A container that could not be started: its waiting state, and when to retry.
 struct StartFailure {
@@ -36,6 +40,18 @@ impl StartFailure {
             due: None,
         }
     }
+}
+
+/// The images of the pod's volumes by the volumes' names, or why they are missing.
+type PulledVolumes = BTreeMap<String, Result<ImageSpec, PullFailure>>;
+
+/// What all containers of a pod are started from.
+struct Inputs<'a> {
+    pod: &'a Arc<Pod>,
+    observed: &'a Observed,
+    sandbox: &'a PodSandbox,
+    keyring: &'a Keyring,
+    volumes: &'a PulledVolumes,
 }
 
 /// Seconds for which a failed pull is reported as ErrImagePull before ImagePullBackOff.
@@ -59,6 +75,13 @@ impl PodWorker {
         }
 
         let sandbox = self.sandbox(pod, observed, actions).await?;
+        let inputs = Inputs {
+            pod,
+            observed,
+            sandbox: &sandbox,
+            keyring,
+            volumes: &self.pull_volumes(pod, &sandbox, keyring).await?,
+        };
         let mut due: Option<Timestamp> = None;
         let lists = [
             &actions.start_ephemeral,
@@ -74,10 +97,7 @@ impl PodWorker {
             let Some((kind, container)) = pod.container(name) else {
                 continue;
             };
-            match self
-                .start(pod, observed, &sandbox, keyring, kind, &container)
-                .await
-            {
+            match self.start(&inputs, kind, &container).await {
                 Ok(()) => drop(self.waiting.remove(name)),
                 Err(failure) => {
                     self.shared.host.note(
@@ -111,42 +131,118 @@ impl PodWorker {
         self.shared.host.now() + seconds.into()
     }
 
-    async fn start(
+    /// Pulls the images of the pod's volumes. A failure is one of the containers that mount them.
+    async fn pull_volumes(
         &self,
         pod: &Arc<Pod>,
-        observed: &Observed,
         sandbox: &PodSandbox,
         keyring: &Keyring,
+    ) -> Result<PulledVolumes, SyncError> {
+        let mut pulled = PulledVolumes::new();
+        for volume in pod.pod_spec().volumes.iter().flatten() {
+            let Some(source) = &volume.image else {
+                continue;
+            };
+
+            let reference = source.reference.as_deref().unwrap_or_default();
+            let wanted = ImageRequest {
+                pod,
+                about: pod.reference(),
+                image: reference,
+                policy: source.pull_policy.as_deref(),
+                sandbox: &sandbox.config,
+                keyring,
+            };
+
+            let present = self.pull(&wanted).await.ok_or(SyncError::Terminating)?;
+            let image = present.map(|present| ImageSpec {
+                image: present.reference,
+                user_specified_image: reference.to_owned(),
+                ..ImageSpec::default()
+            });
+            pulled.insert(volume.name.clone(), image);
+        }
+
+        Ok(pulled)
+    }
+
+    /// The image, or why it is missing; none if the pod is terminated meanwhile.
+    async fn pull(&self, wanted: &ImageRequest<'_>) -> Option<Result<PresentImage, PullFailure>> {
+        let mut termination = self.mailbox.termination.subscribe();
+        tokio::select! {
+            image = self.shared.image_manager.ensure(&self.shared.host, wanted) => Some(image),
+            _ = termination.wait_for(Option::is_some) => None,
+        }
+    }
+
+    fn pull_failed(&self, PullFailure { waiting, until }: PullFailure) -> StartFailure {
+        let soon = self.shared.host.now().plus_seconds(PULL_ERROR_SECONDS);
+        let due = if waiting.reason == "ImagePullBackOff" {
+            until
+        } else {
+            until.map(|_| soon)
+        };
+        StartFailure { waiting, due }
+    }
+
+    /// The images that a container mounts.
+    fn mounted_images(
+        &self,
+        about: &ObjectReference,
+        container: &Container,
+        pulled: &PulledVolumes,
+    ) -> Result<ImageVolumes, StartFailure> {
+        let mut images = ImageVolumes::new();
+        let mut last = None;
+        for mount in container.volume_mounts.iter().flatten() {
+            match pulled.get(&mount.name) {
+                None => {}
+                Some(Ok(image)) => drop(images.insert(mount.name.clone(), image.clone())),
+                Some(Err(failure)) => {
+                    let text = format!("Error: {}", failure.waiting.reason);
+                    self.shared.host.events.warning(about, "Failed", text);
+                    last = Some(failure.clone());
+                }
+            }
+        }
+
+        match last {
+            Some(failure) => Err(self.pull_failed(failure)),
+            None => Ok(images),
+        }
+    }
+
+    async fn start(
+        &self,
+        inputs: &Inputs<'_>,
         kind: Kind,
         container: &Container,
     ) -> Result<(), StartFailure> {
+        let Inputs {
+            pod,
+            observed,
+            sandbox,
+            keyring,
+            volumes,
+        } = *inputs;
         let host = &self.shared.host;
         self.check_back_off(pod, observed, kind, container)?;
+        let about = pod.container_reference(kind, &container.name);
+        let volumes = self.mounted_images(&about, container, volumes)?;
         let wanted = ImageRequest {
             pod,
-            kind,
-            container,
+            about: about.clone(),
+            image: container.image.as_deref().unwrap_or_default(),
+            policy: container.image_pull_policy.as_deref(),
             sandbox: &sandbox.config,
             keyring,
         };
 
-        let mut termination = self.mailbox.termination.subscribe();
-        let image = tokio::select! {
-            image = self.shared.image_manager.ensure(host, &wanted) => image,
-            _ = termination.wait_for(Option::is_some) => return Err(StartFailure::because("ContainerCreating", "")),
+        let image = match self.pull(&wanted).await {
+            Some(image) => image.map_err(|failure| self.pull_failed(failure))?,
+            None => return Err(StartFailure::because("ContainerCreating", "")),
         };
 
-        let image = image.map_err(|PullFailure { waiting, until }| {
-            let soon = host.now().plus_seconds(PULL_ERROR_SECONDS);
-            let due = if waiting.reason == "ImagePullBackOff" {
-                until
-            } else {
-                until.map(|_| soon)
-            };
-            StartFailure { waiting, due }
-        })?;
-
-        let about = pod.container_reference(kind, &container.name);
         let failed = |reason: &'static str, text: String| {
             host.events
                 .warning(&about, "Failed", format!("Error: {text}"));
@@ -154,7 +250,7 @@ impl PodWorker {
         };
 
         let config = self
-            .configure(pod, observed, sandbox, kind, container, &image)
+            .configure(inputs, kind, container, &image, &volumes)
             .await;
         let config = config.map_err(|text| failed("CreateContainerConfigError", text))?;
         let log = Path::new(&sandbox.config.log_directory).join(&config.log_path);
@@ -276,13 +372,18 @@ impl PodWorker {
 
     async fn configure(
         &self,
-        pod: &Pod,
-        observed: &Observed,
-        sandbox: &PodSandbox,
+        inputs: &Inputs<'_>,
         kind: Kind,
         container: &Container,
         image: &PresentImage,
+        volumes: &ImageVolumes,
     ) -> Result<coracle_cri::v1::ContainerConfig, String> {
+        let Inputs {
+            pod,
+            observed,
+            sandbox,
+            ..
+        } = *inputs;
         let shared = &self.shared;
         let environment = shared
             .environment
@@ -291,7 +392,10 @@ impl PodWorker {
         let environment = environment.map_err(|error| error.to_string())?;
 
         security::check_non_root(pod, container, &image.user).map_err(|error| error.to_string())?;
-        let mounts = shared.volumes.bind(pod, container, &environment).await;
+        let mounts = shared
+            .volumes
+            .bind(pod, container, &environment, volumes)
+            .await;
         let mounts = mounts.map_err(|error| error.to_string())?;
 
         let files = ContainerFiles::of(&shared.host, pod, container, &sandbox.addresses)?;

@@ -164,12 +164,15 @@ fn node(name: &str, now: Timestamp) -> Value {
     if let Some(busy) = usage.cpu_nanos {
         node["cpu"] = json!({"time": now, "usageCoreNanoSeconds": busy});
     }
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let of_no_file = number_after(&memory, "AnonPages:").map(|kibi| kibi.saturating_mul(1024));
     if let Some((total, free, available)) = usage.memory {
         node["memory"] = json!({
             "time": now,
             "availableBytes": available,
             "usageBytes": total.saturating_sub(free),
             "workingSetBytes": total.saturating_sub(available),
+            "rssBytes": of_no_file,
         });
     }
 

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use coracle_api::go_text::Quoted;
-use coracle_cri::v1::{Mount, MountPropagation};
+use coracle_cri::v1::{ImageSpec, Mount, MountPropagation};
 use k8s_openapi::api::core::v1::{Container, Pod, VolumeMount};
 
-use super::{plugin_of, subpath};
+use super::{ImageVolumes, plugin_of, subpath};
 use crate::env::expand_with;
 use crate::pod::PodView as _;
 
 /// A mount without its path on the host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned {
     pub(super) volume: String,
     container: String,
@@ -22,6 +22,8 @@ pub(super) struct Planned {
     read_only: bool,
     recursive_read_only: bool,
     propagation: MountPropagation,
+    /// The image of an `image` volume.
+    image: Option<ImageSpec>,
 }
 
 /// Why a container's mounts cannot be prepared. The texts are upstream's; they do not reveal files
@@ -65,6 +67,7 @@ pub(super) fn plan(
     pod: &Pod,
     container: &Container,
     environment: &[(String, String)],
+    images: &ImageVolumes,
     supports_recursive: bool,
 ) -> Result<Vec<Planned>, BindingError> {
     if let Some(device) = container.volume_devices.iter().flatten().next() {
@@ -72,7 +75,11 @@ pub(super) fn plan(
     }
     let mounts = container.volume_mounts.iter().flatten();
     mounts
-        .map(|mount| plan_one(pod, container, mount, environment, supports_recursive))
+        .map(|mount| {
+            let planned = plan_one(pod, container, mount, environment, supports_recursive)?;
+            let image = images.get(&mount.name).cloned();
+            Ok(Planned { image, ..planned })
+        })
         .collect()
 }
 
@@ -105,6 +112,7 @@ fn plan_one(
         read_only: !plugin.is_writable() || mount.read_only == Some(true),
         recursive_read_only: recursive(mount, supports_recursive)?,
         propagation: propagation(mount)?,
+        image: None,
     })
 }
 
@@ -199,6 +207,18 @@ impl Planned {
         volume: Option<PathBuf>,
         location: &subpath::Location<'_>,
     ) -> Result<Mount, BindingError> {
+        if self.image.is_some() {
+            return Ok(Mount {
+                container_path: self.target,
+                readonly: self.read_only,
+                recursive_read_only: self.recursive_read_only,
+                propagation: self.propagation.into(),
+                image: self.image,
+                image_sub_path: self.sub_path,
+                ..Mount::default()
+            });
+        }
+
         let (name, container) = (self.volume.clone(), self.container.clone());
         let volume = volume.ok_or_else(|| BindingError::NoVolume {
             volume: name.clone(),
@@ -248,9 +268,19 @@ fn below_volume(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
 
     const POD: &str = r#"{"spec":{"containers":[],"volumes":[{"name":"dir","emptyDir":{}},{"name":"host","hostPath":{"path":"/x"}},
-        {"name":"cm","configMap":{"name":"c"}},{"name":"claim","persistentVolumeClaim":{"claimName":"c"}}]}}"#;
+        {"name":"cm","configMap":{"name":"c"}},{"name":"image","image":{"reference":"r/i:1"}},{"name":"claim","persistentVolumeClaim":{"claimName":"c"}}]}}"#;
+
+    fn images() -> ImageVolumes {
+        let spec = ImageSpec {
+            image: "sha256:1".to_owned(),
+            user_specified_image: "r/i:1".to_owned(),
+            ..ImageSpec::default()
+        };
+        [("image".to_owned(), spec)].into()
+    }
 
     fn planned(mount: &str, supports_recursive: bool) -> Result<Planned, String> {
         let pod: Pod = serde_json::from_str(POD).unwrap();
@@ -258,7 +288,13 @@ mod tests {
             serde_json::from_str(&format!(r#"{{"name":"c","volumeMounts":[{mount}]}}"#)).unwrap();
         let environment = [("POD", "old"), ("POD", "web-0"), ("EMPTY", "")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let planned = plan(&pod, &container, &environment, supports_recursive);
+        let planned = plan(
+            &pod,
+            &container,
+            &environment,
+            &images(),
+            supports_recursive,
+        );
         planned
             .map(|mut all| all.remove(0))
             .map_err(|error| error.to_string())
@@ -285,6 +321,23 @@ mod tests {
                 .target,
             "/m"
         );
+    }
+
+    #[test]
+    fn the_runtime_mounts_images() {
+        let location = subpath::Location {
+            layout: &Layout::below(Path::new("/nowhere")),
+            uid: "u",
+            container: "c",
+            index: 0,
+        };
+
+        let bound = |mount: &str| planned(mount, false).unwrap().bind(None, &location);
+        let mount = bound(r#"{"name":"image","mountPath":"/m","subPath":"a/b"}"#).unwrap();
+        assert_eq!(mount.image, images().remove("image"));
+        assert_eq!(mount.image_sub_path, "a/b");
+        assert!(mount.readonly && mount.host_path.is_empty());
+        assert!(bound(r#"{"name":"cm","mountPath":"/m"}"#).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! [`VolumeManager::mount`] finds the type of each volume in [`PLUGINS`] and sets it up (`plugin`):
 //! a directory (`empty_dir`), a path of the host (`host_path`), or files that are replaced all at
 //! once (`atomic`) with the contents of a `config_map`, `secret`, `downward_api` or `projected`
-//! volume; `ownership` applies the pod's `fsGroup`. [`VolumeManager::bind`] computes the mounts of
+//! volume; an `image` is mounted by the runtime. `ownership` applies the pod's `fsGroup`. [`VolumeManager::bind`] computes the mounts of
 //! a container (`binding`), including subpaths (`subpath`).
 //!
 //! There is no state in memory: the disk and the mount table (`mount_table`) are authoritative. So
@@ -17,6 +17,7 @@ mod contents;
 mod downward_api;
 mod empty_dir;
 mod host_path;
+mod image;
 mod mount_table;
 mod nested;
 mod ownership;
@@ -30,6 +31,7 @@ mod subpath;
 mod tests;
 mod tokens;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,11 +40,12 @@ use std::sync::Arc;
 use coracle_api::go_text::Quoted;
 use coracle_api::time::Timestamp;
 use coracle_client::{Informer, Typed, World};
-use coracle_cri::v1::Mount;
+use coracle_cri::v1::{ImageSpec, Mount};
 use k8s_openapi::api::core::v1::{Container, Node, Pod, Volume};
 
 use crate::env;
 use crate::host::Host;
+use crate::keyed_locks::KeyedLocks;
 use crate::layout::Layout;
 use crate::pod::PodView as _;
 use crate::pod_manager::PodManager;
@@ -58,7 +61,11 @@ const PLUGINS: &[&dyn VolumePlugin] = &[
     &projected::ProjectedPlugin,
     &host_path::HostPathPlugin,
     &empty_dir::EmptyDirPlugin,
+    &image::ImagePlugin,
 ];
+
+/// The images of a pod's `image` volumes, by the volumes' names.
+pub(crate) type ImageVolumes = BTreeMap<String, ImageSpec>;
 
 /// The volumes of this node's pods.
 pub struct VolumeManager {
@@ -67,6 +74,9 @@ pub struct VolumeManager {
     references: Arc<References>,
     tokens: tokens::Tokens,
     node: Informer<Typed<Node>>,
+    /// By pod, held during work on its volumes: a setup that nobody waits for any more still ends
+    /// before the volumes are removed.
+    work: KeyedLocks,
     /// Whether the runtime supports recursive read-only mounts.
     recursive_read_only: bool,
 }
@@ -104,6 +114,7 @@ impl VolumeManager {
             references,
             tokens: tokens::Tokens::new(host.client.clone()),
             node: env::own_node(host),
+            work: KeyedLocks::default(),
             recursive_read_only,
         }
     }
@@ -126,7 +137,12 @@ impl VolumeManager {
         let set_up = plugin.prepare(volume, &context).await?;
 
         let location = Location::of(&self.layout, pod, volume, plugin);
-        tokio::task::spawn_blocking(move || (set_up.work)(&location)).await??;
+        let lock = self.work.lock(pod.uid()).await;
+        tokio::task::spawn_blocking(move || {
+            let _lock = lock;
+            (set_up.work)(&location)
+        })
+        .await??;
 
         Ok(set_up.renew_at)
     }
@@ -162,15 +178,22 @@ impl VolumeManager {
 
     /// The mounts of a container that is about to be created, in the order of its `volumeMounts`.
     /// Subpaths (`subPath`, `subPathExpr`) are prepared here, with the container's environment. The
-    /// pod's volumes must be mounted.
-    pub async fn bind(
+    /// pod's volumes must be mounted, and `images` present.
+    pub(crate) async fn bind(
         &self,
         pod: &Pod,
         container: &Container,
         environment: &[(String, String)],
+        images: &ImageVolumes,
     ) -> Result<Vec<Mount>, BindError> {
-        let planned = binding::plan(pod, container, environment, self.recursive_read_only)
-            .map_err(|error| BindError(error.to_string()))?;
+        let planned = binding::plan(
+            pod,
+            container,
+            environment,
+            images,
+            self.recursive_read_only,
+        )
+        .map_err(|error| BindError(error.to_string()))?;
         let (layout, uid, name) = (
             self.layout.clone(),
             pod.uid().to_owned(),
@@ -204,8 +227,12 @@ impl VolumeManager {
     /// Removes all volumes of a pod, by what is on disk: its object may be deleted. Idempotent.
     pub async fn unmount(&self, uid: &str) -> Result<(), VolumeError> {
         let (layout, pod) = (self.layout.clone(), uid.to_owned());
-        let done =
-            tokio::task::spawn_blocking(move || removal::remove_volumes(&layout, &pod)).await;
+        let lock = self.work.lock(uid).await;
+        let done = tokio::task::spawn_blocking(move || {
+            let _lock = lock;
+            removal::remove_volumes(&layout, &pod)
+        })
+        .await;
         match done {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(failed(&error)),

@@ -84,7 +84,6 @@ fn unsupported_kind(volume: &Volume) -> &'static str {
         ),
         (volume.ephemeral.is_some(), "ephemeral"),
         (volume.csi.is_some(), "csi"),
-        (volume.image.is_some(), "image"),
         (volume.nfs.is_some(), "nfs"),
         (volume.iscsi.is_some(), "iscsi"),
         (volume.fc.is_some(), "fc"),

@@ -97,6 +97,7 @@ fn opened(client: &Client, folder: &Path) -> (VolumeManager, ChangedPods, Tasks)
         references,
         tokens: tokens::Tokens::new(client.clone()),
         node: informers.of(itself),
+        work: KeyedLocks::default(),
         recursive_read_only: true,
     };
 
@@ -351,12 +352,20 @@ async fn after_a_restart_volumes_are_found_and_orphans_are_cleaned_up() {
     setting.volumes.mount(&one).await.unwrap();
 
     let container = one.pod_spec().containers[0].clone();
-    setting.volumes.bind(&one, &container, &[]).await.unwrap();
+    let none = ImageVolumes::new();
+    setting
+        .volumes
+        .bind(&one, &container, &[], &none)
+        .await
+        .unwrap();
     assert_eq!(setting.mounted(), 4);
 
     let (again, _changed, _tasks) = opened(&setting.client, setting.folder.path());
     again.mount(&one).await.unwrap();
-    again.bind(&one, &container, &[]).await.unwrap();
+    again
+        .bind(&one, &container, &[], &ImageVolumes::new())
+        .await
+        .unwrap();
     assert_eq!(setting.mounted(), 4, "nothing is mounted twice");
 
     one.metadata.uid = Some("u-2".to_owned());
@@ -404,6 +413,31 @@ async fn an_interrupted_setup_is_continued() {
 }
 
 #[tokio::test]
+async fn a_setup_that_is_given_up_ends_before_the_volumes_are_removed() {
+    let setting = Setting::new().await;
+    let wanted =
+        pod("[{name: one, emptyDir: {medium: Memory}}, {name: other, emptyDir: {medium: Memory}}]");
+
+    for polls in 0..200 {
+        let given_up = async {
+            for _ in 0..polls {
+                tokio::task::yield_now().await;
+            }
+        };
+
+        tokio::select! {
+            biased;
+            mounted = setting.volumes.mount(&wanted) => drop(mounted.unwrap()),
+            () = given_up => {}
+        }
+
+        setting.volumes.unmount(wanted.uid()).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        assert_eq!(setting.mounted(), 0, "given up after {polls} steps");
+    }
+}
+
+#[tokio::test]
 async fn subpaths_are_mounted_and_cannot_escape_the_volume() {
     let setting = Setting::new().await;
     let outside = setting.folder.path().join("outside");
@@ -419,7 +453,10 @@ async fn subpaths_are_mounted_and_cannot_escape_the_volume() {
 
         let container = pod.pod_spec().containers[0].clone();
         let environment = [("POD".to_owned(), "web-0".to_owned())];
-        let bound = setting.volumes.bind(&pod, &container, &environment).await;
+        let bound = setting
+            .volumes
+            .bind(&pod, &container, &environment, &ImageVolumes::new())
+            .await;
 
         bound
             .map(|mut mounts| mounts.remove(0).host_path)

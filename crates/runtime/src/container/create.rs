@@ -1,6 +1,7 @@
 //! CreateContainer: prepares everything up to, but not including, the exec of the program.
 
 use std::fs;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,9 +9,11 @@ use coracle_cgroup::Group;
 use coracle_cri::v1::{ContainerConfig, ContainerEventType, PodSandboxConfig};
 use coracle_files::private;
 use coracle_supervisor::protocol::{ContainerSpec, Reply, Request, encode};
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::io::Errno;
 
 use super::{Container, State, name_of};
-use crate::config::OpenFiles;
+use crate::config::{OpenFiles, text};
 use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::ports::ImageForContainer;
@@ -95,6 +98,7 @@ impl Node {
             .await?;
 
         let mut config = container.record().config.clone();
+        self.prepare_images(&container.id, &mut config).await?;
         let volumes = volumes::for_image(&image.config.volumes, &config, &folder)?;
         config.mounts.extend(volumes.iter().map(Volume::mount));
         let rootfs = self
@@ -132,6 +136,39 @@ impl Node {
         });
 
         blocking(move || save(&folder, record.as_ref())).await
+    }
+
+    /// Gives the mounts of images a path on the host.
+    async fn prepare_images(
+        &self,
+        container: &str,
+        config: &mut ContainerConfig,
+    ) -> Result<(), Error> {
+        for (number, mount) in config.mounts.iter_mut().enumerate() {
+            let Some(image) = &mount.image else {
+                continue;
+            };
+
+            let image = self.rootfs.resolve(image).await?;
+            let name = image_mount(container, number);
+            let root = self.rootfs.prepare(&name, &image, &[]).await?;
+            let below = mount.image_sub_path.clone();
+            let source = blocking(move || inside(&root, &below)).await?;
+            mount.host_path = text(&source);
+        }
+
+        Ok(())
+    }
+
+    /// Removes the root filesystem of a container, and the images that it mounts.
+    pub(crate) async fn remove_rootfs(&self, container: &str) -> Result<(), Error> {
+        for name in self.rootfs.containers().await? {
+            if is_image_mount_of(container, &name) {
+                self.rootfs.remove(&name).await?;
+            }
+        }
+
+        Ok(self.rootfs.remove(container).await?)
     }
 
     /// Writes the container's record, before anything else is created, and creates its cgroup with
@@ -191,7 +228,7 @@ impl Node {
         })
         .await?;
 
-        self.rootfs.remove(&container.id).await?;
+        self.remove_rootfs(&container.id).await?;
         let folder = self.config.container_root(&container.id);
 
         blocking(move || crate::sandbox::remove_folder(&folder)).await
@@ -254,6 +291,32 @@ impl Plan {
 
         Ok(spec)
     }
+}
+
+/// The name under which an image that a container mounts has a root filesystem of its own.
+fn image_mount(container: &str, number: usize) -> String {
+    format!("{container}-image-{number}")
+}
+
+fn is_image_mount_of(container: &str, name: &str) -> bool {
+    name.split_once("-image-")
+        .is_some_and(|(owner, _)| owner == container)
+}
+
+/// A path below the root of a mounted image. Links are resolved in the image.
+fn inside(root: &Path, below: &str) -> Result<PathBuf, Error> {
+    if below.is_empty() {
+        return Ok(root.to_owned());
+    }
+
+    let failed =
+        |errno: Errno| Error::io("find in the image the subpath", Path::new(below))(errno.into());
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let top = open(root, flags | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
+    let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let found = openat2(&top, below, flags, Mode::empty(), how).map_err(failed)?;
+    let link = format!("/proc/self/fd/{}", found.as_raw_fd());
+    fs::read_link(&link).map_err(Error::io("read", Path::new(&link)))
 }
 
 /// The path of the log file, in the pod's log directory.

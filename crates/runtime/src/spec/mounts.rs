@@ -223,10 +223,6 @@ fn cgroups(from: &SpecInputs<'_>, privileged: bool) -> Vec<MountSpec> {
 }
 
 fn bind_mount(mount: &Mount) -> Result<Bind, Error> {
-    if mount.image.is_some() {
-        return Err(Error::Unsupported("mounting an image as a volume"));
-    }
-
     if !mount.uid_mappings.is_empty() || !mount.gid_mappings.is_empty() {
         return Err(Error::Unsupported("an ID-mapped mount"));
     }
@@ -261,9 +257,13 @@ fn bind_mount(mount: &Mount) -> Result<Bind, Error> {
 
     sharing::check(&mount.host_path, &propagation(mount))?;
 
+    // An image is never written to, and its programs are not for the container.
+    let of_image = mount.image.is_some();
+
     Ok(Bind {
         recursive: true,
-        readonly: mount.readonly,
+        readonly: mount.readonly || of_image,
+        attributes: if of_image { NOEXEC } else { 0 },
         recursive_readonly: mount.recursive_read_only,
         propagation: propagation(mount),
         ..bind(&mount.host_path, &clean_path(&mount.container_path))

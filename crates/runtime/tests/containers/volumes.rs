@@ -1,4 +1,4 @@
-//! Volumes declared by images.
+//! Volumes declared by images, and images as volumes.
 use crate::common;
 
 use std::fs;
@@ -232,6 +232,74 @@ async fn invalid_volumes_are_refused_and_leave_nothing() {
 
         node.clear().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_is_a_volume_that_cannot_be_changed() {
+    let victim = tempfile::tempdir().unwrap();
+    fs::write(victim.path().join("secret"), "secret").unwrap();
+    let secret = victim.path().join("secret");
+    let node = Node::on("image-volumes", async |place| {
+        let fill = |root: &Path| {
+            fs::create_dir_all(root.join("srv/data")).unwrap();
+            fs::write(root.join("srv/data/file"), "from the image").unwrap();
+            symlink("/srv/data", root.join("link")).unwrap();
+            symlink(&secret, root.join("outside")).unwrap();
+        };
+
+        image(place, fill, &[]).await
+    })
+    .await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+
+    let mount = |at: &str, below: &str| Mount {
+        container_path: at.to_owned(),
+        image: Some(ImageSpec {
+            image: "busybox".to_owned(),
+            ..ImageSpec::default()
+        }),
+        image_sub_path: below.to_owned(),
+        ..Mount::default()
+    };
+    let with = |name: &str, mounts: Vec<Mount>| ContainerConfig {
+        mounts,
+        ..script(name, "sleep 1000")
+    };
+
+    for below in ["outside", "absent", "srv/data/file/x"] {
+        let config = with("bad", vec![mount("/m", below)]);
+        let created = node
+            .runtime
+            .create_container(&sandbox, config, pod.clone())
+            .await;
+        let refused: Error = created.unwrap_err();
+        assert!(refused.to_string().contains(below), "{below}: {refused}");
+    }
+    let mounted = || fs::read_dir(node.path().join("rootfs")).unwrap().count();
+    assert_eq!(mounted(), 0, "what is refused leaves nothing");
+
+    let mounts = vec![
+        mount("/all", ""),
+        mount("/folder", "link"),
+        mount("/one", "../srv/data/file"),
+    ];
+    let one = node.run(&sandbox, &pod, with("one", mounts)).await;
+    let look = "cat /all/srv/data/file /folder/file /one; echo; touch /all/x /folder/x; echo x > /one; \
+                /all/bin/busybox true; echo $?";
+    let (_, shown, complaint) = node.exec(&one, look).await;
+    assert_eq!(shown, format!("{}\n126\n", "from the image".repeat(3)));
+    assert_eq!(complaint.matches("Read-only file system").count(), 3);
+    assert_eq!(node.status(&one).await.mounts.len(), 3);
+    assert_eq!(mounted(), 4);
+
+    node.runtime
+        .stop_container(&one, std::time::Duration::ZERO)
+        .await
+        .unwrap();
+    node.runtime.remove_container(&one).await.unwrap();
+    assert_eq!(mounted(), 0, "the images are unmounted with the container");
+
+    node.clear().await;
 }
 
 /// Root filesystems of an image `busybox` with these volumes, of one layer that is filled by the
