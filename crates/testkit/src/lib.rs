@@ -27,7 +27,7 @@ pub use intercept::{Outcome, intercept};
 #[cfg(feature = "machine")]
 pub use machine::{Machine, on_a_machine};
 pub use pods::run_pods;
-pub use webhook::{Reply, Webhook};
+pub use webhook::{Reply, WEBHOOK_SERVICE, Webhook};
 pub use world::{REAL, simulated};
 
 /// Writes an executable that can be run at once, even if other threads fork meanwhile.

@@ -48,9 +48,13 @@ type Handler = Arc<dyn Fn(&str, &Value) -> Reply + Send + Sync>;
 pub struct Webhook {
     port: u16,
     certificate: String,
+    acceptor: TlsAcceptor,
     seen: Arc<Seen>,
-    _tasks: Tasks,
+    tasks: Tasks,
 }
+
+/// The name of the Service that a webhook may be behind, in the namespace `default`.
+pub const WEBHOOK_SERVICE: &str = "hook";
 
 #[derive(Default)]
 struct Seen {
@@ -62,6 +66,7 @@ struct Seen {
 impl Webhook {
     /// Starts one; `handler` gets the path with the query, and the body.
     pub async fn start(handler: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> Webhook {
+        let handler: Handler = Arc::new(handler);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
 
@@ -69,28 +74,50 @@ impl Webhook {
         params
             .subject_alt_names
             .push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let name = format!("{WEBHOOK_SERVICE}.default.svc");
+        params
+            .subject_alt_names
+            .push(SanType::DnsName(name.try_into().unwrap()));
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap().pem();
         let acceptor = acceptor(&certificate, &key);
 
-        let (seen, tasks) = (Arc::new(Seen::default()), Tasks::new());
-        let (handler, counted, connections): (Handler, _, _) =
-            (Arc::new(handler), seen.clone(), tasks.clone());
-        tasks.spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let (acceptor, handler) = (acceptor.clone(), handler.clone());
-                let seen = counted.clone();
-                connections.spawn(serve(stream, acceptor, handler, seen));
-            }
-        });
-
-        Webhook {
+        let webhook = Webhook {
             port,
             certificate,
-            seen,
-            _tasks: tasks,
-        }
+            acceptor,
+            seen: Arc::default(),
+            tasks: Tasks::new(),
+        };
+        webhook.listen(listener, handler);
+        webhook
+    }
+
+    fn listen(&self, listener: TcpListener, handler: Handler) {
+        let (acceptor, seen, connections) =
+            (self.acceptor.clone(), self.seen.clone(), self.tasks.clone());
+        self.tasks.spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let served = serve(stream, acceptor.clone(), handler.clone(), seen.clone());
+                connections.spawn(served);
+            }
+        });
+    }
+
+    /// Kills it with all of its connections, and starts another one in its place.
+    pub async fn replace(
+        &mut self,
+        handler: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static,
+    ) {
+        std::mem::take(&mut self.tasks).stop().await;
+        let listener = TcpListener::bind(("127.0.0.1", self.port)).await.unwrap();
+        self.listen(listener, Arc::new(handler));
+    }
+
+    /// Its port, as a Service has it.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Its address with a path.

@@ -2,6 +2,8 @@
 //
 // `operator KUBECONFIG podcount` is what kubebuilder's first steps lead to: podcount.go.
 //
+// `operator KUBECONFIG ships PORT FOLDER` serves the webhooks of a resource: ship.go.
+//
 // `operator KUBECONFIG IDENTITY` is larger.
 // Whoever leads makes a Deployment for every ConfigMap of the namespace default that has the label `operator: serve`, with
 // the image and the replicas that its data names, keeps it so, and writes onto the ConfigMap how many of its pods are
@@ -44,6 +46,10 @@ func main() {
 	check(err)
 	if os.Args[2] == "podcount" {
 		countPods(config)
+		return
+	}
+	if os.Args[2] == "ships" {
+		serveShips(config)
 		return
 	}
 	lease, renew, retry := 12*time.Second, 10*time.Second, time.Second

@@ -26,6 +26,7 @@ mod kubectl_commands;
 mod negotiation;
 mod openapi;
 mod operator;
+mod operator_webhooks;
 mod ownership_and_taints;
 mod policies;
 mod privilege_escalation;
