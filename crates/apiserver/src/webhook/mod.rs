@@ -15,8 +15,9 @@ mod service;
 pub(crate) mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use coracle_base::sync::Mutex;
 use coracle_client::World;
 use coracle_client::config::Pem;
 use coracle_client::transport::{Dialing, Https};
@@ -80,7 +81,7 @@ impl Webhooks {
         }
 
         let made = Arc::new(self.connect(config).await?);
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         clients.used += 1;
         let used = clients.used;
         let oldest = clients.known.iter().min_by_key(|(_, (_, used))| *used);
@@ -95,7 +96,7 @@ impl Webhooks {
     }
 
     fn known(&self, config: &ClientConfig) -> Option<Arc<Client>> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         clients.used += 1;
         let now = clients.used;
         let (client, used) = clients.known.get_mut(config)?;

@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::WebPkiSupportedAlgorithms;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::{alpn, certificates, private_key, provider, signature};
@@ -47,42 +47,66 @@ pub enum TlsError {
     Settings(#[from] rustls::Error),
 }
 
-/// The configuration of new connections, which offer HTTP/2 and HTTP/1.1.
-pub fn config(tls: &Tls) -> Result<ClientConfig, TlsError> {
+/// Which servers are trusted.
+pub enum Trust {
+    /// Those with a certificate that one of these CAs signed.
+    Roots(RootCertStore),
+    /// All that hold the key of their certificate.
+    Any,
+}
+
+/// A certificate with its chain, and its key.
+pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// The configuration of new connections, which offer HTTP/1.1, and HTTP/2 if it is asked for.
+pub fn configure(
+    trust: Trust,
+    identity: Option<Identity>,
+    http2: bool,
+) -> Result<ClientConfig, rustls::Error> {
     let provider = provider();
     let algorithms = provider.signature_verification_algorithms;
 
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let builder = match (tls.insecure, &tls.authorities) {
-        (true, _) => builder
+    let builder = match trust {
+        Trust::Any => builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate { algorithms })),
-        (false, Some(pem)) => builder.with_root_certificates(usable_roots(pem)?),
-        (false, None) => builder.with_root_certificates(system_roots()?),
+        Trust::Roots(roots) => builder.with_root_certificates(roots),
     };
 
-    let mut config = match &tls.identity {
+    let mut config = match identity {
         None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let chain = certificates(certificate).map_err(TlsError::Identity)?;
-            let key = private_key(key).map_err(TlsError::Identity)?;
-            builder.with_client_auth_cert(chain, key)?
-        }
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
     };
-    config.alpn_protocols = alpn(true);
+    config.alpn_protocols = alpn(http2);
 
     Ok(config)
+}
+
+/// The same from PEM, with HTTP/2.
+pub fn config(tls: &Tls) -> Result<ClientConfig, TlsError> {
+    let trust = match (tls.insecure, &tls.authorities) {
+        (true, _) => Trust::Any,
+        (false, Some(pem)) => Trust::Roots(usable_roots(pem)?),
+        (false, None) => Trust::Roots(system_roots()?),
+    };
+    let identity = match &tls.identity {
+        None => None,
+        Some((certificate, key)) => Some((
+            certificates(certificate).map_err(TlsError::Identity)?,
+            private_key(key).map_err(TlsError::Identity)?,
+        )),
+    };
+
+    Ok(configure(trust, identity, true)?)
 }
 
 /// The configuration of connections that trust these CAs, present no certificate, and speak
 /// HTTP/1.1.
 pub fn trusting(roots: RootCertStore) -> Result<ClientConfig, TlsError> {
-    let builder =
-        ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = alpn(false);
-    Ok(config)
+    Ok(configure(Trust::Roots(roots), None, false)?)
 }
 
 /// The CAs that the system trusts.

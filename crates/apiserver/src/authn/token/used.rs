@@ -1,8 +1,8 @@
 //! Secrets whose tokens were used today for the first time.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
+use coracle_base::sync::Mutex;
 use tokio::sync::Notify;
 
 /// The label of a secret that says when its token was last used.
@@ -17,7 +17,7 @@ pub struct UsedSecrets {
 
 impl UsedSecrets {
     pub(super) fn note(&self, key: String) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.lock();
         if keys.insert(key) {
             self.noted.notify_one();
         }
@@ -27,7 +27,7 @@ impl UsedSecrets {
     pub async fn take(&self) -> BTreeSet<String> {
         loop {
             {
-                let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut keys = self.keys.lock();
                 if !keys.is_empty() {
                     return std::mem::take(&mut keys);
                 }
