@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use coracle_kinds::rbac::Rule;
+use coracle_metrics::Registry;
 
 use crate::authn::Authentication;
 use crate::authn::token::{
@@ -105,7 +106,11 @@ impl Access {
 
 impl TokenConfig {
     /// Reads the files: the token authenticators, and the token issuer.
-    pub fn open(&self, caches: &Arc<Caches>) -> Result<(Tokens, Option<Issuer>), TokenError> {
+    pub fn open(
+        &self,
+        caches: &Arc<Caches>,
+        metrics: &Registry,
+    ) -> Result<(Tokens, Option<Issuer>), TokenError> {
         let audiences = || self.audiences.clone();
         let mut known_to: Vec<Box<dyn TokenAuthenticator>> = Vec::new();
         let used = Arc::new(UsedSecrets::default());
@@ -133,6 +138,7 @@ impl TokenConfig {
                 issuers,
                 audiences(),
                 used.clone(),
+                metrics,
             )));
         }
 

@@ -47,7 +47,7 @@ use crate::lifecycle::{Lifecycle, Stage};
 use crate::loopback::Loopback;
 use crate::metrics::{MeasuredStore, Metrics};
 use crate::openapi::OpenApi;
-use crate::registry::{Expiry, Registry};
+use crate::registry::{AllocationMetrics, Expiry, Registry};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
 use crate::webhook::conversion::Conversion;
@@ -217,14 +217,15 @@ pub async fn run(
     let store: Arc<dyn Store> = Arc::new(MeasuredStore {
         store,
         metrics: metrics.clone(),
+        caches: caches.clone(),
     });
 
     let from = part(caches.fill(&*store)).await?;
     let trusted = Trusted::read(config)?;
-    let (tokens, issuer) = config.tokens.open(&caches)?;
+    let (tokens, issuer) = config.tokens.open(&caches, metrics.registry())?;
     let tokens = Arc::new(tokens);
 
-    let authentication = authentication(config, &trusted, tokens.clone());
+    let authentication = authentication(config, &trusted, tokens.clone(), &metrics);
     let webhooks = |credentials: Credentials| {
         let route = config.webhook_route;
         Arc::new(Webhooks::new(caches.clone(), credentials, route, world))
@@ -248,12 +249,14 @@ pub async fn run(
         mutating_webhooks: &webhooks(config.webhook_credentials.mutating.clone()),
         validating_webhooks: &webhooks(config.webhook_credentials.validating.clone()),
     };
+    let node_ports = Arc::new(NodePorts::new(config.node_ports.clone()));
     let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
         admission: Admission::new(&config.admission, &setup),
         access,
-        node_ports: NodePorts::new(config.node_ports.clone()),
+        allocations: AllocationMetrics::register(metrics.registry(), &node_ports, &caches),
+        node_ports,
         expiry: Expiry::new(config.event_ttl),
         conversion: Conversion::new(webhooks(Credentials::default()), metrics.registry()),
         shared_store: config.shared_store,
@@ -593,7 +596,12 @@ fn authorities(file: &Path) -> Result<Arc<FromFiles<Authorities>>, FileError> {
     Ok(Arc::new(read?))
 }
 
-fn authentication(config: &Config, trusted: &Trusted, tokens: Arc<Tokens>) -> Authentication {
+fn authentication(
+    config: &Config,
+    trusted: &Trusted,
+    tokens: Arc<Tokens>,
+    metrics: &Metrics,
+) -> Authentication {
     let mut chain: Vec<Box<dyn Authenticator>> = Vec::new();
     let mut proxy_headers = ProxyHeaders::standard();
     if let (Some(proxy), Some(authorities)) = (&config.front_proxy, &trusted.proxies) {
@@ -609,6 +617,7 @@ fn authentication(config: &Config, trusted: &Trusted, tokens: Arc<Tokens>) -> Au
     if let Some(authorities) = &trusted.clients {
         chain.push(Box::new(ClientCertificates {
             authorities: authorities.clone(),
+            expirations: metrics.counted.certificate_expirations.clone(),
         }));
     }
 

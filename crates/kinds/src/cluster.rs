@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coracle_api::Value;
 use coracle_api::catalog::Resource;
+use coracle_api::ip::Network;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::RoleRef;
 
@@ -11,6 +12,16 @@ use crate::access::Attributes;
 use crate::core::service::NodePorts;
 use crate::rbac::{Rule, Unresolved};
 use crate::{ApiError, User};
+
+/// An attempt to allocate an address or a port for a Service.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocation {
+    /// The range of an address; `None`: a node port.
+    pub range: Option<Network>,
+    /// The client chose it.
+    pub chosen: bool,
+    pub succeeded: bool,
+}
 
 /// The objects and rules around the object that is written. The API server's registry implements
 /// it; reads come from the watch cache.
@@ -69,6 +80,9 @@ pub trait Cluster: Send + Sync {
 
     /// The node ports of all Services.
     fn node_ports(&self) -> &NodePorts;
+
+    /// Counts an allocation.
+    fn count_allocation(&self, allocation: Allocation);
 
     /// Whether containers may be privileged.
     fn allow_privileged(&self) -> bool;

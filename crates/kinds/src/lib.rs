@@ -56,7 +56,7 @@ pub mod warnings;
 
 pub use autoscaling::scale;
 pub use behaviour::{Behaviour, Handler};
-pub use cluster::Cluster;
+pub use cluster::{Allocation, Cluster};
 pub use metadata::OwnMetadata;
 pub(crate) use metadata::keep_metadata;
 pub use part::Part;

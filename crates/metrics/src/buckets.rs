@@ -43,6 +43,12 @@ impl Buckets {
         Buckets::whole(&exponential(start, factor, count))
     }
 
+    /// Numbers and sizes whose bounds grow by `width`.
+    pub fn linear(start: f64, width: f64, count: u32) -> Buckets {
+        let bounds = (0..count).map(|step| start + width * f64::from(step));
+        Buckets::whole(&bounds.collect::<Vec<_>>())
+    }
+
     /// Prometheus' own default, for durations in seconds.
     pub fn default_seconds() -> Buckets {
         Buckets::seconds(&[

@@ -85,6 +85,13 @@ impl Reading {
             .push((labels.collect(), Sample::NumberAt(number, millis)));
     }
 
+    /// A series that is a histogram.
+    pub fn add_histogram(&mut self, labels: &[&str], histogram: &Arc<Histogram>) {
+        let labels = labels.iter().map(|text| String::from(*text).into());
+        let sample = Sample::Histogram(Arc::clone(histogram));
+        self.0.push((labels.collect(), sample));
+    }
+
     /// A series that is a whole number.
     pub fn add_count(&mut self, labels: &[&str], number: u64) {
         self.add(labels, to_float(number));

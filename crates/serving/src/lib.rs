@@ -11,6 +11,7 @@ pub mod access;
 pub mod answer;
 pub mod component;
 pub mod connection;
+pub mod features;
 mod health;
 pub mod pages;
 pub mod plain;

@@ -55,13 +55,13 @@ mod taint_nodes_by_condition;
 mod tolerations;
 mod webhook;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use coracle_api::{Value, gates};
 use coracle_client::World;
 use coracle_kinds::ApiError;
-use coracle_metrics::{Buckets, Histograms, Registry, Stable};
+use coracle_metrics::{Buckets, Histogram, Histograms, Registry, Stable, metrics};
 use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -168,7 +168,7 @@ const PLUGINS: &[(&str, State)] = &[
     ("TaintNodesByCondition", On(|_| Arc::new(taint_nodes_by_condition::TaintNodesByCondition))),
     ("AlwaysPullImages", OnRequest(|_| Arc::new(always_pull_images::AlwaysPullImages))),
     ("ImagePolicyWebhook", OnRequest(image_policy_webhook::ImagePolicyWebhook::make)),
-    ("PodSecurity", On(|setup| Arc::new(pod_security::PodSecurity::new(&setup.configurations.pod_security)))),
+    ("PodSecurity", On(pod_security::PodSecurity::make)),
     ("PodNodeSelector", OnRequest(|setup| Arc::new(pod_node_selector::PodNodeSelector::new(&setup.configurations.node_selectors)))),
     ("Priority", On(|_| Arc::new(priority::Priority))),
     ("DefaultTolerationSeconds", On(|setup| Arc::new(default_toleration_seconds::DefaultTolerationSeconds::new(setup.configurations.toleration_seconds)))),
@@ -202,9 +202,56 @@ const PLUGINS: &[(&str, State)] = &[
 
 /// The plugins that are on, in their order.
 pub struct Admission {
-    plugins: Vec<Arc<dyn Plugin>>,
-    steps: Histograms<(&'static str, bool, &'static str)>,
+    plugins: Vec<Named>,
+    metrics: AdmissionMetrics,
 }
+
+/// A plugin with its name.
+struct Named {
+    name: &'static str,
+    plugin: Arc<dyn Plugin>,
+    /// By operation, step and whether it refused; each is made when it is first counted in.
+    durations: [[[OnceLock<Arc<Histogram>>; 2]; 2]; 4],
+}
+
+/// Before or after validation.
+#[derive(Clone, Copy)]
+enum Step {
+    Admit,
+    Validate,
+}
+
+impl Step {
+    fn name(self) -> &'static str {
+        match self {
+            Step::Admit => "admit",
+            Step::Validate => "validate",
+        }
+    }
+}
+
+type Text = &'static str;
+
+metrics! {
+    struct AdmissionMetrics {
+        steps: Histograms<(Text, bool, Text)> = histograms(
+            Stable,
+            "apiserver_admission_step_admission_duration_seconds",
+            "Duration of admission in seconds: by all plugins, before or after validation.",
+            ["operation", "rejected", "type"],
+            Buckets::seconds(BOUNDS),
+        ),
+        plugins: Histograms<(Text, Text, bool, Text)> = histograms(
+            Stable,
+            "apiserver_admission_controller_admission_duration_seconds",
+            "Duration of admission in seconds by plugin, before or after validation.",
+            ["name", "operation", "rejected", "type"],
+            Buckets::seconds(BOUNDS),
+        ),
+    }
+}
+
+const BOUNDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 
 /// The flags `--enable-admission-plugins` and `--disable-admission-plugins`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -263,20 +310,24 @@ impl Admission {
             WithoutEffect(_) => None,
         };
         Admission {
-            plugins: PLUGINS.iter().filter_map(runs).collect(),
-            steps: setup.metrics.histograms(
-                Stable,
-                "apiserver_admission_step_admission_duration_seconds",
-                "Duration of admission in seconds: by all plugins, before or after validation.",
-                ["operation", "rejected", "type"],
-                Buckets::seconds(&[0.005, 0.025, 0.1, 0.5, 1.0, 2.5]),
-            ),
+            plugins: PLUGINS
+                .iter()
+                .filter_map(|row| {
+                    let (name, plugin) = (row.0, runs(row)?);
+                    Some(Named {
+                        name,
+                        plugin,
+                        durations: Default::default(),
+                    })
+                })
+                .collect(),
+            metrics: AdmissionMetrics::new(setup.metrics),
         }
     }
 
     /// What plugins do beside requests.
     pub async fn run(&self) {
-        join_all(self.plugins.iter().map(|plugin| plugin.run())).await;
+        join_all(self.plugins.iter().map(|named| named.plugin.run())).await;
     }
 
     /// Passes the object through the plugins, and once more if one of them asks for that.
@@ -285,10 +336,13 @@ impl Admission {
         object: &mut Value,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        self.timed("admit", attributes, async {
+        self.timed(Step::Admit, attributes, async {
+            let mut began = Instant::now();
             loop {
-                for plugin in self.asked(attributes) {
-                    plugin.admit(object, attributes).await?;
+                for named in self.asked(attributes) {
+                    let result = named.plugin.admit(object, attributes).await;
+                    began = self.measure(named, Step::Admit, attributes, result.is_err(), began);
+                    result?;
                 }
                 if !attributes.notes.reinvocation.begin_second() {
                     return Ok(());
@@ -303,33 +357,57 @@ impl Admission {
         object: Option<&Value>,
         attributes: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        self.timed("validate", attributes, async {
-            for plugin in self.asked(attributes) {
-                plugin.validate(object, attributes).await?;
+        self.timed(Step::Validate, attributes, async {
+            let mut began = Instant::now();
+            for named in self.asked(attributes) {
+                let result = named.plugin.validate(object, attributes).await;
+                began = self.measure(named, Step::Validate, attributes, result.is_err(), began);
+                result?;
             }
             Ok(())
         })
         .await
     }
 
-    fn asked(&self, attributes: &Attributes<'_>) -> impl Iterator<Item = &Arc<dyn Plugin>> {
+    fn asked(&self, attributes: &Attributes<'_>) -> impl Iterator<Item = &Named> {
         let operation = attributes.operation;
         self.plugins
             .iter()
-            .filter(move |plugin| plugin.handles(operation))
+            .filter(move |named| named.plugin.handles(operation))
     }
 
     async fn timed(
         &self,
-        step: &'static str,
+        step: Step,
         attributes: &Attributes<'_>,
         work: impl Future<Output = Result<(), ApiError>>,
     ) -> Result<(), ApiError> {
         let began = Instant::now();
         let result = work.await;
-        let key = (attributes.operation.as_str(), result.is_err(), step);
-        self.steps.of(&key).took(began.elapsed());
+        let key = (attributes.operation.as_str(), result.is_err(), step.name());
+        self.metrics.steps.of(&key).took(began.elapsed());
         result
+    }
+
+    /// Counts how long one plugin took; returns the time at which the next one begins.
+    fn measure(
+        &self,
+        named: &Named,
+        step: Step,
+        attributes: &Attributes<'_>,
+        rejected: bool,
+        began: Instant,
+    ) -> Instant {
+        let operation = attributes.operation;
+        let durations = &named.durations[operation as usize][step as usize][usize::from(rejected)];
+        let durations = durations.get_or_init(|| {
+            let key = (named.name, operation.as_str(), rejected, step.name());
+            self.metrics.plugins.of(&key)
+        });
+
+        let now = Instant::now();
+        durations.took(now.duration_since(began));
+        now
     }
 }
 

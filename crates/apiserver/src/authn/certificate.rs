@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use coracle_api::certificate_subject::CertificateSubject;
 use coracle_api::time::{Time, Timestamp};
 use coracle_base::sync::Mutex;
 use coracle_base::tls::server::signed_by;
+use coracle_metrics::Histogram;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Version};
@@ -35,6 +36,8 @@ pub struct Peer {
     /// The cached results, as a client and as a front proxy.
     client: Mutex<Option<CachedResult>>,
     proxy: Mutex<Option<CachedResult>>,
+    /// When its certificate expires, in seconds since 1970.
+    expires: OnceLock<Option<i64>>,
     /// A component of this process, whose user is set by the code that assembles it.
     known: Option<Arc<User>>,
 }
@@ -62,6 +65,7 @@ impl Peer {
             chain,
             client: Mutex::default(),
             proxy: Mutex::default(),
+            expires: OnceLock::new(),
             known: None,
         }
     }
@@ -77,6 +81,14 @@ impl Peer {
     /// The user, if it is known without verification.
     pub fn user(&self) -> Option<&Arc<User>> {
         self.known.as_ref()
+    }
+
+    /// When the presented certificate expires, in seconds since 1970.
+    fn expires(&self) -> Option<i64> {
+        *self.expires.get_or_init(|| {
+            let (_, certificate) = X509Certificate::from_der(self.chain.first()?).ok()?;
+            Some(certificate.validity().not_after.timestamp())
+        })
     }
 
     /// The result with the CAs of front proxies.
@@ -235,6 +247,8 @@ fn check_time(certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), S
 /// Authenticates peers by their certificates. The CAs are read again when their file changes.
 pub struct ClientCertificates {
     pub authorities: Arc<FromFiles<Authorities>>,
+    /// Counts for how many seconds presented certificates are still valid.
+    pub expirations: Arc<Histogram>,
 }
 
 #[async_trait]
@@ -242,6 +256,11 @@ impl Authenticator for ClientCertificates {
     async fn authenticate(&self, presented: &Presented<'_>) -> AuthnResult {
         let authorities = self.authorities.current(presented.now);
         let peer = presented.peer;
+        if let Some(expires) = peer.expires() {
+            let left = expires - presented.now.unix_seconds();
+            self.expirations.observe(u64::try_from(left).unwrap_or(0));
+        }
+
         match peer.verify_cached(&peer.client, &authorities, presented.now) {
             VerifiedChain::NoCertificate | VerifiedChain::NoCommonName => AuthnResult::Unknown,
             VerifiedChain::Good(user) => AuthnResult::Known(user),

@@ -95,6 +95,13 @@ impl Caches {
         self.by_prefix.values()
     }
 
+    /// Those of all resources, with custom ones.
+    pub fn all_with_custom(&self) -> Vec<Arc<Cache>> {
+        let definitions = self.definitions();
+        let custom = definitions.iter().map(|custom| &custom.cache);
+        self.all().chain(custom).cloned().collect()
+    }
+
     /// The definitions whose resources are served.
     pub fn definitions(&self) -> Guard<Arc<Definitions>> {
         self.definitions.load()
@@ -165,7 +172,10 @@ impl Caches {
         }
 
         for (prefix, cache) in &self.by_prefix {
-            cache.load(contents.remove(prefix.as_str()).unwrap_or_default(), at);
+            let entries = contents.remove(prefix.as_str()).unwrap_or_default();
+            let count = entries.count();
+            cache.counts.stored_lists.list(count, count);
+            cache.load(entries, at);
         }
 
         self.fill_custom(&kvs, at);

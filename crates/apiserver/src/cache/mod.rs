@@ -5,6 +5,7 @@
 //! watchers, and queues for watchers of a part of it. A write is acknowledged when the feed has
 //! applied it, so later reads see it.
 
+mod counts;
 mod custom;
 mod derived;
 mod entries;
@@ -18,6 +19,7 @@ mod texts;
 mod trees;
 mod watch_queues;
 
+pub use counts::{Counts, ListCounts};
 pub use custom::{Custom, Definitions};
 pub use derived::{Derive, Derived, Read};
 pub use entries::Entries;
@@ -59,6 +61,7 @@ pub struct Cache {
     node_field: Option<usize>,
     /// Whether a reader in this process follows, or followed, its objects as trees.
     pub read_as_trees: AtomicBool,
+    pub counts: Counts,
     /// Snapshots that open `continue` tokens point at, the newest last.
     kept: Mutex<VecDeque<(Revision, Arc<Snapshot>)>>,
 }
@@ -128,6 +131,7 @@ impl Cache {
             notifier: Arc::default(),
             node_field: node_field.filter(|_| is_pods),
             read_as_trees: AtomicBool::new(false),
+            counts: Counts::default(),
             kept: Mutex::default(),
         }
     }
@@ -300,6 +304,8 @@ impl Cache {
     fn load(&self, entries: Entries, revision: Revision) {
         let mut past = self.past();
         let before = std::mem::replace(&mut past.history, History::new(revision));
+        self.counts.initializations.inc();
+        self.counts.bytes.set(entries.iter().map(size).sum());
         self.snapshot
             .store(Arc::new(Snapshot { revision, entries }));
         before.close();
@@ -314,6 +320,7 @@ impl Cache {
         let past = &mut *past;
         let mut snapshot = Snapshot::clone(&self.snapshot.load());
 
+        self.counts.received.add(changes.len() as u64);
         let mut events = Vec::with_capacity(changes.len());
         for Applied { key, new, revision } in changes {
             snapshot.revision = revision;
@@ -351,7 +358,9 @@ impl Cache {
 
         self.snapshot.store(Arc::new(snapshot));
 
+        self.counts.dispatched.add(events.len() as u64);
         for event in events {
+            self.counts.bytes.add(growth(&event));
             past.queues.append(&event, self.node_field, &mut arm);
             past.history.append(event);
         }
@@ -365,6 +374,20 @@ impl Cache {
         let mut past = self.past();
         past.history.forget(revision);
         past.history.forget_stale(Instant::now());
+    }
+}
+
+/// The bytes of an object, for what is counted.
+fn size(entry: &Arc<Entry>) -> i64 {
+    i64::try_from(entry.bytes().len()).unwrap_or(i64::MAX)
+}
+
+/// By how many bytes an event changes the size of all objects.
+fn growth(event: &Event) -> i64 {
+    let before = event.previous.as_ref().map_or(0, size);
+    match event.change {
+        Change::Deleted => -before,
+        Change::Added | Change::Modified => size(&event.entry) - before,
     }
 }
 

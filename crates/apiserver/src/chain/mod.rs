@@ -26,7 +26,7 @@ use crate::authz::attributes_of;
 use crate::flow::{Class, Flow};
 use crate::handler::Server;
 use crate::lifecycle::Lifecycle;
-use crate::metrics::Metrics;
+use crate::metrics::{Filter, Metrics};
 use crate::render::Form;
 use crate::request::RequestBody;
 use crate::request::{Query, Request, RequestInfo, Verb};
@@ -101,7 +101,10 @@ impl Chain {
         let form = form.unwrap_or(Form::JSON);
 
         let began = Instant::now();
-        let measured = self.metrics.request(&info, &query, &parts.headers, began);
+        let caches = &self.server.registry.caches;
+        let measured = self
+            .metrics
+            .request(&info, &query, &parts.headers, caches, began);
         let mut answer = self
             .in_time(
                 Head {
@@ -165,8 +168,9 @@ impl Chain {
         let user = self.access().authentication.user(&presented).await;
         let known = user.as_deref().ok();
         let authenticated = Instant::now();
-        self.metrics
-            .authenticated(known, authenticated.duration_since(head.began));
+        let took = authenticated.duration_since(head.began);
+        self.metrics.authenticated(known, took);
+        self.metrics.filtered(Filter::Authentication, took);
 
         let user = match user {
             Ok(user) => user,
@@ -184,7 +188,11 @@ impl Chain {
         let version = head.parts.version;
         let mut answer = match self.impersonated(user, &mut head).await {
             Err(error) => no_sniff(answer::error(&error, head.form)),
-            Ok(user) => self.allowed(user, &head, body, authenticated).await,
+            Ok(user) => {
+                let took = authenticated.elapsed();
+                self.metrics.filtered(Filter::Impersonation, took);
+                self.allowed(user, &head, body).await
+            }
         };
 
         if is_anonymous {
@@ -216,13 +224,20 @@ impl Chain {
         user: Arc<User>,
         head: &Head,
         body: B,
-        authenticated: Instant,
     ) -> Answer {
+        let impersonated = Instant::now();
         let class = self.classify(&user, &head.info);
+        let classified = Instant::now();
+        let took = classified.duration_since(impersonated);
+        self.metrics.filtered(Filter::FlowControl, took);
+
         let attributes = attributes_of(&user, &head.info, &head.query);
         let allowed = self.access().authorization.check(&attributes).await;
-        self.metrics
-            .authorized(allowed.is_ok(), authenticated.elapsed());
+        let took = classified.elapsed();
+        self.metrics.authorized(allowed.is_ok(), took);
+        if allowed.is_ok() {
+            self.metrics.filtered(Filter::Authorization, took);
+        }
 
         let mut answer = match allowed {
             Err(error) => no_sniff(answer::error(&error, head.form)),

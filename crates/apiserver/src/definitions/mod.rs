@@ -25,7 +25,7 @@ use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 
 use crate::webhook_config::ClientConfig;
 pub(crate) use page::SELECTABLE;
-pub use version::{Cell, Replicas, Version};
+pub use version::{Cell, Replicas, ResourceNames, Version};
 
 /// What a definition defines.
 pub struct Compiled {

@@ -1,6 +1,6 @@
 //! One version of a custom resource: what the catalogue has no place for.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use coracle_api::apply::Declared;
 use coracle_api::codec::json;
@@ -13,8 +13,17 @@ use coracle_kinds::apiextensions::custom_resource_definition::view::Definition;
 use coracle_kinds::kube_aware;
 use tracing::warn;
 
+/// The names by which metrics know a resource.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ResourceNames {
+    pub group: Text,
+    pub version: Text,
+    pub plural: Text,
+}
+
 pub struct Version {
     pub name: Text,
+    pub names: Arc<ResourceNames>,
     pub kind: Text,
     pub is_served: bool,
     /// The deprecation warning for requests of this version.
@@ -67,9 +76,17 @@ impl Version {
             Declared::object(&anything(), true).expect("the schema that allows anything is valid")
         });
 
+        let accepted = super::accepted_names(definition);
+        let names = ResourceNames {
+            group: Text::new(definition.spec.text("group")),
+            version: Text::new(version.text("name")),
+            plural: Text::new(accepted.text("plural")),
+        };
+
         Ok(Version {
-            name: Text::new(version.text("name")),
-            kind: Text::new(super::accepted_names(definition).text("kind")),
+            name: names.version.clone(),
+            names: Arc::new(names),
+            kind: Text::new(accepted.text("kind")),
             is_served: version.flag("served"),
             warning: version
                 .flag("deprecated")

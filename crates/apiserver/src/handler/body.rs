@@ -1,7 +1,7 @@
 //! The body of a request: read up to its limit, and decoded where it holds options.
 
 use bytes::Bytes;
-use coracle_api::codec::media_type;
+use coracle_api::codec::media_type::{self, MediaType};
 use http_body_util::{BodyExt, Limited};
 
 use crate::ApiError;
@@ -12,17 +12,10 @@ use crate::request::{DeleteOptions, Request, RequestBody};
 /// The largest body of a write.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
-/// The object that a create or an update sends.
-pub(super) async fn write_body<B: RequestBody>(
-    request: &Request<'_>,
-    body: B,
-) -> Result<registry::Body, ApiError> {
-    let media_type = media_type::body(request.content_type())
-        .map_err(|refused| ApiError::unsupported_media_type(refused.to_string()))?;
-    Ok(registry::Body {
-        bytes: read(body).await?,
-        media_type,
-    })
+/// The media type of the object that a create or an update sends.
+pub(super) fn media_type(request: &Request<'_>) -> Result<MediaType, ApiError> {
+    media_type::body(request.content_type())
+        .map_err(|refused| ApiError::unsupported_media_type(refused.to_string()))
 }
 
 pub(super) async fn read<B: RequestBody>(body: B) -> Result<Bytes, ApiError> {
@@ -41,16 +34,15 @@ pub(super) async fn read<B: RequestBody>(body: B) -> Result<Bytes, ApiError> {
 }
 
 /// The options of a delete: its body, or else its query.
-pub(super) async fn delete_options<B: RequestBody>(
+pub(super) fn delete_options(
     request: &Request<'_>,
-    body: B,
+    bytes: Bytes,
 ) -> Result<DeleteOptions, ApiError> {
-    let bytes = read(body).await?;
     if bytes.is_empty() {
         return DeleteOptions::parse(request.query, None);
     }
-    let media_type = media_type::body(request.content_type())
-        .map_err(|refused| ApiError::unsupported_media_type(refused.to_string()))?;
+
+    let media_type = media_type(request)?;
     let value = registry::Body { bytes, media_type }.delete_options()?;
     DeleteOptions::parse(request.query, Some(&value))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::Subresource;
 use coracle_api::codec::media_type::PatchType;
@@ -13,9 +14,13 @@ use crate::ApiError;
 use crate::admission::Warnings;
 use crate::answer::{self, Answer};
 use crate::cache::Entry;
-use crate::registry::{Asked, Call, Content, Deleted, List, Part, RequiredVersion, Scope, Written};
+use crate::registry::{
+    Asked, Body, Call, Content, Deleted, List, Part, RequiredVersion, Scope, Written,
+};
 use crate::render::{Rendering, Shown};
-use crate::request::{ListOptions, Query, RequestBody, ResourceRequest, Verb, WriteOptions};
+use crate::request::{
+    DeleteOptions, ListOptions, Query, RequestBody, ResourceRequest, Verb, WriteOptions,
+};
 use crate::served::Served;
 
 /// A checked request for a served resource, with the form of its response.
@@ -159,7 +164,7 @@ impl Server {
         request: &Checked<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
-        let options = body::delete_options(request, body).await?;
+        let options = self.delete_options(request, body).await?;
         let (scope, name) = (&request.scope, &request.target.name);
         let warnings = Warnings::default();
         let deleted = self.registry.delete(scope, name, &options, &warnings).await;
@@ -176,7 +181,7 @@ impl Server {
         request: &Checked<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
-        let options = body::delete_options(request, body).await?;
+        let options = self.delete_options(request, body).await?;
         let selected = ListOptions::parse(request.query)?;
         let scope = &request.scope;
         let warnings = Warnings::default();
@@ -192,6 +197,61 @@ impl Server {
         Ok(answer::with_warnings(answer, &notices))
     }
 
+    /// The options of a delete: its body, or else its query.
+    async fn delete_options<B: RequestBody>(
+        &self,
+        request: &Checked<'_>,
+        body: B,
+    ) -> Result<DeleteOptions, ApiError> {
+        let bytes = self.read_body(request, body).await?;
+        body::delete_options(request, bytes)
+    }
+
+    /// The options and the body of a write. Options are refused before the body is read.
+    async fn written_content<B: RequestBody>(
+        &self,
+        request: &Checked<'_>,
+        body: B,
+    ) -> Result<(WriteOptions, Content), ApiError> {
+        let parse = |kind, apply| WriteOptions::parse(request.query, kind, apply);
+
+        match request.info.verb {
+            verb @ (Verb::Create | Verb::Update) => {
+                let options = match verb {
+                    Verb::Create => parse("CreateOptions", false)?,
+                    _ => parse("UpdateOptions", false)?,
+                };
+                let media_type = body::media_type(request)?;
+                let bytes = self.read_body(request, body).await?;
+                Ok((options, Content::Object(Body { bytes, media_type })))
+            }
+            Verb::Patch => {
+                let kind = checks::patch_type(request, &request.scope)?;
+                let options = parse("PatchOptions", kind == PatchType::Apply)?;
+                let bytes = self.read_body(request, body).await?;
+                Ok((options, Content::Patch(kind, bytes)))
+            }
+            _ => Ok((WriteOptions::default(), Content::Nothing)),
+        }
+    }
+
+    async fn read_body<B: RequestBody>(
+        &self,
+        request: &Checked<'_>,
+        body: B,
+    ) -> Result<Bytes, ApiError> {
+        let bytes = body::read(body).await?;
+        let verb = match request.info.verb {
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Patch => "patch",
+            Verb::DeleteCollection => "delete_collection",
+            _ => "delete",
+        };
+        self.metrics.read_body(request.served, verb, bytes.len());
+        Ok(bytes)
+    }
+
     /// Create, update and patch of a stored object.
     async fn write<B: RequestBody>(
         &self,
@@ -199,7 +259,7 @@ impl Server {
         part: Part,
         body: B,
     ) -> Result<Written, ApiError> {
-        let (options, content) = written_content(request, body).await?;
+        let (options, content) = self.written_content(request, body).await?;
         let (scope, name) = (&request.scope, request.target.name.as_str());
         let registry = &self.registry;
 
@@ -226,7 +286,7 @@ impl Server {
         request: &Checked<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
-        let (options, content) = written_content(request, body).await?;
+        let (options, content) = self.written_content(request, body).await?;
         let call = Call {
             registry: &self.registry,
             parent: request.scope,
@@ -300,33 +360,6 @@ impl Server {
             rendering.form.media_type.as_str(),
             content,
         ))
-    }
-}
-
-/// The options and the body of a write. Options are refused before the body is read.
-async fn written_content<B: RequestBody>(
-    request: &Checked<'_>,
-    body: B,
-) -> Result<(WriteOptions, Content), ApiError> {
-    let parse = |kind, apply| WriteOptions::parse(request.query, kind, apply);
-
-    match request.info.verb {
-        Verb::Create => {
-            let options = parse("CreateOptions", false)?;
-            let body = body::write_body(request, body).await?;
-            Ok((options, Content::Object(body)))
-        }
-        Verb::Update => {
-            let options = parse("UpdateOptions", false)?;
-            let body = body::write_body(request, body).await?;
-            Ok((options, Content::Object(body)))
-        }
-        Verb::Patch => {
-            let kind = checks::patch_type(request, &request.scope)?;
-            let options = parse("PatchOptions", kind == PatchType::Apply)?;
-            Ok((options, Content::Patch(kind, body::read(body).await?)))
-        }
-        _ => Ok((WriteOptions::default(), Content::Nothing)),
     }
 }
 

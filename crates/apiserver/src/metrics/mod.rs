@@ -6,6 +6,7 @@
 
 mod objects;
 mod request;
+mod resource;
 mod store;
 
 use std::sync::Arc;
@@ -26,7 +27,8 @@ use crate::authn::User;
 use crate::cache::Caches;
 use crate::request::{Query, RequestInfo};
 use crate::served::Served;
-use request::{About, Answered, Deprecated, Known, RequestSeries, WithDryRun};
+use request::{About, Answered, Deprecated, FIELD_VALIDATIONS, RequestSeries, WithDryRun};
+use resource::{GroupResource, ResourceKey};
 use store::Operation;
 
 metrics! {
@@ -52,12 +54,35 @@ metrics! {
             ["component", "group", "resource", "scope", "subresource", "verb", "version"],
             Buckets::seconds(OBJECTIVE_BOUNDS),
         ),
+        field_validations: Histograms<&'static str> = histograms(
+            Alpha,
+            "field_validation_request_duration_seconds",
+            "Request latency in seconds by field validation; empty where the request does not name one.",
+            ["field_validation"],
+            Buckets::seconds(OBJECTIVE_BOUNDS),
+        ),
         sizes: Histograms<About> = histograms(
             Stable,
             "apiserver_response_sizes",
             "Response size of reads in bytes.",
             ["component", "group", "resource", "scope", "subresource", "verb", "version"],
             Buckets::exponential(1000.0, 10.0, 7),
+        ),
+        bodies: Histograms<BodyKey> = histograms(
+            Alpha,
+            "apiserver_request_body_size_bytes",
+            "Size of request bodies in bytes by resource and verb.",
+            ["group", "resource", "verb"],
+            Buckets::linear(50_000.0, 100_000.0, 31),
+        ),
+        filters: Histograms<&'static str> = histograms(
+            Alpha,
+            "apiserver_request_filter_duration_seconds",
+            "Time that requests spent in each filter in seconds.",
+            ["filter"],
+            Buckets::seconds(&[
+                0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0,
+            ]),
         ),
         /// Requests that last.
         lasting: Gauges<About> = gauges(
@@ -109,11 +134,38 @@ metrics! {
             "apiserver_tls_handshake_errors_total",
             "Number of failed TLS handshakes.",
         ),
-        watch_events: Counters<Known> = counters(
+        /// In seconds.
+        pub certificate_expirations: Arc<Histogram> = histogram(
+            Alpha,
+            "apiserver_client_certificate_expiration_seconds",
+            "Remaining lifetime in seconds of the client certificates that requests were authenticated with.",
+            Buckets::whole(&[
+                0.0, 1800.0, 3600.0, 7200.0, 21_600.0, 43_200.0, 86_400.0, 172_800.0, 345_600.0,
+                604_800.0, 2_592_000.0, 7_776_000.0, 15_552_000.0, 31_104_000.0,
+            ]),
+        ),
+        watch_events: Counters<ResourceKey> = counters(
             Alpha,
             "apiserver_watch_events_total",
             "Number of events sent to watch clients.",
             ["group", "version", "resource"],
+        ),
+        watch_event_sizes: Histograms<ResourceKey> = histograms(
+            Alpha,
+            "apiserver_watch_events_sizes",
+            "Size of the events sent to watch clients in bytes.",
+            ["group", "version", "resource"],
+            Buckets::exponential(1024.0, 2.0, 8),
+        ),
+        watch_lists: Histograms<WatchListKey> = histograms(
+            Beta,
+            "apiserver_watch_list_duration_seconds",
+            "Time in seconds until watch clients had the initial objects.",
+            ["group", "version", "resource", "scope"],
+            Buckets::seconds(&[
+                0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0,
+                60.0,
+            ]),
         ),
         operations: Histograms<Operation> = histograms(
             Alpha,
@@ -171,6 +223,49 @@ impl coracle_metrics::Labels for FlowName {
     }
 }
 
+/// A resource, and a verb that has a body.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct BodyKey(GroupResource, &'static str);
+
+impl coracle_metrics::Labels for BodyKey {
+    fn values(&self) -> Vec<std::borrow::Cow<'_, str>> {
+        let BodyKey(resource, verb) = self;
+        let mut values = resource.values();
+        values.push((*verb).into());
+        values
+    }
+}
+
+/// A resource, and the scope of a list of it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct WatchListKey(ResourceKey, &'static str);
+
+impl coracle_metrics::Labels for WatchListKey {
+    fn values(&self) -> Vec<std::borrow::Cow<'_, str>> {
+        let WatchListKey(resource, scope) = self;
+        let mut values = resource.values();
+        values.push((*scope).into());
+        values
+    }
+}
+
+/// A filter of the chain, by upstream's name.
+#[derive(Clone, Copy, Debug)]
+pub enum Filter {
+    Authentication,
+    Impersonation,
+    FlowControl,
+    Authorization,
+}
+
+/// The names of filters, in the order of [`Filter`].
+const FILTERS: [&str; 4] = [
+    "authentication",
+    "constrainedimpersonation",
+    "priorityandfairness",
+    "authorization",
+];
+
 /// The metrics of a server.
 pub struct Metrics {
     pub counted: Counted,
@@ -181,6 +276,8 @@ pub struct Metrics {
     /// Denied, allowed.
     authorization: [Arc<Histogram>; 2],
     users: [Arc<Counter>; USERS.len()],
+    filters: [Arc<Histogram>; FILTERS.len()],
+    field_validations: [Arc<Histogram>; FIELD_VALIDATIONS.len()],
     registry: Registry,
 }
 
@@ -189,6 +286,7 @@ impl Metrics {
         let registry = Registry::default();
         process::register(&registry);
         build_info::register(&registry, BUILD);
+        coracle_serving::features::register(&registry);
         registry.read(
             Alpha,
             "version_info",
@@ -229,6 +327,8 @@ impl Metrics {
             authentication: ["failure", "success"].map(|result| authentication.of(&result)),
             authorization: ["denied", "allowed"].map(|result| authorization.of(&result)),
             users: USERS.map(|name| counted.users.of(&name)),
+            filters: FILTERS.map(|name| counted.filters.of(&name)),
+            field_validations: FIELD_VALIDATIONS.map(|name| counted.field_validations.of(&name)),
             counted,
             registry,
         }
@@ -245,15 +345,11 @@ impl Metrics {
         info: &RequestInfo,
         query: &Query,
         headers: &HeaderMap,
+        caches: &Caches,
         began: Instant,
     ) -> Option<Arc<Measured>> {
-        let request = WithDryRun::of(info, query, headers)?;
-        Some(Arc::new(Measured::begin(
-            self.clone(),
-            request,
-            info.is_long_running(),
-            began,
-        )))
+        let measured = Measured::begin(self, info, query, headers, caches, began)?;
+        Some(Arc::new(measured))
     }
 }
 
@@ -261,6 +357,17 @@ impl Metrics {
     /// A request is dispatched; `flow` is `SCHEMA/LEVEL`.
     pub fn dispatched(&self, flow: &Arc<str>) {
         self.counted.flows.of(&FlowName(flow.clone())).inc();
+    }
+
+    /// A request spent so long in a filter.
+    pub fn filtered(&self, filter: Filter, took: Duration) {
+        self.filters[filter as usize].took(took);
+    }
+
+    /// The body of a request has been read. `verb` is upstream's: `create`, `delete_collection`, …
+    pub fn read_body(&self, served: &Served, verb: &'static str, bytes: usize) {
+        let key = BodyKey(GroupResource::of(served), verb);
+        self.counted.bodies.of(&key).observe(bytes as u64);
     }
 
     /// Authentication took so long; `None`: it failed.
@@ -276,12 +383,25 @@ impl Metrics {
         self.authorization[usize::from(allowed)].took(took);
     }
 
-    /// The counter of watch events of a resource. That of a custom resource is not exported.
+    /// The counter of watch events of a resource.
     pub fn watch_events(&self, served: &Served) -> Arc<Counter> {
-        match served {
-            Served::BuiltIn(own) => self.counted.watch_events.of(&Known(own.resource)),
-            Served::Custom(..) => Arc::default(),
-        }
+        self.counted.watch_events.of(&ResourceKey::of(served))
+    }
+
+    /// The sizes of watch events of a resource.
+    pub fn watch_event_sizes(&self, served: &Served) -> Arc<Histogram> {
+        let key = ResourceKey::of(served);
+        self.counted.watch_event_sizes.of(&key)
+    }
+
+    /// Where the time is counted until watchers have the initial objects.
+    pub fn watch_lists(&self, served: &Served, namespace: &str) -> Arc<Histogram> {
+        let scope = match namespace {
+            "" => "cluster",
+            _ => "namespace",
+        };
+        let key = WatchListKey(ResourceKey::of(served), scope);
+        self.counted.watch_lists.of(&key)
     }
 
     /// The whole page; the size of the store is asked for with it.

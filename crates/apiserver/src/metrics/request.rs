@@ -2,58 +2,57 @@
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
-use std::ptr;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::codec::media_type::PatchType;
 use coracle_metrics::{Counter, Gauge, Histogram, Labels};
 use http::{HeaderMap, header};
 use tokio::time::Instant;
 
 use super::Metrics;
+use super::resource::{Requested, ResourceKey};
+use crate::cache::Caches;
 use crate::deprecation;
 use crate::request::{Query, RequestInfo, Target, Verb};
 
 /// The attributes of a request that are labels of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) verb: &'static str,
     /// Absent: a health check.
-    resource: Option<Known>,
+    resource: Option<ResourceKey>,
     pub(super) subresource: &'static str,
     pub(super) scope: &'static str,
 }
 
 /// A request, and whether it only tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WithDryRun {
     about: About,
     dry_run: &'static str,
 }
 
 /// A request, and the status code of its response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Answered {
     request: WithDryRun,
     code: u16,
 }
 
 /// A deprecated API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Deprecated {
-    resource: Known,
+    resource: ResourceKey,
     subresource: &'static str,
 }
 
 impl Labels for Deprecated {
     fn values(&self) -> Vec<Cow<'_, str>> {
-        let resource = self.resource.0;
         [
-            &resource.group,
-            &resource.version,
-            &resource.plural,
+            self.resource.group(),
+            self.resource.version(),
+            self.resource.plural(),
             self.subresource,
             // No release is planned that would remove one.
             "",
@@ -71,46 +70,17 @@ impl Hash for About {
     }
 }
 
-/// A built-in resource, identified by its place in the catalogue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Known(pub(super) &'static Resource);
-
-impl PartialEq for Known {
-    fn eq(&self, other: &Known) -> bool {
-        ptr::eq(self.0, other.0)
-    }
-}
-
-impl Eq for Known {}
-
-impl Hash for Known {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        ptr::from_ref(self.0).hash(state);
-    }
-}
-
-impl Labels for Known {
-    fn values(&self) -> Vec<Cow<'_, str>> {
-        let Known(resource) = self;
-        [&resource.group, &resource.version, &resource.plural]
-            .map(|text| Cow::Borrowed(&**text))
-            .to_vec()
-    }
-}
-
 impl Labels for About {
     fn values(&self) -> Vec<Cow<'_, str>> {
-        let of = |name: fn(&'static Resource) -> &'static str| {
-            self.resource.map_or("", |known| name(known.0))
-        };
+        let of = |name: fn(&ResourceKey) -> &str| self.resource.as_ref().map_or("", name);
         [
             "apiserver",
-            of(|resource| &resource.group),
-            of(|resource| &resource.plural),
+            of(ResourceKey::group),
+            of(ResourceKey::plural),
             self.scope,
             self.subresource,
             self.verb,
-            of(|resource| &resource.version),
+            of(ResourceKey::version),
         ]
         .map(Cow::Borrowed)
         .to_vec()
@@ -133,25 +103,10 @@ impl Labels for Answered {
     }
 }
 
-impl WithDryRun {
-    /// `None`: nothing that is counted.
-    pub(super) fn of(info: &RequestInfo, query: &Query, headers: &HeaderMap) -> Option<WithDryRun> {
-        let tries = query.get("dryRun").is_some_and(|value| !value.is_empty());
-        let dry_run = if tries && info.target.is_some() {
-            "All"
-        } else {
-            ""
-        };
-
-        Some(WithDryRun {
-            about: About::of(info, headers)?,
-            dry_run,
-        })
-    }
-}
-
 impl About {
-    fn of(info: &RequestInfo, headers: &HeaderMap) -> Option<About> {
+    /// What is measured of a request, and whether it names a version of a custom resource that is
+    /// deprecated; `None`: nothing that is counted.
+    fn of(info: &RequestInfo, headers: &HeaderMap, caches: &Caches) -> Option<(About, bool)> {
         let Some(target) = &info.target else {
             let subresource = match info.path.as_str() {
                 "/healthz" => "/healthz",
@@ -160,32 +115,29 @@ impl About {
                 _ => return None,
             };
 
-            return Some(About {
+            let about = About {
                 verb: "GET",
                 resource: None,
                 subresource,
                 scope: "",
-            });
+            };
+            return Some((about, false));
         };
 
-        let resource = BUILTIN.resource(&target.group, &target.version, &target.resource)?;
-        let subresource = match target.subresource.as_str() {
-            "" => "",
-            name => resource
-                .subresources
-                .iter()
-                .find(|known| known.name == name)?
-                .name
-                .as_str(),
-        };
-
-        let verb = verb(info.verb, headers);
-        Some(About {
-            verb,
-            resource: Some(Known(resource)),
-            subresource,
+        let names = [
+            &target.group,
+            &target.version,
+            &target.resource,
+            &target.subresource,
+        ];
+        let requested = Requested::find(caches, names.map(|name| name.as_str()))?;
+        let about = About {
+            verb: verb(info.verb, headers),
+            resource: Some(requested.key),
+            subresource: requested.subresource,
             scope: scope(info.verb, target),
-        })
+        };
+        Some((about, requested.is_deprecated_version))
     }
 
     fn kind(&self) -> &'static str {
@@ -226,11 +178,28 @@ fn scope(verb: Verb, target: &Target) -> &'static str {
     }
 }
 
+/// How unknown fields are treated, as requests say; the first one says nothing.
+pub(super) const FIELD_VALIDATIONS: [&str; 5] = ["", "Ignore", "Warn", "Strict", "invalid"];
+
+/// The place of a request's value in [`FIELD_VALIDATIONS`].
+fn field_validation(query: &Query) -> usize {
+    const INVALID: usize = FIELD_VALIDATIONS.len() - 1;
+    match query.get("fieldValidation") {
+        None => 0,
+        Some(value) => FIELD_VALIDATIONS[1..INVALID]
+            .iter()
+            .position(|known| *known == value)
+            .map_or(INVALID, |place| place + 1),
+    }
+}
+
 /// A request that is being measured. When it is dropped, its response has been sent.
 pub struct Measured {
     metrics: Arc<Metrics>,
     request: WithDryRun,
     series: Arc<RequestSeries>,
+    /// The place in [`FIELD_VALIDATIONS`].
+    field_validation: usize,
     lasts: bool,
     began: Instant,
     code: AtomicU16,
@@ -266,29 +235,43 @@ impl RequestSeries {
 }
 
 impl Measured {
+    /// `None`: it is not of those that are counted.
     pub(super) fn begin(
-        metrics: Arc<Metrics>,
-        request: WithDryRun,
-        lasts: bool,
+        metrics: &Arc<Metrics>,
+        info: &RequestInfo,
+        query: &Query,
+        headers: &HeaderMap,
+        caches: &Caches,
         began: Instant,
-    ) -> Measured {
+    ) -> Option<Measured> {
+        let (about, is_deprecated_version) = About::of(info, headers, caches)?;
+        let tries = query.get("dryRun").is_some_and(|value| !value.is_empty());
+        let dry_run = match tries && info.target.is_some() {
+            true => "All",
+            false => "",
+        };
+        let request = WithDryRun { about, dry_run };
+
         let series = metrics.series.of(&request);
-        let present = series.present(&metrics, &request.about, lasts);
-        present.add(1);
+        let lasts = info.is_long_running();
+        series.present(metrics, &request.about, lasts).add(1);
         series
             .deprecated
             .get_or_init(|| metrics.note_deprecated(&request.about));
+        if is_deprecated_version {
+            metrics.requested_deprecated(&request.about);
+        }
 
-        let (code, bytes) = (AtomicU16::new(0), AtomicU64::new(0));
-        Measured {
-            metrics,
+        Some(Measured {
+            metrics: metrics.clone(),
             request,
             series,
+            field_validation: field_validation(query),
             lasts,
             began,
-            code,
-            bytes,
-        }
+            code: AtomicU16::new(0),
+            bytes: AtomicU64::new(0),
+        })
     }
 
     /// How it was answered.
@@ -304,12 +287,18 @@ impl Measured {
 
 impl Metrics {
     fn note_deprecated(&self, about: &About) {
-        let Some(resource) = about.resource else {
-            return;
+        let is_deprecated = |resource: &ResourceKey| {
+            deprecation::is_deprecated(resource.group(), resource.plural())
         };
-        if deprecation::is_deprecated(&resource.0.group, &resource.0.plural) {
+        if about.resource.as_ref().is_some_and(is_deprecated) {
+            self.requested_deprecated(about);
+        }
+    }
+
+    fn requested_deprecated(&self, about: &About) {
+        if let Some(resource) = &about.resource {
             let series = Deprecated {
-                resource,
+                resource: resource.clone(),
                 subresource: about.subresource,
             };
             self.counted.deprecated.of(&series).set(1);
@@ -320,21 +309,25 @@ impl Metrics {
 impl Drop for Measured {
     fn drop(&mut self) {
         let took = self.began.elapsed();
-        let (counted, request, series) = (&self.metrics.counted, self.request, &self.series);
+        let (counted, request, series) = (&self.metrics.counted, &self.request, &self.series);
         let about = &request.about;
         series.present(&self.metrics, about, self.lasts).add(-1);
 
         let code = self.code.load(Relaxed);
-        let answered = || counted.requests.of(&Answered { request, code });
+        let answered = || {
+            let request = request.clone();
+            counted.requests.of(&Answered { request, code })
+        };
         match code {
             200 => series.ok.get_or_init(answered).inc(),
             _ => answered().inc(),
         }
 
-        let durations = || counted.durations.of(&request);
+        let durations = || counted.durations.of(request);
         series.durations.get_or_init(durations).took(took);
         let objectives = || counted.objectives.of(about);
         series.objectives.get_or_init(objectives).took(took);
+        self.metrics.field_validations[self.field_validation].took(took);
 
         if matches!(about.verb, "GET" | "LIST") {
             let sizes = || counted.sizes.of(about);

@@ -15,8 +15,8 @@ use coracle_store::{
 use tokio::time::Instant;
 
 use super::Metrics;
-use super::request::Known;
-use crate::cache::ROOT;
+use super::resource::GroupResource;
+use crate::cache::{Caches, ROOT};
 use crate::storage_version::StorageVersion;
 
 /// The operations on the store, with upstream's names.
@@ -39,26 +39,26 @@ impl OperationKind {
     }
 }
 
-/// An operation, and the resource whose objects it is about; of custom resources none.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// An operation, and the resource whose objects it is about.
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Operation {
     kind: OperationKind,
-    resource: Option<Known>,
+    resource: Option<GroupResource>,
 }
 
 impl Labels for Operation {
     fn values(&self) -> Vec<Cow<'_, str>> {
-        let (group, resource) = self.resource.map_or(("", ""), |Known(resource)| {
-            (&resource.group, &resource.plural)
-        });
-        [self.kind.name(), group, resource]
-            .map(Cow::Borrowed)
-            .to_vec()
+        let mut values = vec![Cow::Borrowed(self.kind.name())];
+        match &self.resource {
+            Some(resource) => values.extend(resource.values()),
+            None => values.extend(["", ""].map(Cow::Borrowed)),
+        }
+        values
     }
 }
 
 impl Operation {
-    fn of_txn(txn: &Txn) -> Operation {
+    fn of_txn(txn: &Txn, caches: &Caches) -> Operation {
         let kind = match txn.then.as_slice() {
             [Op::Put(_)] => OperationKind::Put,
             [Op::Delete(_)] => OperationKind::Delete,
@@ -73,14 +73,15 @@ impl Operation {
 
         Operation {
             kind,
-            resource: key.flatten().and_then(resource_of),
+            resource: key.flatten().and_then(|key| resource_of(key, caches)),
         }
     }
 }
 
-/// The built-in resource whose objects have this key: below its prefix, of one part or two.
-fn resource_of(key: &[u8]) -> Option<Known> {
-    static PREFIXES: LazyLock<HashMap<&'static [u8], Known>> = LazyLock::new(|| {
+/// The resource whose objects have this key: below its prefix, which has one part or two. That of a
+/// custom resource has its group and its plural.
+fn resource_of(key: &[u8], caches: &Caches) -> Option<GroupResource> {
+    static PREFIXES: LazyLock<HashMap<&'static [u8], GroupResource>> = LazyLock::new(|| {
         BUILTIN
             .resources()
             .iter()
@@ -88,7 +89,7 @@ fn resource_of(key: &[u8]) -> Option<Known> {
                 let storage = resource.storage.as_ref()?;
                 Some((
                     storage.prefix.as_bytes(),
-                    Known(StorageVersion::of(resource).resource),
+                    GroupResource::built_in(StorageVersion::of(resource).resource),
                 ))
             })
             .collect()
@@ -102,16 +103,24 @@ fn resource_of(key: &[u8]) -> Option<Known> {
     let first = ends.next()?;
     let second = ends.next();
 
-    [Some(first), second]
+    let built_in = [Some(first), second]
         .into_iter()
         .flatten()
-        .find_map(|end| PREFIXES.get(&below[..end]).copied())
+        .find_map(|end| PREFIXES.get(&below[..end]).cloned());
+    built_in.or_else(|| {
+        let group = std::str::from_utf8(&below[..first]).ok()?;
+        let plural = std::str::from_utf8(&below[first + 1..second?]).ok()?;
+        let definitions = caches.definitions();
+        let version = definitions.get(group, plural)?.versions.first()?;
+        Some(GroupResource::custom(&version.names))
+    })
 }
 
 /// A store whose operations are counted.
 pub struct MeasuredStore {
     pub store: Arc<dyn Store>,
     pub metrics: Arc<Metrics>,
+    pub caches: Arc<Caches>,
 }
 
 impl MeasuredStore {
@@ -136,14 +145,14 @@ impl Store for MeasuredStore {
     async fn range(&self, request: RangeRequest) -> Result<RangeAnswer, StoreError> {
         let operation = Operation {
             kind: OperationKind::Get,
-            resource: resource_of(request.range.start()),
+            resource: resource_of(request.range.start(), &self.caches),
         };
         self.timed(operation, self.store.range(request)).await
     }
 
     async fn txn(&self, txn: Txn) -> Result<TxnAnswer, StoreError> {
-        self.timed(Operation::of_txn(&txn), self.store.txn(txn))
-            .await
+        let operation = Operation::of_txn(&txn, &self.caches);
+        self.timed(operation, self.store.txn(txn)).await
     }
 
     async fn watch(&self, request: WatchRequest) -> Result<Watch, StoreError> {

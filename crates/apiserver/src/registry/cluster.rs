@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coracle_api::Value;
 use coracle_api::catalog::Resource;
+use coracle_kinds::Allocation;
 use coracle_kinds::access::Attributes;
 use coracle_kinds::core::service::NodePorts;
 use coracle_kinds::rbac::{Rule, Unresolved};
@@ -113,6 +114,10 @@ impl Cluster for Registry {
 
     fn node_ports(&self) -> &NodePorts {
         &self.node_ports
+    }
+
+    fn count_allocation(&self, allocation: Allocation) {
+        self.allocations.count(allocation);
     }
 
     fn allow_privileged(&self) -> bool {

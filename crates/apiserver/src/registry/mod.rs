@@ -4,6 +4,7 @@
 //! is decoded, admitted, prepared and validated by the kind's [`strategy`], encoded once, compared
 //! and swapped in the store, and acknowledged when the cache has it. Reads stop at the cache.
 
+mod allocations;
 mod cluster;
 mod connect;
 mod continuation;
@@ -42,6 +43,7 @@ use crate::served::{BuiltIn, Served};
 use crate::storage_version::StorageVersion;
 use crate::webhook::conversion::Conversion;
 
+pub use allocations::AllocationMetrics;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use continuation::check_continue_token;
 pub(crate) use conversion::{BATCH, Requested};
@@ -63,7 +65,8 @@ pub struct Registry {
     pub caches: Arc<Caches>,
     pub admission: Admission,
     pub access: Access,
-    pub node_ports: NodePorts,
+    pub node_ports: Arc<NodePorts>,
+    pub allocations: AllocationMetrics,
     /// When events expire.
     pub expiry: Expiry,
     /// Converts custom resources.

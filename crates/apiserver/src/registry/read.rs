@@ -8,11 +8,12 @@ use coracle_api::Text;
 use coracle_api::convert::field_label;
 use coracle_api::selector::FieldSelector;
 use coracle_store::{Content, KeyRange, RangeRequest, Revision, StoreError};
+use tokio::time::Instant;
 
 use super::continuation::Continuation;
 use super::{BATCH, Registry, Scope};
 use crate::ApiError;
-use crate::cache::{Entries, Entry, Snapshot};
+use crate::cache::{Cache, Entries, Entry, Snapshot};
 use crate::request::{ListOptions, Verb, VersionMatch};
 
 /// So long a read waits for a version that is yet to come.
@@ -150,6 +151,7 @@ impl Registry {
         let counts = options.labels.is_everything() && fields.is_everything();
         let Page {
             entries,
+            read,
             more,
             left,
         } = match scope.requested() {
@@ -165,11 +167,14 @@ impl Registry {
             }
         };
 
+        let cache = self.cache(scope)?;
+        cache.counts.lists.list(read, entries.len());
+
         let remaining = (more && counts).then_some(left);
         let continue_token = match entries.last().filter(|_| more) {
             None => String::new(),
             Some(last) => {
-                self.cache(scope)?.keep(revision, snapshot.clone());
+                cache.keep(revision, snapshot.clone());
                 let start = format!("{}\0", &last.key()[prefix.len()..]);
                 Continuation {
                     revision: Some(revision),
@@ -204,6 +209,7 @@ impl Registry {
         for (number, stored_batch) in stored.chunks(batch).enumerate() {
             let shown = self.all_shown(scope, stored_batch.to_vec()).await?;
             for (place, entry) in shown.into_iter().enumerate() {
+                found.read += 1;
                 if !matches(&entry) {
                     continue;
                 }
@@ -246,13 +252,28 @@ impl Registry {
             .map_err(|_| ApiError::version_too_large(revision.get(), self.caches.applied().get()))
     }
 
+    /// As [`Registry::reach`], counted for the cache that is listed.
+    async fn reach_for_list(&self, cache: &Cache, wanted: RequiredVersion) -> Result<(), ApiError> {
+        let began = Instant::now();
+        let result = self.reach(wanted).await;
+
+        if wanted != RequiredVersion::Any {
+            cache.counts.read_waits.took(began.elapsed());
+        }
+        if wanted == RequiredVersion::Newest {
+            cache.counts.consistent_reads[usize::from(result.is_err())].inc();
+        }
+
+        result
+    }
+
     async fn snapshot(
         &self,
         scope: &Scope<'_>,
         wanted: RequiredVersion,
     ) -> Result<(Revision, Arc<Snapshot>), ApiError> {
-        self.reach(wanted).await?;
         let cache = self.cache(scope)?;
+        self.reach_for_list(cache, wanted).await?;
 
         // Taken before the snapshot: what the list claims to show, it shows.
         let applied = self.caches.applied();
@@ -311,6 +332,9 @@ impl Registry {
             entries.insert(Arc::new(entry));
         }
 
+        let (read, returned) = (answer.kvs.len(), entries.count());
+        self.cache(scope)?.counts.stored_lists.list(read, returned);
+
         Ok(Snapshot { revision, entries })
     }
 }
@@ -319,6 +343,8 @@ impl Registry {
 #[derive(Default)]
 struct Page {
     entries: Vec<Arc<Entry>>,
+    /// How many were compared with the selectors.
+    read: usize,
     /// Whether more of what follows matches, …
     more: bool,
     /// … and then how many follow, if they are counted.
@@ -333,6 +359,7 @@ fn page<'e>(
 ) -> Page {
     let mut page = Page::default();
     for entry in entries.by_ref() {
+        page.read += 1;
         if !matches(entry) {
             continue;
         }

@@ -10,6 +10,7 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
 use coracle_client::WatchEvent;
 use coracle_client::transport::Trees;
+use coracle_metrics::Histogram;
 use coracle_store::Revision;
 
 use super::{Objects, Rendering, Shape, Shown, not_a_list, table, to_protobuf, whole};
@@ -29,6 +30,8 @@ pub struct EventWriter {
     columns_told: bool,
     /// How many events were written since the last `take_written`.
     written: u64,
+    /// The bytes of each event.
+    sizes: Option<Arc<Histogram>>,
     /// Where a reader in the same process takes the events from, and what it shares with others.
     trees: Option<(Trees, Arc<SharedTrees>)>,
 }
@@ -57,6 +60,7 @@ impl EventWriter {
             now,
             columns_told: false,
             written: 0,
+            sizes: None,
             trees: None,
         })
     }
@@ -66,6 +70,13 @@ impl EventWriter {
     #[must_use]
     pub fn for_trees(mut self, left: Trees, shared: Arc<SharedTrees>) -> EventWriter {
         self.trees = Some((left, shared));
+        self
+    }
+
+    /// Counts the size of each event.
+    #[must_use]
+    pub fn with_sizes(mut self, sizes: Arc<Histogram>) -> EventWriter {
+        self.sizes = Some(sizes);
         self
     }
 
@@ -88,6 +99,7 @@ impl EventWriter {
             return self.event(change, Shown::Entry(entry), out);
         };
         self.written += 1;
+        self.count_size(entry.bytes().len());
         let objects = Objects::served(&self.served);
         let tree = match objects.storage_version.keeps(objects.kind) {
             true => shared.of(entry, objects.storage_version.of),
@@ -163,9 +175,20 @@ impl EventWriter {
         }
     }
 
-    fn event(&mut self, change: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
-        self.written += 1;
+    fn count_size(&self, bytes: usize) {
+        if let Some(sizes) = &self.sizes {
+            sizes.observe(bytes as u64);
+        }
+    }
 
+    fn event(&mut self, change: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
+        let before = out.len();
+        self.encode(change, shown, out);
+        self.written += 1;
+        self.count_size(out.len() - before);
+    }
+
+    fn encode(&mut self, change: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
         match (&self.rendering.shape, self.rendering.form.media_type) {
             (Shape::Whole, MediaType::Json | MediaType::Yaml) => {
                 line(change, out, |out| {

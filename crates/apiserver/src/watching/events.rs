@@ -4,10 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use coracle_api::selector::{FieldSelector, LabelSelector};
+use coracle_metrics::Histogram;
 use coracle_store::Revision;
+use tokio::time::Instant;
 
 use crate::ApiError;
-use crate::cache::{Caches, Change, Cursor, CursorOvertaken, Custom, Entry, Event, Listening};
+use crate::cache::{
+    Cache, Caches, Change, Cursor, CursorOvertaken, Custom, Entry, Event, Listening,
+};
 use crate::registry::{BATCH, Registry, Requested, RequiredVersion, Scope, field_selector};
 use crate::render::EventWriter;
 use crate::request::ListOptions;
@@ -19,6 +23,11 @@ const CHUNK: usize = 64 * 1024;
 /// Events of one watch, as they happen.
 pub(super) struct WatchStream {
     caches: Arc<Caches>,
+    cache: Arc<Cache>,
+    /// How often the cache had been loaded when the watch began.
+    loaded: u64,
+    /// Where the time until the end of the initial events is counted, and when it began.
+    listing: Option<(Arc<Histogram>, Instant)>,
     listening: Listening,
     /// Events that happened before the cursor begins.
     missed: VecDeque<Event>,
@@ -124,6 +133,7 @@ impl Registry {
         .await?;
         let wants_initial = wants_initial(options);
 
+        let loaded = cache.counts.initializations.get();
         let interest = cache.interest(scope.namespace, &filter.fields);
         let (initial, start, sent) = if wants_initial || from_now {
             // Read before the snapshot is taken: changes that are applied afterwards are sent as
@@ -162,9 +172,13 @@ impl Registry {
             (VecDeque::new(), start, since)
         };
         let end_of_initial = is_end_marked(options).then_some(sent);
+        cache.counts.initial.add(initial.len() as u64);
 
         Ok(WatchStream {
             caches: self.caches.clone(),
+            cache,
+            loaded,
+            listing: None,
             listening: start.listening,
             missed: start.missed.into(),
             cursor: start.cursor,
@@ -196,6 +210,19 @@ fn is_end_marked(options: &ListOptions) -> bool {
 }
 
 impl WatchStream {
+    /// Counts the time since `began` until the client has the mark of the end of the initial events.
+    pub(super) fn time_listing(&mut self, durations: Arc<Histogram>, began: Instant) {
+        self.listing = Some((durations, began));
+    }
+
+    /// Counts a client that was disconnected because it reads too slowly. Watchers are disconnected
+    /// too where the cache was loaded anew.
+    pub(super) fn count_overtaken(&self) {
+        if self.cache.counts.initializations.get() == self.loaded {
+            self.cache.counts.overtaken.inc();
+        }
+    }
+
     /// The next events as the writer encodes them; waits until there are some.
     ///
     /// # Errors
@@ -215,6 +242,9 @@ impl WatchStream {
         if let Some(revision) = self.end_of_initial.take() {
             self.view.sent = self.view.sent.max(revision);
             writer.bookmark(revision, true, &mut out);
+            if let Some((durations, began)) = self.listing.take() {
+                durations.took(began.elapsed());
+            }
         }
         // What follows may wait, and may be given up then.
         if !out.is_empty() {

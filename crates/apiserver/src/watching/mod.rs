@@ -25,7 +25,7 @@ use crate::render::{EventWriter, Rendering};
 use crate::request::ListOptions;
 use crate::served::Served;
 use crate::status::Reason;
-use events::WatchStream;
+use events::{WatchEnd, WatchStream};
 
 /// The interval of bookmarks.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -43,8 +43,10 @@ impl Server {
         rendering: Rendering,
         extensions: &Extensions,
     ) -> Result<Answer, ApiError> {
+        let began = Instant::now();
         let watch = self.registry.watch(scope, served, options).await;
-        let mut writer = EventWriter::new(rendering, served.clone(), self.registry.now)?;
+        let mut writer = EventWriter::new(rendering, served.clone(), self.registry.now)?
+            .with_sizes(self.metrics.watch_event_sizes(served));
 
         let trees = extensions.get::<TakesTrees>().map(|_| Trees::default());
         if let Some(trees) = &trees {
@@ -60,7 +62,11 @@ impl Server {
 
         let content_type = writer.content_type();
         let events = match watch {
-            Ok(events) => events,
+            Ok(mut events) => {
+                let durations = self.metrics.watch_lists(served, scope.namespace);
+                events.time_listing(durations, began);
+                events
+            }
             // The stream has begun, so an expired version is reported as an ERROR event.
             Err(gone) if gone.code == StatusCode::GONE => {
                 return Ok(error_stream(&gone, writer, trees));
@@ -170,22 +176,32 @@ async fn next_chunk(
     ends: Instant,
 ) -> Option<Vec<u8>> {
     loop {
-        {
+        let chunk = {
             let next = pin!(events.next(writer));
             tokio::select! {
                 biased;
-                // A reader that is too slow gets the end of the stream, and watches again from its
-                // last version.
-                chunk = next => return chunk.ok(),
+                chunk = next => Some(chunk),
                 () = tokio::time::sleep_until(ends) => return None,
-                () = tokio::time::sleep_until(*bookmark_at) => {}
+                () = tokio::time::sleep_until(*bookmark_at) => None,
             }
-        }
+        };
 
-        *bookmark_at = bookmark_after(Instant::now(), ends);
-
-        if let Some(bookmark) = events.bookmark(writer).ok()? {
-            return Some(bookmark);
+        let chunk = match chunk {
+            Some(chunk) => chunk.map(Some),
+            None => {
+                *bookmark_at = bookmark_after(Instant::now(), ends);
+                events.bookmark(writer).map_err(WatchEnd::from)
+            }
+        };
+        match chunk {
+            Ok(Some(chunk)) => return Some(chunk),
+            Ok(None) => {}
+            // It gets the end of the stream, and watches again from its last version.
+            Err(WatchEnd::Overtaken) => {
+                events.count_overtaken();
+                return None;
+            }
+            Err(WatchEnd::Failed) => return None,
         }
     }
 }

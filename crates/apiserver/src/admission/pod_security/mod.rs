@@ -7,21 +7,25 @@
 //! have the checks.
 
 mod baseline;
+mod metrics;
 mod pod_view;
 mod policy;
 mod restricted;
 mod standards;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use coracle_api::field_error::FieldErrors;
 use coracle_api::{Value, typed};
 use coracle_kinds::Part;
 use coracle_kinds::builtin;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
-use super::{Attributes, Operation, Plugin};
+use super::{Attributes, Operation, Plugin, Setup};
 use crate::ApiError;
+use metrics::{Mode, PodSecurityMetrics};
 use pod_view::PodView;
 use policy::{Level, LevelVersion, Policy};
 
@@ -29,13 +33,15 @@ pub(super) use standards::Standards;
 
 pub(super) struct PodSecurity {
     standards: Standards,
+    metrics: PodSecurityMetrics,
 }
 
 impl PodSecurity {
-    pub(super) fn new(standards: &Standards) -> PodSecurity {
-        PodSecurity {
-            standards: standards.clone(),
-        }
+    pub(super) fn make(setup: &Setup<'_>) -> Arc<dyn Plugin> {
+        Arc::new(PodSecurity {
+            standards: setup.configurations.pod_security.clone(),
+            metrics: PodSecurityMetrics::new(setup.metrics),
+        })
     }
 }
 
@@ -58,11 +64,11 @@ impl Plugin for PodSecurity {
         ) {
             ("", "namespaces", Part::Main) => check_namespace(object, standards, attributes),
             ("", "pods", Part::Main | Part::EphemeralContainers | Part::Resize) => {
-                check_pod(object, standards, attributes)
+                self.check_pod(object, attributes)
             }
             (group, plural, Part::Main) => {
                 if let Some(template) = template_of(group, plural, object) {
-                    warn_of_template(template, standards, attributes);
+                    self.warn_of_template(template, attributes);
                 }
                 Ok(())
             }
@@ -98,93 +104,131 @@ fn describe(violations: &[Violation]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn policy_of_namespace(standards: &Standards, attributes: &Attributes<'_>) -> Policy {
+/// The policy of the request's namespace, and the errors in its labels.
+fn policy_of_namespace(
+    standards: &Standards,
+    attributes: &Attributes<'_>,
+) -> (Policy, FieldErrors) {
     let namespace = attributes
         .cx
         .cluster
         .get(builtin("", "v1", "namespaces"), attributes.cx.namespace)
         .unwrap_or_default();
-    Policy::of(namespace.meta().labels(), standards.defaults).0
+    Policy::of(namespace.meta().labels(), standards.defaults)
 }
 
-fn check_pod(
-    object: &Value,
-    standards: &Standards,
-    attributes: &Attributes<'_>,
-) -> Result<(), ApiError> {
-    let policy = policy_of_namespace(standards, attributes);
-    let is_exempt = standards.exempts(attributes.cx.namespace, &attributes.cx.user.name);
-    if is_exempt || policy.asks_for_nothing() {
-        return Ok(());
+impl PodSecurity {
+    fn check_pod(&self, object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let standards = &self.standards;
+        if standards.exempts(attributes.cx.namespace, &attributes.cx.user.name) {
+            self.metrics.exempted(attributes);
+            return Ok(());
+        }
+
+        let (policy, mistakes) = policy_of_namespace(standards, attributes);
+        if policy.asks_for_nothing() {
+            self.metrics
+                .evaluated(Mode::Enforce, policy.enforce, true, attributes);
+            return Ok(());
+        }
+
+        let Some(pod) = view(object) else {
+            return Ok(());
+        };
+        let before = attributes
+            .old
+            .filter(|_| attributes.operation == Operation::Update)
+            .and_then(view);
+
+        if before.is_some_and(|before| !runs_other_images(&pod, &before)) {
+            return Ok(());
+        }
+
+        let nothing = PodSpec::default();
+        let spec = pod.spec.as_ref().unwrap_or(&nothing);
+        if standards.exempts_runtime(spec.runtime_class_name.as_deref()) {
+            self.metrics.exempted(attributes);
+            return Ok(());
+        }
+        if !mistakes.is_empty() {
+            self.metrics.misread(attributes);
+        }
+        let seen = PodView::new(object.meta().annotations(), spec);
+
+        let found = violations(policy.enforce, &seen);
+        self.metrics
+            .evaluated(Mode::Enforce, policy.enforce, found.is_empty(), attributes);
+        if !found.is_empty() {
+            let why = format!(
+                "violates PodSecurity \"{}\": {}",
+                policy.enforce,
+                describe(&found)
+            );
+
+            self.count_audit(&policy, &seen, attributes);
+            return Err(ApiError::forbidden(
+                attributes.cx.resource,
+                attributes.name,
+                &why,
+            ));
+        }
+
+        self.count_audit(&policy, &seen, attributes);
+        self.warn(&policy, &seen, attributes);
+
+        Ok(())
     }
 
-    let Some(pod) = view(object) else {
-        return Ok(());
-    };
-    let before = attributes
-        .old
-        .filter(|_| attributes.operation == Operation::Update)
-        .and_then(view);
-
-    if before.is_some_and(|before| !runs_other_images(&pod, &before)) {
-        return Ok(());
+    fn warn(&self, policy: &Policy, seen: &PodView<'_>, attributes: &Attributes<'_>) {
+        let found = violations(policy.warn, seen);
+        if !found.is_empty() {
+            self.metrics
+                .evaluated(Mode::Warn, policy.warn, false, attributes);
+            attributes.notes.warnings.add(format!(
+                "would violate PodSecurity \"{}\": {}",
+                policy.warn,
+                describe(&found)
+            ));
+        }
     }
 
-    let nothing = PodSpec::default();
-    let spec = pod.spec.as_ref().unwrap_or(&nothing);
-    if standards.exempts_runtime(spec.runtime_class_name.as_deref()) {
-        return Ok(());
-    }
-    let seen = PodView::new(object.meta().annotations(), spec);
-
-    let found = violations(policy.enforce, &seen);
-    if !found.is_empty() {
-        let why = format!(
-            "violates PodSecurity \"{}\": {}",
-            policy.enforce,
-            describe(&found)
-        );
-
-        return Err(ApiError::forbidden(
-            attributes.cx.resource,
-            attributes.name,
-            &why,
-        ));
+    /// Counts a violation of the level that is audited.
+    fn count_audit(&self, policy: &Policy, seen: &PodView<'_>, attributes: &Attributes<'_>) {
+        if !violations(policy.audit, seen).is_empty() {
+            self.metrics
+                .evaluated(Mode::Audit, policy.audit, false, attributes);
+        }
     }
 
-    warn(&policy, &seen, attributes);
+    fn warn_of_template(&self, template: &Value, attributes: &Attributes<'_>) {
+        let standards = &self.standards;
+        if standards.exempts(attributes.cx.namespace, &attributes.cx.user.name) {
+            self.metrics.exempted(attributes);
+            return;
+        }
 
-    Ok(())
-}
+        let (policy, mistakes) = policy_of_namespace(standards, attributes);
+        let modes = [policy.audit, policy.warn];
+        if mistakes.is_empty() && modes.iter().all(|mode| mode.level == Level::Privileged) {
+            return;
+        }
 
-fn warn(policy: &Policy, seen: &PodView<'_>, attributes: &Attributes<'_>) {
-    let found = violations(policy.warn, seen);
-    if !found.is_empty() {
-        attributes.notes.warnings.add(format!(
-            "would violate PodSecurity \"{}\": {}",
-            policy.warn,
-            describe(&found)
-        ));
+        let spec = template
+            .get("spec")
+            .and_then(|spec| typed::from_tree::<PodSpec>(spec).ok())
+            .unwrap_or_default();
+        if standards.exempts_runtime(spec.runtime_class_name.as_deref()) {
+            self.metrics.exempted(attributes);
+            return;
+        }
+        if !mistakes.is_empty() {
+            self.metrics.misread(attributes);
+        }
+
+        let seen = PodView::new(template.meta().annotations(), &spec);
+        self.count_audit(&policy, &seen, attributes);
+        self.warn(&policy, &seen, attributes);
     }
-}
-
-fn warn_of_template(template: &Value, standards: &Standards, attributes: &Attributes<'_>) {
-    let policy = policy_of_namespace(standards, attributes);
-    let spec = template
-        .get("spec")
-        .and_then(|spec| typed::from_tree::<PodSpec>(spec).ok())
-        .unwrap_or_default();
-
-    let is_exempt = standards.exempts(attributes.cx.namespace, &attributes.cx.user.name)
-        || standards.exempts_runtime(spec.runtime_class_name.as_deref());
-    if is_exempt {
-        return;
-    }
-    warn(
-        &policy,
-        &PodView::new(template.meta().annotations(), &spec),
-        attributes,
-    );
 }
 
 /// Where kinds that make pods have their template.

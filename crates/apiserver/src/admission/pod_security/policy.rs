@@ -6,7 +6,7 @@ use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::{Map, Path, Value};
 
 /// How strict rules are; the strictest is the greatest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Level {
     #[default]
     Privileged,
@@ -15,7 +15,7 @@ pub(super) enum Level {
 }
 
 /// The version that rules are taken from: `v1.x`, or the newest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Version {
     #[default]
     Latest,
@@ -23,7 +23,7 @@ pub(super) enum Version {
 }
 
 /// Rules of one version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct LevelVersion {
     pub(super) level: Level,
     pub(super) version: Version,
@@ -40,6 +40,16 @@ pub(super) struct Policy {
 /// The newest version in which a rule changed.
 const NEWEST: u32 = 35;
 
+impl Level {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Level::Privileged => "privileged",
+            Level::Baseline => "baseline",
+            Level::Restricted => "restricted",
+        }
+    }
+}
+
 impl LevelVersion {
     /// The minor version whose rules hold.
     pub(super) fn minor(self) -> u32 {
@@ -52,11 +62,7 @@ impl LevelVersion {
 
 impl fmt::Display for LevelVersion {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = match self.level {
-            Level::Privileged => "privileged",
-            Level::Baseline => "baseline",
-            Level::Restricted => "restricted",
-        };
+        let level = self.level.name();
         match self.version {
             Version::Latest => write!(out, "{level}:latest"),
             Version::Minor(minor) => write!(out, "{level}:v1.{minor}"),

@@ -13,6 +13,7 @@ use coracle_api::go_text::Quoted;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
 use coracle_base::sync::Mutex;
+use coracle_metrics::{Alpha, Counter, Registry, metrics};
 use ring::digest;
 
 use super::claims::{self, Bound, Claims};
@@ -31,6 +32,42 @@ const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 /// So many signatures are remembered.
 const REMEMBERED: usize = 4096;
 
+metrics! {
+    /// Uses of tokens of service accounts.
+    struct TokenMetrics {
+        valid: Arc<Counter> = counter(
+            Alpha,
+            "serviceaccount_valid_tokens_total",
+            "Number of uses of valid tokens of pods.",
+        ),
+        stale: Arc<Counter> = counter(
+            Alpha,
+            "serviceaccount_stale_tokens_total",
+            "Number of uses of tokens of pods that the client should have replaced.",
+        ),
+        legacy: Arc<Counter> = counter(
+            Alpha,
+            "serviceaccount_legacy_tokens_total",
+            "Number of uses of tokens of Secrets.",
+        ),
+        legacy_auto: Arc<Counter> = counter(
+            Alpha,
+            "serviceaccount_legacy_auto_token_uses_total",
+            "Number of uses of tokens of Secrets that were created with their service account.",
+        ),
+        legacy_manual: Arc<Counter> = counter(
+            Alpha,
+            "serviceaccount_legacy_manual_token_uses_total",
+            "Number of uses of tokens of Secrets that were created by hand.",
+        ),
+        legacy_invalid: Arc<Counter> = counter(
+            Alpha,
+            "serviceaccount_invalid_legacy_auto_token_uses_total",
+            "Number of uses of tokens of Secrets that have been marked invalid.",
+        ),
+    }
+}
+
 pub struct ServiceAccountTokens {
     caches: Arc<Caches>,
     keys: Vec<VerifyingKey>,
@@ -40,6 +77,7 @@ pub struct ServiceAccountTokens {
     /// The claims of tokens whose signatures were valid, by their digests.
     verified: Mutex<HashMap<[u8; 32], Arc<Map>>>,
     used: Arc<UsedSecrets>,
+    metrics: TokenMetrics,
 }
 
 impl ServiceAccountTokens {
@@ -49,6 +87,7 @@ impl ServiceAccountTokens {
         issuers: Vec<String>,
         audiences: Vec<String>,
         used: Arc<UsedSecrets>,
+        registry: &Registry,
     ) -> ServiceAccountTokens {
         ServiceAccountTokens {
             caches,
@@ -57,6 +96,7 @@ impl ServiceAccountTokens {
             audiences,
             verified: Mutex::default(),
             used,
+            metrics: TokenMetrics::new(registry),
         }
     }
 
@@ -165,6 +205,13 @@ impl ServiceAccountTokens {
             self.check_bound("node", "minions", &node.name, node, now)?;
         }
 
+        // Tokens of pods name when clients should have replaced them.
+        match claims.warn_after {
+            None | Some(0) => {}
+            Some(at) if now.unix_seconds() > at => self.metrics.stale.inc(),
+            Some(_) => self.metrics.valid.inc(),
+        }
+
         Ok(bound_user(&claims))
     }
 
@@ -259,12 +306,23 @@ impl ServiceAccountTokens {
             .label(INVALID_SINCE)
             .is_some_and(|since| !since.is_empty())
         {
+            self.metrics.legacy_invalid.inc();
             return Err(format!(
                 "the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. \
                  Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the \
                  '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
             ));
         }
+
+        let secrets = account.get("secrets").and_then(Value::as_array);
+        let is_own = |reference: &Value| {
+            reference.get("name").and_then(Value::as_str) == Some(secret.as_str())
+        };
+        match secrets.unwrap_or_default().iter().any(is_own) {
+            true => self.metrics.legacy_auto.inc(),
+            false => self.metrics.legacy_manual.inc(),
+        }
+        self.metrics.legacy.inc();
 
         Ok(User {
             name: subject,

@@ -19,6 +19,7 @@ use super::spec::{NONE, SpecExt};
 use super::validate::list;
 use crate::ApiError;
 use crate::Cluster;
+use crate::cluster::Allocation;
 use crate::strategy::{Context, SPEC};
 
 /// The range that a cluster begins with.
@@ -260,13 +261,25 @@ async fn take_this(
         }));
     };
 
-    if !usable(network).contains(&address) {
-        return Err(Refused::NotInRange(address, network));
-    }
+    let result = match usable(network).contains(&address) {
+        true => match record(address, owner, cx).await {
+            Err(Refused::Taken) if is_left_behind(address, owner, cx) => Ok(()),
+            recorded => recorded,
+        },
+        false => Err(Refused::NotInRange(address, network)),
+    };
+    count_allocation(network, true, result.is_ok(), cx);
 
-    match record(address, owner, cx).await {
-        Err(Refused::Taken) if is_left_behind(address, owner, cx) => Ok(()),
-        recorded => recorded,
+    result
+}
+
+fn count_allocation(range: Network, chosen: bool, succeeded: bool, cx: &Context<'_>) {
+    if !cx.dry_run {
+        cx.cluster.count_allocation(Allocation {
+            range: Some(range),
+            chosen,
+            succeeded,
+        });
     }
 }
 
@@ -345,10 +358,14 @@ async fn take_any(
 
                 match record(address, owner, cx).await {
                     Err(Refused::Taken) => {}
-                    other => return other.map(|()| address),
+                    result => {
+                        count_allocation(network, false, result.is_ok(), cx);
+                        return result.map(|()| address);
+                    }
                 }
             }
         }
+        count_allocation(network, false, false, cx);
     }
 
     Err(Refused::Full)

@@ -14,6 +14,7 @@ use super::intent;
 use super::spec::SpecExt;
 use crate::ApiError;
 use crate::Cluster;
+use crate::cluster::Allocation;
 use crate::strategy::{Context, SPEC};
 
 /// Which node ports are allocated. Filled from the existing Services on first use.
@@ -59,6 +60,12 @@ impl NodePorts {
             specs.flat_map(|spec| of(&spec)).collect()
         });
         taken
+    }
+
+    /// How many are allocated, and how many are left; `None`: no Service has been written yet.
+    pub fn counts(&self) -> Option<(usize, usize)> {
+        let taken = self.taken.lock().as_ref()?.len();
+        Some((taken, self.range.len().saturating_sub(taken)))
     }
 
     pub(super) fn release(&self, ports: &[u16]) {
@@ -114,6 +121,28 @@ impl PendingPorts {
     }
 
     fn take(&mut self, port: i32, cx: &Context<'_>) -> Result<(), Refused> {
+        let result = self.take_uncounted(port, cx);
+        self.count(true, result.is_ok(), cx);
+        result
+    }
+
+    fn take_any(&mut self, cx: &Context<'_>) -> Result<i32, Refused> {
+        let result = self.take_any_uncounted(cx);
+        self.count(false, result.is_ok(), cx);
+        result
+    }
+
+    fn count(&self, chosen: bool, succeeded: bool, cx: &Context<'_>) {
+        if !self.dry_run {
+            cx.cluster.count_allocation(Allocation {
+                range: None,
+                chosen,
+                succeeded,
+            });
+        }
+    }
+
+    fn take_uncounted(&mut self, port: i32, cx: &Context<'_>) -> Result<(), Refused> {
         let ports = cx.cluster.node_ports();
         let mut taken = ports.taken(cx.cluster);
         let taken = taken.as_mut().expect("filled on first use");
@@ -137,7 +166,7 @@ impl PendingPorts {
         Ok(())
     }
 
-    fn take_any(&mut self, cx: &Context<'_>) -> Result<i32, Refused> {
+    fn take_any_uncounted(&mut self, cx: &Context<'_>) -> Result<i32, Refused> {
         let ports = cx.cluster.node_ports();
         if self.dry_run {
             // Nothing is allocated: the response has some port, not necessarily the final one.
