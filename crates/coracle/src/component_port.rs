@@ -139,11 +139,12 @@ impl Port {
 pub(crate) const CONTROLLER_MANAGER_PORT: u16 = 10257;
 pub(crate) const SCHEDULER_PORT: u16 = 10259;
 
-/// The registry of a component: the process and the build are in it.
+/// The registry of a component: the process, the build and the feature gates are in it.
 pub(crate) fn component_metrics() -> Registry {
     let registry = Registry::default();
     coracle_metrics::process::register(&registry);
     coracle_metrics::build_info::register(&registry, BUILD);
+    coracle_serving::features::register(&registry);
     registry
 }
 

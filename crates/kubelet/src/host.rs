@@ -37,6 +37,8 @@ pub struct Host {
     pub world: World,
     /// What `/metrics` of the kubelet shows.
     pub metrics: Registry,
+    /// What `/metrics/probes` shows.
+    pub probe_metrics: Registry,
     /// What `/configz` and `/flagz` show.
     pub settings: Settings,
     /// `v1.36.0`.

@@ -13,6 +13,7 @@ use coracle_client::{
 };
 use coracle_cri::v1::{ImageFilter, RuntimeHandler};
 use coracle_cri::{Images, Runtime};
+use coracle_metrics::Registry;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::sync::watch;
 
@@ -31,7 +32,7 @@ use crate::node::machine::Machine;
 use crate::node::{self, allocatable};
 use crate::pleg;
 use crate::pod_manager::PodManager;
-use crate::pod_workers::PodWorkers;
+use crate::pod_workers::{PodMetrics, PodWorkers};
 use crate::probes::ProbeManager;
 use crate::references::References;
 use crate::runtime_operations::{MeasuredImages, MeasuredRuntime};
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) status_manager: StatusManager,
     pub(crate) image_manager: ImageManager,
     pub(crate) references: Arc<References>,
+    pub(crate) pod_metrics: PodMetrics,
     pub(crate) crashes: BackOff,
     /// Memory of the node in bytes.
     pub(crate) memory: i64,
@@ -128,6 +130,7 @@ impl Kubelet {
             world: client.world(),
             informers: informers.clone(),
             metrics,
+            probe_metrics: Registry::default(),
             settings: config.settings(),
             version: config.version,
             client,
@@ -221,6 +224,7 @@ impl Kubelet {
             reserved_ports: self.config.all_reserved_ports(),
             status_manager: StatusManager::new(&host.client, self.pods.clone(), &self.tasks),
             image_manager,
+            pod_metrics: PodMetrics::new(&host.metrics),
             crashes: BackOff::default(),
             memory: machine.memory,
             runtime_name: runtime.runtime_name.clone(),

@@ -44,6 +44,13 @@ metrics! {
             "When a sync of rules was last requested.",
             ["ip_family"],
         ),
+        programming: Histograms<&'static str> = histograms(
+            Alpha,
+            "kubeproxy_network_programming_duration_seconds",
+            "Time from a change of endpoints until the kernel's rules follow it in seconds.",
+            ["ip_family"],
+            Buckets::seconds(&programming_bounds()),
+        ),
         failures: Counters<&'static str> = counters(
             Alpha,
             "kubeproxy_sync_proxy_rules_nftables_sync_failures_total",
@@ -73,6 +80,19 @@ metrics! {
             ["code"],
         ),
     }
+}
+
+/// Two below a second, each second of the first minute, then wider ones.
+fn programming_bounds() -> Vec<f64> {
+    let seconds = (1..60).map(f64::from);
+    let later = (12..24).map(|step| 5.0 * f64::from(step));
+    let last = (4..=10).map(|step| 30.0 * f64::from(step));
+    [0.25, 0.5]
+        .into_iter()
+        .chain(seconds)
+        .chain(later)
+        .chain(last)
+        .collect()
 }
 
 /// What kind of object has changed.
@@ -109,6 +129,11 @@ impl Metrics {
             kind.of(family).took(took);
             self.counted.synced.of(family).set(seconds(now));
         }
+    }
+
+    /// The kernel follows a change of endpoints, so long after it happened.
+    pub(crate) fn programmed(&self, family: &'static str, took: Duration) {
+        self.counted.programming.of(&family).took(took);
     }
 
     pub(crate) fn changed(&self, changed: Changed) {

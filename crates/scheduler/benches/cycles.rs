@@ -100,8 +100,9 @@ fn measure(name: &str, nodes: usize, extra: &serde_json::Value) {
             cache: &cache,
             nominations: &nominations,
         };
-        let placement =
-            schedule(&profile, cycle, &mut search, &mut rng).expect("there is preemption");
+        let mut timing = Timing::new(tokio::time::Instant::now);
+        let placement = schedule(&profile, cycle, &mut search, &mut rng, &mut timing)
+            .expect("there is preemption");
         cache.assume(Arc::new(pod.on(&placement.node)));
         cycles += 1;
     }

@@ -24,6 +24,45 @@ pub enum Event {
     },
     /// A pod was removed from its node, or from its nominated node.
     PodRemoved(Arc<Pod>),
-    /// Another change that may help any pod: no plugin is asked.
-    Anything,
+    /// A change of namespaces, which may help any pod: no plugin is asked.
+    NamespaceChanged,
+    /// The preemption for a pod has ended.
+    Activated,
+    /// A pod waits for so long that it is tried again.
+    Timeout,
+}
+
+impl Event {
+    /// Upstream's name of the event, for metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Event::NodeAdded(_) => "NodeAdd",
+            Event::NodeChanged { old, new } if old.allocatable != new.allocatable => {
+                "NodeUpdateNodeAllocatable"
+            }
+            Event::NodeChanged { old, new } if old.labels != new.labels => "NodeUpdateNodeLabel",
+            Event::NodeChanged { old, new }
+                if old.taints != new.taints || old.unschedulable != new.unschedulable =>
+            {
+                "NodeUpdateNodeTaint"
+            }
+            Event::NodeChanged { .. } => "NodeUpdate",
+            Event::NodeRemoved(_) => "NodeDelete",
+            Event::PodAdded(_) => "AssignedPodAdd",
+            Event::PodChanged { new, .. } if new.is_assigned() => "AssignedPodUpdate",
+            Event::PodChanged { .. } => "UnschedulablePodUpdate",
+            Event::PodRemoved(_) => "AssignedPodDelete",
+            Event::NamespaceChanged => "NamespaceUpdate",
+            Event::Activated => "ForceActivate",
+            Event::Timeout => "UnschedulableTimeout",
+        }
+    }
+
+    /// Whether it may help every pod: no plugin is asked.
+    pub fn helps_any(&self) -> bool {
+        matches!(
+            self,
+            Event::NamespaceChanged | Event::Activated | Event::Timeout
+        )
+    }
 }

@@ -118,7 +118,12 @@ pub(crate) fn placed_by(
         cycle,
         &mut Search::default(),
         &mut fastrand::Rng::with_seed(1),
+        &mut timing(),
     )
+}
+
+pub(crate) fn timing() -> Timing {
+    Timing::new(tokio::time::Instant::now)
 }
 
 pub(crate) fn placed(cache: &Cache, pod: &Arc<Pod>) -> Result<Placement, Unschedulable> {

@@ -17,6 +17,16 @@ struct Target {
     job: &'static str,
     scheme: &'static str,
     address: String,
+    path: &'static str,
+}
+
+fn target(job: &'static str, scheme: &'static str, address: &str) -> Target {
+    Target {
+        job,
+        scheme,
+        address: address.to_owned(),
+        path: "/metrics",
+    }
 }
 
 fn targets(machine: &Machine) -> Vec<Target> {
@@ -24,12 +34,6 @@ fn targets(machine: &Machine) -> Vec<Target> {
     let dns = machine.kubectl(
         "get pods -n kube-system -l k8s-app=kube-dns -o jsonpath={.items[0].status.podIP}",
     );
-    let target = |job, scheme, address: &str| Target {
-        job,
-        scheme,
-        address: address.to_owned(),
-    };
-
     vec![
         target("apiserver", "https", server.trim_start_matches("https://")),
         target("kube-controller-manager", "https", "127.0.0.1:10257"),
@@ -50,7 +54,7 @@ impl Target {
                     .iter()
                     .map(String::as_str)
                     .collect::<Vec<_>>(),
-                &[&format!("{}://{}/metrics", self.scheme, self.address)],
+                &[&format!("{}://{}{}", self.scheme, self.address, self.path)],
             ]
             .concat(),
         )
@@ -93,6 +97,7 @@ fn prometheus_scrapes_every_component() {
     machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=2");
     machine.kubectl("expose deployment echo --port=80 --target-port=8080");
     machine.kubectl("rollout status deployment/echo --timeout=300s");
+    create_custom_resource(&machine);
     let targets = targets(&machine);
 
     let facts = Facts::read();
@@ -111,6 +116,19 @@ fn prometheus_scrapes_every_component() {
         );
     }
 
+    let probes = Target {
+        job: "kubelet",
+        path: "/metrics/probes",
+        ..target("kubelet", "https", "127.0.0.1:10250")
+    };
+    let page = probes.page(&machine);
+    check_with_promtool(&machine, &probes, &page);
+    facts.check(&probes, &families(&page));
+    assert!(
+        page.contains("probe_type=\"Readiness\",result=\"successful\""),
+        "{page}"
+    );
+
     for (job, name) in [
         ("apiserver", "apiserver_request_total"),
         ("apiserver", "etcd_request_duration_seconds"),
@@ -124,6 +142,28 @@ fn prometheus_scrapes_every_component() {
         ("kube-scheduler", "scheduler_pending_pods"),
         ("kubelet", "kubelet_runtime_operations_total"),
         ("kubelet", "kubelet_running_pods"),
+        ("kubelet", "kubelet_pod_start_sli_duration_seconds"),
+        ("kubelet", "kubernetes_feature_enabled"),
+        (
+            "kube-scheduler",
+            "scheduler_framework_extension_point_duration_seconds",
+        ),
+        ("kube-scheduler", "scheduler_queue_incoming_pods_total"),
+        (
+            "kube-proxy",
+            "kubeproxy_network_programming_duration_seconds",
+        ),
+        (
+            "apiserver",
+            "apiserver_admission_controller_admission_duration_seconds",
+        ),
+        ("apiserver", "apiserver_request_filter_duration_seconds"),
+        (
+            "apiserver",
+            "kube_apiserver_clusterip_allocator_allocated_ips",
+        ),
+        ("apiserver", "pod_security_evaluations_total"),
+        ("apiserver", "serviceaccount_valid_tokens_total"),
         ("kube-proxy", "kubeproxy_sync_proxy_rules_duration_seconds"),
     ] {
         assert!(seen[job].contains(name), "{job}: {name}: {:?}", seen[job]);
@@ -141,6 +181,18 @@ fn prometheus_scrapes_every_component() {
         }
     });
 
+    // Requests of custom resources are those of their group.
+    let created = query(
+        &machine,
+        "apiserver_request_total{group=\"example.com\",resource=\"crons\",verb=\"POST\"}",
+    );
+    assert_eq!(created["apiserver"], "1");
+    let stored = query(
+        &machine,
+        "apiserver_resource_objects{group=\"example.com\",resource=\"crons\"}",
+    );
+    assert_eq!(stored["apiserver"], "1");
+
     // What was scheduled is what is counted.
     let scheduled = query(
         &machine,
@@ -148,6 +200,27 @@ fn prometheus_scrapes_every_component() {
     );
     let count: f64 = scheduled["kube-scheduler"].parse().unwrap();
     assert!(count >= 3.0, "two pods and the DNS: {scheduled:?}");
+}
+
+/// A custom resource, and an object of it.
+fn create_custom_resource(machine: &Machine) {
+    let definition = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "crons.example.com"},
+        "spec": {"group": "example.com", "scope": "Cluster",
+            "names": {"plural": "crons", "singular": "cron", "kind": "Cron"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}]}}"#;
+    let object =
+        r#"{"apiVersion": "example.com/v1", "kind": "Cron", "metadata": {"name": "nightly"}}"#;
+
+    let create = |name: &str, text: &str| {
+        let file = machine.folder().join(name);
+        fs::write(&file, text).unwrap();
+        machine.kubectl(&format!("create -f {}", file.display()));
+    };
+    create("definition.json", definition);
+    machine.kubectl("wait --for=condition=Established crd/crons.example.com --timeout=60s");
+    create("object.json", object);
 }
 
 fn start_prometheus(machine: &Machine, targets: &[Target]) -> Prometheus {

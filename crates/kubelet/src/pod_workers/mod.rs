@@ -11,6 +11,7 @@
 
 mod files;
 mod kill;
+mod metrics;
 mod sandbox;
 mod start;
 mod sync;
@@ -29,6 +30,8 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+pub(crate) use metrics::PodMetrics;
+
 use crate::actions::ProbeVerdicts;
 use crate::kubelet::Shared;
 use crate::observe::observe_with_messages;
@@ -36,6 +39,7 @@ use crate::observed::Observed;
 use crate::pod::PodView;
 use crate::status::{self, StatusInputs, Waiting};
 use crate::status_manager::Report;
+use metrics::Startup;
 
 /// All pod workers of a node. Clones share state.
 #[derive(Clone)]
@@ -235,6 +239,8 @@ struct PodWorker {
     failed: Option<(String, String)>,
     /// The state after the last sync, which need not be repeated while the state is the same.
     synced: Option<SyncedState>,
+    /// Until the pod has started.
+    startup: Option<Startup>,
 }
 
 struct SyncedState {
@@ -259,6 +265,7 @@ impl SyncedState {
 impl PodWorker {
     fn new(shared: Arc<Shared>, mailbox: Arc<Mailbox>, pod: &Pod) -> PodWorker {
         let failed = mailbox.request.lock().rejected.clone();
+        shared.pod_metrics.arrived(pod);
         PodWorker {
             shared,
             mailbox,
@@ -267,6 +274,7 @@ impl PodWorker {
             waiting: BTreeMap::new(),
             failed,
             synced: None,
+            startup: Startup::of(pod),
         }
     }
 
@@ -291,8 +299,13 @@ impl PodWorker {
             }
 
             let next = match self.stage {
-                Stage::Syncing => self.sync().await,
-                Stage::Terminating => self.terminate().await,
+                Stage::Syncing => self.measured_sync().await,
+                Stage::Terminating => {
+                    let began = Instant::now();
+                    let next = self.terminate().await;
+                    self.shared.pod_metrics.synced("kill", began.elapsed());
+                    next
+                }
                 Stage::Terminated => self.release_resources().await,
                 Stage::Finished if self.request().is_deleted => return self.clean_up().await,
                 Stage::Finished => self.republish(),
@@ -308,6 +321,28 @@ impl PodWorker {
                 }
             }
         }
+    }
+
+    async fn measured_sync(&mut self) -> Next {
+        let shared = self.shared.clone();
+        let (metrics, pod) = (&shared.pod_metrics, self.request().pod);
+        let operation = match (&self.startup, &self.synced) {
+            (Some(startup), _) if !startup.is_synced() => "create",
+            (_, Some(synced)) if Arc::ptr_eq(&synced.pod, &pod) => "sync",
+            _ => "update",
+        };
+
+        if let Some(startup) = &mut self.startup {
+            startup.begin_sync(metrics);
+            if startup.is_complete(&pod, shared.host.now(), metrics) {
+                self.startup = None;
+            }
+        }
+
+        let began = Instant::now();
+        let next = self.sync().await;
+        metrics.synced(operation, began.elapsed());
+        next
     }
 
     fn request(&self) -> WorkerRequest {
@@ -395,6 +430,12 @@ impl PodWorker {
 
         if status.phase != self.status.phase {
             host.note(pod.uid(), "phase", status.phase.clone().unwrap_or_default());
+        }
+
+        if status.phase.as_deref() == Some("Running")
+            && let Some(startup) = &mut self.startup
+        {
+            startup.runs(&self.shared.pod_metrics);
         }
 
         self.status = Arc::new(status);

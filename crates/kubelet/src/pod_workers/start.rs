@@ -8,6 +8,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::ObjectReference;
 use coracle_cri::v1::ImageSpec;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use tokio::time::Instant;
 
 use super::PodWorker;
 use super::files::ContainerFiles;
@@ -97,7 +98,11 @@ impl PodWorker {
             let Some((kind, container)) = pod.container(name) else {
                 continue;
             };
-            match self.start(&inputs, kind, &container).await {
+            let result = self.start(&inputs, kind, &container).await;
+            let failure = result.as_ref().err().map(|failure| failure.waiting.reason);
+            self.shared.pod_metrics.container_started(kind, failure);
+
+            match result {
                 Ok(()) => drop(self.waiting.remove(name)),
                 Err(failure) => {
                     self.shared.host.note(
@@ -168,11 +173,17 @@ impl PodWorker {
 
     /// The image, or why it is missing; none if the pod is terminated meanwhile.
     async fn pull(&self, wanted: &ImageRequest<'_>) -> Option<Result<PresentImage, PullFailure>> {
+        let began = Instant::now();
         let mut termination = self.mailbox.termination.subscribe();
-        tokio::select! {
-            image = self.shared.image_manager.ensure(&self.shared.host, wanted) => Some(image),
-            _ = termination.wait_for(Option::is_some) => None,
+        let image = tokio::select! {
+            image = self.shared.image_manager.ensure(&self.shared.host, wanted) => image,
+            _ = termination.wait_for(Option::is_some) => return None,
+        };
+
+        if let Some(startup) = &self.startup {
+            startup.pulled(began.elapsed());
         }
+        Some(image)
     }
 
     fn pull_failed(&self, PullFailure { waiting, until }: PullFailure) -> StartFailure {

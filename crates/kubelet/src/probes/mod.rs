@@ -9,6 +9,7 @@
 
 mod grpc;
 mod instance;
+mod metrics;
 mod outcome;
 mod prober;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use crate::host::Host;
 use crate::observed::{Observed, State};
 use crate::pod::{Kind, PodView as _};
 use instance::Instance;
+use metrics::{ProbeMetrics, ProbedContainer};
 use outcome::{Outcome, Streak, event, is_settled};
 use prober::Prober;
 
@@ -43,6 +45,17 @@ pub enum ProbeKind {
     Startup,
     Liveness,
     Readiness,
+}
+
+impl ProbeKind {
+    /// The name in events and metrics.
+    fn name(self) -> &'static str {
+        match self {
+            ProbeKind::Startup => "Startup",
+            ProbeKind::Liveness => "Liveness",
+            ProbeKind::Readiness => "Readiness",
+        }
+    }
 }
 
 /// A probe result that has changed.
@@ -67,6 +80,7 @@ pub struct ProbeManager {
 struct Shared {
     runtime: Arc<dyn Runtime>,
     events: Recorder,
+    metrics: ProbeMetrics,
     world: World,
     /// Address of pods on the host network.
     host_address: String,
@@ -93,6 +107,7 @@ impl ProbeManager {
         let shared = Shared {
             runtime: host.runtime.clone(),
             events: host.events.clone(),
+            metrics: ProbeMetrics::new(&host.probe_metrics),
             world: host.world,
             host_address: host
                 .addresses
@@ -183,7 +198,15 @@ impl ProbeManager {
 
     /// Removes a deleted pod.
     pub fn forget(&self, uid: &str) {
-        self.shared.lock().remove(uid);
+        let Some(probes) = self.shared.lock().remove(uid) else {
+            return;
+        };
+        for instance in probes.instances.values() {
+            for kind in Instance::probes_of(&instance.container) {
+                let name = &instance.container.name;
+                self.shared.metrics.remove(&probed(&probes.pod, name, kind));
+            }
+        }
     }
 
     /// Whether a running container is ready: it has no readiness probe, or that has passed.
@@ -237,6 +260,7 @@ impl Shared {
                 kind,
                 probe,
                 delay: self.delay(instance, kind),
+                probed: probed(pod, &instance.container.name, kind),
                 prober,
             };
             instance.begin(kind, task.run());
@@ -340,7 +364,19 @@ struct Task {
     kind: ProbeKind,
     probe: Probe,
     delay: Duration,
+    probed: ProbedContainer,
     prober: Prober,
+}
+
+/// A probe, as metrics name it.
+fn probed(pod: &Pod, container: &str, kind: ProbeKind) -> ProbedContainer {
+    ProbedContainer {
+        container: Text::new(container),
+        namespace: Text::new(pod.namespace()),
+        pod: Text::new(pod.name()),
+        uid: Text::new(pod.uid()),
+        kind,
+    }
 }
 
 impl Task {
@@ -351,10 +387,13 @@ impl Task {
 
         loop {
             ticks.tick().await;
+            let began = Instant::now();
             let outcome = self.prober.probe(&self.probe).await;
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
+            let took = began.elapsed();
+            shared.metrics.probed(&self.probed, &outcome, took);
             shared.record_event(&self, &outcome);
 
             let passed = match outcome {

@@ -57,11 +57,7 @@ pub(super) fn is_settled(kind: ProbeKind, passed: bool) -> bool {
 
 /// The event of an outcome: reason and text.
 pub(super) fn event(kind: ProbeKind, outcome: &Outcome) -> Option<(&'static str, String)> {
-    let kind = match kind {
-        ProbeKind::Startup => "Startup",
-        ProbeKind::Liveness => "Liveness",
-        ProbeKind::Readiness => "Readiness",
-    };
+    let kind = kind.name();
 
     match outcome {
         Outcome::Passed => None,

@@ -52,6 +52,7 @@ pub struct Server {
     pub access: Access,
     pub world: World,
     metrics: Registry,
+    probe_metrics: Registry,
     pages: Pages,
     requests: RequestMetrics,
     /// Streams that outlive their request: exec, attach, port forwarding.
@@ -66,6 +67,7 @@ impl Server {
             pod_manager,
             access,
             host.world,
+            host.probe_metrics.clone(),
             About {
                 name: "kubelet",
                 version: host.version,
@@ -83,6 +85,7 @@ impl Server {
         pod_manager: PodManager,
         access: Access,
         world: World,
+        probe_metrics: Registry,
         about: About,
     ) -> Server {
         let metrics = about.metrics.clone();
@@ -92,6 +95,7 @@ impl Server {
             requests: RequestMetrics::new(&metrics),
             pages: Pages::new(about, world),
             metrics,
+            probe_metrics,
             node_name,
             runtime,
             pod_manager,

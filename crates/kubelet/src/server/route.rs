@@ -20,6 +20,7 @@ pub(super) enum Route {
     Summary,
     Metrics,
     ResourceMetrics,
+    ProbeMetrics,
     /// `/configz`, `/flagz`, `/statusz`.
     Page,
     /// A path below the node's folder of logs.
@@ -93,6 +94,7 @@ pub(super) async fn answer(
         Route::Summary => stats::summary(&server, &query).await,
         Route::Metrics => pages::metrics(&server.metrics),
         Route::ResourceMetrics => resource_metrics::page(&server).await,
+        Route::ProbeMetrics => pages::metrics(&server.probe_metrics),
         Route::Page => server.pages.answer(&request),
         Route::SystemLogs { path, has_slash } => {
             system_logs::answer(system_logs::FOLDER, &path, has_slash).await
@@ -152,6 +154,7 @@ pub(super) fn route(method: &Method, path: &str) -> Route {
         ["stats", "summary"] => (Route::Summary, is_get || is_post),
         ["metrics"] => (Route::Metrics, true),
         ["metrics", "resource"] => (Route::ResourceMetrics, true),
+        ["metrics", "probes"] => (Route::ProbeMetrics, true),
         ["configz" | "flagz" | "statusz"] => (Route::Page, true),
         ["logs", ..] => {
             let path = parts[1..].to_vec();

@@ -1,6 +1,7 @@
 //! Applies API changes to the state.
 
 use coracle_api::Value;
+use coracle_api::time::{Time, Timestamp};
 use coracle_api::typed::TypedError;
 use coracle_client::informer::{Change, Informers, Projection, Selection, Subscription};
 use coracle_client::{ObjectKey, Resource};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use crate::facts::{HEADLESS, Node, OTHER_PROXY, Service, Slice};
 use crate::metrics::Changed;
+use crate::rules::Family;
 use crate::state::State;
 
 /// The fields that the proxy uses of an object, if it is relevant.
@@ -21,9 +23,42 @@ impl Projection for Relevant<Service> {
     }
 }
 
-impl Projection for Relevant<Slice> {
-    fn project(object: &Arc<Value>) -> Result<Relevant<Slice>, TypedError> {
-        Ok(Relevant(Slice::read(object)))
+/// A slice, and when the change happened that it was last written for.
+#[derive(Debug)]
+struct WrittenSlice {
+    slice: Slice,
+    triggered: Option<Trigger>,
+}
+
+/// When a change happened that endpoints of a family follow from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trigger {
+    pub(super) family: Family,
+    pub(super) at: Timestamp,
+}
+
+/// Upstream's annotation of that time.
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+impl Trigger {
+    fn of(object: &Value) -> Option<Trigger> {
+        let family = match object.get("addressType").and_then(Value::as_str)? {
+            "IPv4" => Family::V4,
+            "IPv6" => Family::V6,
+            _ => return None,
+        };
+        let at = Time::parse(object.meta().annotation(TRIGGER)?).ok()?.0;
+        Some(Trigger { family, at })
+    }
+}
+
+impl Projection for Relevant<WrittenSlice> {
+    fn project(object: &Arc<Value>) -> Result<Relevant<WrittenSlice>, TypedError> {
+        let written = Slice::read(object).map(|slice| WrittenSlice {
+            slice,
+            triggered: Trigger::of(object),
+        });
+        Ok(Relevant(written))
     }
 }
 
@@ -52,7 +87,7 @@ impl Projection for Relevant<Ranges> {
 /// Follows the API.
 pub(super) struct Follower {
     services: Subscription<Relevant<Service>>,
-    slices: Subscription<Relevant<Slice>>,
+    slices: Subscription<Relevant<WrittenSlice>>,
     nodes: Subscription<Relevant<Node>>,
     ranges: Subscription<Relevant<Ranges>>,
     /// How many of the first three are synced. ServiceCIDRs are not required: older servers do not
@@ -83,24 +118,25 @@ impl Follower {
         self.synced == 3
     }
 
-    /// Applies one change to the state; returns what kind of object changed.
+    /// Applies one change to the state; returns what kind of object changed, and why endpoints did.
     ///
     /// # Cancellation
     /// Cancel safe.
-    pub(super) async fn next(&mut self, state: &mut State) -> Changed {
+    pub(super) async fn next(&mut self, state: &mut State) -> (Changed, Option<Trigger>) {
         tokio::select! {
             biased;
             change = self.services.next() => match state_of(&change) {
                 Some((key, service)) => {
                     state.set_service(key, service);
-                    return Changed::Service;
+                    return (Changed::Service, None);
                 }
                 None => self.synced += 1,
             },
             change = self.slices.next() => match state_of(&change) {
-                Some((key, slice)) => {
-                    state.set_slice(key, slice);
-                    return Changed::Endpoints;
+                Some((key, written)) => {
+                    state.set_slice(key, written.map(|written| &written.slice));
+                    let trigger = written.and_then(|written| written.triggered);
+                    return (Changed::Endpoints, trigger);
                 }
                 None => self.synced += 1,
             },
@@ -113,7 +149,7 @@ impl Follower {
             },
         }
 
-        Changed::Other
+        (Changed::Other, None)
     }
 }
 

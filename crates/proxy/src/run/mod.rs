@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use coracle_api::time::Timestamp;
 use coracle_client::informer::Informers;
 use coracle_client::{Client, Recorder, Tasks, World};
 use coracle_metrics::Registry;
@@ -25,11 +26,11 @@ use crate::compile::NodePortAddresses;
 use crate::config::Config;
 use crate::conntrack::{self, UdpPort};
 use crate::health::{Checks as ServiceChecks, Health};
-use crate::metrics::Metrics;
+use crate::metrics::{Changed, Metrics};
 use crate::nft::{self, Writer};
 use crate::rules::Family;
 use crate::state::State;
-use follow::Follower;
+use follow::{Follower, Trigger};
 
 /// Why the proxy does not run.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,8 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         checks: ServiceChecks::new(&config.node, health.clone(), recorder),
         health,
         metrics,
+        began: client.world().now(),
+        triggers: Vec::new(),
         world: client.world(),
         whole: true,
         config: config.clone(),
@@ -111,7 +114,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
     loop {
         tokio::select! {
             biased;
-            changed = follower.next(&mut proxy.state) => proxy.metrics.changed(changed),
+            (changed, trigger) = follower.next(&mut proxy.state) => proxy.note_change(changed, trigger),
             () = table_deleted(watch.as_ref()), if follower.has_synced() && due.is_none() => {
                 tracing::warn!(table = config.table, "nftables table was deleted by another process; restoring it");
                 proxy.whole = true;
@@ -195,6 +198,9 @@ pub fn clean(table: &str) -> Result<(), NftablesError> {
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
+/// So many changes are timed until the kernel follows them.
+const MAX_TRIGGERS: usize = 10_000;
+
 struct Proxy {
     config: Config,
     state: State,
@@ -203,6 +209,9 @@ struct Proxy {
     health: Health,
     metrics: Metrics,
     world: World,
+    began: Timestamp,
+    /// The changes that the kernel does not follow yet.
+    triggers: Vec<Trigger>,
     /// Whether the next sync replaces the whole tables, because their state is unknown.
     whole: bool,
     /// When the last sync ended.
@@ -226,6 +235,15 @@ impl LastError {
 }
 
 impl Proxy {
+    fn note_change(&mut self, changed: Changed, trigger: Option<Trigger>) {
+        self.metrics.changed(changed);
+        // Without a limit they would add up while syncs fail.
+        let trigger = trigger.filter(|trigger| trigger.at > self.began);
+        if self.triggers.len() < MAX_TRIGGERS {
+            self.triggers.extend(trigger);
+        }
+    }
+
     /// When the next sync may run.
     fn next_sync(&self) -> Instant {
         self.health.queued();
@@ -263,8 +281,12 @@ impl Proxy {
         }
 
         tracing::debug!(whole = self.whole, removed = changes.gone.len(), added = changes.new.len(), took = ?began.elapsed(), "nftables synced");
-        self.metrics
-            .synced(self.whole, began.elapsed(), self.world.now());
+        let now = self.world.now();
+        self.metrics.synced(self.whole, began.elapsed(), now);
+        for trigger in self.triggers.drain(..) {
+            let took = now.since(trigger.at).to_std().unwrap_or_default();
+            self.metrics.programmed(name(trigger.family), took);
+        }
         self.whole = false;
         self.retry = FIRST_RETRY;
         self.last_error = LastError::default();

@@ -16,12 +16,16 @@ mod filters;
 mod reference;
 #[cfg(test)]
 mod tests;
+mod timing;
+
+use std::time::Duration;
 
 use coracle_api::Text;
 
 pub use diagnosis::{Diagnosis, Rejected};
 pub use filters::Filters;
 use filters::{PreFilterRejected, PreFiltered};
+pub use timing::{Point, Status, Timing};
 
 use crate::cache::{NodeInfo, Slot};
 use crate::framework::{
@@ -82,35 +86,48 @@ pub fn schedule(
     cycle: Cycle<'_>,
     search: &mut Search,
     rng: &mut fastrand::Rng,
+    timing: &mut Timing,
 ) -> Result<Placement, Unschedulable> {
     if cycle.cache.order().is_empty() {
         return Err(Unschedulable::NoNodes);
     }
 
     let mut diagnosis = Diagnosis::new(cycle.cache.order().len());
-    let pre_filtered = match Filters::pre_filter(profile, cycle) {
+    let began = timing.now();
+    let pre_filtered = Filters::pre_filter(profile, cycle);
+    timing.point(Point::PreFilter, pre_filter_status(&pre_filtered), began);
+    let pre_filtered = match pre_filtered {
         Ok(pre_filtered) => pre_filtered,
-        Err(closed) => return Err(rejected_unfit(profile, cycle, closed, diagnosis, rng)),
+        Err(closed) => {
+            let unfit = rejected_unfit(profile, cycle, closed, diagnosis, rng, timing);
+            return Err(unfit);
+        }
     };
     diagnosis.rejectors.clone_from(&pre_filtered.named_by);
 
     if let Some((plugin, refusal)) = pre_filtered.refused {
         diagnosis.rejectors.insert(plugin);
         put_refusal(&mut diagnosis, refusal);
-        return Err(unfit(profile, cycle, &pre_filtered.filters, diagnosis, rng));
+        let filters = &pre_filtered.filters;
+        return Err(unfit(profile, cycle, filters, diagnosis, rng, timing));
     }
 
+    let began = timing.now();
     let feasible = match nominated_node(cycle, &pre_filtered.filters) {
         Some(node) => vec![node],
         None => find_feasible(profile, cycle, &pre_filtered, &mut diagnosis, search),
     };
+    timing.point(Point::Filter, Status::Success, began);
     let evaluated = feasible.len() + diagnosis.rejected.len();
 
     let node = match feasible.as_slice() {
-        [] => return Err(unfit(profile, cycle, &pre_filtered.filters, diagnosis, rng)),
+        [] => {
+            let filters = &pre_filtered.filters;
+            return Err(unfit(profile, cycle, filters, diagnosis, rng, timing));
+        }
         // A single node needs no score.
         [node] => node,
-        several => best(profile, cycle, several, rng).map_err(Unschedulable::Failed)?,
+        several => best(profile, cycle, several, rng, timing).map_err(Unschedulable::Failed)?,
     };
 
     Ok(Placement {
@@ -197,8 +214,9 @@ fn best<'c>(
     cycle: Cycle<'c>,
     nodes: &[&'c NodeInfo],
     rng: &mut fastrand::Rng,
+    timing: &mut Timing,
 ) -> Result<&'c NodeInfo, String> {
-    let totals = score(profile, cycle, nodes)?;
+    let totals = score(profile, cycle, nodes, timing)?;
     let highest = totals.iter().max().copied().unwrap_or_default();
     let equals = totals.iter().filter(|total| **total == highest).count();
     let chosen = rng.usize(0..equals);
@@ -214,33 +232,44 @@ pub(crate) fn score(
     profile: &Profile,
     cycle: Cycle<'_>,
     nodes: &[&NodeInfo],
+    timing: &mut Timing,
 ) -> Result<Vec<i64>, String> {
     if profile.scores.is_empty() {
         return Ok(vec![1; nodes.len()]);
     }
 
     let mut totals = vec![0; nodes.len()];
+    let (mut preparing, mut scoring) = (Duration::ZERO, Duration::ZERO);
+    let mut began = timing.now();
     for WeightedScore {
         plugin,
         weight,
         inner,
     } in &profile.scores
     {
-        let prepared = inner
-            .pre_score(cycle, nodes)
-            .map_err(|refusal| match refusal {
-                Refusal::Failed(error) => format!("running PreScore plugin \"{plugin}\": {error}"),
-                Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
-                    format!(
-                        "running PreScore plugin \"{plugin}\": {}",
-                        reasons.join(", ")
-                    )
-                }
-            })?;
+        let prepared = inner.pre_score(cycle, nodes);
+        let status = match &prepared {
+            Ok(_) => Status::Success,
+            Err(refusal) => Status::of(refusal),
+        };
+        let (prepared_at, took) = timing.plugin(Point::PreScore, plugin, status, began);
+        (began, preparing) = (prepared_at, preparing + took);
+
+        let prepared = prepared.map_err(|refusal| match refusal {
+            Refusal::Failed(error) => format!("running PreScore plugin \"{plugin}\": {error}"),
+            Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
+                format!(
+                    "running PreScore plugin \"{plugin}\": {}",
+                    reasons.join(", ")
+                )
+            }
+        })?;
         let Some(prepared) = prepared else { continue };
 
         let mut scores: Vec<i64> = nodes.iter().map(|node| prepared.score(node)).collect();
         prepared.normalize(&mut scores);
+        let (scored_at, took) = timing.plugin(Point::Score, plugin, Status::Success, began);
+        (began, scoring) = (scored_at, scoring + took);
 
         for (total, score) in totals.iter_mut().zip(scores) {
             if !(0..=MAX_SCORE).contains(&score) {
@@ -250,6 +279,11 @@ pub(crate) fn score(
             }
             *total += weight * score;
         }
+    }
+
+    // Each plugin scores after it has prepared, so the two add up from plugin to plugin.
+    for (point, took) in [(Point::PreScore, preparing), (Point::Score, scoring)] {
+        timing.points.push((point, Status::Success, took));
     }
 
     Ok(totals)
@@ -278,13 +312,23 @@ pub(crate) fn evaluate_all(
             .is_none()
     };
     let nodes: Vec<_> = cycle.cache.nodes().filter(allowed).filter(fits).collect();
-    let totals = score(profile, cycle, &nodes)?;
+    let mut timing = Timing::new(tokio::time::Instant::now);
+    let totals = score(profile, cycle, &nodes, &mut timing)?;
 
     Ok(nodes
         .iter()
         .map(|node| node.name().to_owned())
         .zip(totals)
         .collect())
+}
+
+/// How the PreFilter plugins ended.
+fn pre_filter_status(result: &Result<PreFiltered<'_>, PreFilterRejected>) -> Status {
+    let refusal = match result {
+        Ok(pre_filtered) => pre_filtered.refused.as_ref().map(|(_, refusal)| refusal),
+        Err(rejected) => Some(&rejected.refusal),
+    };
+    refusal.map_or(Status::Success, Status::of)
 }
 
 fn put_refusal(diagnosis: &mut Diagnosis, refusal: Refusal) {
@@ -303,6 +347,7 @@ fn rejected_unfit(
     closed: PreFilterRejected,
     mut diagnosis: Diagnosis,
     rng: &mut fastrand::Rng,
+    timing: &mut Timing,
 ) -> Unschedulable {
     if let Refusal::Failed(error) = closed.refusal {
         return Unschedulable::Failed(error);
@@ -310,7 +355,7 @@ fn rejected_unfit(
     diagnosis.rejectors = closed.named_by;
     diagnosis.rejectors.extend(closed.plugin);
     put_refusal(&mut diagnosis, closed.refusal);
-    unfit(profile, cycle, &Filters::none(), diagnosis, rng)
+    unfit(profile, cycle, &Filters::none(), diagnosis, rng, timing)
 }
 
 /// No node fits: runs the PostFilter plugins, and adds their result.
@@ -320,6 +365,7 @@ fn unfit<'c>(
     filters: &Filters<'c>,
     mut diagnosis: Diagnosis,
     rng: &mut fastrand::Rng,
+    timing: &mut Timing,
 ) -> Unschedulable {
     let mut nomination = if profile.post_filters.is_empty() {
         Nomination::Clear
@@ -328,8 +374,17 @@ fn unfit<'c>(
     };
 
     let (mut preemption, mut said) = (None, Vec::new());
+    let began = timing.now();
+    let mut plugin_began = began;
     for plugin in &profile.post_filters {
-        match plugin.inner.post_filter(cycle, filters, &diagnosis, rng) {
+        let result = plugin.inner.post_filter(cycle, filters, &diagnosis, rng);
+        let status = match result {
+            PostFilterResult::Found(_) => Status::Success,
+            PostFilterResult::None { .. } => Status::Unschedulable,
+        };
+        (plugin_began, _) = timing.plugin(Point::PostFilter, plugin.plugin, status, plugin_began);
+
+        match result {
             PostFilterResult::Found(found) => {
                 nomination = Nomination::Set(found.node.clone());
                 preemption = Some(found);
@@ -345,6 +400,11 @@ fn unfit<'c>(
         }
     }
 
+    let status = match preemption {
+        Some(_) => Status::Success,
+        None => Status::Unschedulable,
+    };
+    timing.point(Point::PostFilter, status, began);
     diagnosis.after = Some(said.join(", "));
 
     Unschedulable::Unfit(Box::new(Unfit {

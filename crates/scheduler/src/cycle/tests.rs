@@ -93,9 +93,15 @@ fn ties_are_broken_randomly() {
         };
 
         chosen.insert(
-            schedule(&profile, cycle, &mut Search::default(), &mut rng)
-                .unwrap()
-                .node,
+            schedule(
+                &profile,
+                cycle,
+                &mut Search::default(),
+                &mut rng,
+                &mut timing(),
+            )
+            .unwrap()
+            .node,
         );
     }
 
@@ -120,7 +126,7 @@ fn large_clusters_are_searched_in_turn_and_not_to_the_end() {
             cache: &cache,
             nominations: &nominations,
         };
-        let placement = schedule(&profile, cycle, &mut search, &mut rng).unwrap();
+        let placement = schedule(&profile, cycle, &mut search, &mut rng, &mut timing()).unwrap();
 
         // 50 - 1000/125 percent.
         assert_eq!((placement.evaluated, placement.feasible), (420, 420));
@@ -247,6 +253,7 @@ fn nominated_pods_count_for_equal_and_higher_priority_only() {
             cycle,
             &mut Search::default(),
             &mut fastrand::Rng::with_seed(1),
+            &mut timing(),
         )
         .is_ok()
     };
@@ -264,7 +271,8 @@ fn nominated_pods_count_for_equal_and_higher_priority_only() {
             &profile,
             cycle,
             &mut Search::default(),
-            &mut fastrand::Rng::with_seed(1)
+            &mut fastrand::Rng::with_seed(1),
+            &mut timing(),
         )
         .is_ok()
     );

@@ -8,7 +8,7 @@ use super::binding::Binding;
 use super::metrics::AttemptResult;
 use super::report::FailureReport;
 use super::{EventLoop, eviction};
-use crate::cycle::{Nomination, Placement, Unfit, Unschedulable, schedule};
+use crate::cycle::{Nomination, Placement, Timing, Unfit, Unschedulable, schedule};
 use crate::framework::{Cycle, Profile, Refusal};
 use crate::queue::{NO_NODES, QueuedPod};
 
@@ -40,8 +40,11 @@ impl EventLoop {
             nominations: &self.queue.nominations,
         };
 
-        let chosen = schedule(&profile, cycle, &mut self.search, &mut self.rng);
+        let mut timing = Timing::new(Instant::now);
+        let (search, rng) = (&mut self.search, &mut self.rng);
+        let chosen = schedule(&profile, cycle, search, rng, &mut timing);
         self.metrics.chose(self.attempt_began.elapsed());
+        self.metrics.ran(&profile.name, &timing);
 
         match chosen {
             Ok(placement) => self.place(&profile, queued, &placement),

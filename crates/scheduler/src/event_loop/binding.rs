@@ -1,6 +1,7 @@
 //! Binding: a task per pod that calls the Bind plugins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 
 use super::metrics::AttemptResult;
 use super::{EventLoop, TaskResult};
+use crate::cycle::{Point, Status};
 use crate::framework::{Bind, Bound, Profile, Refusal};
 use crate::pod::Pod;
 use crate::queue::QueuedPod;
@@ -76,15 +78,23 @@ pub(super) struct Binding {
 pub(super) struct Outcome {
     binding: Binding,
     result: Result<(), (&'static str, Refusal)>,
+    /// How long the Bind plugins took.
+    took: Duration,
 }
 
 impl EventLoop {
     pub(super) fn bind(&mut self, binding: Binding) {
         let result_sender = self.result_sender.clone();
         self.tasks.spawn(async move {
+            let began = Instant::now();
             let result = bound(&binding).await;
+            let outcome = Outcome {
+                binding,
+                result,
+                took: began.elapsed(),
+            };
             if result_sender
-                .send(TaskResult::Bound(Box::new(Outcome { binding, result })))
+                .send(TaskResult::Bound(Box::new(outcome)))
                 .await
                 .is_err()
             {
@@ -104,7 +114,14 @@ impl EventLoop {
                     ..
                 },
             result,
+            took,
         } = outcome;
+        let status = match &result {
+            Ok(()) => Status::Success,
+            Err((_, refusal)) => Status::of(refusal),
+        };
+        self.metrics
+            .reached(&profile.name, Point::Bind, status, took);
 
         let (plugin, refusal) = match result {
             Ok(()) => {

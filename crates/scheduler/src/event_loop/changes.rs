@@ -28,7 +28,8 @@ impl EventLoop {
                 });
                 if changed {
                     // Affinity terms with namespace selectors may match now.
-                    self.queue.handle_event(&Event::Anything, self.now());
+                    self.queue
+                        .handle_event(&Event::NamespaceChanged, self.now());
                 }
             }
             WatchEvent::Service(change) => {

@@ -68,7 +68,7 @@ impl EventLoop {
         if !outcome.all_deleted {
             // The victims may stay: a retry is better than waiting for them.
             self.queue
-                .handle_event_for(&Event::Anything, now, |other| other.uid == uid);
+                .handle_event_for(&Event::Activated, now, |other| other.uid == uid);
         }
     }
 }

@@ -9,11 +9,14 @@ use coracle_metrics::{
 };
 
 use crate::cache::Cache;
+use crate::cycle::{Point, Status, Timing};
 use crate::framework::Profile;
 use crate::queue::Queue;
 
 /// The name of a profile, and the result of an attempt.
 type Attempt = (Arc<str>, &'static str);
+
+type Name = &'static str;
 
 metrics! {
     struct Counted {
@@ -35,6 +38,32 @@ metrics! {
             "scheduler_scheduling_algorithm_duration_seconds",
             "Duration of choosing a node in seconds.",
             Buckets::exponential_seconds(0.001, 2.0, 15),
+        ),
+        points: Histograms<(Name, Arc<str>, Name)> = histograms(
+            Stable,
+            "scheduler_framework_extension_point_duration_seconds",
+            "Duration of all plugins of an extension point in seconds.",
+            ["extension_point", "profile", "status"],
+            Buckets::exponential_seconds(0.0001, 2.0, 12),
+        ),
+        plugins: Histograms<(Name, Name, Name)> = histograms(
+            Alpha,
+            "scheduler_plugin_execution_duration_seconds",
+            "Duration of a plugin at an extension point in seconds; filters are measured together.",
+            ["extension_point", "plugin", "status"],
+            Buckets::exponential_seconds(0.00001, 1.5, 20),
+        ),
+        incoming: Counters<(Name, Name)> = counters(
+            Stable,
+            "scheduler_queue_incoming_pods_total",
+            "Number of pods that were added to a queue, by queue and by the event that moved them.",
+            ["event", "queue"],
+        ),
+        unschedulable: Gauges<(Name, Arc<str>)> = gauges(
+            Alpha,
+            "scheduler_unschedulable_pods",
+            "Number of waiting pods that a plugin rejected last; a pod counts for each of them.",
+            ["plugin", "profile"],
         ),
         pod_attempts: Arc<Histogram> = histogram(
             Stable,
@@ -119,11 +148,31 @@ impl Metrics {
 
     /// An attempt for a pod of this profile ended.
     pub(super) fn attempted(&self, profile: &str, result: AttemptResult, took: Duration) {
-        let known = self.profiles.iter().find(|name| ***name == *profile);
-        let name = known.map_or_else(|| Arc::from(profile), Arc::clone);
-        let key = (name, result.name());
+        let key = (self.profile(profile), result.name());
         self.counted.attempts.of(&key).inc();
         self.counted.attempt_durations.of(&key).took(took);
+    }
+
+    fn profile(&self, name: &str) -> Arc<str> {
+        let known = self.profiles.iter().find(|known| ***known == *name);
+        known.map_or_else(|| Arc::from(name), Arc::clone)
+    }
+
+    /// A cycle of this profile ran.
+    pub(super) fn ran(&self, profile: &str, timing: &Timing) {
+        for (point, status, took) in &timing.points {
+            self.reached(profile, *point, *status, *took);
+        }
+        for (point, plugin, status, took) in &timing.plugins {
+            let key = (point.name(), *plugin, status.name());
+            self.counted.plugins.of(&key).took(*took);
+        }
+    }
+
+    /// The plugins of an extension point ran.
+    pub(super) fn reached(&self, profile: &str, point: Point, status: Status, took: Duration) {
+        let key = (point.name(), self.profile(profile), status.name());
+        self.counted.points.of(&key).took(took);
     }
 
     /// A node was chosen, or found that there is none.
@@ -143,7 +192,16 @@ impl Metrics {
     }
 
     /// Shows how much waits, and how much is known.
-    pub(super) fn show(&self, queue: &Queue, cache: &Cache) {
+    pub(super) fn show(&self, queue: &mut Queue, cache: &Cache) {
+        for (event, destination) in queue.take_moves() {
+            let key = (event, destination.name());
+            self.counted.incoming.of(&key).inc();
+        }
+        for (plugin, profile, pods) in queue.take_rejected() {
+            let key = (plugin, self.profile(profile));
+            self.counted.unschedulable.of(&key).set(pods);
+        }
+
         let lengths = queue.lengths();
         let now = [
             lengths.active,

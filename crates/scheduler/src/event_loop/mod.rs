@@ -181,7 +181,7 @@ impl EventLoop {
         tracing::info!(pods = self.cache.pod_count(), "scheduler started");
 
         loop {
-            self.metrics.show(&self.queue, &self.cache);
+            self.metrics.show(&mut self.queue, &self.cache);
             let flush = self.queue.next_flush();
             tokio::select! {
                 biased;

@@ -53,7 +53,28 @@ pub struct Queue {
     /// Events since the oldest pod in flight was taken, each with its number.
     events: VecDeque<(u64, Event)>,
     last_event: u64,
+    /// Moves since they were last taken.
+    moves: Vec<(&'static str, Destination)>,
+    rejected: Rejected,
     pub nominations: Nominations,
+}
+
+/// How many waiting pods each plugin rejected last, by plugin and scheduler name.
+#[derive(Default)]
+struct Rejected {
+    pods: HashMap<(&'static str, Text), i64>,
+    has_changed: bool,
+}
+
+impl Rejected {
+    fn count(&mut self, queued: &QueuedPod, change: i64) {
+        let plugins = queued.rejectors.iter().filter(|name| **name != NO_NODES);
+        for plugin in plugins {
+            let key = (*plugin, queued.pod.scheduler_name.clone());
+            *self.pods.entry(key).or_default() += change;
+            self.has_changed = true;
+        }
+    }
 }
 
 /// Orders pods that are otherwise equal by arrival.
@@ -101,6 +122,32 @@ pub struct Lengths {
     pub gated: usize,
 }
 
+/// Upstream's name for what moves a pod back after its cycle.
+const ATTEMPT_FAILED: &str = "ScheduleAttemptFailure";
+
+impl State {
+    fn destination(self) -> Destination {
+        match self {
+            State::Active(_) => Destination::Active,
+            State::BackingOff(..) | State::AfterError(_) => Destination::BackingOff,
+            State::Parked(_) => Destination::Parked,
+            State::Gated => Destination::Gated,
+        }
+    }
+}
+
+impl Destination {
+    /// Upstream's name of the queue.
+    pub fn name(self) -> &'static str {
+        match self {
+            Destination::Active => "active",
+            Destination::BackingOff => "backoff",
+            Destination::Parked => "unschedulable",
+            Destination::Gated => "gated",
+        }
+    }
+}
+
 impl Queue {
     pub fn new(profiles: Vec<Arc<Profile>>, delays: Delays) -> Queue {
         Queue {
@@ -117,6 +164,8 @@ impl Queue {
             in_flight: HashMap::new(),
             events: VecDeque::new(),
             last_event: 0,
+            moves: Vec::new(),
+            rejected: Rejected::default(),
             nominations: Nominations::default(),
         }
     }
@@ -144,7 +193,7 @@ impl Queue {
 
         self.nominations.refresh(&pod);
         let Some(waiting) = self.pods.get_mut(&pod.uid) else {
-            return Some(self.add(QueuedPod::new(pod, now), now));
+            return Some(self.add(QueuedPod::new(pod, now), now, "UnschedulablePodAdd"));
         };
         let old = std::mem::replace(&mut waiting.queued.pod, Arc::clone(&pod));
 
@@ -172,6 +221,9 @@ impl Queue {
         let sequence =
             active.or_else(|| self.backing_off.first().map(|(_, _, sequence)| *sequence))?;
         let uid = self.tickets[&sequence].clone();
+        if active.is_none() {
+            self.moves.push(("PopFromBackoffQ", Destination::Active));
+        }
         let mut queued = self
             .take(&uid)
             .expect("a sequence number belongs to a waiting pod");
@@ -244,10 +296,10 @@ impl Queue {
         self.done(&uid);
 
         if hope {
-            self.add(queued, now);
+            self.add(queued, now, ATTEMPT_FAILED);
         } else {
             let parked = State::Parked(queued.since);
-            self.place(queued, parked);
+            self.place(queued, parked, ATTEMPT_FAILED);
         }
 
         Some(pod)
@@ -301,7 +353,7 @@ impl Queue {
             let queued = self
                 .take(&uid)
                 .expect("a sequence number belongs to a waiting pod");
-            self.activate(queued);
+            self.activate(queued, "BackoffComplete");
         }
 
         let long = |parked: &&(Moment, Sequence)| now > parked.0 + self.delays.parked;
@@ -314,7 +366,7 @@ impl Queue {
 
         for sequence in long {
             let uid = self.tickets[&sequence].clone();
-            self.requeue(&uid, &Event::Anything, now);
+            self.requeue(&uid, &Event::Timeout, now);
         }
     }
 
@@ -347,6 +399,20 @@ impl Queue {
         }
     }
 
+    /// The moves of pods since the last call: the event, by upstream's name, and the queue.
+    pub fn take_moves(&mut self) -> Vec<(&'static str, Destination)> {
+        std::mem::take(&mut self.moves)
+    }
+
+    /// How many waiting pods each plugin rejected last, by plugin and scheduler name; empty: as at
+    /// the last call.
+    pub fn take_rejected(&mut self) -> impl Iterator<Item = (&'static str, &str, i64)> {
+        let pods = std::mem::take(&mut self.rejected.has_changed).then_some(&self.rejected.pods);
+        pods.into_iter()
+            .flatten()
+            .map(|((plugin, profile), pods)| (*plugin, profile.as_str(), *pods))
+    }
+
     /// Requeues a parked or gated pod, if the event may help it.
     fn requeue(&mut self, uid: &str, event: &Event, now: Moment) -> Option<Destination> {
         let queued = &self.pods.get(uid)?.queued;
@@ -354,12 +420,12 @@ impl Queue {
             return None;
         }
         let queued = self.take(uid).expect("it was there");
-        Some(self.add(queued, now))
+        Some(self.add(queued, now, event.label()))
     }
 
     fn may_help(&self, queued: &QueuedPod, event: &Event) -> bool {
         // A gated pod is not helped by time.
-        if matches!(event, Event::Anything) {
+        if event.helps_any() {
             return queued.gate.is_none();
         }
         if queued.rejectors == [NO_NODES] {
@@ -387,18 +453,18 @@ impl Queue {
     }
 
     /// Adds a pod: gated, backing off or active.
-    fn add(&mut self, mut queued: QueuedPod, now: Moment) -> Destination {
+    fn add(&mut self, mut queued: QueuedPod, now: Moment, event: &'static str) -> Destination {
         if let Some(gate) = self.gate_of(&queued.pod) {
             queued.gate = Some(gate);
             queued.rejectors = vec![gate];
-            self.place(queued, State::Gated);
+            self.place(queued, State::Gated, event);
             return Destination::Gated;
         }
 
         queued.gate = None;
 
         match queued.ready_at(self.delays.backoff).filter(|at| *at > now) {
-            None => self.activate(queued),
+            None => self.activate(queued, event),
             Some(at) => {
                 let rank = self.rank(&queued);
                 let place = if queued.errors > 0 {
@@ -406,15 +472,15 @@ impl Queue {
                 } else {
                     State::BackingOff(at, rank)
                 };
-                self.place(queued, place);
+                self.place(queued, place, event);
                 Destination::BackingOff
             }
         }
     }
 
-    fn activate(&mut self, queued: QueuedPod) -> Destination {
+    fn activate(&mut self, queued: QueuedPod, event: &'static str) -> Destination {
         let rank = self.rank(&queued);
-        self.place(queued, State::Active(rank));
+        self.place(queued, State::Active(rank), event);
         Destination::Active
     }
 
@@ -436,7 +502,9 @@ impl Queue {
         })
     }
 
-    fn place(&mut self, queued: QueuedPod, place: State) {
+    fn place(&mut self, queued: QueuedPod, place: State, event: &'static str) {
+        self.moves.push((event, place.destination()));
+        self.rejected.count(&queued, 1);
         self.last_ticket += 1;
         let sequence = Sequence(self.last_ticket);
         let uid = queued.pod.uid.clone();
@@ -467,6 +535,7 @@ impl Queue {
             place,
         } = self.pods.remove(uid)?;
         self.tickets.remove(&sequence);
+        self.rejected.count(&queued, -1);
 
         match place {
             State::Active(rank) => self.active.remove(&(rank, sequence)),

@@ -82,6 +82,7 @@ impl Node {
             pod_manager.clone(),
             access,
             REAL,
+            coracle_metrics::Registry::default(),
             About {
                 name: "kubelet",
                 version: "v1.36.0",
