@@ -87,7 +87,7 @@ impl<T> FromFiles<T> {
 
         match read(&self.files, &self.make) {
             Ok((found, content)) => {
-                info!(files = ?self.files, "reloaded files");
+                info!(files = ?self.files, "files changed; reloaded");
                 *stamps = found;
                 self.current.store(Arc::new(content));
                 self.changed.notify_waiters();

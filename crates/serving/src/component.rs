@@ -248,7 +248,9 @@ impl Server for Component {
 fn follow<T>(followed: &ArcSwapOption<T>, published: Option<Result<T, BadAuthority>>) {
     match published.transpose() {
         Ok(read) => followed.store(read.map(Arc::new)),
-        Err(error) => tracing::warn!(%error, "published CA not used"),
+        Err(error) => {
+            tracing::warn!(%error, "cannot use the client CA of the extension-apiserver-authentication ConfigMap; keeping the last one")
+        }
     }
 }
 

@@ -79,7 +79,7 @@ struct Read {
 #[derive(Default)]
 struct Schedule {
     /// What the last check was made for.
-    seen: Option<Seen>,
+    seen: Option<CheckInputs>,
     due: Option<Instant>,
     failures: u32,
     is_running: bool,
@@ -87,7 +87,7 @@ struct Schedule {
 
 /// What a check depends on, besides the server.
 #[derive(Clone, PartialEq)]
-struct Seen {
+struct CheckInputs {
     backend: super::BackendKey,
     service: Option<Value>,
     slices: Vec<Value>,
@@ -207,12 +207,12 @@ pub(crate) async fn run(
 
 impl Schedule {
     /// What a check would depend on, if one is to begin now.
-    fn begin(&mut self, aggregation: &Aggregation, remote: &Remote) -> Option<Seen> {
+    fn begin(&mut self, aggregation: &Aggregation, remote: &Remote) -> Option<CheckInputs> {
         if self.is_running {
             return None;
         }
         let (caches, to) = (&aggregation.caches, remote.service());
-        let seen = Seen {
+        let seen = CheckInputs {
             backend: remote.backend.key.clone(),
             service: service(caches, to),
             slices: slices(caches, to),
@@ -251,7 +251,7 @@ async fn check(
     aggregation: &Aggregation,
     loopback: &Loopback,
     remote: Arc<Remote>,
-    seen: Seen,
+    seen: CheckInputs,
 ) -> Checked {
     let by_objects = by_objects(remote.service(), seen.service.as_ref(), &seen.slices);
     let verdict = match by_objects {
@@ -312,7 +312,7 @@ async fn write(
         .await?;
     info!(
         api_service = name,
-        status, reason, message, "changed the availability of an APIService"
+        status, reason, message, "APIService availability changed"
     );
 
     Ok(())

@@ -51,7 +51,7 @@ impl Aggregation {
         if let Err(why) = &resources {
             debug!(
                 api_service = remote.name,
-                why, "cannot read what a server serves"
+                why, "APIService discovery failed"
             );
         }
         let openapi = self.documents(remote, before.as_deref()).await;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_list_says_the_same() {
+    fn unaggregated_discovery_becomes_the_aggregated_form() {
         let list = tree(
             r#"{"kind":"APIResourceList","resources":[
                 {"name":"boats","namespaced":true,"kind":"Boat","verbs":["get","list"],"shortNames":["b"]},

@@ -49,7 +49,7 @@ use crate::storage_version::StorageVersion;
 
 /// The objects of one resource.
 pub struct Cache {
-    of: Of,
+    of: StoredAs,
     /// Changes up to this revision were in it when it was created.
     since: Revision,
     /// Another one has taken its place.
@@ -67,7 +67,7 @@ pub struct Cache {
 }
 
 /// How its objects are stored.
-enum Of {
+enum StoredAs {
     BuiltIn(StorageVersion<'static>),
     Custom(Arc<Compiled>),
 }
@@ -98,13 +98,13 @@ pub struct Snapshot {
 
 impl Cache {
     fn new(storage_version: StorageVersion<'static>) -> Cache {
-        Cache::holding(Of::BuiltIn(storage_version), storage_version.resource)
+        Cache::holding(StoredAs::BuiltIn(storage_version), storage_version.resource)
     }
 
-    /// Of a custom resource, with its objects at a revision.
+    /// StoredAs a custom resource, with its objects at a revision.
     fn custom(definition: &Arc<Compiled>, entries: Entries, revision: Revision) -> Cache {
         let mut cache = Cache::holding(
-            Of::Custom(definition.clone()),
+            StoredAs::Custom(definition.clone()),
             StorageVersion::of_definition(definition).resource,
         );
         cache.since = revision;
@@ -112,7 +112,7 @@ impl Cache {
         cache
     }
 
-    fn holding(of: Of, resource: &Resource) -> Cache {
+    fn holding(of: StoredAs, resource: &Resource) -> Cache {
         let is_pods = resource.group.is_empty() && resource.plural == "pods";
         let node_field = resource
             .selectable
@@ -138,8 +138,8 @@ impl Cache {
 
     pub fn storage_version(&self) -> StorageVersion<'_> {
         match &self.of {
-            Of::BuiltIn(storage_version) => *storage_version,
-            Of::Custom(definition) => StorageVersion::of_definition(definition),
+            StoredAs::BuiltIn(storage_version) => *storage_version,
+            StoredAs::Custom(definition) => StorageVersion::of_definition(definition),
         }
     }
 

@@ -35,10 +35,10 @@ const LARGEST: usize = 16 << 10;
 
 /// The tree of an entry, while it is held.
 #[derive(Debug, Default)]
-pub(super) struct Tree(Mutex<Known>);
+pub(super) struct Tree(Mutex<CachedTree>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedTree {
     tree: Weak<Value>,
     /// Its `managedFields`, or null: only writers read them.
     owners: Weak<Value>,
@@ -137,7 +137,7 @@ impl SharedTrees {
         self.hold(&mut entry.tree.0.lock(), written, entry.bytes().len());
     }
 
-    fn hold(&self, known: &mut Known, mut whole: Value, bytes: usize) -> Arc<Value> {
+    fn hold(&self, known: &mut CachedTree, mut whole: Value, bytes: usize) -> Arc<Value> {
         let owners = Arc::new(
             whole
                 .meta_mut()
@@ -147,7 +147,7 @@ impl SharedTrees {
         );
 
         let tree = Arc::new(whole);
-        *known = Known {
+        *known = CachedTree {
             tree: Arc::downgrade(&tree),
             owners: Arc::downgrade(&owners),
         };

@@ -16,7 +16,7 @@ use crate::ApiError;
 use crate::authn::Caller;
 use crate::cache::{Notifier, any_notified};
 use crate::loopback::Loopback;
-use crate::registry::{Asked, Scope};
+use crate::registry::{DeleteAdmission, Scope};
 use crate::request::{DeleteOptions, ListOptions, Query};
 use crate::served::Served;
 
@@ -104,7 +104,12 @@ async fn end(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
     let everything = ListOptions::parse(&Query::parse(""))?;
     loopback
         .registry
-        .delete_collection(&scope, &everything, &DeleteOptions::default(), Asked::Not)
+        .delete_collection(
+            &scope,
+            &everything,
+            &DeleteOptions::default(),
+            DeleteAdmission::Not,
+        )
         .await?;
 
     Ok(())

@@ -15,7 +15,7 @@ use crate::admission::Warnings;
 use crate::answer::{self, Answer};
 use crate::cache::Entry;
 use crate::registry::{
-    Asked, Body, Call, Content, Deleted, List, Part, RequiredVersion, Scope, Written,
+    Body, Call, Content, DeleteAdmission, Deleted, List, Part, RequiredVersion, Scope, Written,
 };
 use crate::render::{Rendering, Shown};
 use crate::request::{
@@ -187,7 +187,12 @@ impl Server {
         let warnings = Warnings::default();
         let list = self
             .registry
-            .delete_collection(scope, &selected, &options, Asked::As("", &warnings))
+            .delete_collection(
+                scope,
+                &selected,
+                &options,
+                DeleteAdmission::As("", &warnings),
+            )
             .await;
 
         let mut notices = scope.delete_notices(&options);

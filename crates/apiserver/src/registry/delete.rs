@@ -49,7 +49,7 @@ enum Plan {
 
 /// How admission is asked about a delete.
 #[derive(Clone, Copy)]
-pub enum Asked<'a> {
+pub enum DeleteAdmission<'a> {
     /// About the object of this name: none for the objects of a collection.
     As(&'a str, &'a Warnings),
     /// Not at all: it was asked about what led to the delete.
@@ -65,16 +65,16 @@ impl Registry {
         options: &DeleteOptions,
         warnings: &Warnings,
     ) -> Result<Deleted, ApiError> {
-        self.delete_asked(scope, name, options, Asked::As(name, warnings))
+        self.delete_with(scope, name, options, DeleteAdmission::As(name, warnings))
             .await
     }
 
-    pub(super) async fn delete_asked(
+    pub(super) async fn delete_with(
         &self,
         scope: &Scope<'_>,
         name: &str,
         options: &DeleteOptions,
-        asked: Asked<'_>,
+        asked: DeleteAdmission<'_>,
     ) -> Result<Deleted, ApiError> {
         if let Some(why) = scope.strategy.never_deleted(name) {
             return Err(ApiError::forbidden(scope.resource, name, why));
@@ -115,7 +115,7 @@ impl Registry {
         name: &str,
         current: &Arc<Entry>,
         options: &DeleteOptions,
-        asked: Asked<'_>,
+        asked: DeleteAdmission<'_>,
     ) -> Result<Deleted, ApiError> {
         let (scope, cx) = (write.scope, &write.cx);
         let object = self.caches.trees.whole(current, scope.storage_version.of);
@@ -165,9 +165,9 @@ impl Registry {
         write: &Write<'_>,
         object: &Value,
         options: &DeleteOptions,
-        asked: Asked<'_>,
+        asked: DeleteAdmission<'_>,
     ) -> Result<(), ApiError> {
-        let Asked::As(name, warnings) = asked else {
+        let DeleteAdmission::As(name, warnings) = asked else {
             return Ok(());
         };
 
@@ -228,7 +228,7 @@ impl Registry {
         scope: &Scope<'_>,
         list: &ListOptions,
         options: &DeleteOptions,
-        asked: Asked<'_>,
+        asked: DeleteAdmission<'_>,
     ) -> Result<super::List, ApiError> {
         // With a resource version, the objects of that version: later ones are not deleted.
         let exact =
@@ -256,7 +256,7 @@ impl Registry {
             };
 
             let name = entry.key().rsplit('/').next().unwrap_or_default();
-            match self.delete_asked(&scope, name, options, asked).await {
+            match self.delete_with(&scope, name, options, asked).await {
                 Err(error) if error.code != http::StatusCode::NOT_FOUND => Err(error),
                 _ => Ok(()),
             }

@@ -50,7 +50,7 @@ pub(crate) use conversion::{BATCH, Requested};
 pub use coracle_kinds::Part;
 pub use create::Written;
 pub use decode::Body;
-pub use delete::{Asked, Deleted};
+pub use delete::{DeleteAdmission, Deleted};
 pub use expiry::Expiry;
 pub(crate) use read::field_selector;
 pub use read::{List, RequiredVersion};

@@ -337,13 +337,13 @@ struct Change<'a> {
 }
 
 /// What admission sees of a change.
-struct Seen<'a> {
+struct AdmissionView<'a> {
     /// Through a subresource: the write of what it shows.
     shown: Option<(Write<'a>, Value)>,
 }
 
 impl<'a> Change<'a> {
-    fn seen(&self, registry: &'a Registry) -> Seen<'a> {
+    fn seen(&self, registry: &'a Registry) -> AdmissionView<'a> {
         let shown = self.through.map(|through| {
             let dry_run = self.write.cx.dry_run;
             let write = Write {
@@ -352,11 +352,11 @@ impl<'a> Change<'a> {
             };
             (write, (through.shown)(self.old))
         });
-        Seen { shown }
+        AdmissionView { shown }
     }
 }
 
-impl Seen<'_> {
+impl AdmissionView<'_> {
     fn attributes<'s>(&'s self, change: &Change<'s>, notes: &'s Notes) -> Attributes<'s> {
         let (write, old) = match &self.shown {
             Some((write, old)) => (write, old),

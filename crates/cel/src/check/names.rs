@@ -8,7 +8,7 @@ use crate::env::Reference;
 use crate::types::Type;
 
 /// What a name stands for.
-pub(super) struct Found {
+pub(super) struct ResolvedName {
     /// Without a leading dot.
     pub(super) name: Arc<str>,
     pub(super) of: Type,
@@ -17,7 +17,7 @@ pub(super) struct Found {
 
 impl Checker<'_> {
     /// What `name` stands for: the innermost variable, else a type, else a constant.
-    pub(super) fn find(&self, name: &str) -> Option<Found> {
+    pub(super) fn find(&self, name: &str) -> Option<ResolvedName> {
         let name = name.strip_prefix('.').unwrap_or(name);
         let local = self.scopes.iter().rev().find(|(known, _)| **known == *name);
         let variable = local.map(|(_, of)| of).or_else(|| self.env.variable(name));
@@ -32,7 +32,7 @@ impl Checker<'_> {
             },
         };
         let name = name.into();
-        Some(Found { name, of, value })
+        Some(ResolvedName { name, of, value })
     }
 
     pub(super) fn check_ident(&mut self, node: NodeId, name: &str) {
@@ -46,8 +46,8 @@ impl Checker<'_> {
     }
 
     /// Replaces `node` by the name it stands for.
-    pub(super) fn resolve(&mut self, node: NodeId, found: Found) {
-        let Found { name, of, value } = found;
+    pub(super) fn resolve(&mut self, node: NodeId, found: ResolvedName) {
+        let ResolvedName { name, of, value } = found;
         self.set_type(node, of);
         self.ast.replace(node, Expr::Ident(Arc::clone(&name)));
         self.set_reference(node, Reference::Ident { name, value });

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_overflows() {
+    fn costs_saturate_instead_of_overflowing() {
         assert_eq!(
             Range::UNKNOWN.plus(Range::exactly(1)),
             Range {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use automaton::{Automaton, Loop, Program, StateId, Step};
 use grammar::{Label, Rule};
-use nodes::{Frame, Made};
+use nodes::{Frame, RuleResult};
 use predict::{Decision, Failure, Predictor};
 use recover::Recovery;
 use report::Reporter;
@@ -54,7 +54,7 @@ pub(crate) fn parse(
     if parser.reporter.halted() {
         return None;
     }
-    made.ok().map(Made::tree)
+    made.ok().map(RuleResult::tree)
 }
 
 /// Why a rule is left before its end.
@@ -98,7 +98,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     /// Reads one rule, whatever its text is like.
-    fn rule(&mut self, rule: Rule, least: u8) -> Result<Made, Halt> {
+    fn rule(&mut self, rule: Rule, least: u8) -> Result<RuleResult, Halt> {
         let caller = self.state;
         if rule != Rule::Start {
             self.callers.push(caller);

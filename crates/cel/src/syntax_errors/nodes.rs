@@ -8,7 +8,7 @@ use crate::parse::tree::{
 
 /// What a rule made.
 #[derive(Clone, Debug)]
-pub(super) enum Made {
+pub(super) enum RuleResult {
     /// `None`: nothing that was understood.
     Tree(Option<TreeId>),
     Args(Vec<Option<TreeId>>),
@@ -20,7 +20,7 @@ pub(super) enum Made {
     Name(FieldName),
 }
 
-impl Made {
+impl RuleResult {
     pub(super) fn tree(self) -> Option<TreeId> {
         match self {
             Self::Tree(tree) => tree,
@@ -36,7 +36,7 @@ pub(super) struct Frame {
     /// Which alternative it is, once that is known.
     pub(super) alternative: Option<usize>,
     leaves: Vec<(Label, Leaf)>,
-    made: Vec<(Label, Made)>,
+    made: Vec<(Label, RuleResult)>,
 }
 
 impl Frame {
@@ -56,7 +56,7 @@ impl Frame {
         }
     }
 
-    pub(super) fn made(&mut self, label: Label, made: Made) {
+    pub(super) fn made(&mut self, label: Label, made: RuleResult) {
         self.made.push((label, made));
     }
 
@@ -81,7 +81,7 @@ impl Frame {
         labelled.map(|(_, leaf)| *leaf).collect()
     }
 
-    fn all(&self, label: Label) -> impl Iterator<Item = &Made> {
+    fn all(&self, label: Label) -> impl Iterator<Item = &RuleResult> {
         let labelled = self.made.iter().filter(move |(found, _)| *found == label);
         labelled.map(|(_, made)| made)
     }
@@ -96,55 +96,55 @@ impl Frame {
 
     fn name(&self) -> Option<FieldName> {
         self.all(Label::Name).find_map(|made| match made {
-            Made::Name(name) => Some(*name),
+            RuleResult::Name(name) => Some(*name),
             _ => None,
         })
     }
 
     fn args(&self) -> Vec<Option<TreeId>> {
         let args = self.all(Label::Inner).find_map(|made| match made {
-            Made::Args(args) => Some(args.clone()),
+            RuleResult::Args(args) => Some(args.clone()),
             _ => None,
         });
         args.unwrap_or_default()
     }
 
     /// What the rule makes of what was read of it.
-    pub(super) fn finish(self, forest: &mut Forest) -> Made {
+    pub(super) fn finish(self, forest: &mut Forest) -> RuleResult {
         match self.rule {
-            Rule::Start => Made::Tree(self.tree(Label::First)),
+            Rule::Start => RuleResult::Tree(self.tree(Label::First)),
             Rule::Expr => self.finish_expr(forest),
             Rule::Or | Rule::And => self.finish_logic(forest),
             Rule::Relation | Rule::Calc => self.finish_binary(forest),
             Rule::Unary => self.finish_unary(forest),
             Rule::Member => self.finish_member(forest),
             Rule::Primary => self.finish_primary(forest),
-            Rule::Args => Made::Args(self.trees(Label::Inner)),
-            Rule::ListInit => Made::Elements(elements(self.all(Label::Inner))),
-            Rule::Element => Made::Element(Element {
+            Rule::Args => RuleResult::Args(self.trees(Label::Inner)),
+            Rule::ListInit => RuleResult::Elements(elements(self.all(Label::Inner))),
+            Rule::Element => RuleResult::Element(Element {
                 optional: self.token(Label::Optional).is_some(),
                 value: self.tree(Label::Value),
             }),
-            Rule::MapInit => Made::Map(MapParts {
+            Rule::MapInit => RuleResult::Map(MapParts {
                 keys: elements(self.all(Label::Key)),
                 colons: self.tokens(Label::Colon),
                 values: self.trees(Label::Value),
             }),
-            Rule::FieldInit => Made::Fields(StructParts {
+            Rule::FieldInit => RuleResult::Fields(StructParts {
                 start: self.start,
                 fields: fields(self.all(Label::Key)),
                 colons: self.tokens(Label::Colon),
                 values: self.trees(Label::Value),
             }),
-            Rule::OptField => Made::Field(StructField {
+            Rule::OptField => RuleResult::Field(StructField {
                 optional: self.token(Label::Optional).is_some(),
                 name: self.name(),
             }),
-            Rule::FieldName => Made::Name(FieldName {
+            Rule::FieldName => RuleResult::Name(FieldName {
                 start: self.start,
                 name: self.token(Label::Name),
             }),
-            Rule::Literal => Made::Tree(self.token(Label::Value).map(|token| {
+            Rule::Literal => RuleResult::Tree(self.token(Label::Value).map(|token| {
                 forest.add(Tree::Literal {
                     start: self.start,
                     negative: self.token(Label::Sign).is_some(),
@@ -154,12 +154,12 @@ impl Frame {
         }
     }
 
-    fn finish_expr(self, forest: &mut Forest) -> Made {
+    fn finish_expr(self, forest: &mut Forest) -> RuleResult {
         let condition = self.tree(Label::First);
         let Some(operator) = self.token(Label::Operator) else {
-            return Made::Tree(condition);
+            return RuleResult::Tree(condition);
         };
-        Made::Tree(Some(forest.add(Tree::Ternary {
+        RuleResult::Tree(Some(forest.add(Tree::Ternary {
             condition,
             operator,
             then: self.tree(Label::Then),
@@ -167,50 +167,50 @@ impl Frame {
         })))
     }
 
-    fn finish_logic(self, forest: &mut Forest) -> Made {
+    fn finish_logic(self, forest: &mut Forest) -> RuleResult {
         let first = self.tree(Label::First);
         let operators = self.tokens(Label::Operator);
         if operators.is_empty() {
-            return Made::Tree(first);
+            return RuleResult::Tree(first);
         }
-        Made::Tree(Some(forest.add(Tree::Logic {
+        RuleResult::Tree(Some(forest.add(Tree::Logic {
             first,
             operators,
             rest: self.trees(Label::Rest),
         })))
     }
 
-    fn finish_binary(self, forest: &mut Forest) -> Made {
+    fn finish_binary(self, forest: &mut Forest) -> RuleResult {
         let left = self.tree(Label::First);
         let Some(operator) = self.token(Label::Operator) else {
-            return Made::Tree(left);
+            return RuleResult::Tree(left);
         };
-        Made::Tree(Some(forest.add(Tree::Binary {
+        RuleResult::Tree(Some(forest.add(Tree::Binary {
             left,
             operator,
             right: self.tree(Label::Rest),
         })))
     }
 
-    fn finish_unary(self, forest: &mut Forest) -> Made {
+    fn finish_unary(self, forest: &mut Forest) -> RuleResult {
         let operand = self.tree(Label::First);
         match self.alternative {
-            None => Made::Tree(Some(forest.add(Tree::BadOperand { start: self.start }))),
-            Some(0) => Made::Tree(operand),
-            Some(_) => Made::Tree(Some(forest.add(Tree::Prefix {
+            None => RuleResult::Tree(Some(forest.add(Tree::BadOperand { start: self.start }))),
+            Some(0) => RuleResult::Tree(operand),
+            Some(_) => RuleResult::Tree(Some(forest.add(Tree::Prefix {
                 operators: self.tokens(Label::Operator),
                 operand,
             }))),
         }
     }
 
-    fn finish_member(self, forest: &mut Forest) -> Made {
+    fn finish_member(self, forest: &mut Forest) -> RuleResult {
         let operand = self.tree(Label::First);
         let start = self.start;
         let optional = self.token(Label::Optional).is_some();
 
         let tree = match self.alternative {
-            None => return Made::Tree(operand),
+            None => return RuleResult::Tree(operand),
             Some(0) => Tree::Select {
                 start,
                 operand,
@@ -234,10 +234,10 @@ impl Frame {
             },
         };
 
-        Made::Tree(Some(forest.add(tree)))
+        RuleResult::Tree(Some(forest.add(tree)))
     }
 
-    fn finish_primary(self, forest: &mut Forest) -> Made {
+    fn finish_primary(self, forest: &mut Forest) -> RuleResult {
         let start = self.start;
         let leading_dot = self.token(Label::Dot).is_some();
         let name = self.token(Label::Name);
@@ -260,14 +260,14 @@ impl Frame {
             (Some(3), inner) => Tree::List {
                 open,
                 elements: match inner {
-                    Some(Made::Elements(elements)) => elements,
+                    Some(RuleResult::Elements(elements)) => elements,
                     _ => Vec::new(),
                 },
             },
             (Some(4), inner) => Tree::Map {
                 open,
                 entries: match inner {
-                    Some(Made::Map(entries)) => Some(entries),
+                    Some(RuleResult::Map(entries)) => Some(entries),
                     _ => None,
                 },
             },
@@ -276,28 +276,28 @@ impl Frame {
                 names: self.tokens(Label::Name),
                 open,
                 fields: match inner {
-                    Some(Made::Fields(fields)) => Some(fields),
+                    Some(RuleResult::Fields(fields)) => Some(fields),
                     _ => None,
                 },
             },
-            _ => return Made::Tree(self.tree(Label::Inner)),
+            _ => return RuleResult::Tree(self.tree(Label::Inner)),
         };
 
-        Made::Tree(Some(forest.add(tree)))
+        RuleResult::Tree(Some(forest.add(tree)))
     }
 }
 
-fn elements<'a>(made: impl Iterator<Item = &'a Made>) -> Vec<Element> {
-    let element = |made: &Made| match made {
-        Made::Element(element) => Some(*element),
+fn elements<'a>(made: impl Iterator<Item = &'a RuleResult>) -> Vec<Element> {
+    let element = |made: &RuleResult| match made {
+        RuleResult::Element(element) => Some(*element),
         _ => None,
     };
     made.filter_map(element).collect()
 }
 
-fn fields<'a>(made: impl Iterator<Item = &'a Made>) -> Vec<StructField> {
-    let field = |made: &Made| match made {
-        Made::Field(field) => Some(*field),
+fn fields<'a>(made: impl Iterator<Item = &'a RuleResult>) -> Vec<StructField> {
+    let field = |made: &RuleResult| match made {
+        RuleResult::Field(field) => Some(*field),
         _ => None,
     };
     made.filter_map(field).collect()

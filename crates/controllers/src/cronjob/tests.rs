@@ -113,7 +113,7 @@ fn a_job_begins_when_it_is_time_and_once_for_each() {
 }
 
 #[test]
-fn what_runs_is_left_forbids_or_is_replaced() {
+fn concurrency_policy_allows_forbids_or_replaces_running_jobs() {
     let listed = r#""active":[{"name":"old","uid":"old"}]"#;
     let check = |policy: &str, expected: &str, replaced: usize, telling: &[&str]| {
         let spec = format!(r#""schedule":"0 * * * *","concurrencyPolicy":"{policy}""#);

@@ -383,7 +383,7 @@ fn old_pods_are_replaced_within_the_bounds() {
 }
 
 #[test]
-fn what_was_set_in_motion_is_waited_for_and_what_goes_is_left_alone() {
+fn pending_changes_are_awaited_and_terminating_pods_are_kept() {
     let set = agent("a", "", "");
     let mut seen = observed(&set, &["n1"], vec![], vec![revision_of(&set, 1)]);
     seen.settled = false;

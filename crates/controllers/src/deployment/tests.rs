@@ -162,7 +162,7 @@ fn a_new_template_starts_with_as_many_pods_as_the_surge_allows() {
 }
 
 #[test]
-fn going_back_takes_the_old_replica_set_under_a_new_revision() {
+fn rollback_reuses_the_old_replica_set_with_a_new_revision() {
     let (a, b) = (deployment(2, "a", ""), deployment(2, "b", ""));
     let plan = plan(
         &observed(a.clone(), vec![set_of(&a, 1, 0, 0), set_of(&b, 2, 2, 2)]),
@@ -216,7 +216,7 @@ fn a_replica_set_that_has_the_new_size_already_remembers_it_so_that_the_rollout_
 }
 
 #[test]
-fn while_it_is_paused_only_its_size_is_seen_to() {
+fn a_paused_deployment_is_only_scaled() {
     let (a, b) = (
         deployment(2, "a", ""),
         deployment(3, "b", r#","paused":true"#),
@@ -520,7 +520,7 @@ fn simulate(replicas: i64, strategy: &str, seed: &mut u64) {
 }
 
 #[test]
-fn bounds_are_numbers_or_shares_and_never_both_nothing() {
+fn max_surge_and_max_unavailable_are_never_both_zero() {
     let check = |replicas: i64, surge: &str, unavailable: &str, expected: (i64, i64)| {
         let strategy = format!(
             r#","strategy":{{"type":"RollingUpdate","rollingUpdate":{{"maxSurge":{surge},"maxUnavailable":{unavailable}}}}}"#

@@ -378,7 +378,7 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
 }
 
 #[test]
-fn a_slice_gets_its_labels_and_says_what_made_it_change() {
+fn a_slice_gets_its_labels_and_the_trigger_time() {
     let new = SliceTemplate {
         labels: yaml::decode(b"{app: other}")
             .unwrap()

@@ -30,7 +30,7 @@ use graph::Graph;
 use handlers::GraphFeed;
 use identity::Id;
 use node::Node;
-use plan::{Dependent, Item, Observed, Plan, Turn};
+use plan::{Dependent, Item, Observed, Plan, Step};
 
 use crate::framework::{
     Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Runner, allows,
@@ -116,8 +116,8 @@ impl Controller for GarbageCollector {
             return Observation::Absent;
         };
         let turn = match key {
-            Work::Look(_) => Turn::Look(item(&graph, node)),
-            Work::Orphan(_) => Turn::Orphan(dependents(&graph, node)),
+            Work::Look(_) => Step::Look(item(&graph, node)),
+            Work::Orphan(_) => Step::Orphan(dependents(&graph, node)),
         };
 
         let observed = Observed {

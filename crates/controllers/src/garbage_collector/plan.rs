@@ -16,12 +16,12 @@ pub struct Observed {
     /// Its resource; unknown for virtual objects.
     pub resource: Option<Resource>,
     /// What to do with it.
-    pub turn: Turn,
+    pub turn: Step,
 }
 
 /// What to do with an object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Turn {
+pub enum Step {
     /// Decide whether it may stay.
     Look(Item),
     /// Orphan its dependents.
@@ -80,16 +80,16 @@ pub enum Plan {
 /// Decides what to ask the server.
 pub fn plan(observed: &Observed) -> Plan {
     match &observed.turn {
-        Turn::Orphan(dependents) => Plan::Orphan(dependents.clone()),
-        Turn::Look(item) if item.deletes_dependents && item.is_blocked => {
+        Step::Orphan(dependents) => Plan::Orphan(dependents.clone()),
+        Step::Look(item) if item.deletes_dependents && item.is_blocked => {
             Plan::Wait(item.blocking.clone())
         }
-        Turn::Look(item) if item.deletes_dependents => Plan::Release,
+        Step::Look(item) if item.deletes_dependents => Plan::Release,
         // It is being deleted anyway; its dependents follow.
-        Turn::Look(item) if item.is_being_deleted => Plan::Keep,
-        Turn::Look(item) if item.is_virtual => Plan::Verify,
-        Turn::Look(item) if item.has_owners => Plan::Decide(item.clone()),
-        Turn::Look(_) => Plan::Keep,
+        Step::Look(item) if item.is_being_deleted => Plan::Keep,
+        Step::Look(item) if item.is_virtual => Plan::Verify,
+        Step::Look(item) if item.has_owners => Plan::Decide(item.clone()),
+        Step::Look(_) => Plan::Keep,
     }
 }
 

@@ -6,7 +6,7 @@ use coracle_client::{Cached, ObjectKey, Propagation, Resource};
 
 use super::graph::{Effects, Graph};
 use super::identity::{Id, Identity};
-use super::plan::{Item, Observed, Owners, Plan, Turn, Verdict, plan, verdict};
+use super::plan::{Item, Observed, Owners, Plan, Step, Verdict, plan, verdict};
 use super::{dependents, item};
 use crate::views::{Owned, Owner};
 
@@ -78,7 +78,7 @@ fn turn(graph: &Graph, name: &str) -> Plan {
     plan(&Observed {
         identity,
         resource,
-        turn: Turn::Look(item(graph, node)),
+        turn: Step::Look(item(graph, node)),
     })
 }
 
@@ -314,7 +314,7 @@ fn names_that_dependents_disagree_about_are_tried_in_turn() {
 }
 
 #[test]
-fn what_becomes_of_an_object_depends_on_all_its_owners() {
+fn the_verdict_depends_on_all_owners() {
     let leaf = Item::default();
     let parent = Item {
         has_dependents: true,

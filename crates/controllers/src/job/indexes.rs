@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_comes_in_order() {
+    fn missing_indexes_are_returned_in_order() {
         let check = |text: &str, count: usize, expected: &[u32]| {
             assert_eq!(
                 Indexes::parse(text, 6).missing(count, 6),

@@ -390,7 +390,7 @@ fn restarts_count_where_containers_are_restarted() {
 }
 
 #[test]
-fn indexes_are_filled_doubled_ones_go_and_policies_decide() {
+fn missing_indexes_are_created_duplicates_deleted_and_policies_applied() {
     let check = |spec: &str, status: &str, pods: &[&str], expected: &str, ending: &str| {
         let spec = format!(r#""completionMode":"Indexed",{spec}"#);
         let work = work(&observed(job(&spec, status), pods), 60);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn while_pods_are_left_nothing_is_said_of_the_rest() {
+    fn while_pods_remain_other_content_is_not_reported() {
         let pods = Resource::builtin("", "v1", "pods");
         let left = vec![(
             pods,

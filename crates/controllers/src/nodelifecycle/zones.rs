@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_as_its_nodes_are() {
+    fn zone_health_follows_from_the_share_of_ready_nodes() {
         let check = |ready, not_ready, expected| {
             let census = Census { ready, not_ready };
             assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn where_much_is_down_it_is_slower_or_stops() {
+    fn evictions_slow_down_or_stop_when_many_nodes_are_down() {
         let mut known = Zones::default();
         known.count(
             &zones(&[("small", 4, 6), ("large", 40, 60)]),

@@ -115,7 +115,7 @@ const ENDED: &str = "status: {phase: Failed}";
 const GOING: &str = "deletionTimestamp: 2026-03-01T12:00:00Z";
 
 #[test]
-fn what_is_missing_is_made_and_what_is_too_much_goes() {
+fn missing_pods_are_created_and_surplus_pods_are_deleted() {
     let check = |spec: &str, pods: Vec<Arc<Cached<Pod>>>, expected: &str| {
         assert_eq!(
             said(&plan(&observed(set(spec), pods), noon())),
@@ -196,7 +196,7 @@ fn nothing_is_made_or_deleted_before_the_last_deeds_are_seen() {
 }
 
 #[test]
-fn it_looks_again_when_the_next_pod_counts_as_available() {
+fn it_reconciles_again_when_the_next_pod_becomes_available() {
     let ready = |since: &str| {
         let status = format!(
             "status: {{conditions: [{{type: Ready, status: 'True', lastTransitionTime: '{since}'}}]}}"
@@ -298,7 +298,7 @@ fn the_least_useful_pods_are_deleted_first() {
 }
 
 #[test]
-fn the_status_counts_and_tells_of_failures_once() {
+fn the_status_counts_pods_and_reports_failures_once() {
     let text = "{phase: Running, conditions: [{type: Ready, status: 'True', lastTransitionTime: '2026-03-01T11:00:00Z'}]}";
     let ready = pod("ready", "", &format!("status: {text}"));
     let labelled = raw("labelled", "labels: {app: web, tier: front}", "");

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_and_what_is_missing_is_put_in() {
+    fn missing_secret_data_is_filled_in_and_the_rest_is_kept() {
         let account = object(r#"{"metadata":{"name":"robot","uid":"u"}}"#);
         let done = filled(
             secret("", r#""extra":"eA==""#),

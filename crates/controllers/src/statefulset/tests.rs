@@ -289,7 +289,7 @@ fn the_status_counts_and_moves_to_the_new_revision_when_all_have_it() {
 }
 
 #[test]
-fn before_anything_else_the_template_gets_a_revision_and_what_goes_is_left() {
+fn the_template_gets_a_revision_first_and_a_deleted_set_is_not_scaled() {
     let set = db(2, "a", "");
     let none = plan(&observed(&set, vec![], vec![]), noon());
     assert!(!none.is_revised && none.steps.is_empty());

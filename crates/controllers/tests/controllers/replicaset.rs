@@ -126,7 +126,7 @@ async fn the_desired_pods_are_created_counted_and_reported() {
 }
 
 #[tokio::test]
-async fn what_no_longer_matches_is_released_and_what_matches_is_adopted() {
+async fn pods_are_released_and_adopted_as_the_selector_matches() {
     let cluster = Controlled::start().await;
     let pods = cluster.of("", "pods");
 

@@ -99,7 +99,7 @@ pub(crate) enum NodeError {
     Certificate(#[from] TlsError),
     #[error(transparent)]
     Authority(#[from] BadAuthority),
-    #[error("the threads of the node have stopped")]
+    #[error("the node's async runtime has stopped")]
     Ended,
 }
 

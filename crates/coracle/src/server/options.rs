@@ -7,7 +7,7 @@ use coracle_api::Value;
 use coracle_apiserver::storage::Media;
 use coracle_kubelet::{ImageSettings, ListedImages, Pulls, Verification};
 use coracle_runtime::images::{ProxyError, Registries};
-use coracle_settings::{Element, Given};
+use coracle_settings::{Element, OptionalText};
 use ipnet::IpNet;
 
 use super::pod_network::Plugins;
@@ -28,10 +28,10 @@ pub(super) struct NetworkFlags {
     pub(super) cluster_cidr: Option<IpNet>,
     pub(super) service_cidr: Option<IpNet>,
     pub(super) cluster_domain: String,
-    pub(super) node_name: Given,
+    pub(super) node_name: OptionalText,
     pub(super) kubelet_port: Option<u16>,
     /// The CA of other kubelets; empty: they are not verified.
-    pub(super) kubelet_certificate_authority: Given,
+    pub(super) kubelet_certificate_authority: OptionalText,
 }
 
 /// Limits of pods.

@@ -158,7 +158,7 @@ fn validate_request(request: &DeviceRequest, at: &Path<'_>, errors: &mut Errors)
             |alternative, at, errors| {
                 let name = &alternative.name;
                 refuse(&at.field("name"), name, dns1123_label(name), errors);
-                let asked = Asked {
+                let asked = DeviceRequestFields {
                     class: &alternative.device_class_name,
                     selectors: items(&alternative.selectors),
                     mode: text(&alternative.allocation_mode),
@@ -169,7 +169,7 @@ fn validate_request(request: &DeviceRequest, at: &Path<'_>, errors: &mut Errors)
             },
         ),
         (Some(exactly), []) => {
-            let asked = Asked {
+            let asked = DeviceRequestFields {
                 class: &exactly.device_class_name,
                 selectors: items(&exactly.selectors),
                 mode: text(&exactly.allocation_mode),
@@ -182,7 +182,7 @@ fn validate_request(request: &DeviceRequest, at: &Path<'_>, errors: &mut Errors)
 }
 
 /// What a request and an alternative have in common.
-struct Asked<'a> {
+struct DeviceRequestFields<'a> {
     class: &'a str,
     selectors: &'a [DeviceSelector],
     mode: &'a str,
@@ -190,7 +190,7 @@ struct Asked<'a> {
     tolerations: &'a [DeviceToleration],
 }
 
-impl Asked<'_> {
+impl DeviceRequestFields<'_> {
     fn validate(&self, at: &Path<'_>, errors: &mut Errors) {
         validate_class_name(self.class, &at.field("deviceClassName"), errors);
         validate_selectors(self.selectors, &at.field("selectors"), errors);

@@ -24,7 +24,7 @@ pub(super) struct Puller {
 }
 
 /// Held during a pull.
-pub(super) enum Turn {
+pub(super) enum PullPermit {
     Serial { _held: OwnedMutexGuard<()> },
     Parallel { _held: OwnedSemaphorePermit },
 }
@@ -45,10 +45,10 @@ impl Puller {
     }
 
     /// Waits until an image may be pulled.
-    pub(super) async fn turn(&self, registry: &str) -> Turn {
+    pub(super) async fn turn(&self, registry: &str) -> PullPermit {
         if let Some(parallel) = &self.parallel {
             let held = Arc::clone(parallel).acquire_owned().await;
-            return Turn::Parallel {
+            return PullPermit::Parallel {
                 _held: held.expect("it is never closed"),
             };
         }
@@ -63,7 +63,7 @@ impl Puller {
                 fresh
             })
         };
-        Turn::Serial {
+        PullPermit::Serial {
             _held: lock.lock_owned().await,
         }
     }

@@ -176,7 +176,7 @@ pub(crate) fn disk_usage(folder: &Path) -> io::Result<(u64, u64)> {
     };
     let (Usage { bytes, inodes }, walked) = usage(top);
     if let Err(error) = walked {
-        tracing::warn!(folder = %folder.display(), %error, "cannot measure the whole folder; usage is too low");
+        tracing::warn!(path = %folder.display(), %error, "cannot measure disk usage of the whole directory; reported usage is too low");
     }
     Ok((bytes, inodes))
 }

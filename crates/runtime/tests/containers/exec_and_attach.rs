@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::common::{Node, script};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_is_a_terminal() {
+async fn exec_with_tty_allocates_a_terminal_of_the_clients_size() {
     let node = Node::new("terminal").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let id = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;

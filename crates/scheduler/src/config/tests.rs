@@ -49,7 +49,7 @@ fn the_default_profile_asks_and_weighs_as_upstream() {
 }
 
 #[test]
-fn what_a_profile_changes_is_mixed_into_the_default() {
+fn plugins_of_a_profile_are_merged_with_the_defaults() {
     let changed = profile(
         "profiles:
 - plugins:

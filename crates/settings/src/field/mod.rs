@@ -8,7 +8,7 @@ use coracle_api::Value;
 
 use crate::file::scalar;
 pub use collections::Each;
-pub use special::{Given, Pattern, Patterns, PortRange, Tree};
+pub use special::{OptionalText, Pattern, Patterns, PortRange, Tree};
 
 /// A field of options that a setting sets.
 pub trait Field {

@@ -10,9 +10,9 @@ use super::{Element, Field, mismatch};
 /// A text that is none only where the setting is not given. An empty one, as of an unset variable of a
 /// script, is a text, so that it can be refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given(pub Option<String>);
+pub struct OptionalText(pub Option<String>);
 
-impl Field for Given {
+impl Field for OptionalText {
     fn kind(&self) -> &'static str {
         String::KIND
     }

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_message_is_a_message_and_nothing_may_follow() {
+    fn truncated_and_overlong_messages_are_refused() {
         let whole = encode(&Either::Left {
             of: Sample {
                 name: "x".to_owned(),

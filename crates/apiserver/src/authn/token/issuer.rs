@@ -61,7 +61,7 @@ pub struct Issuer {
 }
 
 /// The claims of a token to issue.
-pub struct Order {
+pub struct TokenSpec {
     pub namespace: String,
     pub account: Bound,
     pub pod: Option<Bound>,
@@ -73,7 +73,7 @@ pub struct Order {
 
 impl Issuer {
     /// A token of that moment; `id` is its own.
-    pub fn issue(&self, order: Order, id: String, now: Timestamp) -> Option<String> {
+    pub fn issue(&self, order: TokenSpec, id: String, now: Timestamp) -> Option<String> {
         let now = now.unix_seconds();
         let for_the_api = order
             .audiences

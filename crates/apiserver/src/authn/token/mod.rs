@@ -21,7 +21,7 @@ use http::{HeaderMap, header};
 
 pub use bootstrap::BootstrapTokens;
 pub use claims::Bound;
-pub use issuer::{Issuer, Order, kept_token};
+pub use issuer::{Issuer, TokenSpec, kept_token};
 pub use key::{KeyError, SigningKey, VerifyingKey};
 pub use service_account::ServiceAccountTokens;
 pub use static_file::{BadTokenFile, StaticTokens};

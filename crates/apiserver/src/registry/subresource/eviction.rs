@@ -17,7 +17,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::{Call, Reply};
 use crate::admission::{Notes, Operation, Options};
-use crate::registry::delete::{Asked, check_preconditions};
+use crate::registry::delete::{DeleteAdmission, check_preconditions};
 use crate::registry::{Scope, Write, meta};
 use crate::request::{DeleteOptions, Query, WriteOptions};
 use crate::status::Reason;
@@ -259,7 +259,7 @@ impl Eviction<'_> {
 
         // Admission was asked about the eviction.
         registry
-            .delete_asked(&self.pods, name, &options, Asked::Not)
+            .delete_with(&self.pods, name, &options, DeleteAdmission::Not)
             .await?;
 
         Ok(())

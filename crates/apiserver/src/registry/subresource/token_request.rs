@@ -15,7 +15,7 @@ use coracle_kinds::builtin as resource;
 use super::review::Review;
 use super::{Call, Reply};
 use crate::ApiError;
-use crate::authn::token::{Bound, Issuer, Order};
+use crate::authn::token::{Bound, Issuer, TokenSpec};
 
 const MIN_SECONDS: i64 = 10 * 60;
 const MAX_SECONDS: i64 = 1 << 32;
@@ -58,7 +58,7 @@ async fn issued(call: &Call<'_>, issuer: &Issuer, review: &mut Review<'_>) -> Re
         spec(object).insert("expirationSeconds", most);
     }
 
-    let order = Order {
+    let order = TokenSpec {
         namespace: call.scope.namespace.to_string(),
         account: Bound::of(&account),
         pod,

@@ -125,7 +125,7 @@ async fn in_the_foreground_the_owner_waits_for_those_that_block() {
 }
 
 #[tokio::test]
-async fn two_that_own_each_other_do_not_wait_for_ever() {
+async fn objects_that_own_each_other_are_deleted() {
     let cluster = Controlled::start().await;
     let one = owned(&cluster, "one", &[], false).await;
     let two = owned(&cluster, "two", &[&one], true).await;

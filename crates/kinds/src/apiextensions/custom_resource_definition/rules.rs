@@ -44,7 +44,7 @@ pub(super) fn validate(props: Props<'_>, faults: &mut Faults, any_cost: bool, at
             total: Total::default(),
             errors: FieldErrors::default(),
         };
-        rules.node(props, schema.root_id(), Place::ROOT, at);
+        rules.node(props, schema.root_id(), NodeContext::ROOT, at);
         found = rules.errors;
         dearest = rules.total.errors(at);
     }
@@ -147,7 +147,7 @@ struct Rules<'a> {
 
 /// What the place of a schema in the whole says about it.
 #[derive(Clone)]
-struct Place<'p> {
+struct NodeContext<'p> {
     /// What the parent declares it to be, where the parent is known.
     declared: Option<Arc<Declared>>,
     /// There are rules at this node or above.
@@ -159,8 +159,8 @@ struct Place<'p> {
     root: bool,
 }
 
-impl Place<'_> {
-    const ROOT: Place<'static> = Place {
+impl NodeContext<'_> {
+    const ROOT: NodeContext<'static> = NodeContext {
         declared: None,
         below_rules: false,
         most: Some(1),
@@ -170,7 +170,7 @@ impl Place<'_> {
 }
 
 impl Rules<'_> {
-    fn node(&mut self, props: Props<'_>, id: NodeId, mut place: Place<'_>, at: &Path<'_>) {
+    fn node(&mut self, props: Props<'_>, id: NodeId, mut place: NodeContext<'_>, at: &Path<'_>) {
         let node = self.schema.node(id);
         if !node.flags.has(Flags::RULES) || self.errors.is_full() {
             return;
@@ -193,9 +193,9 @@ impl Rules<'_> {
         }
     }
 
-    fn children(&mut self, props: Props<'_>, id: NodeId, place: &Place<'_>, at: &Path<'_>) {
+    fn children(&mut self, props: Props<'_>, id: NodeId, place: &NodeContext<'_>, at: &Path<'_>) {
         let node = self.schema.node(id);
-        let below = |declared: Option<&Arc<Declared>>, most: Option<u64>| Place {
+        let below = |declared: Option<&Arc<Declared>>, most: Option<u64>| NodeContext {
             declared: declared.cloned(),
             below_rules: place.below_rules,
             most: place
@@ -240,7 +240,7 @@ impl Rules<'_> {
         }
     }
 
-    fn rules(&mut self, id: NodeId, rules: &[Rule], place: &Place<'_>, at: &Path<'_>) {
+    fn rules(&mut self, id: NodeId, rules: &[Rule], place: &NodeContext<'_>, at: &Path<'_>) {
         let Some(declared) = &place.declared else {
             let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
             return self.errors.push(FieldError::internal(at, detail));

@@ -55,7 +55,7 @@ fn compare(errors: &[FieldError], expected: &[&str], of: &str) {
 }
 
 #[test]
-fn little_of_a_pod_may_change() {
+fn only_few_fields_of_a_pod_are_mutable() {
     let check = |old: &str, new: &str, expected: &[&str]| {
         let (old, new) = (spec_of(old), spec_of(new));
         let mut errors = Errors::new();

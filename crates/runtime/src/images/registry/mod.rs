@@ -261,7 +261,7 @@ impl Repository {
             }
             if self.remotes.len() > 1 {
                 let host = &remote.host.authority;
-                tracing::debug!(host, what = wanted.name, %error, "host does not serve it");
+                tracing::debug!(host, what = wanted.name, %error, "registry host cannot serve the request");
             }
             if failed
                 .as_ref()
