@@ -71,9 +71,12 @@ impl Connections {
         {
             return Some(Sender::Http2(sender.clone(), token.clone()));
         }
+        // One whose answer has just ended takes a moment until it is ready; `send` waits for that.
         let mut idle = self.idle.lock();
-        idle.retain(Http1::is_ready);
-        idle.pop().map(Sender::Http1)
+        idle.retain(|sender| !sender.is_closed());
+        let ready = idle.iter().rposition(Http1::is_ready);
+        let place = ready.or_else(|| idle.len().checked_sub(1))?;
+        Some(Sender::Http1(idle.swap_remove(place)))
     }
 
     /// Sets up a connection on a stream, with the HTTP version that the handshake negotiated.
@@ -129,6 +132,12 @@ impl Connections {
                 }))
             }
             Sender::Http1(mut sender) => {
+                if let Err(error) = sender.ready().await {
+                    return Err(NoAnswer {
+                        error: lost(error),
+                        unsent: Some(request),
+                    });
+                }
                 let answer = sender.try_send_request(request).await.map_err(no_answer)?;
                 let hold = Hold::Connection(Some(sender), self.idle.clone());
                 Ok(answer.map(|body| ResponseBody { body, hold }.boxed_unsync()))
