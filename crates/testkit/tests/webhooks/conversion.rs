@@ -351,6 +351,166 @@ async fn a_webhook_that_loses_or_renames_objects_is_refused() {
     );
 }
 
+/// What reading an object fails with where a webhook changes each object so.
+async fn refusal_of(change: fn(&mut Value)) -> String {
+    refusal(move |_, review| Reply::Json(reply(review, change))).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_that_moves_objects_or_changes_their_kind_is_refused() {
+    let moved = refusal_of(|object| {
+        let mut meta = object.meta_mut();
+        meta.members().insert("namespace", "kube-system");
+    });
+    assert_eq!(
+        moved.await,
+        format!(
+            "{FAILED} returned invalid object: must have the same namespace: default != kube-system"
+        )
+    );
+
+    let of_another = refusal_of(|object| {
+        object.meta_mut().members().insert("uid", "mine");
+    });
+    let of_another = of_another.await;
+    assert!(
+        of_another.starts_with(&format!(
+            "{FAILED} returned invalid object: must have the same UID: "
+        )) && of_another.ends_with(" != mine"),
+        "{of_another}"
+    );
+
+    let kind = refusal_of(|object| {
+        object.as_object_mut().unwrap().insert("kind", "Car");
+    });
+    assert_eq!(
+        kind.await,
+        format!(
+            "{FAILED} returned invalid object at index 0: invalid kind (expected Boat, received Car)"
+        )
+    );
+
+    let version = refusal_of(|object| {
+        let members = object.as_object_mut().unwrap();
+        members.insert("apiVersion", "a.example/v3");
+    });
+    assert_eq!(
+        version.await,
+        format!(
+            "{FAILED} returned invalid object at index 0: invalid groupVersion (expected a.example/v2, received a.example/v3)"
+        )
+    );
+
+    let without = refusal_of(|object| {
+        object.as_object_mut().unwrap().remove("metadata");
+    });
+    let without = without.await;
+    assert!(
+        without.starts_with(&format!(
+            "{FAILED} returned invalid object: must have the same name"
+        )),
+        "{without}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_metadata_a_webhook_changes_labels_and_annotations_alone() {
+    let webhook = Webhook::start(|_, review| {
+        Reply::Json(reply(review, |object| {
+            let mut meta = object.meta_mut();
+            let members = meta.members();
+            members.insert("creationTimestamp", "2020-01-01T00:00:00Z");
+            members.insert("resourceVersion", "7");
+            members.insert("finalizers", vec![Value::string("example.com/stays")]);
+            members.object_mut("labels").insert("seen", "yes");
+        }))
+    })
+    .await;
+    let cluster = Cluster::start().await;
+    define(&cluster, &definition(&webhook, "/", "v1")).await;
+    let made = boats(&cluster, "v1")
+        .create(&boat("v1", "skiff", "oars", "2"))
+        .await
+        .unwrap();
+
+    let shown = boats(&cluster, "v2").get("skiff").await.unwrap();
+    let field = |object: &Value, name: &str| object.at(&["metadata", name]).cloned();
+    for name in ["creationTimestamp", "resourceVersion", "finalizers", "uid"] {
+        assert_eq!(field(&shown, name), field(&made, name), "{name}");
+    }
+    let labels = field(&shown, "labels").unwrap();
+    assert_eq!(json::to_string(&labels), r#"{"seen":"yes"}"#);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_object_is_lost_while_a_conversion_webhook_is_killed_and_replaced() {
+    const COUNT: usize = 30;
+    let converts = |_: &str, review: &Value| Reply::Json(reply(review, |_| {}));
+    let mut webhook = Webhook::start(converts).await;
+    let cluster = Cluster::start().await;
+    define(&cluster, &definition(&webhook, "/", "v1")).await;
+    for number in 0..COUNT {
+        let made = boat("v1", &format!("boat-{number:02}"), "oars", "2");
+        boats(&cluster, "v1").create(&made).await.unwrap();
+    }
+
+    // Reads and writes of the version that is not stored: all that was asked, or a refusal.
+    let users = (0..4).map(|user| {
+        let (v1, v2) = (boats(&cluster, "v1"), boats(&cluster, "v2"));
+        async move {
+            let (mut whole, mut failed) = (0, 0);
+            for round in 0..10 {
+                let name = format!("boat-{:02}", user * 7);
+                let oars = (user * 100 + round).to_string();
+                let patch = format!(r#"{{"spec":{{"paddles":"{oars}"}}}}"#);
+                let patch = Patch::Merge(json::parse(patch.as_bytes()).unwrap());
+                match v2.patch(&name, &patch).await {
+                    Ok(changed) => {
+                        assert_eq!(spec(&changed), format!(r#"{{"paddles":"{oars}"}}"#));
+                        let stored = v1.get(&name).await.unwrap();
+                        assert_eq!(spec(&stored), format!(r#"{{"oars":"{oars}"}}"#));
+                    }
+                    Err(error) => assert!(message(&error).starts_with("conversion webhook for")),
+                }
+
+                match v2.list(&ListOptions::default()).await {
+                    Ok(list) => {
+                        let names = list.items.iter().map(|boat| boat.meta().name());
+                        let expected = (0..COUNT).map(|number| format!("boat-{number:02}"));
+                        assert!(names.eq(expected));
+                        let converted = |boat: &Value| boat.at(&["spec", "paddles"]).is_some();
+                        assert!(list.items.iter().all(converted));
+                        whole += 1;
+                    }
+                    Err(error) => {
+                        assert!(message(&error).starts_with(FAILED));
+                        failed += 1;
+                    }
+                }
+            }
+            (whole, failed)
+        }
+    });
+
+    let using = futures_util::future::join_all(users);
+    tokio::pin!(using);
+    let all = loop {
+        tokio::select! {
+            all = &mut using => break all,
+            () = async {
+                webhook.replace(converts).await;
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            } => {}
+        }
+    };
+    let whole: usize = all.iter().map(|(whole, _)| whole).sum();
+    assert!(whole > 0, "{all:?}");
+
+    webhook.replace(converts).await;
+    let left = boats(&cluster, "v2").list(&ListOptions::default()).await;
+    assert_eq!(left.unwrap().items.len(), COUNT);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_that_are_too_large_or_no_answers_are_refused() {
     let long = refusal(|_, _| Reply::Long(1 << 30)).await;

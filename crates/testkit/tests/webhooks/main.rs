@@ -4,4 +4,5 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod admission;
+mod admission_load;
 mod conversion;
