@@ -20,6 +20,11 @@ pub(crate) enum InputError {
         file: String,
         error: json::SyntaxError,
     },
+    #[error("{file}: {error}")]
+    Separator {
+        file: String,
+        error: yaml::DocumentError,
+    },
     #[error("{file}: protobuf is not read here; pass it through `coracle decode` first")]
     Protobuf { file: String },
     #[error("{file}: several objects; an expression sees one")]
@@ -28,6 +33,44 @@ pub(crate) enum InputError {
 
 /// The only value of a file, as JSON or YAML.
 pub(super) fn read(path: &Path) -> Result<Value, InputError> {
+    let (bytes, file) = contents(path)?;
+    value(&bytes, file)
+}
+
+/// All values of a file; those of a `List` one by one.
+pub(super) fn read_all(path: &Path) -> Result<Vec<Value>, InputError> {
+    let (bytes, file) = contents(path)?;
+    let documents = match any::detect(&bytes) {
+        MediaType::Yaml => {
+            let text = String::from_utf8_lossy(&bytes);
+            let found: Result<Vec<Value>, _> = yaml::documents(&text)
+                .filter(|document| document.as_ref().map_or(true, |text| has_content(text)))
+                .map(|document| match document {
+                    Ok(text) => value(text.as_bytes(), file.clone()),
+                    Err(error) => Err(InputError::Separator {
+                        file: file.clone(),
+                        error,
+                    }),
+                })
+                .collect();
+            found?
+        }
+        _ => vec![value(&bytes, file)?],
+    };
+
+    let objects = documents.into_iter().flat_map(|document| {
+        let is_list = document.get("kind").and_then(Value::as_str) == Some("List");
+        let items = document.get("items").and_then(Value::as_array);
+        match items.filter(|_| is_list) {
+            Some(items) => items.to_vec(),
+            None => vec![document],
+        }
+    });
+    Ok(objects.collect())
+}
+
+/// What a file contains, and how errors call it.
+fn contents(path: &Path) -> Result<(Vec<u8>, String), InputError> {
     let is_standard_input = path.as_os_str() == "-";
     let file = match is_standard_input {
         true => "standard input".to_string(),
@@ -40,7 +83,7 @@ pub(super) fn read(path: &Path) -> Result<Value, InputError> {
         false => fs::read(path),
     };
     match found {
-        Ok(bytes) => value(&bytes, file),
+        Ok(bytes) => Ok((bytes, file)),
         Err(error) => Err(InputError::Read { file, error }),
     }
 }
@@ -61,13 +104,14 @@ fn value(bytes: &[u8], file: String) -> Result<Value, InputError> {
 /// How many documents have content.
 fn documents(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
-    let has_content = |document: &str| {
-        document.lines().any(|line| {
-            let line = line.trim();
-            !line.is_empty() && !line.starts_with('#') && line != "---"
-        })
-    };
     yaml::documents(&text)
         .filter(|document| document.as_ref().is_ok_and(|text| has_content(text)))
         .count()
+}
+
+fn has_content(document: &str) -> bool {
+    document.lines().any(|line| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with('#') && line != "---"
+    })
 }

@@ -1,15 +1,17 @@
-//! `coracle cel`: evaluates a CEL expression against objects from files, as the API server would.
+//! `coracle cel`: evaluates CEL expressions against objects from files, as the API server would.
 //!
 //! What an expression is for decides what it sees: [`admission`] has the expressions of policies,
 //! [`rule`] those of custom resources, and those that see nothing of Kubernetes. Each compiles the
 //! expression in its environment and says how to evaluate it; [`report`] estimates, evaluates,
-//! finds the place of a failure, and prints. `input` reads files, `literal` writes values.
+//! finds the place of a failure, and prints. Whole policies and definitions are given to a server,
+//! which is asked what it answers to the [`write`]. `input` reads files, `literal` writes values.
 
 mod admission;
 mod input;
 mod literal;
 mod report;
 mod rule;
+mod write;
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -23,11 +25,25 @@ use crate::process;
 use input::InputError;
 
 /// Evaluates a CEL expression against objects from files, as the API server would. Prints the
-/// result, its type, the estimated and the actual cost, or the errors with their places.
+/// result, its type, the estimated and the actual cost, or the errors with their places. With whole
+/// policies or definitions (--with) it prints what a server that has them answers when the object is
+/// written: whether it is refused, with which warnings and audit annotations, and what policies
+/// change.
 #[derive(Args)]
 pub(crate) struct Cel {
     /// The expression; `-`: read it from standard input
-    expression: String,
+    #[arg(required_unless_present = "with", conflicts_with = "with")]
+    expression: Option<String>,
+    /// Manifests of a server that the object is written to: policies, bindings, parameters,
+    /// definitions, namespaces, roles; a policy without a binding is bound to all it matches
+    #[arg(long, value_name = "FILE")]
+    with: Vec<PathBuf>,
+    /// The user who writes the object [default: an administrator]
+    #[arg(long = "as", value_name = "USER", requires = "with")]
+    user: Option<String>,
+    /// A group of that user
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
+    groups: Vec<String>,
     /// What the expression is for; this decides which variables it sees
     #[arg(long = "for", value_name = "USE", value_enum, default_value_t = Purpose::Policy)]
     purpose: Purpose,
@@ -134,11 +150,15 @@ pub(crate) enum CelError {
     Program(PlanError),
     #[error("the expression has no value\n{0}")]
     Evaluate(Issues),
+    #[error(transparent)]
+    Write(#[from] write::WriteError),
 }
 
 pub(crate) fn run(command: &Cel) -> Result<(), CelError> {
     command.refuse_misplaced()?;
-    let expression = command.expression()?;
+    let Some(expression) = command.expression()? else {
+        return write::run(command);
+    };
     let report = match command.purpose {
         Purpose::Policy | Purpose::Mutation => admission::report(command, &expression),
         Purpose::Rule => rule::report(command, &expression),
@@ -153,8 +173,9 @@ pub(crate) fn run(command: &Cel) -> Result<(), CelError> {
 }
 
 impl Cel {
-    fn expression(&self) -> Result<String, CelError> {
-        if self.expression != "-" {
+    /// `None`: whole manifests are given.
+    fn expression(&self) -> Result<Option<String>, CelError> {
+        if self.expression.as_deref() != Some("-") {
             return Ok(self.expression.clone());
         }
         let mut text = String::new();
@@ -162,31 +183,41 @@ impl Cel {
             .lock()
             .read_to_string(&mut text)
             .map_err(CelError::Expression)?;
-        Ok(text)
+        Ok(Some(text))
     }
 
     fn refuse_misplaced(&self) -> Result<(), CelError> {
+        let is_whole = self.expression.is_none();
         let (purpose, is_policy, is_rule) = match self.purpose {
+            _ if is_whole => ("whole manifests", false, false),
             Purpose::Policy => ("a policy", true, false),
             Purpose::Mutation => ("a mutation", true, false),
             Purpose::Rule => ("a rule", false, true),
             Purpose::Plain => ("a plain expression", false, false),
         };
         let options = [
-            ("object", self.object.is_some(), is_policy || is_rule),
+            (
+                "object",
+                self.object.is_some(),
+                is_policy || is_rule || is_whole,
+            ),
             (
                 "old-object",
                 self.old_object.is_some(),
-                is_policy || is_rule,
+                is_policy || is_rule || is_whole,
             ),
             ("schema", self.schema.is_some(), is_rule),
             ("optional-old-self", self.optional_old_self, is_rule),
-            ("params", self.params.is_some(), is_policy),
-            ("namespace", self.namespace.is_some(), is_policy),
+            ("params", self.params.is_some(), is_policy || is_whole),
+            ("namespace", self.namespace.is_some(), is_policy || is_whole),
             ("request", self.request.is_some(), is_policy),
             ("variable", !self.variables.is_empty(), is_policy),
             ("authorizer", self.authorizer.is_some(), is_policy),
-            ("set", !self.set.is_empty(), !is_policy && !is_rule),
+            (
+                "set",
+                !self.set.is_empty(),
+                self.purpose == Purpose::Plain && !is_whole,
+            ),
         ];
 
         let misplaced = options

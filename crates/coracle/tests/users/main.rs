@@ -9,6 +9,7 @@ mod admission_plugins;
 mod backup_and_migration;
 mod bad_input;
 mod cel_command;
+mod cel_manifests;
 mod client_libraries;
 mod cluster;
 mod controllers;
