@@ -1,6 +1,6 @@
 //! The kernel's network configuration, through netlink sockets.
 //!
-//! [`route`] has interfaces, addresses and routes, [`nftables`] the packet filter, [`conntrack`]
+//! [`route`] has interfaces, addresses, routes and neighbours, [`nftables`] the packet filter, [`conntrack`]
 //! tracked connections. A `socket` belongs to the network namespace of the thread that opened it,
 //! whichever thread uses it later; `message` encodes requests and decodes answers. Nothing here
 //! runs a program.
@@ -48,5 +48,14 @@ pub(crate) fn octets(address: std::net::IpAddr) -> Vec<u8> {
     match address {
         std::net::IpAddr::V4(address) => address.octets().to_vec(),
         std::net::IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+/// The address of these octets; none if there are neither four nor sixteen.
+pub(crate) fn address(octets: &[u8]) -> Option<std::net::IpAddr> {
+    match octets.len() {
+        4 => Some(std::net::IpAddr::from(*octets.first_chunk::<4>()?)),
+        16 => Some(std::net::IpAddr::from(*octets.first_chunk::<16>()?)),
+        _ => None,
     }
 }

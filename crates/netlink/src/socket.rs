@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 use crate::message::{Answer, Attributes, HEADER, Header, Messages, answers, find, native, text};
@@ -39,6 +39,11 @@ impl NetlinkError {
     /// The object already exists.
     pub fn is_present(&self) -> bool {
         self.is_one_of(&[Errno::EXIST])
+    }
+
+    /// There is no route to the destination.
+    pub fn is_unreachable(&self) -> bool {
+        self.is_one_of(&[Errno::NETUNREACH, Errno::HOSTUNREACH])
     }
 
     /// The kernel was built without this.
@@ -260,10 +265,10 @@ fn connect(protocol: Option<rustix::net::Protocol>) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Opens a socket that receives the messages of multicast groups.
-pub(crate) fn listen(groups: u32) -> io::Result<OwnedFd> {
+/// Opens a socket that receives the messages of multicast groups of a protocol.
+pub(crate) fn listen(protocol: Option<rustix::net::Protocol>, groups: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (family, protocol) = (AddressFamily::NETLINK, Some(netlink::NETFILTER));
+    let family = AddressFamily::NETLINK;
     let socket = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
     Ok(socket)

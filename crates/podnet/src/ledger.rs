@@ -20,6 +20,9 @@ pub(crate) struct Record {
     pub(crate) addresses: Vec<IpAddr>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ports: Vec<PortMapping>,
+    /// The path of the pod's network namespace.
+    #[serde(default)]
+    pub(crate) netns: PathBuf,
     /// Incremented per record: the highest is where round robin continues.
     pub(crate) number: u64,
 }
@@ -90,6 +93,7 @@ impl Ledger {
         sandbox: &str,
         addresses: Vec<IpAddr>,
         ports: Vec<PortMapping>,
+        netns: &Path,
     ) -> Result<(), LedgerError> {
         let path = self.path(sandbox)?;
         let number = self
@@ -102,6 +106,7 @@ impl Ledger {
         let record = Record {
             addresses,
             ports,
+            netns: netns.to_owned(),
             number,
         };
 
@@ -173,11 +178,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(folder.path()).unwrap();
         ledger
-            .put("a", vec!["10.0.0.2".parse().unwrap()], vec![])
+            .put(
+                "a",
+                vec!["10.0.0.2".parse().unwrap()],
+                vec![],
+                Path::new("/a"),
+            )
             .unwrap();
 
         ledger
-            .put("b", vec!["10.0.0.3".parse().unwrap()], vec![])
+            .put(
+                "b",
+                vec!["10.0.0.3".parse().unwrap()],
+                vec![],
+                Path::new("/a"),
+            )
             .unwrap();
         ledger.remove("a").unwrap();
         ledger.remove("a").unwrap();
@@ -200,7 +215,10 @@ mod tests {
         let mut ledger = Ledger::open(folder.path()).unwrap();
         for name in ["", "../x", "a/b", ".x", "a b"] {
             assert!(
-                matches!(ledger.put(name, vec![], vec![]), Err(LedgerError::NoId(_))),
+                matches!(
+                    ledger.put(name, vec![], vec![], Path::new("")),
+                    Err(LedgerError::NoId(_))
+                ),
                 "{name}"
             );
         }

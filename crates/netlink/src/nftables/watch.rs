@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, netlink};
 use tokio::io::unix::AsyncFd;
 
 use super::kernel::{self, message, table};
@@ -31,7 +31,7 @@ impl Watch {
     /// In this thread's namespace.
     pub fn open(tables: Vec<Table>) -> io::Result<Watch> {
         Ok(Watch {
-            socket: sys::readable(socket::listen(kernel::CHANGES)?)?,
+            socket: sys::readable(socket::listen(Some(netlink::NETFILTER), kernel::CHANGES)?)?,
             tables,
         })
     }

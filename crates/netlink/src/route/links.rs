@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::Connection;
-use crate::NetlinkError;
-use crate::message::{NESTED, find, native};
+use crate::message::{NESTED, find, native, text};
+use crate::{NetlinkError, Version};
 
 /// A hardware address.
 pub type Mac = [u8; 6];
@@ -18,9 +18,36 @@ pub struct Peer<'a> {
     pub namespace: &'a File,
 }
 
-/// `VETH_INFO_PEER` and `IFLA_BRPORT_MODE` of the kernel's headers.
+/// A VXLAN interface without learning: it sends only where a [`Tunnel`](super::Tunnel) says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vxlan {
+    pub mac: Mac,
+    /// The VXLAN network identifier under which it receives.
+    pub identifier: u32,
+    /// The UDP port of all machines.
+    pub port: u16,
+}
+
+/// What an interface is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub index: u32,
+    pub name: String,
+    pub mtu: u32,
+    pub is_up: bool,
+    /// Whether the others of its segment are found by their hardware addresses, as on Ethernet.
+    pub is_broadcast: bool,
+    /// If it is a VXLAN interface as those made here.
+    pub vxlan: Option<Vxlan>,
+}
+
+/// `VETH_INFO_PEER`, `IFLA_BRPORT_MODE` and `IFLA_VXLAN_*` of the kernel's headers.
 const VETH_INFO_PEER: u16 = 1;
 const BRPORT_MODE: u16 = 4;
+const VXLAN_ID: u16 = 1;
+const VXLAN_LEARNING: u16 = 7;
+const VXLAN_PORT: u16 = 15;
+const VXLAN_LOCAL6: u16 = 17;
 
 /// The kernel's limit of interface names.
 pub const MAX_NAME: usize = 15;
@@ -53,6 +80,54 @@ impl Connection {
             .first()
             .and_then(|body| find(body.get(FIXED..)?, libc::IFLA_MTU));
         Ok(mtu.map(native))
+    }
+
+    /// An interface, if it exists.
+    pub fn describe(&mut self, index: u32) -> Result<Option<Link>, NetlinkError> {
+        let found = self.ask(
+            "look up an interface",
+            (libc::RTM_GETLINK, libc::NLM_F_ACK),
+            &fixed_part(0, index, 0),
+            |_| {},
+        );
+        match found {
+            Ok(found) => Ok(found.first().and_then(|body| read(body))),
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates a VXLAN interface, which is down. It reaches other machines by their addresses of
+    /// this version.
+    pub fn add_vxlan(
+        &mut self,
+        name: &str,
+        version: Version,
+        mtu: u32,
+        vxlan: &Vxlan,
+    ) -> Result<(), NetlinkError> {
+        self.change(
+            "create the VXLAN interface",
+            (libc::RTM_NEWLINK, MAKE),
+            &fixed_part(0, 0, 0),
+            |message| {
+                message.text(libc::IFLA_IFNAME, name);
+                message.put(libc::IFLA_ADDRESS, &vxlan.mac);
+                message.native(libc::IFLA_MTU, mtu);
+                message.nested_after(libc::IFLA_LINKINFO, &[], |info| {
+                    info.text(libc::IFLA_INFO_KIND, "vxlan");
+                    info.nested_after(libc::IFLA_INFO_DATA, &[], |data| {
+                        data.native(VXLAN_ID, vxlan.identifier);
+                        data.put(VXLAN_LEARNING, &[0]);
+                        data.put(VXLAN_PORT, &vxlan.port.to_be_bytes());
+                        // The unspecified address: it only says that the version is 6.
+                        if version == Version::V6 {
+                            data.put(VXLAN_LOCAL6, &[0; 16]);
+                        }
+                    });
+                });
+            },
+        )
     }
 
     pub fn add_bridge(&mut self, name: &str, mac: Mac, mtu: u32) -> Result<(), NetlinkError> {
@@ -167,6 +242,41 @@ fn fixed_part(family: u8, index: u32, up: u32) -> [u8; FIXED] {
     bytes[8..12].copy_from_slice(&up.to_ne_bytes());
     bytes[12..16].copy_from_slice(&up.to_ne_bytes());
     bytes
+}
+
+/// `IFF_BROADCAST`, `IFF_NOARP` and `IFF_POINTOPOINT` of the kernel's headers.
+const BROADCAST: u32 = 0x2;
+const POINT_TO_POINT: u32 = 0x10;
+const NO_ARP: u32 = 0x80;
+
+fn read(body: &[u8]) -> Option<Link> {
+    let (fixed, rest) = body.split_at_checked(FIXED)?;
+    let flags = native(&fixed[8..]);
+
+    Some(Link {
+        index: native(&fixed[4..]),
+        name: String::from_utf8_lossy(text(find(rest, libc::IFLA_IFNAME)?)).into_owned(),
+        mtu: native(find(rest, libc::IFLA_MTU)?),
+        is_up: flags & UP != 0,
+        is_broadcast: flags & (BROADCAST | POINT_TO_POINT | NO_ARP) == BROADCAST,
+        vxlan: read_vxlan(rest),
+    })
+}
+
+fn read_vxlan(attributes: &[u8]) -> Option<Vxlan> {
+    let info = find(attributes, libc::IFLA_LINKINFO)?;
+    let data = find(info, libc::IFLA_INFO_DATA)?;
+    if find(info, libc::IFLA_INFO_KIND).map(text) != Some(b"vxlan")
+        || find(data, VXLAN_LEARNING) != Some(&[0])
+    {
+        return None;
+    }
+
+    Some(Vxlan {
+        mac: find(attributes, libc::IFLA_ADDRESS)?.try_into().ok()?,
+        identifier: native(find(data, VXLAN_ID)?),
+        port: u16::from_be_bytes(find(data, VXLAN_PORT)?.try_into().ok()?),
+    })
 }
 
 /// Whether the kernel accepts this interface name.

@@ -1,4 +1,4 @@
-//! Interfaces, addresses and routes.
+//! Interfaces, addresses, routes and neighbours, and what of them changes.
 //!
 //! A connection belongs to the network namespace of the thread that opened it, whichever thread
 //! uses it later. So a pod's namespace is configured through a connection opened there by a
@@ -7,13 +7,19 @@
 
 mod addresses;
 mod links;
+mod neighbours;
+mod routes;
+mod watch;
 
 use std::fs::File;
 use std::os::fd::AsFd;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-pub use links::{MAX_NAME, Mac, Peer, is_name};
+pub use links::{Link, MAX_NAME, Mac, Peer, Vxlan, is_name};
+pub use neighbours::{Neighbour, Tunnel};
+pub use routes::{FoundRoute, Lookup, Route};
+pub use watch::{Change, Watch};
 
 use crate::NetlinkError;
 use crate::message::Attributes;

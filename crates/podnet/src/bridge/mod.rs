@@ -107,6 +107,11 @@ impl Bridge {
         .await
     }
 
+    /// Sets the MTU of the bridge, of the pods that are connected and of those to come.
+    pub async fn set_mtu(&self, mtu: u32) -> Result<(), Error> {
+        self.run(move |worker| worker.set_mtu(mtu)).await
+    }
+
     /// Releases what sandboxes hold that are not in `live`: at start, after a crash.
     pub async fn reclaim(&self, live: BTreeSet<String>) -> Result<(), Error> {
         self.run(move |worker| worker.reclaim(&live)).await

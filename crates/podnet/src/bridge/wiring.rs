@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::IpAddr;
+use std::path::Path;
 
 use coracle_netlink::route::{Connection, MAX_NAME, Mac, Peer};
 use ipnet::IpNet;
@@ -129,6 +130,28 @@ impl Wire<'_> {
 
         Ok(())
     }
+}
+
+/// Sets the MTU of both ends of a pod's connection.
+pub(super) fn set_mtu(
+    host: &mut Connection,
+    port: &str,
+    netns: &Path,
+    mtu: u32,
+) -> Result<(), Error> {
+    let Some(outside) = host.link(port)? else {
+        return Ok(());
+    };
+    host.set_mtu(outside, mtu)?;
+
+    let namespace =
+        File::open(netns).map_err(|source| Error::Namespace(netns.to_owned(), source))?;
+    let mut pod = Connection::open_in(&namespace, || {})?;
+    if let Some(inside) = pod.link(POD_INTERFACE)? {
+        pod.set_mtu(inside, mtu)?;
+    }
+
+    Ok(())
 }
 
 /// The name of a pod's port on the bridge: the prefix of the sandbox ID is unique enough.

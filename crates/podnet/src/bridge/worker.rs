@@ -79,6 +79,25 @@ impl Worker {
         Ok(())
     }
 
+    /// Sets the MTU of the bridge and of all pods. A pod that has just ended is skipped.
+    pub(super) fn set_mtu(&mut self, mtu: u32) -> Result<(), Error> {
+        self.config.mtu = Some(mtu);
+        let Some(network) = self.network.as_mut().filter(|network| network.mtu != mtu) else {
+            return Ok(());
+        };
+        network.mtu = mtu;
+        self.host.set_mtu(network.bridge, mtu)?;
+
+        for (sandbox, record) in self.ledger.iter() {
+            let port = wiring::name_of_port(sandbox);
+            if let Err(error) = wiring::set_mtu(&mut self.host, &port, &record.netns, mtu) {
+                tracing::warn!(sandbox, %error, "cannot set the MTU of a pod");
+            }
+        }
+
+        Ok(())
+    }
+
     /// Attaches each of these pods. The rules are replaced once for all of them; if that fails,
     /// each is attached alone, so that the ports of one pod do not affect another.
     pub(super) fn attach_all(&mut self, pods: &[&Pod]) -> Vec<Result<Attachment, Error>> {
@@ -133,8 +152,12 @@ impl Worker {
     }
 
     fn connect(&mut self, pod: &Pod, addresses: &[IpAddr]) -> Result<(), Error> {
-        self.ledger
-            .put(&pod.sandbox, addresses.to_vec(), pod.ports.clone())?;
+        self.ledger.put(
+            &pod.sandbox,
+            addresses.to_vec(),
+            pod.ports.clone(),
+            &pod.netns,
+        )?;
         let network = self.network.as_ref().ok_or(Error::NotConfigured)?;
 
         let namespace =
