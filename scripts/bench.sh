@@ -6,4 +6,5 @@ source scripts/toolchain.sh
 scripts/test-prereqs.sh
 scripts/install.sh crun=crun # compared with the runtime
 scripts/build-kube-apiserver.sh # compared with the API server
+scripts/build-flannel.sh # compared with the network between nodes
 cargo bench --locked --workspace --bench '*' "$@"

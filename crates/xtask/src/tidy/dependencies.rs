@@ -70,7 +70,10 @@ const CRATES: &[(&str, MayUse)] = &[
             "files",
         ]),
     ),
-    ("network", Only(&["api", "client"])),
+    (
+        "network",
+        Only(&["base", "api", "client", "netlink", "podnet"]),
+    ),
     (
         "kubelet",
         Only(&[
