@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use coracle_client::{Client, ConfigError};
+use coracle_api::Value;
+use coracle_client::{Client, ConfigError, ObjectKey};
 use coracle_dns::{Config, Forward, RunError};
-use coracle_settings::{Format, Mistakes, Part, Program, Section, Setting};
+use coracle_settings::{Element, Format, Mistakes, Part, Program, Section, Setting};
 
 use crate::component_port::component_metrics;
 use crate::process::{self, ProcessError};
@@ -25,10 +26,32 @@ struct Options {
     cluster_dns: Vec<IpAddr>,
     upstream: Vec<SocketAddr>,
     resolv_conf: String,
+    config_map: Option<MapKey>,
     state: Option<PathBuf>,
     metrics_listen: Option<SocketAddr>,
     wait_for: Option<SocketAddr>,
     logs: Logs,
+}
+
+/// `NAMESPACE/NAME`.
+#[derive(Clone)]
+struct MapKey(ObjectKey);
+
+impl Element for MapKey {
+    const KIND: &'static str = "namespace/name";
+
+    fn parse(text: &str) -> Result<MapKey, String> {
+        match text.split_once('/') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+                Ok(MapKey(ObjectKey::new(namespace, name)))
+            }
+            _ => Err(format!("{text:?} is not NAMESPACE/NAME")),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::from(format!("{}/{}", self.0.namespace, self.0.name))
+    }
 }
 
 impl Part<Logs> for Options {
@@ -68,6 +91,13 @@ const GENERIC: &[S] = &[
         "cluster.local",
         "DNS domain of the cluster",
         |options| &mut options.cluster_domain,
+    ),
+    S::new(
+        "config-map",
+        "",
+        "ConfigMap that customizes the answers: stubDomains and upstreamNameservers as of kube-dns, and hosts, in the form of \
+         /etc/hosts. It may be missing",
+        |options| &mut options.config_map,
     ),
     S::new(
         "kubeconfig",
@@ -184,6 +214,7 @@ async fn serve(command: Options) -> Result<(), DnsError> {
         domain: command.cluster_domain,
         service: command.cluster_dns,
         forward,
+        config_map: command.config_map.map(|key| key.0),
         state: command.state,
         metrics: command.metrics_listen,
     };

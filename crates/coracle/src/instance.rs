@@ -49,6 +49,30 @@ impl Instance {
         format!("cor-{}", self.id)
     }
 
+    /// The VXLAN interfaces of the network between nodes: over IPv4 and over IPv6.
+    pub(crate) fn tunnels(&self) -> [String; 2] {
+        ["corv4-", "corv6-"].map(|prefix| format!("{prefix}{}", self.id))
+    }
+
+    /// All interfaces of the host's network namespace that it creates, but those of pods.
+    pub(crate) fn interfaces(&self) -> Vec<String> {
+        self.tunnels().into_iter().chain([self.bridge()]).collect()
+    }
+
+    /// What the network between nodes creates.
+    pub(crate) fn network(&self) -> coracle_network::Names {
+        coracle_network::Names {
+            bridge: self.bridge(),
+            devices: self.tunnels(),
+            table: format!("{}-network", self.name()),
+        }
+    }
+
+    /// The record of the routes between nodes.
+    pub(crate) fn network_record(&self) -> PathBuf {
+        self.run_dir().join("routes.json")
+    }
+
     /// The packet filter table of host ports and masquerading.
     pub(crate) fn pod_table(&self) -> String {
         format!("{}-pods", self.name())
@@ -117,7 +141,9 @@ mod tests {
             default.name(),
             Instance::at(PathBuf::from("/srv/other")).name()
         );
-        assert!(default.bridge().len() <= 15, "{}", default.bridge());
+        for interface in default.interfaces() {
+            assert!(interface.len() <= 15, "{interface}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod kubectl;
 mod names;
 mod parent;
 mod process;
+mod resolv_conf;
 mod running;
 mod server;
 mod settings;

@@ -75,6 +75,8 @@ pub(crate) enum TeardownError {
     Pods(coracle_cri::Error),
     #[error("cannot remove the pod network")]
     Network(#[from] coracle_podnet::Error),
+    #[error("cannot remove the network between nodes")]
+    Nodes(#[from] coracle_network::KernelError),
     #[error("cannot remove the rules of Services")]
     Services(#[from] coracle_netlink::nftables::NftablesError),
     #[error("cannot remove the forwarding rules of pods")]
@@ -183,7 +185,7 @@ async fn runtime(instance: &Instance) -> Result<Option<Runtime>, TeardownError> 
 /// The network that the pods were connected with.
 async fn network(instance: &Instance) -> Result<PodNetwork, TeardownError> {
     let plugins = cluster_network::saved(instance)?.and_then(|network| network.cni);
-    Ok(PodNetwork::open(instance, plugins.as_ref(), None).await?)
+    Ok(PodNetwork::open(instance, plugins.as_ref(), None, false).await?)
 }
 
 /// Removes everything; what of the network cannot be removed is reported at the end, when all else
@@ -224,8 +226,12 @@ async fn remove_network(instance: &Instance) -> Vec<String> {
     }
     .withdraw();
 
+    let names = instance.network();
+    let nodes = coracle_network::remove(&names, &instance.network_record());
+
     let all = [
         pods.await,
+        nodes.map_err(TeardownError::from),
         services,
         forwarding.map_err(TeardownError::from),
     ];

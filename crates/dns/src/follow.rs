@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use coracle_api::Value;
 use coracle_api::typed::TypedError;
-use coracle_client::informer::{Change, Informers, Metadata, Projection, Selection};
+use coracle_client::informer::{Change, Informers, Metadata, Projection, Selection, Subscription};
 use coracle_client::{ObjectKey, Resource};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Zone;
+use crate::customization::{Customization, CustomizationError};
 use crate::server::Handler;
-use crate::state;
+use crate::state::{self, State};
 use crate::zone::facts::{Key, Service, Slice};
 
 /// The fields that DNS uses of an object, if it has any names.
@@ -35,15 +36,41 @@ impl Projection for Relevant<Slice> {
     }
 }
 
+/// The customization in a ConfigMap.
+#[derive(Debug)]
+struct Custom(Result<Customization, CustomizationError>);
+
+impl Projection for Custom {
+    fn project(object: &Arc<Value>) -> Result<Custom, TypedError> {
+        let data = object.get("data").and_then(Value::as_object);
+        let entries = data.into_iter().flat_map(|data| data.iter());
+        let texts = entries.filter_map(|(key, value)| Some((key, value.as_str()?)));
+        Ok(Custom(Customization::read(texts)))
+    }
+}
+
+async fn next(subscription: Option<&mut Subscription<Custom>>) -> Change<Custom> {
+    match subscription {
+        Some(subscription) => subscription.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Changes are saved together, this long after the first of them.
 const SAVE_DELAY: Duration = Duration::from_secs(1);
 
 /// Follows the API forever.
-pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Option<PathBuf>) {
+pub(crate) async fn follow(
+    handler: &Handler,
+    informers: &Informers,
+    config_map: Option<&ObjectKey>,
+    file: Option<PathBuf>,
+) {
     let all = |group, plural| Selection::all(&Resource::builtin(group, "v1", plural));
     let mut follower = Follower {
         handler,
         partial: Some(PartialZone::default()),
+        has_config_map: false,
         file,
         write_at: None,
     };
@@ -56,6 +83,13 @@ pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Optio
     let mut slices = informers
         .of::<Relevant<Slice>>(all("discovery.k8s.io", "endpointslices"))
         .subscribe();
+    let mut config_maps = config_map.map(|key| {
+        let own = all("", "configmaps")
+            .namespace(&key.namespace)
+            .fields(&format!("metadata.name={}", key.name));
+        informers.of::<Custom>(own).subscribe()
+    });
+
     loop {
         let write_at = follower.write_at;
         tokio::select! {
@@ -63,6 +97,7 @@ pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Optio
             change = namespaces.next() => follower.namespace(change),
             change = services.next() => follower.service(&change),
             change = slices.next() => follower.slice(&change),
+            change = next(config_maps.as_mut()) => follower.config_map(&change),
             () = until(write_at) => follower.write().await,
         }
     }
@@ -79,6 +114,8 @@ struct PartialZone {
 struct Follower<'a> {
     handler: &'a Handler,
     partial: Option<PartialZone>,
+    /// Whether there is one.
+    has_config_map: bool,
     file: Option<PathBuf>,
     write_at: Option<Instant>,
 }
@@ -110,6 +147,38 @@ impl Follower<'_> {
             Some((_, Some(slice))) => self.change(|zone| zone.set_slice(slice.clone())),
             Some((object, None)) => self.change(|zone| zone.remove_slice(&key(object))),
             None => self.resource_synced(),
+        }
+    }
+
+    /// One with a mistake changes nothing.
+    fn config_map(&mut self, change: &Change<Custom>) {
+        let read = match change {
+            Change::Added { object, .. } | Change::Updated { new: object, .. } => {
+                self.has_config_map = true;
+                object.0.clone()
+            }
+            Change::Deleted { .. } => Ok(Customization::default()),
+            // There is none any more.
+            Change::Synced if !self.has_config_map => Ok(Customization::default()),
+            Change::Synced => return,
+        };
+
+        let read = match read {
+            Ok(read) if read == self.handler.customization() => return,
+            Ok(read) => read,
+            Err(error) => {
+                return tracing::error!(%error, "invalid DNS ConfigMap; keeping the last valid one");
+            }
+        };
+        match self.handler.customize(read) {
+            Ok(()) => {
+                tracing::info!("DNS customization changed");
+                self.changed();
+            }
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(error, "cannot use the servers of the DNS ConfigMap");
+            }
         }
     }
 
@@ -148,8 +217,11 @@ impl Follower<'_> {
         let Some(file) = self.file.clone() else {
             return;
         };
-        let snapshot = self.handler.read(Zone::snapshot);
-        if let Err(error) = state::save(file, snapshot).await {
+        let state = State {
+            names: self.handler.read(Zone::snapshot),
+            customization: self.handler.customization(),
+        };
+        if let Err(error) = state::save(file, state).await {
             // Queries are still answered; only the saved state is outdated.
             tracing::warn!(%error, "cannot save DNS state");
         }

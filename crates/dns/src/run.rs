@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use coracle_client::informer::Informers;
-use coracle_client::{Client, Tasks};
+use coracle_client::{Client, ObjectKey, Tasks};
 use coracle_serving::{answer, pages, plain};
 use http::StatusCode;
 use tokio::net::TcpListener;
@@ -26,6 +26,8 @@ pub struct Config {
     pub service: Vec<IpAddr>,
     /// Where other names are forwarded to.
     pub forward: Forward,
+    /// The ConfigMap that customizes it.
+    pub config_map: Option<ObjectKey>,
     /// File of the saved state.
     pub state: Option<PathBuf>,
     /// Address of `/metrics`.
@@ -103,7 +105,13 @@ pub async fn run(
     }
 
     ready(&addresses);
-    follow(&handler, &informers, config.state).await;
+    follow(
+        &handler,
+        &informers,
+        config.config_map.as_ref(),
+        config.state,
+    )
+    .await;
 
     Ok(())
 }
@@ -111,9 +119,13 @@ pub async fn run(
 /// Loads the saved state, if there is a valid one.
 fn load_state(handler: &Handler, file: Option<&PathBuf>) {
     match file.map(|file| state::load(file)).transpose() {
-        Ok(Some(Some(snapshot))) => {
-            handler.change(|zone| *zone = Zone::from(snapshot));
+        Ok(Some(Some(state))) => {
+            handler.change(|zone| *zone = Zone::from(state.names));
             handler.set_complete();
+            if let Err(error) = handler.customize(state.customization) {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "cannot use the saved customization");
+            }
         }
         Ok(_) => {}
         Err(error) => {

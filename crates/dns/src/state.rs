@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::customization::Customization;
 use crate::zone::Snapshot;
 
 /// Why the file cannot be used.
@@ -33,10 +34,19 @@ struct StateFile {
     form: u32,
     #[serde(flatten)]
     names: Snapshot,
+    #[serde(default)]
+    customization: Customization,
+}
+
+/// What is saved.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct State {
+    pub(crate) names: Snapshot,
+    pub(crate) customization: Customization,
 }
 
 /// Loads the saved state, if there is one.
-pub(crate) fn load(file: &Path) -> Result<Option<Snapshot>, StateError> {
+pub(crate) fn load(file: &Path) -> Result<Option<State>, StateError> {
     let text = match std::fs::read(file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -54,7 +64,10 @@ pub(crate) fn load(file: &Path) -> Result<Option<Snapshot>, StateError> {
     })?;
 
     match state.form {
-        VERSION => Ok(Some(state.names)),
+        VERSION => Ok(Some(State {
+            names: state.names,
+            customization: state.customization,
+        })),
         found => Err(StateError::Unknown {
             file: file.to_owned(),
             found,
@@ -63,7 +76,7 @@ pub(crate) fn load(file: &Path) -> Result<Option<Snapshot>, StateError> {
 }
 
 /// Replaces the file atomically.
-pub(crate) async fn save(file: PathBuf, names: Snapshot) -> Result<(), StateError> {
+pub(crate) async fn save(file: PathBuf, state: State) -> Result<(), StateError> {
     let failed = {
         let file = file.clone();
         move |source| StateError::Write { file, source }
@@ -73,7 +86,8 @@ pub(crate) async fn save(file: PathBuf, names: Snapshot) -> Result<(), StateErro
         let next = file.with_extension("next");
         let text = serde_json::to_vec(&StateFile {
             form: VERSION,
-            names,
+            names: state.names,
+            customization: state.customization,
         })?;
         let mut to = File::create(&next)?;
         to.write_all(&text)?;
@@ -101,9 +115,25 @@ mod tests {
             namespaces: vec!["shop".to_owned()],
             ..Snapshot::default()
         };
-        save(file.clone(), names).await.unwrap();
+        let customization = Customization {
+            upstream: vec!["192.0.2.1:53".parse().unwrap()],
+            ..Customization::default()
+        };
+        let state = State {
+            names,
+            customization,
+        };
+        save(file.clone(), state.clone()).await.unwrap();
 
-        assert_eq!(load(&file).unwrap().unwrap().namespaces, ["shop"]);
+        assert_eq!(load(&file).unwrap(), Some(state));
+
+        // Of an earlier version.
+        std::fs::write(
+            &file,
+            r#"{"form":1,"namespaces":["shop"],"services":[],"slices":[]}"#,
+        )
+        .unwrap();
+        assert_eq!(load(&file).unwrap().unwrap().names.namespaces, ["shop"]);
 
         std::fs::write(
             &file,

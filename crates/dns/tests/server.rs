@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use coracle_api::codec::json;
+use coracle_dns::Customization;
 use coracle_dns::server::{Handler, Sockets, Upstream};
 use coracle_dns::zone::facts::{Service, Slice};
 use hickory_resolver::TokioResolver;
@@ -226,4 +227,67 @@ async fn no_nxdomain_before_the_zone_is_complete() {
         address(cluster.at, "web.shop.svc.cluster.local.").await,
         Err("no such name".to_owned())
     );
+}
+
+#[tokio::test]
+async fn an_administrator_adds_hosts_and_the_servers_of_domains() {
+    let [of_domain, of_others, usual] = [
+        start("acme.local", &[]).await,
+        start("example.com", &[]).await,
+        start("example.com", &[]).await,
+    ];
+    for (server, address) in [
+        (&of_domain, "10.0.0.1"),
+        (&of_others, "10.0.0.2"),
+        (&usual, "10.0.0.3"),
+    ] {
+        let spec = WEB.replace("10.0.0.1", address);
+        let add = |zone: &mut coracle_dns::Zone| {
+            zone.set_service(service("shop", "web", &spec));
+        };
+        server.handler.change(add);
+        server.handler.set_complete();
+    }
+
+    let cluster = start("cluster.local", &[usual.at]).await;
+    cluster
+        .handler
+        .change(|zone| zone.set_service(service("shop", "web", WEB)));
+    cluster.handler.set_complete();
+    let check = async |name: &str, expected: Result<&[&str], &str>| {
+        let expected = expected
+            .map(|all| all.iter().map(|text| (*text).to_owned()).collect())
+            .map_err(str::to_owned);
+        assert_eq!(address(cluster.at, name).await, expected, "{name}");
+    };
+    check("web.shop.svc.example.com.", Ok(&["10.0.0.3"])).await;
+
+    let stub_domains = format!(r#"{{"acme.local": ["{}"]}}"#, of_domain.at);
+    let upstream = format!(r#"["{}"]"#, of_others.at);
+    let hosts = "192.0.2.9 printer.acme.local printer.example.com\n\
+                 192.0.2.10 web.shop.svc.cluster.local\nfd00::9 six.example.com\n";
+    let data = [
+        ("stubDomains", stub_domains.as_str()),
+        ("upstreamNameservers", &upstream),
+        ("hosts", hosts),
+    ];
+    let added = Customization::read(data.into_iter()).unwrap();
+    cluster.handler.customize(added.clone()).unwrap();
+    assert_eq!(cluster.handler.customization(), added);
+
+    check("web.shop.svc.acme.local.", Ok(&["10.0.0.1"])).await;
+    check("none.shop.svc.acme.local.", Err("no such name")).await;
+    check("web.shop.svc.example.com.", Ok(&["10.0.0.2"])).await;
+    check("Printer.acme.local.", Ok(&["192.0.2.9"])).await;
+    check("printer.example.com.", Ok(&["192.0.2.9"])).await;
+    check("six.example.com.", Err("nothing")).await;
+    let name = ask(cluster.at, "9.2.0.192.in-addr.arpa.", RecordType::PTR).await;
+    let names = ["printer.acme.local.", "printer.example.com."].map(str::to_owned);
+    assert_eq!(name, Ok(names.to_vec()));
+    // The cluster's own names are not to be taken over.
+    check("web.shop.svc.cluster.local.", Ok(&["10.0.0.1"])).await;
+
+    cluster.handler.customize(Customization::default()).unwrap();
+    check("web.shop.svc.example.com.", Ok(&["10.0.0.3"])).await;
+    check("printer.example.com.", Err("no such name")).await;
 }

@@ -90,7 +90,7 @@ class Cluster:
             self.inside(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
         wait.until(f"node of {self.name} Ready", self._ready, 240)
-        dns = lambda: self.kubectl("-n", "kube-system", "rollout", "status", "deploy/coracle-dns", "--timeout=120s")
+        dns = lambda: self.kubectl("-n", "kube-system", "rollout", "status", "ds/coracle-dns", "--timeout=120s")
         wait.until(f"DNS of {self.name} available", dns, 180)
 
     def _ready(self):

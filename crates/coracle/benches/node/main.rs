@@ -49,7 +49,7 @@ fn main() {
     starts();
     let machine = Machine::new();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
+    machine.kubectl("-n kube-system rollout status daemonset/coracle-dns --timeout=120s");
     idle(&machine, "idle");
     pods(&machine);
     idle(&machine, "idle after all these pods");

@@ -26,7 +26,7 @@ impl Server {
         pki: &Certificates,
         storage: &Storage,
         reachable: SocketAddr,
-        services: IpNet,
+        services: &[IpNet],
         journal: Journal,
     ) -> Result<Config, CertificateError> {
         Ok(Config {
@@ -105,11 +105,11 @@ fn kubelets(pki: &Certificates, given: Option<&str>) -> Result<KubeletConfig, Ce
 }
 
 /// The address that the Service `kubernetes` points to.
-fn advertised(at: SocketAddr, services: IpNet) -> Advertised {
+fn advertised(at: SocketAddr, services: &[IpNet]) -> Advertised {
     Advertised {
         address: at.ip(),
         port: at.port(),
-        service_cidrs: vec![services],
+        service_cidrs: services.to_vec(),
         node_port: 0,
     }
 }

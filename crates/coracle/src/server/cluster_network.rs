@@ -5,23 +5,24 @@
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 use super::pod_network::Plugins;
+use super::ranges::{self, Ranges, RangesError, overlap};
 use crate::instance::Instance;
 
 /// Address ranges and ports of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ClusterNetwork {
-    /// Address range of pods.
-    pub(crate) cluster_cidr: IpNet,
-    /// Address range of Services.
-    pub(crate) service_cidr: IpNet,
+    /// Address ranges of pods.
+    pub(crate) cluster_cidr: Ranges,
+    /// Address ranges of Services.
+    pub(crate) service_cidr: Ranges,
     pub(crate) https_port: u16,
     pub(crate) kubelet_port: u16,
     /// CNI plugins, unless the built-in bridge is used; needed again to remove pods.
@@ -29,11 +30,19 @@ pub(crate) struct ClusterNetwork {
     pub(crate) cni: Option<Plugins>,
 }
 
+impl ClusterNetwork {
+    /// The address of the cluster DNS.
+    pub(crate) fn dns_address(&self) -> Option<IpAddr> {
+        nth_address(self.service_cidr.primary(), 10)
+    }
+}
+
 /// What the flags request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requested {
-    pub(crate) cluster_cidr: Option<IpNet>,
-    pub(crate) service_cidr: Option<IpNet>,
+    /// Empty: not requested; as for Services.
+    pub(crate) cluster_cidr: Vec<IpNet>,
+    pub(crate) service_cidr: Vec<IpNet>,
     pub(crate) https_port: Option<u16>,
     pub(crate) kubelet_port: Option<u16>,
     pub(crate) cni: Option<Plugins>,
@@ -44,6 +53,11 @@ pub(crate) struct Requested {
 /// Why no ranges and ports could be assigned.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterNetworkError {
+    #[error("{flag}: {error}")]
+    Ranges {
+        flag: &'static str,
+        error: RangesError,
+    },
     #[error("{flag} {requested}: overlaps {in_use} of {holder}; choose another range")]
     Taken {
         flag: &'static str,
@@ -56,13 +70,21 @@ pub(crate) enum ClusterNetworkError {
     )]
     Changed {
         flag: &'static str,
-        requested: IpNet,
-        had: IpNet,
+        requested: Ranges,
+        had: Ranges,
     },
     #[error("no free address range for {0}; set the flag")]
     NoneFree(&'static str),
     #[error("--cluster-cidr {pods} and --service-cidr {services} overlap")]
     Overlap { pods: IpNet, services: IpNet },
+    #[error(
+        "--service-cidr {services}: pods have no addresses of one of these IP versions; set --cluster-cidr too"
+    )]
+    Unreachable { services: Ranges },
+    #[error(
+        "--cluster-cidr {pods} and --service-cidr {services}: the first range of both must be of the same IP version"
+    )]
+    Primary { pods: Ranges, services: Ranges },
     #[error("{}: {error}", file.display())]
     File { file: PathBuf, error: io::Error },
     #[error("{}: invalid content: {error}", file.display())]
@@ -79,6 +101,9 @@ pub(crate) struct RangeInUse {
     range: IpNet,
 }
 
+const CLUSTER_CIDR: &str = "--cluster-cidr";
+const SERVICE_CIDR: &str = "--service-cidr";
+
 /// Chooses ranges and ports. `saved` is the choice of the last start, `in_use` are ranges of
 /// others.
 pub(crate) fn decide(
@@ -86,28 +111,41 @@ pub(crate) fn decide(
     saved: Option<&ClusterNetwork>,
     in_use: &[RangeInUse],
 ) -> Result<ClusterNetwork, ClusterNetworkError> {
-    let service_cidr = range(
-        "--service-cidr",
-        requested.service_cidr,
-        saved.map(|network| network.service_cidr),
-        service_ranges(),
+    // Where only one of the flags is set, the other range follows its IP versions.
+    let versions = [&requested.cluster_cidr, &requested.service_cidr]
+        .into_iter()
+        .find(|ranges| !ranges.is_empty())
+        .map_or_else(
+            || vec![true],
+            |ranges| ranges.iter().map(ranges::is_four).collect(),
+        );
+
+    let service_cidr = choose(
+        SERVICE_CIDR,
+        &requested.service_cidr,
+        saved.map(|network| &network.service_cidr),
+        &versions,
         in_use,
+        service_ranges,
     )?;
 
-    let cluster_cidr = range(
-        "--cluster-cidr",
-        requested.cluster_cidr,
-        saved.map(|network| network.cluster_cidr),
-        pod_ranges(requested.simulated_nodes).filter(|range| !overlap(range, &service_cidr)),
+    let free_of_services = |range: &IpNet| {
+        let services = service_cidr.all().iter();
+        services.into_iter().all(|other| !overlap(range, other))
+    };
+    let cluster_cidr = choose(
+        CLUSTER_CIDR,
+        &requested.cluster_cidr,
+        saved.map(|network| &network.cluster_cidr),
+        &versions,
         in_use,
+        |four| {
+            let all = pod_ranges(four, requested.simulated_nodes);
+            all.into_iter().filter(free_of_services).collect()
+        },
     )?;
 
-    if overlap(&cluster_cidr, &service_cidr) {
-        return Err(ClusterNetworkError::Overlap {
-            pods: cluster_cidr,
-            services: service_cidr,
-        });
-    }
+    check_together(&cluster_cidr, &service_cidr)?;
 
     let port = |requested: Option<u16>, had: Option<u16>, default: u16| {
         requested.or(had).unwrap_or(default)
@@ -130,60 +168,120 @@ pub(crate) fn decide(
     })
 }
 
-fn range(
-    flag: &'static str,
-    requested: Option<IpNet>,
-    had: Option<IpNet>,
-    defaults: impl Iterator<Item = IpNet>,
-    in_use: &[RangeInUse],
-) -> Result<IpNet, ClusterNetworkError> {
-    match (requested, had) {
-        (Some(requested), Some(had)) if requested.trunc() != had => {
-            Err(ClusterNetworkError::Changed {
-                flag,
-                requested,
-                had,
-            })
+fn check_together(pods: &Ranges, services: &Ranges) -> Result<(), ClusterNetworkError> {
+    for (pods, services) in pods
+        .all()
+        .iter()
+        .flat_map(|one| services.all().iter().map(move |other| (*one, *other)))
+    {
+        if overlap(&pods, &services) {
+            return Err(ClusterNetworkError::Overlap { pods, services });
         }
-        (_, Some(had)) => Ok(had),
-        (Some(requested), None) => match in_use
-            .iter()
-            .find(|in_use| overlap(&in_use.range, &requested))
-        {
-            Some(RangeInUse { holder, range }) => Err(ClusterNetworkError::Taken {
-                flag,
-                requested,
-                holder: holder.clone(),
-                in_use: *range,
-            }),
-            None => Ok(requested.trunc()),
-        },
-        (None, None) => defaults
-            .into_iter()
-            .find(|range| !in_use.iter().any(|in_use| overlap(&in_use.range, range)))
-            .ok_or(ClusterNetworkError::NoneFree(flag)),
     }
+
+    if !services.is_within(pods) {
+        return Err(ClusterNetworkError::Unreachable {
+            services: services.clone(),
+        });
+    }
+    if ranges::is_four(pods.primary()) != ranges::is_four(services.primary()) {
+        return Err(ClusterNetworkError::Primary {
+            pods: pods.clone(),
+            services: services.clone(),
+        });
+    }
+
+    Ok(())
 }
 
-fn overlap(one: &IpNet, other: &IpNet) -> bool {
-    one.contains(&other.network()) || other.contains(&one.network())
+/// The ranges of a flag: those of the last start, those requested, or the first free default of
+/// each version (true: 4).
+fn choose(
+    flag: &'static str,
+    requested: &[IpNet],
+    had: Option<&Ranges>,
+    versions: &[bool],
+    in_use: &[RangeInUse],
+    defaults: impl Fn(bool) -> Vec<IpNet>,
+) -> Result<Ranges, ClusterNetworkError> {
+    let ranges = |all: &[IpNet]| {
+        Ranges::of(all).map_err(|error| ClusterNetworkError::Ranges { flag, error })
+    };
+    let holder = |range: &IpNet| in_use.iter().find(|other| overlap(&other.range, range));
+
+    match had {
+        Some(had) if requested.is_empty() => return Ok(had.clone()),
+        Some(had) => {
+            let requested = ranges(requested)?;
+            return match requested == *had {
+                true => Ok(requested),
+                false => Err(ClusterNetworkError::Changed {
+                    flag,
+                    requested,
+                    had: had.clone(),
+                }),
+            };
+        }
+        None => {}
+    }
+
+    for range in requested {
+        if let Some(RangeInUse {
+            holder,
+            range: other,
+        }) = holder(range)
+        {
+            return Err(ClusterNetworkError::Taken {
+                flag,
+                requested: *range,
+                holder: holder.clone(),
+                in_use: *other,
+            });
+        }
+    }
+    if !requested.is_empty() {
+        return ranges(requested);
+    }
+
+    let free = versions.iter().map(|four| {
+        defaults(*four)
+            .into_iter()
+            .find(|range| holder(range).is_none())
+            .ok_or(ClusterNetworkError::NoneFree(flag))
+    });
+    ranges(&free.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// kubeadm's usual range, then the following ones. It is enough for 256 nodes; more simulated nodes
-/// get a larger one.
-fn pod_ranges(simulated_nodes: u16) -> impl Iterator<Item = IpNet> {
+/// get a larger one. Those of IPv6 are kind's.
+fn pod_ranges(four: bool, simulated_nodes: u16) -> Vec<IpNet> {
+    if !four {
+        return (0..16).map(|at| net6(0x0244 + at, 56)).collect();
+    }
     let large = (simulated_nodes > 256).then(|| net(Ipv4Addr::new(10, 128, 0, 0), 9));
     large
         .into_iter()
         .chain((0..12_u8).map(|at| net(Ipv4Addr::new(10, 244 + at, 0, 0), 16)))
+        .collect()
 }
 
-fn service_ranges() -> impl Iterator<Item = IpNet> {
-    (0..8_u8).map(|at| net(Ipv4Addr::new(10, 96 + 16 * at, 0, 0), 12))
+fn service_ranges(four: bool) -> Vec<IpNet> {
+    match four {
+        true => (0..8_u8)
+            .map(|at| net(Ipv4Addr::new(10, 96 + 16 * at, 0, 0), 12))
+            .collect(),
+        false => (0..16).map(|at| net6(0x0096 + at, 112)).collect(),
+    }
 }
 
 fn net(address: Ipv4Addr, length: u8) -> IpNet {
     IpNet::V4(Ipv4Net::new(address, length).expect("a length of at most 32"))
+}
+
+/// `fd00:10:THIRD::/LENGTH`.
+fn net6(third: u16, length: u8) -> IpNet {
+    let address = Ipv6Addr::new(0xfd00, 0x10, third, 0, 0, 0, 0, 0);
+    IpNet::V6(Ipv6Net::new(address, length).expect("a length of at most 128"))
 }
 
 /// The choice of the last start.
@@ -258,22 +356,24 @@ pub(crate) fn ranges_in_use(instance: &Instance) -> Vec<RangeInUse> {
             continue;
         }
 
-        for range in [other.cluster.cluster_cidr, other.cluster.service_cidr] {
-            in_use.push(RangeInUse {
+        for ranges in [other.cluster.cluster_cidr, other.cluster.service_cidr] {
+            in_use.extend(ranges.all().iter().map(|range| RangeInUse {
                 holder: format!("the cluster in {}", other.data_dir.display()),
-                range,
-            });
+                range: *range,
+            }));
         }
     }
 
     let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
-    in_use.extend(routes_of(&routes, &instance.bridge()));
+    in_use.extend(routes_of(&routes, &instance.interfaces()));
+    let routes = fs::read_to_string("/proc/net/ipv6_route").unwrap_or_default();
+    in_use.extend(routes6_of(&routes, &instance.interfaces()));
 
     in_use
 }
 
-/// Networks in the routing table, except the default route and those of our own bridge.
-fn routes_of(table: &str, own: &str) -> Vec<RangeInUse> {
+/// Networks in the routing table, except the default route and those of our own interfaces.
+fn routes_of(table: &str, own: &[String]) -> Vec<RangeInUse> {
     let parse = |line: &str| {
         let mut fields = line.split_whitespace();
         let interface = fields.next()?;
@@ -286,13 +386,35 @@ fn routes_of(table: &str, own: &str) -> Vec<RangeInUse> {
         let (address, mask) = (hex(fields.next()?)?, hex(fields.nth(5)?)?);
         let range = Ipv4Net::with_netmask(address, mask).ok()?;
 
-        (range.prefix_len() > 0 && interface != own).then(|| RangeInUse {
+        let is_own = own.iter().any(|own| own == interface);
+        (range.prefix_len() > 0 && !is_own).then(|| RangeInUse {
             holder: format!("interface {interface}"),
             range: IpNet::V4(range),
         })
     };
 
     table.lines().skip(1).filter_map(parse).collect()
+}
+
+/// The same of IPv6, without link-local and multicast addresses, which every interface has.
+fn routes6_of(table: &str, own: &[String]) -> Vec<RangeInUse> {
+    let parse = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let address = Ipv6Addr::from(u128::from_str_radix(fields.first()?, 16).ok()?);
+        let length = u8::from_str_radix(fields.get(1)?, 16).ok()?;
+        let interface = fields.get(9)?;
+
+        let range = Ipv6Net::new(address, length).ok()?;
+        let is_own = own.iter().any(|own| own == interface) || *interface == "lo";
+        let is_everywhere =
+            length == 0 || address.is_unicast_link_local() || address.is_multicast();
+        (!is_own && !is_everywhere).then(|| RangeInUse {
+            holder: format!("interface {interface}"),
+            range: IpNet::V6(range),
+        })
+    };
+
+    table.lines().filter_map(parse).collect()
 }
 
 fn own_network() -> String {
@@ -335,6 +457,10 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn ranges_of(text: &str) -> Ranges {
+        text.parse().unwrap()
+    }
+
     fn in_use(text: &str) -> RangeInUse {
         RangeInUse {
             holder: "eth0".to_string(),
@@ -349,7 +475,7 @@ mod tests {
             let network = decide(&Requested::default(), None, &taken).unwrap();
             assert_eq!(
                 (network.cluster_cidr, network.service_cidr),
-                (range_of(pods), range_of(services)),
+                (ranges_of(pods), ranges_of(services)),
                 "{taken:?}"
             );
         };
@@ -370,13 +496,13 @@ mod tests {
         let check = |simulated_nodes: u16, service_cidr: Option<&str>, pods: &str| {
             let requested = Requested {
                 simulated_nodes,
-                service_cidr: service_cidr.map(range_of),
+                service_cidr: service_cidr.map(range_of).into_iter().collect(),
                 ..Requested::default()
             };
 
             assert_eq!(
                 decide(&requested, None, &[]).unwrap().cluster_cidr,
-                range_of(pods),
+                ranges_of(pods),
                 "{requested:?}"
             );
         };
@@ -390,11 +516,11 @@ mod tests {
     #[test]
     fn requested_ranges_are_used_or_refused() {
         let requested = Requested {
-            cluster_cidr: Some(range_of("10.1.0.0/16")),
+            cluster_cidr: vec![range_of("10.1.0.0/16")],
             ..Requested::default()
         };
         let network = decide(&requested, None, &[]).unwrap();
-        assert_eq!(network.cluster_cidr, range_of("10.1.0.0/16"));
+        assert_eq!(network.cluster_cidr, ranges_of("10.1.0.0/16"));
 
         assert_eq!(
             decide(&requested, None, &[in_use("10.1.2.0/24")])
@@ -404,7 +530,7 @@ mod tests {
         );
 
         let other = Requested {
-            cluster_cidr: Some(range_of("10.2.0.0/16")),
+            cluster_cidr: vec![range_of("10.2.0.0/16")],
             ..Requested::default()
         };
 
@@ -425,7 +551,7 @@ mod tests {
         );
 
         let both = Requested {
-            service_cidr: Some(range_of("10.1.0.0/20")),
+            service_cidr: vec![range_of("10.1.0.0/20")],
             ..requested
         };
 
@@ -442,7 +568,7 @@ mod tests {
                      eth0\t0000F40A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n\
                      cor-1\t0001F50A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
 
-        let found = routes_of(table, "cor-1");
+        let found = routes_of(table, &["cor-1".to_string()]);
         assert_eq!(
             found,
             vec![RangeInUse {
@@ -450,6 +576,97 @@ mod tests {
                 range: range_of("10.244.0.0/16")
             }]
         );
+    }
+
+    #[test]
+    fn routes_of_ipv6_are_parsed() {
+        let table = "fd000010024400000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000002 00000000 00000001 eth0\n\
+                     fd000010024500000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000002 00000000 00000001 cor-1\n\
+                     fe800000000000000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000002 00000000 00000001 eth0\n\
+                     00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200 lo\n\
+                     00000000000000000000000000000001 80 00000000000000000000000000000000 00 00000000000000000000000000000000 00000000 00000002 00000000 80200001 lo\n\
+                     ff000000000000000000000000000000 08 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000002 00000000 00000001 eth0\n";
+
+        let found = routes6_of(table, &["cor-1".to_string()]);
+        assert_eq!(
+            found,
+            vec![RangeInUse {
+                holder: "interface eth0".to_string(),
+                range: range_of("fd00:10:244::/64")
+            }]
+        );
+    }
+
+    #[test]
+    fn ranges_of_both_versions_go_together() {
+        let all = |text: &str| match text {
+            "" => Vec::new(),
+            text => ranges_of(text).all().to_vec(),
+        };
+        let check = |pods: &str, services: &str, expected: Result<(&str, &str), &str>| {
+            let requested = Requested {
+                cluster_cidr: all(pods),
+                service_cidr: all(services),
+                ..Requested::default()
+            };
+            let found = decide(&requested, None, &[in_use("fd00:10:244::/64")])
+                .map(|network| {
+                    (
+                        network.cluster_cidr.to_string(),
+                        network.service_cidr.to_string(),
+                    )
+                })
+                .map_err(|error| error.to_string());
+            let expected = expected
+                .map(|(pods, services)| (pods.to_owned(), services.to_owned()))
+                .map_err(str::to_owned);
+            assert_eq!(found, expected, "{pods} {services}");
+        };
+
+        let (four, six) = ("10.1.0.0/16", "fd00:1::/48");
+        let (four_services, six_services) = ("10.2.0.0/16", "fd00:2::/112");
+        let both = "10.1.0.0/16,fd00:1::/48";
+        let both_services = "10.2.0.0/16,fd00:2::/112";
+
+        check(both, both_services, Ok((both, both_services)));
+        check(both, four_services, Ok((both, four_services)));
+        check(six, six_services, Ok((six, six_services)));
+        check(both, "", Ok((both, "10.96.0.0/12,fd00:10:96::/112")));
+        check(six, "", Ok((six, "fd00:10:96::/112")));
+        check(
+            "",
+            both_services,
+            Ok(("10.244.0.0/16,fd00:10:245::/56", both_services)),
+        );
+
+        check(
+            four,
+            both_services,
+            Err(
+                "--service-cidr 10.2.0.0/16,fd00:2::/112: pods have no addresses of one of these IP versions; set --cluster-cidr too",
+            ),
+        );
+        check(
+            both,
+            six_services,
+            Err(
+                "--cluster-cidr 10.1.0.0/16,fd00:1::/48 and --service-cidr fd00:2::/112: the first range of both must be of the same IP version",
+            ),
+        );
+        check(
+            "fd00:10:244::/56",
+            "",
+            Err(
+                "--cluster-cidr fd00:10:244::/56: overlaps fd00:10:244::/64 of eth0; choose another range",
+            ),
+        );
+    }
+
+    #[test]
+    fn a_choice_of_an_earlier_version_is_read() {
+        let text = r#"{"clusterCidr":"10.244.0.0/16","serviceCidr":"10.96.0.0/12","httpsPort":6443,"kubeletPort":10250}"#;
+        let network: ClusterNetwork = serde_json::from_str(text).unwrap();
+        assert_eq!(network.cluster_cidr, ranges_of("10.244.0.0/16"));
     }
 
     #[test]

@@ -32,10 +32,12 @@ impl Server {
 
         let node_ipam = nodeipam::Config {
             allocate: true,
-            cluster_cidrs: vec![cluster_network.cluster_cidr],
-            service_cidrs: vec![cluster_network.service_cidr],
-            ..nodeipam::Config::default()
+            cluster_cidrs: cluster_network.cluster_cidr.all().to_vec(),
+            service_cidrs: cluster_network.service_cidr.all().to_vec(),
+            mask_v4: self.network.node_mask_v4(),
+            mask_v6: self.network.node_mask_v6(),
         };
+        node_ipam.ranges()?;
 
         let root_ca = Some(authority.certificate.as_str().into());
         let signer =

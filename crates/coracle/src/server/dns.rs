@@ -1,16 +1,20 @@
-//! The cluster's DNS, as every cluster has it: a Deployment behind the Service
-//! `kube-system/kube-dns`. Its pod runs this program (`coracle dns`), from an image built of the
-//! running binary. It is an ordinary pod and keeps answering while the server is down.
+//! The cluster's DNS, as every cluster has it, behind the Service `kube-system/kube-dns`: a DaemonSet
+//! with a pod on each of our nodes, which runs this program (`coracle dns`) from an image built of
+//! the running binary. They are ordinary pods and keep answering while the server is down.
+//!
+//! The Service prefers the endpoint of the node that asks. So no lookup depends on another node: one
+//! that dies would otherwise be asked until it is noticed, and a resolver that repeats its question
+//! would ask it again, because the kernel keeps the way of a flow.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use coracle_api::codec::json as text;
 use coracle_client::{
-    Client, Error, Informer, Informers, Patch, Resource, Selection, Tasks, Typed,
+    Client, DeleteOptions, Error, Informer, Informers, Patch, Resource, Selection, Tasks, Typed,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
@@ -36,9 +40,24 @@ fn libraries(maps: &str) -> impl Iterator<Item = PathBuf> {
         .map(PathBuf::from)
 }
 
+/// The label of nodes that have the image, and so can run the cluster DNS.
+pub(crate) const NODE_LABEL: &str = "coracle.local/dns";
+
+/// The ConfigMap that customizes it, named as that of kube-dns.
+const CONFIG_MAP: &str = "kube-dns";
+
+/// The cluster DNS of a cluster.
+pub(super) struct ClusterDns {
+    /// The address of its Service.
+    pub(super) address: IpAddr,
+    pub(super) domain: String,
+    /// The unspecified address of all IP versions that pods have.
+    pub(super) any: IpAddr,
+}
+
 /// Applies the objects of the cluster DNS with server-side apply; fields of other managers stay.
-pub(super) async fn ensure(client: &Client, address: IpAddr, domain: &str) -> Result<(), Error> {
-    for (group, version, plural, object) in objects(address, domain) {
+pub(super) async fn ensure(client: &Client, dns: &ClusterDns) -> Result<(), Error> {
+    for (group, version, plural, object) in objects(dns) {
         let access = client.resource(&Resource::builtin(group, version, plural));
         let access = match object["metadata"]["namespace"].as_str() {
             Some(namespace) => access.namespace(namespace),
@@ -65,6 +84,17 @@ pub(super) async fn ensure(client: &Client, address: IpAddr, domain: &str) -> Re
     }
 
     Ok(())
+}
+
+/// Deletes the Deployment that earlier versions had.
+pub(super) async fn delete_deployment(client: &Client) -> Result<(), Error> {
+    let deployments = client
+        .resource(&Resource::builtin("apps", "v1", "deployments"))
+        .namespace("kube-system");
+    match deployments.delete(NAME, &DeleteOptions::default()).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        deleted => deleted.map(drop),
+    }
 }
 
 /// Waits until the Service has a ready endpoint.
@@ -95,10 +125,10 @@ fn has_ready_endpoint(slice: &EndpointSlice) -> bool {
         .any(|ready| ready)
 }
 
-fn objects(
-    address: IpAddr,
-    domain: &str,
-) -> Vec<(&'static str, &'static str, &'static str, serde_json::Value)> {
+/// The name of the DaemonSet and of what belongs to it.
+const NAME: &str = "coracle-dns";
+
+fn objects(dns: &ClusterDns) -> Vec<(&'static str, &'static str, &'static str, serde_json::Value)> {
     let labels = json!({"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS", "kubernetes.io/cluster-service": "true"});
     let meta = |name: &str| json!({"name": name, "namespace": "kube-system", "labels": labels});
     let role = "system:coracle-dns";
@@ -109,7 +139,7 @@ fn objects(
             "",
             "v1",
             "serviceaccounts",
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta("coracle-dns")}),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(NAME)}),
         ),
         (
             rbac,
@@ -130,16 +160,37 @@ fn objects(
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": role},
                 "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
-                "subjects": [{"kind": "ServiceAccount", "name": "coracle-dns", "namespace": "kube-system"}],
+                "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": "kube-system"}],
             }),
         ),
-        ("", "v1", "services", service(&meta("kube-dns"), address)),
         (
-            "apps",
+            rbac,
             "v1",
-            "deployments",
-            deployment(&meta("coracle-dns"), address, domain),
+            "roles",
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta(NAME),
+                "rules": [
+                    {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [CONFIG_MAP], "verbs": ["list", "watch"]},
+                ],
+            }),
         ),
+        (
+            rbac,
+            "v1",
+            "rolebindings",
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta(NAME),
+                "roleRef": {"apiGroup": rbac, "kind": "Role", "name": NAME},
+                "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": "kube-system"}],
+            }),
+        ),
+        (
+            "",
+            "v1",
+            "services",
+            service(&meta("kube-dns"), dns.address),
+        ),
+        ("apps", "v1", "daemonsets", daemon_set(&meta(NAME), dns)),
     ]
 }
 
@@ -149,6 +200,7 @@ fn service(metadata: &serde_json::Value, address: IpAddr) -> serde_json::Value {
         "spec": {
             "clusterIP": address.to_string(),
             "selector": {"k8s-app": "kube-dns"},
+            "trafficDistribution": "PreferSameNode",
             "ports": [
                 {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53},
                 {"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53},
@@ -158,14 +210,15 @@ fn service(metadata: &serde_json::Value, address: IpAddr) -> serde_json::Value {
     })
 }
 
-fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> serde_json::Value {
+fn daemon_set(metadata: &serde_json::Value, dns: &ClusterDns) -> serde_json::Value {
     let arguments = [
         "dns".to_owned(),
-        "--listen=0.0.0.0:53".to_owned(),
-        format!("--cluster-domain={domain}"),
-        format!("--cluster-dns={address}"),
+        format!("--listen={}", SocketAddr::new(dns.any, 53)),
+        format!("--cluster-domain={}", dns.domain),
+        format!("--cluster-dns={}", dns.address),
+        format!("--config-map=kube-system/{CONFIG_MAP}"),
         "--state=/state/names".to_owned(),
-        "--metrics-listen=0.0.0.0:9153".to_owned(),
+        format!("--metrics-listen={}", SocketAddr::new(dns.any, 9153)),
     ];
 
     let container = json!({
@@ -192,19 +245,21 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
     });
 
     json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata,
         "spec": {
             "selector": {"matchLabels": {"k8s-app": "kube-dns"}},
-            "strategy": {"rollingUpdate": {"maxUnavailable": 1}},
+            // The old pod answers until the new one does.
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "template": {
                 "metadata": {"labels": {"k8s-app": "kube-dns"}},
                 "spec": {
-                    "serviceAccountName": "coracle-dns",
-                    "priorityClassName": "system-cluster-critical",
+                    "serviceAccountName": NAME,
+                    "priorityClassName": "system-node-critical",
+                    "nodeSelector": {NODE_LABEL: "true"},
                     "dnsPolicy": "Default",
                     "tolerations": [
                         {"key": "CriticalAddonsOnly", "operator": "Exists"},
-                        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+                        {"effect": "NoSchedule", "operator": "Exists"},
                     ],
                     "containers": [container],
                     "volumes": [{"name": "state", "emptyDir": {}}],

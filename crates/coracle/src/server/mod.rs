@@ -13,6 +13,7 @@ mod oom;
 mod options;
 pub(crate) mod pod_network;
 mod program;
+mod ranges;
 mod scheduler;
 mod simulated;
 
@@ -25,6 +26,7 @@ use coracle_apiserver::{InProcess, Listeners, RunError};
 use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::AuthorityError;
 use coracle_controllers::manager::UnknownController;
+use coracle_controllers::nodeipam;
 use coracle_runtime::OpenFiles;
 use coracle_serving::Flag;
 use coracle_settings::{Mistakes, Part};
@@ -37,11 +39,12 @@ use crate::controllers::SigningKeyError;
 use crate::host;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
+use crate::resolv_conf;
 use crate::running;
 use crate::settings::{self, Arguments, Gates, Logs};
 use crate::storage::StorageError;
 use crate::world::WORLD;
-use addresses::{certificate_addresses, local_address, reachable_address};
+use addresses::{certificate_addresses, local_address, reachable_addresses};
 use cluster_network::{ClusterNetwork, ClusterNetworkError, Requested};
 use etcd_port::{EtcdPortError, EtcdPortFlags};
 use node::{Node, NodeError};
@@ -112,6 +115,8 @@ pub(crate) enum ServerError {
     ClusterNetwork(#[from] ClusterNetworkError),
     #[error(transparent)]
     Node(#[from] NodeError),
+    #[error(transparent)]
+    NodeRanges(#[from] nodeipam::ConfigError),
     #[error("--controllers")]
     Controllers(#[from] UnknownController),
     #[error(transparent)]
@@ -175,7 +180,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     let storage = command.etcd.storage(folder);
     let opened = storage.open()?;
 
-    let listener = command.listen(cluster_network.https_port).await?;
+    let listener = command.listen(&cluster_network).await?;
     let address = listener
         .local_addr()
         .map_err(|error| command.unbound(cluster_network.https_port, error))?;
@@ -187,10 +192,10 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
 
     let pki = Certificates::new(folder, opened.holds_cluster());
     let authority = pki.authority()?;
-    let reachable = reachable_address(address.ip(), &cluster_network);
-    let advertised = SocketAddr::new(reachable, address.port());
+    let reachable = reachable_addresses(address.ip(), &cluster_network);
+    let advertised = SocketAddr::new(reachable[0], address.port());
 
-    let addresses = certificate_addresses(address.ip(), reachable, &cluster_network);
+    let addresses = certificate_addresses(address.ip(), &reachable, &cluster_network);
     let server = pki.server(&authority, &addresses)?;
 
     let local = local_address(address);
@@ -210,7 +215,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         &pki,
         &storage,
         advertised,
-        cluster_network.service_cidr,
+        cluster_network.service_cidr.all(),
         journal.clone(),
     )?;
 
@@ -235,13 +240,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     let scheduler = scheduler::begin(command, &in_process, &journal, &authority).await;
     simulated::begin(&command.nodes, &in_process, &journal, &tasks);
 
-    let node = command.node(
-        &instance,
-        &cluster_network,
-        advertised.ip(),
-        journal,
-        &authority,
-    )?;
+    let node = command.node(&instance, &cluster_network, reachable, journal, &authority)?;
     let node = node.map(|settings| node::Settings {
         open_files: Some(open_files),
         ..settings
@@ -341,7 +340,7 @@ impl Server {
         &self,
         instance: &Instance,
         cluster_network: &ClusterNetwork,
-        address: IpAddr,
+        addresses: Vec<IpAddr>,
         journal: Journal,
         authority: &Pair,
     ) -> Result<Option<node::Settings>, ServerError> {
@@ -355,17 +354,19 @@ impl Server {
         instance.make_run_dir().map_err(NodeError::RunDir)?;
         cluster_network::publish(instance, cluster_network)?;
         let name = self.node_name()?;
-        let addresses = [address, IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        let certified = [&addresses[..], &[IpAddr::V4(Ipv4Addr::LOCALHOST)]].concat();
 
         Ok(Some(node::Settings {
             flags: self.flags.clone(),
-            certificate: Certificates::kubelet(authority, &name, &addresses)?,
+            certificate: Certificates::kubelet(authority, &name, &certified)?,
             authority: authority.certificate.clone(),
             instance: instance.clone(),
             name,
-            address,
+            addresses,
             cluster_network: cluster_network.clone(),
             domain: self.network.cluster_domain.clone(),
+            cluster_dns: self.cluster_dns(cluster_network),
+            resolv_conf: resolv_conf::choose(self.network.resolv_conf.as_deref()),
             journal,
             kubelet_port: self.network.kubelet_port,
             open_files: None,
@@ -373,9 +374,21 @@ impl Server {
             unsafe_sysctls: self.pods.allowed_unsafe_sysctls.clone(),
             images: self.images.settings().map_err(Mistakes)?,
             registries: self.images.registries().map_err(NodeError::Proxy)?,
+            encapsulation: self.network.encapsulation(),
+            has_network: !self.disable.contains(&Component::Network),
             has_proxy: !self.disable.contains(&Component::Proxy),
             has_dns: !self.disable.contains(&Component::Dns),
         }))
+    }
+
+    /// The DNS servers of pods.
+    fn cluster_dns(&self, cluster_network: &ClusterNetwork) -> Vec<IpAddr> {
+        let own = cluster_network.dns_address();
+        let own = own.filter(|_| !self.disable.contains(&Component::Dns));
+        match self.network.cluster_dns.as_slice() {
+            [] => own.into_iter().collect(),
+            given => given.to_vec(),
+        }
     }
 
     /// The name of the node: --node-name, or the hostname.
@@ -390,8 +403,8 @@ impl Server {
     /// the machine.
     fn cluster_network(&self, instance: &Instance) -> Result<ClusterNetwork, ClusterNetworkError> {
         let requested = Requested {
-            cluster_cidr: self.network.cluster_cidr,
-            service_cidr: self.network.service_cidr,
+            cluster_cidr: self.network.cluster_cidr.clone(),
+            service_cidr: self.network.service_cidr.clone(),
             https_port: self.https_port,
             kubelet_port: self.network.kubelet_port,
             cni: self.cni.plugins(),

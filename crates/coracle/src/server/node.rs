@@ -19,6 +19,7 @@ use coracle_cri::v1::PodSandboxFilter;
 use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
 use coracle_kubelet::server::{Server, TlsError, certificate};
 use coracle_kubelet::{Config, ImageSettings, Kubelet, LogRotation};
+use coracle_network::Encapsulation;
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
 use coracle_runtime::images::{
     ImageError, ImageStore, ImagesConfig, PreloadWatch, ProxyError, Registries,
@@ -31,9 +32,10 @@ use rustix::mount::{UnmountFlags, unmount};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::cluster_network::{ClusterNetwork, nth_address};
-use super::dns;
-use super::pod_network::PodNetwork;
+use super::addresses::any_address;
+use super::cluster_network::ClusterNetwork;
+use super::dns::{self, ClusterDns};
+use super::pod_network::{self, PodNetwork};
 use crate::certificates::Pair;
 use crate::component_port::component_metrics;
 use crate::instance::Instance;
@@ -47,10 +49,14 @@ pub(super) struct Settings {
     pub(super) flags: Vec<Flag>,
     pub(super) instance: Instance,
     pub(super) name: String,
-    /// The node's address.
-    pub(super) address: IpAddr,
+    /// The node's addresses, one per IP version, the primary first.
+    pub(super) addresses: Vec<IpAddr>,
     pub(super) cluster_network: ClusterNetwork,
     pub(super) domain: String,
+    /// The DNS servers of pods.
+    pub(super) cluster_dns: Vec<IpAddr>,
+    /// The file with the DNS servers of the host.
+    pub(super) resolv_conf: PathBuf,
     pub(super) journal: Journal,
     /// The CA of clients of the kubelet API.
     pub(super) authority: String,
@@ -65,6 +71,8 @@ pub(super) struct Settings {
     pub(super) unsafe_sysctls: Vec<String>,
     pub(super) images: ImageSettings,
     pub(super) registries: Registries,
+    pub(super) encapsulation: Encapsulation,
+    pub(super) has_network: bool,
     pub(super) has_proxy: bool,
     pub(super) has_dns: bool,
 }
@@ -183,7 +191,7 @@ async fn open(
     } = &settings;
     let forwarding = NodeNetwork {
         instance: instance.name(),
-        pod_ranges: vec![cluster_network.cluster_cidr],
+        pod_ranges: cluster_network.cluster_cidr.all().to_vec(),
     };
     blocking(move || forwarding.prepare()).await?;
 
@@ -191,8 +199,10 @@ async fn open(
         instance,
         cluster_network.cni.as_ref(),
         Some(cluster_network),
+        settings.has_network,
     )
     .await?;
+    begin_network(&settings, in_process, &network, tasks);
     let config = ImagesConfig {
         registries: settings.registries.clone(),
         ..images(instance)
@@ -249,7 +259,8 @@ async fn listen(settings: &Settings) -> Result<TcpListener, NodeError> {
     let port = settings
         .kubelet_port
         .unwrap_or(settings.cluster_network.kubelet_port);
-    let at = |port| SocketAddr::from(([0, 0, 0, 0], port));
+    let any = any_address(&settings.cluster_network.cluster_cidr);
+    let at = |port| SocketAddr::new(any, port);
     match TcpListener::bind(at(port)).await {
         Err(error)
             if error.kind() == io::ErrorKind::AddrInUse && settings.kubelet_port.is_none() =>
@@ -282,17 +293,14 @@ fn begin_kubelet(
 
     let config = Config {
         node_name: settings.name.clone(),
-        addresses: vec![settings.address],
+        addresses: settings.addresses.clone(),
         data_dir: settings.instance.data_dir.join("kubelet"),
         cgroup_root: settings.instance.name(),
-        labels: BTreeMap::new(),
+        labels: dns_label(settings.has_dns),
         taints: Vec::new(),
-        cluster_dns: nth_address(&settings.cluster_network.service_cidr, 10)
-            .into_iter()
-            .filter(|_| settings.has_dns)
-            .collect(),
+        cluster_dns: settings.cluster_dns.clone(),
         cluster_domain: settings.domain.clone(),
-        resolv_conf: PathBuf::from("/etc/resolv.conf"),
+        resolv_conf: settings.resolv_conf.clone(),
         logs: LogRotation::default(),
         max_pods: 110,
         pod_pids: settings.pod_pids,
@@ -339,6 +347,35 @@ fn begin_kubelet(
     Ok(())
 }
 
+/// Starts the network between nodes. CNI plugins bring their own.
+fn begin_network(settings: &Settings, in_process: &InProcess, network: &PodNetwork, tasks: &Tasks) {
+    let PodNetwork::Bridge(bridge) = network else {
+        return;
+    };
+    if !settings.has_network {
+        return;
+    }
+
+    // It lists and watches nodes, as the proxy does.
+    let client =
+        client(in_process, "system:kube-proxy", &[], "network").measured(&component_metrics());
+    let config = coracle_network::Config {
+        node: settings.name.clone(),
+        names: settings.instance.network(),
+        record: settings.instance.network_record(),
+        encapsulation: settings.encapsulation,
+        cluster_ranges: settings.cluster_network.cluster_cidr.all().to_vec(),
+    };
+
+    let (mtu, learnt) = watch::channel(None);
+    tasks.spawn(pod_network::follow_mtu(bridge.clone(), learnt));
+    tasks.spawn(async move {
+        if let Err(error) = coracle_network::run(config, client, mtu).await {
+            tracing::error!(error = %error_chain(&error), "network between nodes failed");
+        }
+    });
+}
+
 /// Starts the service proxy.
 fn begin_proxy(settings: &Settings, in_process: &InProcess, tasks: &Tasks) {
     let client =
@@ -346,8 +383,10 @@ fn begin_proxy(settings: &Settings, in_process: &InProcess, tasks: &Tasks) {
     let config = coracle_proxy::Config {
         node: settings.name.clone(),
         table: settings.instance.service_table(),
-        detect_local: DetectLocal::ClusterRanges(vec![settings.cluster_network.cluster_cidr]),
-        service_ranges: vec![settings.cluster_network.service_cidr],
+        detect_local: DetectLocal::ClusterRanges(
+            settings.cluster_network.cluster_cidr.all().to_vec(),
+        ),
+        service_ranges: settings.cluster_network.service_cidr.all().to_vec(),
         min_sync_period: Duration::ZERO,
         version: coracle_apiserver::VERSION,
         ..coracle_proxy::Config::default()
@@ -375,10 +414,13 @@ fn begin_dns(
     dns_done: watch::Sender<bool>,
 ) {
     let client = client(in_process, "system:coracle", &["system:masters"], "coracle");
-    let domain = settings.domain.clone();
-
-    let Some(address) = nth_address(&settings.cluster_network.service_cidr, 10) else {
+    let Some(address) = settings.cluster_network.dns_address() else {
         return;
+    };
+    let cluster_dns = ClusterDns {
+        address,
+        domain: settings.domain.clone(),
+        any: any_address(&settings.cluster_network.cluster_cidr),
     };
     tasks.spawn(async move {
         let made = match dns::program() {
@@ -389,8 +431,11 @@ fn begin_dns(
         if let Err(error) = made {
             return tracing::error!(error = %error_chain(&error), "cannot build the cluster DNS image; cluster DNS not started");
         }
-        if let Err(error) = dns::ensure(&client, address, &domain).await {
+        if let Err(error) = dns::ensure(&client, &cluster_dns).await {
             return tracing::error!(error = %error_chain(&error), "cannot apply the cluster DNS objects; cluster DNS not started");
+        }
+        if let Err(error) = dns::delete_deployment(&client).await {
+            tracing::error!(error = %error_chain(&error), "cannot delete the Deployment of the cluster DNS of an earlier version");
         }
         if tokio::time::timeout(DNS_TIMEOUT, dns::until_ready(client)).await.is_err() {
             tracing::warn!("cluster DNS is not ready yet; see `kubectl -n kube-system get pods -l k8s-app=kube-dns`");
@@ -398,6 +443,12 @@ fn begin_dns(
 
         dns_done.send_replace(true);
     });
+}
+
+/// The labels of a node that has the image of the cluster DNS.
+fn dns_label(has_image: bool) -> BTreeMap<String, String> {
+    let label = (dns::NODE_LABEL.to_owned(), "true".to_owned());
+    has_image.then_some(label).into_iter().collect()
 }
 
 /// Waits until the Node object is Ready.

@@ -1,11 +1,13 @@
 //! The options of `coracle server`, grouped by topic.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use coracle_api::Value;
 use coracle_apiserver::storage::Media;
 use coracle_kubelet::{ImageSettings, ListedImages, Pulls, Verification};
+use coracle_network::Encapsulation;
 use coracle_runtime::images::{ProxyError, Registries};
 use coracle_settings::{Element, OptionalText};
 use ipnet::IpNet;
@@ -25,13 +27,65 @@ pub(super) struct NodeFlags {
 /// Address ranges of the cluster, and its node.
 #[derive(Default)]
 pub(super) struct NetworkFlags {
-    pub(super) cluster_cidr: Option<IpNet>,
-    pub(super) service_cidr: Option<IpNet>,
+    pub(super) cluster_cidr: Vec<IpNet>,
+    pub(super) service_cidr: Vec<IpNet>,
+    /// The mask sizes of nodes' ranges; 0: the default.
+    pub(super) mask_v4: u16,
+    pub(super) mask_v6: u16,
+    pub(super) encapsulation: Option<EncapsulationMode>,
     pub(super) cluster_domain: String,
+    /// Empty: that of the cluster DNS that is deployed.
+    pub(super) cluster_dns: Vec<IpAddr>,
+    pub(super) resolv_conf: Option<PathBuf>,
     pub(super) node_name: OptionalText,
     pub(super) kubelet_port: Option<u16>,
     /// The CA of other kubelets; empty: they are not verified.
     pub(super) kubelet_certificate_authority: OptionalText,
+}
+
+impl NetworkFlags {
+    pub(super) fn node_mask_v4(&self) -> Option<u8> {
+        mask(self.mask_v4)
+    }
+
+    pub(super) fn node_mask_v6(&self) -> Option<u8> {
+        mask(self.mask_v6)
+    }
+
+    pub(super) fn encapsulation(&self) -> Encapsulation {
+        self.encapsulation
+            .map_or_else(Encapsulation::default, |mode| mode.0)
+    }
+}
+
+/// One that no address has is refused with the ranges.
+fn mask(given: u16) -> Option<u8> {
+    (given > 0).then(|| u8::try_from(given).unwrap_or(u8::MAX))
+}
+
+/// When packets between nodes are encapsulated.
+#[derive(Clone, Copy)]
+pub(super) struct EncapsulationMode(Encapsulation);
+
+impl Element for EncapsulationMode {
+    const KIND: &'static str = "mode";
+
+    fn parse(text: &str) -> Result<EncapsulationMode, String> {
+        match text {
+            "never" => Ok(EncapsulationMode(Encapsulation::Never)),
+            "cross-subnet" => Ok(EncapsulationMode(Encapsulation::CrossSubnet)),
+            "always" => Ok(EncapsulationMode(Encapsulation::Always)),
+            _ => Err(format!("{text:?} is not never, cross-subnet or always")),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::from(match self.0 {
+            Encapsulation::Never => "never",
+            Encapsulation::CrossSubnet => "cross-subnet",
+            Encapsulation::Always => "always",
+        })
+    }
 }
 
 /// Limits of pods.
@@ -181,6 +235,8 @@ impl CniFlags {
 pub(super) enum Component {
     /// Cluster DNS
     Dns,
+    /// Network between nodes
+    Network,
     /// Service proxy
     Proxy,
     Scheduler,
@@ -193,15 +249,17 @@ impl Element for Component {
     fn parse(text: &str) -> Result<Component, String> {
         match text {
             "dns" => Ok(Component::Dns),
+            "network" => Ok(Component::Network),
             "proxy" => Ok(Component::Proxy),
             "scheduler" => Ok(Component::Scheduler),
-            _ => Err(format!("{text:?} is not dns, proxy or scheduler")),
+            _ => Err(format!("{text:?} is not dns, network, proxy or scheduler")),
         }
     }
 
     fn to_value(&self) -> Value {
         Value::from(match self {
             Component::Dns => "dns",
+            Component::Network => "network",
             Component::Proxy => "proxy",
             Component::Scheduler => "scheduler",
         })

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_base::error_chain;
 use coracle_podnet::{Bridge, BridgeConfig, CniConfig, CniNetwork, Error};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::cluster_network::ClusterNetwork;
 use crate::instance::Instance;
@@ -28,11 +30,13 @@ pub(crate) enum PodNetwork {
 }
 
 impl PodNetwork {
-    /// Opens the pod network; without `cluster_network` only to remove it.
+    /// Opens the pod network; without `cluster_network` only to remove it. `has_network`: whether
+    /// the network between nodes runs too.
     pub(crate) async fn open(
         instance: &Instance,
         plugins: Option<&Plugins>,
         cluster_network: Option<&ClusterNetwork>,
+        has_network: bool,
     ) -> Result<PodNetwork, Error> {
         if let Some(plugins) = plugins {
             return Ok(PodNetwork::Plugins(Arc::new(CniNetwork::new(CniConfig {
@@ -49,16 +53,18 @@ impl PodNetwork {
             state: instance.run_dir().join("network"),
             // The node's pod CIDR is assigned later, by the cluster.
             ranges: Vec::new(),
-            mtu: None,
-            // Traffic that leaves the pod network gets the node's address.
+            // It may change as soon as the other nodes are known.
+            mtu: match has_network {
+                true => coracle_network::last_pod_mtu(&instance.network_record()),
+                false => None,
+            },
+            // Traffic that leaves the pod network gets the node's address: here, unless the network
+            // between nodes does it, which knows the nodes.
             masquerade_outside: cluster_network
-                .iter()
-                .map(|network| network.cluster_cidr)
-                .collect(),
+                .filter(|_| !has_network)
+                .map_or_else(Vec::new, |network| network.cluster_cidr.all().to_vec()),
             service_ranges: cluster_network
-                .iter()
-                .map(|network| network.service_cidr)
-                .collect(),
+                .map_or_else(Vec::new, |network| network.service_cidr.all().to_vec()),
         });
 
         Ok(PodNetwork::Bridge(Arc::new(bridge.await?)))
@@ -85,6 +91,18 @@ impl PodNetwork {
         match self {
             PodNetwork::Bridge(bridge) => bridge.tear_down().await,
             PodNetwork::Plugins(_) => Ok(()),
+        }
+    }
+}
+
+/// Gives pods the MTU that the network between nodes allows, whenever it changes.
+pub(crate) async fn follow_mtu(bridge: Arc<Bridge>, mut learnt: watch::Receiver<Option<u32>>) {
+    while learnt.changed().await.is_ok() {
+        let Some(mtu) = *learnt.borrow_and_update() else {
+            continue;
+        };
+        if let Err(error) = bridge.set_mtu(mtu).await {
+            tracing::error!(error = %error_chain(&error), mtu, "cannot set the MTU of pods");
         }
     }
 }

@@ -55,7 +55,7 @@ const GENERAL: &[S] = &[
     S::new(
         "disable",
         "",
-        "Components that are not started: dns, proxy, scheduler",
+        "Components that are not started: dns, network, proxy, scheduler",
         |options| &mut options.disable,
     ),
     S::new(
@@ -70,20 +70,33 @@ const ADDRESSES: &[S] = &[
     S::new(
         "bind-address",
         "",
-        "Address of the API server. Default: 0.0.0.0, or 127.0.0.1 with --no-node",
+        "Address of the API server. Default: 0.0.0.0, :: if pods have IPv6 addresses, or the loopback address with --no-node",
         |options| &mut options.bind_address,
     ),
     S::new(
         "cluster-cidr",
         "",
-        "Address range of pods. Default: 10.244.0.0/16, or the next free range; with --no-node and more than 256 simulated nodes 10.128.0.0/9",
+        "Address range of pods, or one of each IP version, the primary first. Default: 10.244.0.0/16, or the next free range; with --no-node and more than 256 simulated nodes 10.128.0.0/9",
         |options| &mut options.network.cluster_cidr,
+    ),
+    S::new(
+        "cluster-dns",
+        "",
+        "Addresses of the cluster DNS, which pods ask. Default: the tenth address of the Service range; with --disable dns none",
+        |options| &mut options.network.cluster_dns,
     ),
     S::new(
         "cluster-domain",
         "cluster.local",
         "DNS domain of the cluster",
         |options| &mut options.network.cluster_domain,
+    ),
+    S::new(
+        "encapsulation",
+        "cross-subnet",
+        "When packets between pods of two nodes are encapsulated (VXLAN): never, cross-subnet (where the nodes are on different \
+         segments), always",
+        |options| &mut options.network.encapsulation,
     ),
     S::new(
         "https-port",
@@ -98,9 +111,21 @@ const ADDRESSES: &[S] = &[
         |options| &mut options.network.kubelet_port,
     ),
     S::new(
+        "node-cidr-mask-size-ipv4",
+        "0",
+        "Mask size of a node's IPv4 pod range; 0: 24",
+        |options| &mut options.network.mask_v4,
+    ),
+    S::new(
+        "node-cidr-mask-size-ipv6",
+        "0",
+        "Mask size of a node's IPv6 pod range; 0: 64",
+        |options| &mut options.network.mask_v6,
+    ),
+    S::new(
         "service-cidr",
         "",
-        "Address range of Services. Default: 10.96.0.0/12, or the next free range",
+        "Address range of Services, or one of each IP version, the primary first. Default: 10.96.0.0/12, or the next free range",
         |options| &mut options.network.service_cidr,
     ),
 ];
@@ -165,6 +190,13 @@ const NODE: &[S] = &[
         REGISTRY_HOSTS_DIR,
         "Directory with a directory of hosts.toml per registry, as containerd has it; read for every pull. It may be missing",
         |options| &mut options.images.registry_hosts_dir,
+    ),
+    S::new(
+        "resolv-conf",
+        "",
+        "File with the DNS servers and search domains of the host, for pods and the cluster DNS. Default: /etc/resolv.conf, or if \
+         its servers are on loopback addresses, the file in which systemd-resolved or NetworkManager names the servers it asks",
+        |options| &mut options.network.resolv_conf,
     ),
     S::new(
         "serialize-image-pulls",
@@ -303,6 +335,8 @@ impl Server {
                 !self.pods.allowed_unsafe_sysctls.is_empty(),
             ),
             ("cni-conf-dir", self.cni.conf_dir.is_some()),
+            ("resolv-conf", self.network.resolv_conf.is_some()),
+            ("cluster-dns", !self.network.cluster_dns.is_empty()),
         ];
         for (flag, _) in given.iter().filter(|(_, given)| *given && self.no_node) {
             mistakes.push(format!("--{flag} cannot be used with --no-node"));

@@ -60,7 +60,7 @@ fn on_a_read_only_disk_pods_end_and_the_store_is_backed_up() {
     machine.until("get pod pod -o jsonpath={.status.phase}", |phase| {
         phase == "Running"
     });
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
+    machine.kubectl("-n kube-system rollout status daemonset/coracle-dns --timeout=300s");
 
     disk.fail();
     machine.is_refused_writes("any", "read-only");

@@ -156,7 +156,7 @@ fn ports(machine: &Machine) {
 fn a_deployment_is_rolled_out_and_back() {
     let machine = Machine::new();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
+    machine.kubectl("-n kube-system rollout status daemonset/coracle-dns --timeout=300s");
     machine.kubectl("create deployment web --image=coracle.local/echo --replicas=3");
     machine.kubectl("expose deployment web --port=80 --target-port=8080 --type=NodePort");
     machine.kubectl("rollout status deployment/web --timeout=300s");

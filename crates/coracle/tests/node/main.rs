@@ -13,6 +13,7 @@ mod kubectl_commands;
 mod machine;
 mod machine_cgroup;
 mod metrics;
+mod networks;
 mod no_default_route;
 mod open_file_limit;
 mod pod_churn;

@@ -7,7 +7,7 @@ use crate::machine::{Machine, eventually};
 fn without_a_default_route_the_machine_reaches_services() {
     let machine = Machine::isolated();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
+    machine.kubectl("-n kube-system rollout status daemonset/coracle-dns --timeout=300s");
     machine.kubectl("create deployment echo --image=coracle.local/echo");
     machine.kubectl("expose deployment echo --port=80 --target-port=8080");
     machine.kubectl("rollout status deployment/echo --timeout=300s");

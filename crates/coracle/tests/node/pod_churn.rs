@@ -18,7 +18,7 @@ const SHOWN: usize = 3;
 fn three_hundred_pods_are_created_and_deleted_without_leftovers() {
     let machine = Machine::new();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
+    machine.kubectl("-n kube-system rollout status daemonset/coracle-dns --timeout=300s");
     let before = machine.inventory();
 
     let cycles = number("CORACLE_CYCLES").unwrap_or(CYCLES);

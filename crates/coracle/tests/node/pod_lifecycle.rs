@@ -15,7 +15,7 @@ fn each_step_of_a_pods_lifecycle_is_visible_on_its_node() {
     let machine = Machine::new();
     machine.import_tools();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
+    machine.kubectl("-n kube-system rollout status daemonset/coracle-dns --timeout=300s");
 
     let before = machine.inventory();
     fs::write(machine.folder().join("meminfo"), "MemTotal: 4242 kB\n").unwrap();

@@ -89,7 +89,7 @@ fn kill_at_a_random_moment(machine: &Machine, rng: &mut Rng) {
 
 /// Two pods behind a Service; the Service and its name are requested continuously.
 fn begin_with_a_service(machine: &Machine) -> Traffic {
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
+    machine.kubectl("-n kube-system rollout status daemonset/coracle-dns --timeout=300s");
     machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=2");
     machine.kubectl("expose deployment echo --port=80 --target-port=8080");
     machine.kubectl("rollout status deployment/echo --timeout=300s");

@@ -15,10 +15,12 @@ use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseI
 use hickory_server::zone_handler::MessageResponseBuilder;
 use tokio::time::Instant;
 
+use super::forwarding::Forwarding;
 use super::metrics::{Counted, DnsMetrics};
 use super::records;
-use super::upstream::Upstream;
+use super::upstream::{Upstream, UpstreamError};
 use crate::Zone;
+use crate::customization::Customization;
 use crate::zone::answer::{Answer, answer};
 
 /// Answers queries about one cluster, and forwards others.
@@ -35,7 +37,7 @@ struct Shared {
     serial: AtomicU32,
     domain: String,
     own: Vec<IpAddr>,
-    upstream: Option<Upstream>,
+    forwarding: Forwarding,
     metrics: DnsMetrics,
 }
 
@@ -69,7 +71,7 @@ impl Handler {
             serial: AtomicU32::new(1),
             domain,
             own,
-            upstream,
+            forwarding: Forwarding::new(upstream),
             metrics: DnsMetrics::new(metrics),
         };
 
@@ -88,6 +90,16 @@ impl Handler {
     /// Reads the zone.
     pub fn read<T>(&self, how: impl FnOnce(&Zone) -> T) -> T {
         how(&self.shared.zone.read())
+    }
+
+    /// Replaces what the administrator added.
+    pub fn customize(&self, customization: Customization) -> Result<(), UpstreamError> {
+        self.shared.forwarding.customize(customization)
+    }
+
+    /// What the administrator added.
+    pub fn customization(&self) -> Customization {
+        self.shared.forwarding.customization()
     }
 
     /// Marks the zone as complete: from now on a missing name does not exist.
@@ -173,14 +185,13 @@ impl Handler {
     }
 
     async fn forward(&self, mut reply: Reply, name: &Name, kind: RecordType) -> Reply {
-        let Some(upstream) = &self.shared.upstream else {
+        let Some(response) = self.shared.forwarding.lookup(name, kind).await else {
             return if reply.answers.is_empty() {
                 Reply::failed(ResponseCode::Refused)
             } else {
                 reply
             };
         };
-        let response = upstream.lookup(name, kind).await;
 
         reply.forwarded = true;
         reply.authoritative = !reply.answers.is_empty();
@@ -244,7 +255,7 @@ impl RequestHandler for Handler {
         about.response_code = reply.code;
         about.authoritative = reply.authoritative;
 
-        about.recursion_available = self.shared.upstream.is_some();
+        about.recursion_available = self.shared.forwarding.is_available();
         let mut builder = MessageResponseBuilder::from_message_request(request);
         let edns = request.edns.as_ref().map(|asked| {
             let mut authoritative = hickory_server::proto::op::Edns::new();

@@ -1,6 +1,7 @@
 //! The DNS server: receives queries over UDP and TCP, and answers them from the zone or upstream
 //! servers.
 
+mod forwarding;
 mod handler;
 mod metrics;
 mod records;

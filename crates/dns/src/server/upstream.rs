@@ -157,8 +157,13 @@ fn servers(text: &str, own: &[IpAddr]) -> Vec<SocketAddr> {
     let others = text
         .lines()
         .filter_map(named)
-        .filter(|address| !own.contains(address));
+        .filter(|address| !is_own(*address, own));
     others.map(|address| SocketAddr::new(address, 53)).collect()
+}
+
+/// Whether asking an address would be asking ourselves. On all addresses means on loopback too.
+fn is_own(address: IpAddr, own: &[IpAddr]) -> bool {
+    own.contains(&address) || (address.is_loopback() && own.iter().any(IpAddr::is_unspecified))
 }
 
 #[cfg(test)]
@@ -170,6 +175,9 @@ mod tests {
         let text = "# nameserver 1.1.1.1\nsearch a b\nnameserver 10.0.0.10\nnameserver  192.0.2.1 \nnameserver x\n\
                     options ndots:2\nnameserver fd00::1\n";
         let found = servers(text, &["10.0.0.10".parse().unwrap()]);
+        let loopback = "nameserver 127.0.0.53\nnameserver ::1\n";
+        assert_eq!(servers(loopback, &["0.0.0.0".parse().unwrap()]), []);
+        assert_eq!(servers(loopback, &["10.0.0.10".parse().unwrap()]).len(), 2);
         assert_eq!(
             found,
             [

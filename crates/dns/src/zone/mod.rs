@@ -29,7 +29,7 @@ pub struct Zone {
 }
 
 /// The facts of a zone.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub namespaces: Vec<String>,
     pub services: Vec<Service>,
