@@ -30,8 +30,8 @@ pub(super) struct NetworkFlags {
     pub(super) cluster_cidr: Vec<IpNet>,
     pub(super) service_cidr: Vec<IpNet>,
     /// The mask sizes of nodes' ranges; 0: the default.
-    pub(super) mask_v4: u16,
-    pub(super) mask_v6: u16,
+    pub(super) mask_v4: i64,
+    pub(super) mask_v6: i64,
     pub(super) encapsulation: Option<EncapsulationMode>,
     pub(super) cluster_domain: String,
     /// Empty: that of the cluster DNS that is deployed.
@@ -59,8 +59,8 @@ impl NetworkFlags {
 }
 
 /// One that no address has is refused with the ranges.
-fn mask(given: u16) -> Option<u8> {
-    (given > 0).then(|| u8::try_from(given).unwrap_or(u8::MAX))
+fn mask(given: i64) -> Option<u8> {
+    (given != 0).then(|| u8::try_from(given).unwrap_or(u8::MAX))
 }
 
 /// When packets between nodes are encapsulated.
