@@ -1,7 +1,7 @@
 //! What the kernel of a node should have, given all nodes. Pure.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use coracle_netlink::Version;
 use coracle_netlink::route::{Mac, Tunnel, Vxlan};
@@ -229,7 +229,7 @@ fn way(
         machine.paths.get(&target)?;
         Some(Way::Encapsulated {
             version,
-            gateway: range.network(),
+            gateway: tunnel_gateway(range, peer.identity?.mac),
         })
     };
 
@@ -249,6 +249,23 @@ fn way(
         node: node(),
         range,
     })
+}
+
+/// The address of a node behind a tunnel, as gateway of the route to its range. The kernel refuses an
+/// IPv6 gateway to which another interface has a route, as a network of that range has while the
+/// node was on this segment; it takes any that is link-local.
+fn tunnel_gateway(range: IpNet, mac: Mac) -> IpAddr {
+    match range {
+        IpNet::V4(range) => range.network().into(),
+        IpNet::V6(_) => link_local(mac).into(),
+    }
+}
+
+/// The link-local address of an interface with this hardware address.
+fn link_local([a, b, c, d, e, f]: Mac) -> Ipv6Addr {
+    let pair = |one: u8, other: u8| u16::from_be_bytes([one, other]);
+    let (first, second) = (pair(a ^ 2, b), pair(c, 0xff));
+    Ipv6Addr::new(0xfe80, 0, 0, 0, first, second, pair(0xfe, d), pair(e, f))
 }
 
 /// The version of the packets between two nodes: one that both have, and that both choose.

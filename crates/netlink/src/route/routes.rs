@@ -69,12 +69,14 @@ impl Connection {
     }
 
     /// Adds a route, or replaces that to the same range. The gateway need not be in a network of
-    /// the interface.
+    /// the interface, but no other interface may have a route to an IPv6 gateway.
     pub fn replace_route(&mut self, route: &Route, protocol: u8) -> Result<(), NetlinkError> {
         let range = route.range;
         let mut fixed = route_part(range.addr(), range.prefix_len(), libc::RT_SCOPE_UNIVERSE);
         fixed[5] = protocol;
-        fixed[8..12].copy_from_slice(&ON_LINK.to_ne_bytes());
+        if !is_link_local(route.gateway) {
+            fixed[8..12].copy_from_slice(&ON_LINK.to_ne_bytes());
+        }
 
         self.change(
             "add a route",
@@ -176,6 +178,11 @@ fn route_part(of_family: IpAddr, prefix: u8, scope: u8) -> [u8; ROUTE_PART] {
     bytes[6] = scope;
     bytes[7] = UNICAST;
     bytes
+}
+
+/// Such a gateway is always one of the interface's link.
+fn is_link_local(gateway: IpAddr) -> bool {
+    matches!(gateway, IpAddr::V6(gateway) if gateway.is_unicast_link_local())
 }
 
 fn read(body: &[u8]) -> Option<FoundRoute> {

@@ -481,6 +481,31 @@ fn nodes_come_and_go_and_change_their_addresses() {
 }
 
 #[test]
+fn a_node_moves_to_another_segment_and_back() {
+    test(Encapsulation::CrossSubnet, async |lab| {
+        let a = lab.machine("a", 1, "near", "46").await;
+        let c = lab.machine("c", 3, "far", "46").await;
+        let _running = [lab.start(&a), lab.start(&c)];
+        lab.all_reach_all(&[&a, &c]).await;
+
+        for segment in ["near", "far", "near"] {
+            c.ip("addr flush dev eth0 scope global");
+            lab.router.run("ip", "link set to-c nomaster");
+            lab.router
+                .run("ip", &format!("link set to-c master {segment}"));
+            c.set_addresses(segment, 3, "46");
+            lab.report(&c, segment, "46", 3).await;
+            lab.all_reach_all(&[&a, &c]).await;
+            let device = if segment == "near" { "eth0" } else { "corvx4" };
+            for range in ["10.244.3.0/24", "fd00:0:0:3::/64"] {
+                let route = a.route(range);
+                assert!(route.contains(&format!("dev {device}")), "{route}");
+            }
+        }
+    });
+}
+
+#[test]
 fn what_others_delete_comes_back_and_packets_pass_without_a_process() {
     test(Encapsulation::CrossSubnet, async |lab| {
         let a = lab.machine("a", 1, "near", "46").await;
