@@ -90,5 +90,7 @@ mod tests {
         );
         let counted = Buckets::exponential_seconds(1e-8, 10.0, 4).counted();
         assert_eq!(*counted, [10, 100, 1000, 10_000]);
+        let linear = Buckets::linear(50_000.0, 100_000.0, 3).counted();
+        assert_eq!(*linear, [50_000, 150_000, 250_000]);
     }
 }

@@ -15,7 +15,7 @@ use coracle_api::Value;
 use coracle_api::codec::json;
 use coracle_scheduler::cache::Cache;
 use coracle_scheduler::config::Config;
-use coracle_scheduler::cycle::{Search, schedule};
+use coracle_scheduler::cycle::{Search, Timing, schedule};
 use coracle_scheduler::framework::{Bind, Bound, Cycle, Nominations, Refusal};
 use coracle_scheduler::node::Node;
 use coracle_scheduler::plugins::{Handle, Registry};

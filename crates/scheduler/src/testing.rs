@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::cache::Cache;
 use crate::config::{Config, ConfigError, ProfileConfig};
-use crate::cycle::{Placement, Search, Unschedulable, schedule};
+use crate::cycle::{Placement, Search, Timing, Unschedulable, schedule};
 use crate::framework::{Bind, Bound, Cycle, Nominations, Profile, Refusal};
 use crate::node::Node;
 use crate::plugins::{Handle, Registry};

@@ -167,14 +167,15 @@ impl Registry {
             }
         };
 
-        let cache = self.cache(scope)?;
-        cache.counts.lists.list(read, entries.len());
+        if let Ok(cache) = self.cache(scope) {
+            cache.counts.lists.list(read, entries.len());
+        }
 
         let remaining = (more && counts).then_some(left);
         let continue_token = match entries.last().filter(|_| more) {
             None => String::new(),
             Some(last) => {
-                cache.keep(revision, snapshot.clone());
+                self.cache(scope)?.keep(revision, snapshot.clone());
                 let start = format!("{}\0", &last.key()[prefix.len()..]);
                 Continuation {
                     revision: Some(revision),
@@ -333,7 +334,9 @@ impl Registry {
         }
 
         let (read, returned) = (answer.kvs.len(), entries.count());
-        self.cache(scope)?.counts.stored_lists.list(read, returned);
+        if let Ok(cache) = self.cache(scope) {
+            cache.counts.stored_lists.list(read, returned);
+        }
 
         Ok(Snapshot { revision, entries })
     }

@@ -100,11 +100,45 @@ fn prometheus_scrapes_every_component() {
     create_custom_resource(&machine);
     let targets = targets(&machine);
 
+    check_pages(&machine, &targets);
+
+    let _prometheus = start_prometheus(&machine, &targets);
+    eventually("all targets are up", || {
+        let up = query(&machine, "up");
+        match up.len() == targets.len() && up.values().all(|value| value == "1") {
+            true => Ok(()),
+            false => Err(up),
+        }
+    });
+
+    // Requests of custom resources are those of their group.
+    let created = query(
+        &machine,
+        "apiserver_request_total{group=\"example.com\",resource=\"crons\",verb=\"POST\"}",
+    );
+    assert_eq!(created["apiserver"], "1");
+    let stored = query(
+        &machine,
+        "apiserver_resource_objects{group=\"example.com\",resource=\"crons\"}",
+    );
+    assert_eq!(stored["apiserver"], "1");
+
+    // What was scheduled is what is counted.
+    let scheduled = query(
+        &machine,
+        "scheduler_schedule_attempts_total{result=\"scheduled\"}",
+    );
+    let count: f64 = scheduled["kube-scheduler"].parse().unwrap();
+    assert!(count >= 3.0, "two pods and the DNS: {scheduled:?}");
+}
+
+/// Each page is accepted by promtool, has upstream's families only, and those that are named here.
+fn check_pages(machine: &Machine, targets: &[Target]) {
     let facts = Facts::read();
     let mut seen = BTreeMap::new();
-    for target in &targets {
-        let page = target.page(&machine);
-        check_with_promtool(&machine, target, &page);
+    for target in targets {
+        let page = target.page(machine);
+        check_with_promtool(machine, target, &page);
         let families = families(&page);
         facts.check(target, &families);
         seen.insert(
@@ -121,8 +155,8 @@ fn prometheus_scrapes_every_component() {
         path: "/metrics/probes",
         ..target("kubelet", "https", "127.0.0.1:10250")
     };
-    let page = probes.page(&machine);
-    check_with_promtool(&machine, &probes, &page);
+    let page = probes.page(machine);
+    check_with_promtool(machine, &probes, &page);
     facts.check(&probes, &families(&page));
     assert!(
         page.contains("probe_type=\"Readiness\",result=\"successful\""),
@@ -171,35 +205,6 @@ fn prometheus_scrapes_every_component() {
     for (job, names) in &seen {
         assert!(names.contains("process_cpu_seconds_total"), "{job}");
     }
-
-    let _prometheus = start_prometheus(&machine, &targets);
-    eventually("all targets are up", || {
-        let up = query(&machine, "up");
-        match up.len() == targets.len() && up.values().all(|value| value == "1") {
-            true => Ok(()),
-            false => Err(up),
-        }
-    });
-
-    // Requests of custom resources are those of their group.
-    let created = query(
-        &machine,
-        "apiserver_request_total{group=\"example.com\",resource=\"crons\",verb=\"POST\"}",
-    );
-    assert_eq!(created["apiserver"], "1");
-    let stored = query(
-        &machine,
-        "apiserver_resource_objects{group=\"example.com\",resource=\"crons\"}",
-    );
-    assert_eq!(stored["apiserver"], "1");
-
-    // What was scheduled is what is counted.
-    let scheduled = query(
-        &machine,
-        "scheduler_schedule_attempts_total{result=\"scheduled\"}",
-    );
-    let count: f64 = scheduled["kube-scheduler"].parse().unwrap();
-    assert!(count >= 3.0, "two pods and the DNS: {scheduled:?}");
 }
 
 /// A custom resource, and an object of it.

@@ -125,10 +125,6 @@ impl Startup {
         }
     }
 
-    pub(super) fn is_synced(&self) -> bool {
-        self.is_synced
-    }
-
     /// An image was pulled, or found.
     pub(super) fn pulled(&self, took: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);

@@ -239,6 +239,8 @@ struct PodWorker {
     failed: Option<(String, String)>,
     /// The state after the last sync, which need not be repeated while the state is the same.
     synced: Option<SyncedState>,
+    /// The pod of the last sync.
+    last_pod: Option<Arc<Pod>>,
     /// Until the pod has started.
     startup: Option<Startup>,
 }
@@ -274,6 +276,7 @@ impl PodWorker {
             waiting: BTreeMap::new(),
             failed,
             synced: None,
+            last_pod: None,
             startup: Startup::of(pod),
         }
     }
@@ -326,10 +329,10 @@ impl PodWorker {
     async fn measured_sync(&mut self) -> Next {
         let shared = self.shared.clone();
         let (metrics, pod) = (&shared.pod_metrics, self.request().pod);
-        let operation = match (&self.startup, &self.synced) {
-            (Some(startup), _) if !startup.is_synced() => "create",
-            (_, Some(synced)) if Arc::ptr_eq(&synced.pod, &pod) => "sync",
-            _ => "update",
+        let operation = match self.last_pod.replace(pod.clone()) {
+            None => "create",
+            Some(last) if Arc::ptr_eq(&last, &pod) => "sync",
+            Some(_) => "update",
         };
 
         if let Some(startup) = &mut self.startup {

@@ -11,7 +11,7 @@ use crate::framework::{
 };
 use crate::pod::Pod;
 use crate::testing::{
-    cluster, cpus, default_profile, node, outcome, placed, placed_by, pod, registry, tree,
+    cluster, cpus, default_profile, node, outcome, placed, placed_by, pod, registry, timing, tree,
 };
 
 fn running(name: &str, on: &str, priority: i64, cpu: &str) -> Arc<Pod> {

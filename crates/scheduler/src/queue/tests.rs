@@ -232,3 +232,36 @@ fn a_promise_follows_the_pod_and_ends_with_it() {
     queue.remove("uid-a");
     assert!(queue.nominations.is_empty());
 }
+
+#[test]
+fn moves_are_counted_by_event_and_waiting_pods_by_plugin() {
+    let mut queue = queue();
+    let rejected = |queue: &mut Queue| -> Vec<(&'static str, String, i64)> {
+        let rejected = queue.take_rejected();
+        rejected
+            .map(|(plugin, profile, pods)| (plugin, profile.to_owned(), pods))
+            .collect()
+    };
+
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
+    refuse(&mut queue, 0.0);
+    let moves: Vec<_> = queue.take_moves();
+    assert_eq!(
+        moves,
+        [
+            ("UnschedulablePodAdd", Destination::Active),
+            ("ScheduleAttemptFailure", Destination::Parked),
+        ]
+    );
+    let fit = |pods| ("NodeResourcesFit", String::from("default-scheduler"), pods);
+    assert_eq!(rejected(&mut queue), [fit(1)]);
+    assert_eq!(rejected(&mut queue), []);
+
+    queue.handle_event(&gone("b"), at(100.0));
+    assert_eq!(
+        queue.take_moves(),
+        [("AssignedPodDelete", Destination::Active)]
+    );
+    assert_eq!(pop(&mut queue, 100.0).unwrap(), "a");
+    assert_eq!(rejected(&mut queue), [fit(0)]);
+}

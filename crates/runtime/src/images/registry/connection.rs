@@ -14,7 +14,6 @@ use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
-use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -297,7 +296,7 @@ async fn connect(uri: &Uri, timeout: Option<Duration>) -> Result<Box<dyn Stream>
         host: authority(uri),
         source,
     };
-    let connecting = TcpStream::connect((bare_host(uri), port(uri)));
+    let connecting = coracle_base::dial::tcp((bare_host(uri), port(uri)));
     let stream = match timeout {
         None => connecting.await,
         Some(timeout) => tokio::time::timeout(timeout, connecting)
