@@ -110,7 +110,9 @@ fn register_lists(registry: &Registry, caches: &Arc<Caches>) {
             ["group", "index", "resource"],
             by_resource(caches, move |cache, [group, resource], reading| {
                 let count = of(&cache.counts.lists).get();
-                reading.add_count(&[group, "", resource], count);
+                if count > 0 {
+                    reading.add_count(&[group, "", resource], count);
+                }
             }),
         );
     };
@@ -161,7 +163,10 @@ fn register_lists(registry: &Registry, caches: &Arc<Caches>) {
         by_resource(caches, |cache, [group, resource], reading| {
             let [reached, late] = &cache.counts.consistent_reads;
             for (success, counter) in [("true", reached), ("false", late)] {
-                reading.add_count(&["false", group, resource, success], counter.get());
+                if counter.get() > 0 {
+                    let labels = ["false", group, resource, success];
+                    reading.add_count(&labels, counter.get());
+                }
             }
         }),
     );
@@ -172,12 +177,15 @@ fn register_lists(registry: &Registry, caches: &Arc<Caches>) {
         "Time in seconds that reads waited for a watch cache to become fresh.",
         ["group", "resource"],
         by_resource(caches, |cache, labels, reading| {
-            reading.add_histogram(labels, &cache.counts.read_waits);
+            if cache.counts.read_waits.count() > 0 {
+                reading.add_histogram(labels, &cache.counts.read_waits);
+            }
         }),
     );
 }
 
-/// A counter of each cache.
+/// A counter of each cache that has counted something: as upstream's, series appear with the first
+/// event.
 fn counter(
     registry: &Registry,
     caches: &Arc<Caches>,
@@ -193,7 +201,10 @@ fn counter(
         help,
         ["group", "resource"],
         by_resource(caches, move |cache, labels, reading| {
-            reading.add_count(labels, of(&cache.counts).get());
+            let count = of(&cache.counts).get();
+            if count > 0 {
+                reading.add_count(labels, count);
+            }
         }),
     );
 }
