@@ -218,6 +218,7 @@ fn setting(probes: &str, begun: Timestamp) -> (ProbeManager, ProbeResults, Arc<P
     let shared = Shared {
         runtime: no_runtime(),
         events: Recorder::silent(REAL),
+        metrics: ProbeMetrics::new(&coracle_metrics::Registry::default()),
         world: REAL,
         host_address: "127.0.0.1".to_owned(),
         begun,
