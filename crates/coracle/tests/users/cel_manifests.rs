@@ -244,6 +244,11 @@ fn a_user_needs_rights_that_manifests_grant() {
     let roles = "apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: seller}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {sells: 'yes'}}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: deployments, labels: {sells: 'yes'}}
 rules: [{apiGroups: [apps], resources: [deployments], verbs: [create]}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1

@@ -8,6 +8,7 @@
 mod answer;
 mod changes;
 mod manifests;
+mod roles;
 mod server;
 
 use std::path::Path;
@@ -92,6 +93,10 @@ async fn ask(
     written: &Written,
 ) -> Result<Answer, WriteError> {
     manifests.create_scene(server, written.any()).await?;
+    if command.user.is_some() {
+        server.aggregate_roles().await?;
+    }
+
     let object = written.any();
     let mapping = server.mapping(object).await.map_err(WriteError::Refused)?;
     if let Some(old) = &written.old {

@@ -27,6 +27,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 use super::WriteError;
 use super::manifests::{described, namespace_of};
+use super::roles;
 use crate::world::WORLD;
 use crate::{controllers, process};
 
@@ -173,6 +174,13 @@ impl Server {
             .members()
             .insert("resourceVersion", version);
         access.update(&object).await.map(drop)
+    }
+
+    /// What users without the administrator's rights need: see [`roles`].
+    pub(super) async fn aggregate_roles(&self) -> Result<(), WriteError> {
+        roles::aggregate(&self.client)
+            .await
+            .map_err(WriteError::Read)
     }
 
     /// Creates a namespace with the account that its pods run as, where they are not there.
