@@ -73,8 +73,9 @@ impl Kernel {
         record.pod_mtu = Some(plan.pod_mtu);
         self.save(record)?;
 
-        let changes = self.make_equal(plan)?;
+        let changes = self.make_equal(plan);
         let rules = self.replace_rules(&plan.masquerade)?;
+        let changes = changes?;
 
         let mut record = self.record.clone();
         record
@@ -85,7 +86,8 @@ impl Kernel {
         Ok(changes + usize::from(rules))
     }
 
-    /// Returns how many changes that took.
+    /// Returns how many changes that took. One that fails keeps no other from being made: the way to
+    /// one node may be broken, and that to others not.
     fn make_equal(&mut self, plan: &Plan) -> Result<usize, KernelError> {
         let found = observe::found(&mut self.host, &self.names)?;
         let steps = difference(&found, plan, &self.record.routes);
@@ -95,10 +97,12 @@ impl Kernel {
             .map(|(version, device)| (*version, device.link.index))
             .collect();
 
+        let mut first_error = None;
         for step in &steps {
-            self.take(step)?;
+            let taken = self.take(step);
+            first_error = first_error.or(taken.err());
         }
-        Ok(steps.len())
+        first_error.map_or(Ok(steps.len()), Err)
     }
 
     /// The rules were deleted by another process.

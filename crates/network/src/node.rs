@@ -32,6 +32,16 @@ impl Projection for Node {
             false => several,
         };
 
+        let runtime = object.at(&["status", "nodeInfo", "containerRuntimeVersion"]);
+        let runtime = runtime.and_then(Value::as_str).unwrap_or_default();
+        if runtime.starts_with(SIMULATED) {
+            return Ok(Node {
+                name: object.meta().name().to_owned(),
+                ranges: Vec::new(),
+                addresses: Vec::new(),
+            });
+        }
+
         Ok(Node {
             name: object.meta().name().to_owned(),
             ranges,
@@ -39,6 +49,9 @@ impl Projection for Node {
         })
     }
 }
+
+/// Such a node exists in the API only: nothing is sent to it.
+const SIMULATED: &str = "simulated:";
 
 fn range(text: &str) -> Option<IpNet> {
     text.parse::<IpNet>().ok().map(|range| range.trunc())
@@ -81,6 +94,12 @@ mod tests {
         };
 
         check(r#"{"metadata":{"name":"a"}}"#, &[], &[]);
+        check(
+            r#"{"metadata":{"name":"a"},"spec":{"podCIDR":"10.244.0.0/24"},"status":{"nodeInfo":
+               {"containerRuntimeVersion":"simulated://1"},"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}"#,
+            &[],
+            &[],
+        );
         check(
             r#"{"metadata":{"name":"a"},"spec":{"podCIDR":"10.244.0.0/24"}}"#,
             &["10.244.0.0/24"],

@@ -1,4 +1,4 @@
-//! Stock flannel on two machines, with an API server that both reach on loopback.
+//! Flannel's VXLAN on two machines, with an API server that both reach on loopback.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -63,14 +63,8 @@ impl Running {
 
             machine.namespace.inside(|| {
                 Command::new(program)
-                    .arg("--kube-subnet-mgr")
-                    .args(["--iface", "eth0"])
-                    .arg("--kubeconfig-file")
-                    .arg(&kubeconfig)
-                    .arg("--net-config-path")
-                    .arg(&config)
-                    .arg("--subnet-file")
-                    .arg(pair.folder.path().join(format!("{name}.env")))
+                    .args([&kubeconfig, &config])
+                    .arg("eth0")
                     .env("NODE_NAME", name)
                     .stderr(Stdio::null())
                     .spawn()
