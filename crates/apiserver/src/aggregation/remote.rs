@@ -150,6 +150,7 @@ async fn connect(aggregation: &Aggregation, key: &BackendKey) -> Result<Connecti
         let dialing = Dialing {
             resolve: Some(Arc::new(move || resolve(&caches, route, random, &service))),
             http1_only,
+            ..Dialing::default()
         };
         let made = Https::dialing(settings.clone(), aggregation.world, dialing).await;
         made.map_err(|error| error.to_string())

@@ -130,6 +130,7 @@ impl Webhooks {
         let dialing = Dialing {
             resolve,
             http1_only: !is_local,
+            ..Dialing::default()
         };
         let transport = Https::dialing(settings, self.world, dialing).await;
         let transport = transport.map_err(|error| bad_settings(&error))?;

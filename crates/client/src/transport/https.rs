@@ -36,6 +36,8 @@ pub struct Dialing {
     /// HTTP/1.1 only: a server behind a load balancer gets a connection per request in progress,
     /// so that requests reach all of its backends.
     pub http1_only: bool,
+    /// The timeout of opening a connection; `None`: 30 seconds.
+    pub connect_within: Option<Duration>,
 }
 
 /// Resolves a server to a host and port; the error is a text for users.
@@ -119,8 +121,8 @@ impl Https {
             None => (self.host.clone(), self.port),
         };
 
-        let connected =
-            tokio::time::timeout(CONNECT_WITHIN, self.connect(&host, port, settings)).await;
+        let within = self.dialing.connect_within.unwrap_or(CONNECT_WITHIN);
+        let connected = tokio::time::timeout(within, self.connect(&host, port, settings)).await;
         let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let stream = stream.map_err(|source| TransportError::Connect {
             server: authority(&host, port),

@@ -6,6 +6,7 @@
 //! uses: a client that accepts [`Trees`] gets bytes from a remote server.
 
 mod account;
+mod balanced;
 mod body;
 mod connection;
 mod https;
@@ -19,6 +20,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 
 pub use account::ServiceAccountTransport;
+pub use balanced::{Balanced, Servers};
 pub use body::{Body, BodyError};
 pub(crate) use body::{Lines, lines};
 pub use connection::RequestBody;

@@ -19,8 +19,8 @@ async fn over_https(
     headers: &[(&str, &str)],
 ) -> (Https, http::Response<Body>) {
     let dialing = Dialing {
-        resolve: None,
         http1_only: true,
+        ..Dialing::default()
     };
     let https = Https::dialing(cluster.https(), REAL, dialing)
         .await
